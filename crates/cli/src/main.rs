@@ -1,0 +1,2 @@
+//! The `gauntlet` command.
+fn main() {}

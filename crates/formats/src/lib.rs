@@ -1,0 +1,12 @@
+//! Number formats of low-precision kernels: e2m1, e4m3 and the NVFP4 tensors made of them.
+//!
+//! An NVFP4 tensor holds e2m1 values two a byte, low nibble first, one e4m3 scale for each [`BLOCK`] values
+//! along K, and one optional `f32` scale. e2m1 × e4m3 has at most six significant bits, so a dequantised
+//! element without the tensor scale is exact in `f16`, `bf16` and `f32`; with it, in `f64`.
+
+pub mod nvfp4;
+
+pub use nvfp4::{FormatError, Nvfp4Tensor};
+
+/// Values that share one block scale along K.
+pub const BLOCK: usize = 16;

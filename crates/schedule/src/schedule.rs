@@ -1,0 +1,130 @@
+//! The words of a schedule.
+
+use serde::{Deserialize, Serialize};
+
+/// How a problem is computed. Every word has a meaning on every executor; what a device cannot do is refused by
+/// its constraints, never ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Schedule {
+    /// The block of output computed as one unit of work, and the depth loaded at a time.
+    pub tile: Tile,
+    /// Operand buffers in flight: 1 loads, then multiplies; more load ahead.
+    pub stages: usize,
+    /// How results leave the multiplier.
+    pub epilogue: Epilogue,
+    /// Who loads and who multiplies.
+    pub roles: Roles,
+    /// In which order tiles are computed, and by whom.
+    pub order: Order,
+    /// How a tile finds its group.
+    pub lookup: Lookup,
+    /// When tables and buffers that depend on shapes only are made.
+    pub setup: Setup,
+    /// Exchange the operands: the weights take the row side (`tile.m`), the tokens the column side (`tile.n`).
+    pub swap_ab: bool,
+    /// Parts into which the summed dimension (K; keys for attention) is split, reduced in a fixed order. 1 = none.
+    pub split_k: usize,
+    /// Blocks that share loads.
+    pub cluster: Cluster,
+}
+
+/// A block of work. For attention: `m` queries, `n` keys a step, `k` the head size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "[usize; 3]", into = "[usize; 3]")]
+pub struct Tile {
+    /// Rows.
+    pub m: usize,
+    /// Columns.
+    pub n: usize,
+    /// Depth of one stage.
+    pub k: usize,
+}
+
+impl From<[usize; 3]> for Tile {
+    fn from([m, n, k]: [usize; 3]) -> Self {
+        Self { m, n, k }
+    }
+}
+
+impl From<Tile> for [usize; 3] {
+    fn from(tile: Tile) -> Self {
+        [tile.m, tile.n, tile.k]
+    }
+}
+
+/// How results leave the multiplier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Epilogue {
+    /// From accumulators straight to memory, each thread its own elements, tails predicated.
+    Direct,
+    /// Through a staging buffer, then whole rows at once (bulk store on GPUs, streaming stores on the CPU).
+    Staged,
+}
+
+/// Who loads and who multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Roles {
+    /// Everyone does everything.
+    Unified,
+    /// Some only load (on the CPU: dequantise panels), the others only multiply.
+    Specialised,
+}
+
+/// In which order tiles are computed, and by whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// One launch a tile, wave by wave.
+    PerTile,
+    /// Persistent workers, each with a fixed share in group order.
+    Static,
+    /// Persistent workers, a fixed share each of the tiles sorted by falling cost.
+    Sorted,
+    /// Persistent workers that take the next tile from a counter.
+    Dynamic,
+}
+
+/// How a tile finds its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lookup {
+    /// Each tile walks the groups from the first.
+    Linear,
+    /// A table made beforehand.
+    Precomputed,
+}
+
+/// When tables and buffers that depend on shapes only are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setup {
+    /// In every call, as a framework without a plan does.
+    PerCall,
+    /// Once, when the problem is loaded.
+    Once,
+}
+
+/// Blocks that share loads, along rows and columns of tiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "[usize; 2]", into = "[usize; 2]")]
+pub struct Cluster {
+    /// Along rows of tiles.
+    pub m: usize,
+    /// Along columns of tiles.
+    pub n: usize,
+}
+
+impl From<[usize; 2]> for Cluster {
+    fn from([m, n]: [usize; 2]) -> Self {
+        Self { m, n }
+    }
+}
+
+impl From<Cluster> for [usize; 2] {
+    fn from(cluster: Cluster) -> Self {
+        [cluster.m, cluster.n]
+    }
+}
