@@ -1,0 +1,375 @@
+//! The coordinator's side of the protocol: a worker as a child process.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use thiserror::Error;
+
+use crate::protocol::{
+    Answer, Description, Envelope, Failure, Outcome, Reply, Request, Resources, Sample, VERSION,
+};
+
+/// A line longer than this is garbage, not a reply: the longest honest one, a thousand samples with phases, is
+/// under a megabyte.
+const LONGEST_LINE: u64 = 16 << 20;
+
+/// How much of a worker's standard error is kept for its last words.
+const LAST_WORDS: usize = 4096;
+
+/// How to start a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables added to the environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// How long to wait for each sort of call before the worker is taken to hang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For describe and stop.
+    pub describe: Duration,
+    /// For build, which may compile.
+    pub build: Duration,
+    /// For load and output, which read and write files.
+    pub transfer: Duration,
+    /// For one computation; `time` may take this for each sample.
+    pub compute: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            describe: Duration::from_secs(20),
+            build: Duration::from_secs(120),
+            transfer: Duration::from_secs(120),
+            compute: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Patience {
+    fn with(self, request: &Request) -> Duration {
+        match request {
+            Request::Describe | Request::Stop => self.describe,
+            Request::Build { .. } => self.build,
+            Request::Load { .. } | Request::Output { .. } => self.transfer,
+            Request::Run { .. } => self.compute,
+            Request::Time { samples, .. } => {
+                self.compute.saturating_mul(u32::try_from(*samples).unwrap_or(u32::MAX))
+            }
+        }
+    }
+}
+
+/// Why a worker gave no answer.
+#[derive(Debug, Error)]
+pub enum WorkerError {
+    /// The program could not be started.
+    #[error(
+        "the worker {program} could not be started: {source}; check that the program exists and is executable"
+    )]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The process ended during a call.
+    #[error("the worker died in `{call}` ({}){}", describe_status(.status), quoted(.last_words))]
+    Died {
+        /// The call.
+        call: &'static str,
+        /// How it ended.
+        status: Option<ExitStatus>,
+        /// The end of its standard error.
+        last_words: String,
+    },
+    /// No reply came in time; the worker was killed.
+    #[error("the worker gave no reply to `{call}` within {limit:?} and was killed{}", quoted(.last_words))]
+    Late {
+        /// The call.
+        call: &'static str,
+        /// The limit.
+        limit: Duration,
+        /// The end of its standard error.
+        last_words: String,
+    },
+    /// What came was not a reply of the protocol; the worker was killed.
+    #[error("the worker answered `{call}` with what is not a reply ({reason}): {line:?}{}", quoted(.last_words))]
+    Garbage {
+        /// The call.
+        call: &'static str,
+        /// What is wrong with it.
+        reason: String,
+        /// The beginning of the line.
+        line: String,
+        /// The end of its standard error.
+        last_words: String,
+    },
+    /// The worker said that it could not do it; it lives on.
+    #[error("{}", .0.message)]
+    Failed(Failure),
+}
+
+impl WorkerError {
+    /// Whether the process is gone, so that another may be tried.
+    pub fn is_death(&self) -> bool {
+        !matches!(self, Self::Failed(_))
+    }
+}
+
+fn describe_status(status: &Option<ExitStatus>) -> String {
+    let Some(status) = status else { return "its exit status is not known".to_owned() };
+    match (status.signal().and_then(|signal| Signal::try_from(signal).ok()), status.code()) {
+        (Some(signal), _) => format!("killed by {signal}"),
+        (None, Some(code)) => format!("exit code {code}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+fn quoted(last_words: &str) -> String {
+    match last_words.trim() {
+        "" => String::new(),
+        words => format!("; its last words: {words}"),
+    }
+}
+
+/// A worker that runs as a child process. It is killed, with all of its process group, when dropped.
+pub struct WorkerProcess {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<io::Result<String>>,
+    last_words: Arc<Mutex<Vec<u8>>>,
+    listener: Option<JoinHandle<()>>,
+    patience: Patience,
+    next_id: u64,
+}
+
+impl WorkerProcess {
+    /// Starts the program in a process group of its own, in `directory`, and asks it who it is.
+    pub fn start(
+        command: &WorkerCommand,
+        directory: &Path,
+        patience: Patience,
+    ) -> Result<(Self, Description), WorkerError> {
+        let mut child = Command::new(&command.program)
+            .args(&command.arguments)
+            .envs(&command.environment)
+            .current_dir(directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| WorkerError::Start { program: command.program.display().to_string(), source })?;
+        let (sender, lines) = sync_channel(4);
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || forward_lines(stdout, &sender));
+        }
+        let last_words = Arc::new(Mutex::new(Vec::new()));
+        let listener = child.stderr.take().map(|stderr| {
+            let kept = Arc::clone(&last_words);
+            thread::spawn(move || keep_tail(stderr, &kept))
+        });
+        let stdin = child.stdin.take();
+        let mut worker = Self { child, stdin, lines, last_words, listener, patience, next_id: 1 };
+        let description = worker.describe()?;
+        Ok((worker, description))
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn describe(&mut self) -> Result<Description, WorkerError> {
+        match self.call(Request::Describe)? {
+            Answer::Description(description) if description.protocol == VERSION => Ok(description),
+            Answer::Description(description) => Err(self.garbage(
+                "describe",
+                format!("it speaks version {} of the protocol, not {VERSION}", description.protocol),
+                &description.worker,
+            )),
+            other => Err(self.wrong_answer("describe", &other)),
+        }
+    }
+
+    /// Prepares a schedule for a problem.
+    pub fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, WorkerError> {
+        match self.call(Request::Build { problem: problem.clone(), schedule: schedule.clone() })? {
+            Answer::Built { resources } => Ok(resources),
+            other => Err(self.wrong_answer("build", &other)),
+        }
+    }
+
+    /// Loads operands from a safetensors file, `copies` times.
+    pub fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, WorkerError> {
+        match self.call(Request::Load { inputs: inputs.to_owned(), copies })? {
+            Answer::Loaded { bytes } => Ok(bytes),
+            other => Err(self.wrong_answer("load", &other)),
+        }
+    }
+
+    /// Poisons the output and computes once.
+    pub fn run(&mut self, copy: usize) -> Result<Sample, WorkerError> {
+        match self.call(Request::Run { copy })? {
+            Answer::Ran(sample) => Ok(sample),
+            other => Err(self.wrong_answer("run", &other)),
+        }
+    }
+
+    /// Times `samples` calls; also returns how long the exchange took on the coordinator's own clock, in seconds,
+    /// which the sum of the reported times cannot exceed.
+    pub fn time(
+        &mut self,
+        samples: usize,
+        first_copy: usize,
+        phases: bool,
+    ) -> Result<(Vec<Sample>, f64), WorkerError> {
+        let start = Instant::now();
+        match self.call(Request::Time { samples, first_copy, phases })? {
+            Answer::Timed { samples: timed } if timed.len() == samples => {
+                Ok((timed, start.elapsed().as_secs_f64()))
+            }
+            Answer::Timed { samples: timed } => Err(self.garbage(
+                "time",
+                format!("{} samples where {samples} were asked for", timed.len()),
+                "",
+            )),
+            other => Err(self.wrong_answer("time", &other)),
+        }
+    }
+
+    /// Has the last result written to a file.
+    pub fn output(&mut self, path: &Path) -> Result<u64, WorkerError> {
+        match self.call(Request::Output { path: path.to_owned() })? {
+            Answer::Written { bytes } => Ok(bytes),
+            other => Err(self.wrong_answer("output", &other)),
+        }
+    }
+
+    fn call(&mut self, request: Request) -> Result<Answer, WorkerError> {
+        let call = request.name();
+        let limit = self.patience.with(&request);
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut line = serde_json::to_vec(&Envelope { id, request })
+            .map_err(|error| self.garbage(call, error.to_string(), ""))?;
+        line.push(b'\n');
+        let sent =
+            self.stdin.as_mut().is_some_and(|stdin| stdin.write_all(&line).and_then(|()| stdin.flush()).is_ok());
+        if !sent {
+            return Err(self.died(call));
+        }
+        let line = match self.lines.recv_timeout(limit) {
+            Ok(Ok(line)) => line,
+            Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
+            Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
+            Err(RecvTimeoutError::Timeout) => {
+                self.kill();
+                return Err(WorkerError::Late { call, limit, last_words: self.last_words() });
+            }
+        };
+        let reply: Reply =
+            serde_json::from_str(&line).map_err(|error| self.garbage(call, error.to_string(), &line))?;
+        if reply.id != id {
+            return Err(self.garbage(call, format!("it answers request {}, not {id}", reply.id), &line));
+        }
+        match reply.outcome {
+            Outcome::Done(answer) => Ok(answer),
+            Outcome::Failed { error } => Err(WorkerError::Failed(error)),
+        }
+    }
+
+    fn died(&mut self, call: &'static str) -> WorkerError {
+        // Standard output is closed, so the process is gone or going; one that lingers is put down.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let mut status = None;
+        while status.is_none() && Instant::now() < deadline {
+            status = self.child.try_wait().ok().flatten();
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+        WorkerError::Died { call, status, last_words: self.last_words() }
+    }
+
+    fn garbage(&mut self, call: &'static str, reason: String, line: &str) -> WorkerError {
+        self.kill();
+        let line = line.chars().take(200).collect();
+        WorkerError::Garbage { call, reason, line, last_words: self.last_words() }
+    }
+
+    fn wrong_answer(&mut self, call: &'static str, answer: &Answer) -> WorkerError {
+        let line = serde_json::to_string(answer).unwrap_or_default();
+        self.garbage(call, "the answer belongs to another call".to_owned(), &line)
+    }
+
+    fn kill(&mut self) {
+        self.stdin = None;
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // The group may be gone already; that is what was wanted.
+            let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        let _reaped = self.child.wait();
+        if let Some(listener) = self.listener.take() {
+            // All holders of the other end are dead, so this ends at once.
+            let _joined = listener.join();
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn forward_lines(stdout: impl Read, lines: &SyncSender<io::Result<String>>) {
+    let mut reader = BufReader::new(stdout);
+    loop {
+        let mut line = String::new();
+        let message = match reader.by_ref().take(LONGEST_LINE).read_line(&mut line) {
+            Ok(0) => return,
+            Ok(length) if length as u64 == LONGEST_LINE => {
+                Err(io::Error::other(format!("a line longer than {} MiB", LONGEST_LINE >> 20)))
+            }
+            Ok(_) => Ok(line),
+            Err(error) => Err(error),
+        };
+        let last = message.is_err();
+        if lines.send(message).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn keep_tail(mut stderr: impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(length @ 1..) = stderr.read(&mut buffer) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&buffer[..length]);
+        let excess = kept.len().saturating_sub(LAST_WORDS);
+        kept.drain(..excess);
+    }
+}

@@ -1,0 +1,202 @@
+//! The worker protocol: JSON lines, one request and one reply at a time.
+//!
+//! ```text
+//! → {"id":1,"call":"describe"}
+//! ← {"id":1,"answer":"description","protocol":1,"worker":"gauntlet cpu",…}
+//! → {"id":2,"call":"build","problem":{…},"schedule":{…}}
+//! ← {"id":2,"error":{"kind":"refused","message":"cluster (2,1): no blocks share loads on a CPU"}}
+//! ```
+//!
+//! The order of calls is describe, build, load, then run, time and output in any order; build and load may come
+//! again. A worker that reads end of file exits. Operands and results travel through files (safetensors, see
+//! `gauntlet_problem`), so that any language can serve and a worker never learns the seed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+use serde::{Deserialize, Serialize};
+
+/// The version of this protocol.
+pub const VERSION: u32 = 1;
+
+/// A request with the number that its reply repeats.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Counts up from 1.
+    pub id: u64,
+    /// What is asked.
+    #[serde(flatten)]
+    pub request: Request,
+}
+
+/// What a coordinator asks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "kebab-case")]
+pub enum Request {
+    /// Who are you, and what do you run on?
+    Describe,
+    /// Prepare this schedule for this problem; refuse what cannot be done, by name.
+    Build {
+        /// What to compute.
+        problem: Problem,
+        /// How.
+        schedule: Schedule,
+    },
+    /// Read operands for the problem built last and keep `copies` of them in memory.
+    Load {
+        /// A safetensors file.
+        inputs: PathBuf,
+        /// How many copies; timing rotates over them.
+        copies: usize,
+    },
+    /// Make every element of the output NaN, then compute once.
+    Run {
+        /// Which copy of the operands.
+        copy: usize,
+    },
+    /// Compute `samples` times, each on the next copy, and report each time.
+    Time {
+        /// How many.
+        samples: usize,
+        /// The copy to start with.
+        first_copy: usize,
+        /// Whether to report phases too; this may slow the kernel.
+        phases: bool,
+    },
+    /// Write the result of the last run to this file (safetensors).
+    Output {
+        /// Where to.
+        path: PathBuf,
+    },
+    /// Exit.
+    Stop,
+}
+
+impl Request {
+    /// The call's name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Describe => "describe",
+            Self::Build { .. } => "build",
+            Self::Load { .. } => "load",
+            Self::Run { .. } => "run",
+            Self::Time { .. } => "time",
+            Self::Output { .. } => "output",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// A reply: the request's number and an answer or a failure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reply {
+    /// The request's number.
+    pub id: u64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// It failed; the worker lives on.
+    Failed {
+        /// Why.
+        error: Failure,
+    },
+    /// It was done.
+    Done(Answer),
+}
+
+/// Why a worker could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What sort of failure.
+    pub kind: FailureKind,
+    /// What, where, and the remedy.
+    pub message: String,
+}
+
+/// Sorts of failure, as the gates tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The candidate cannot be built.
+    Refused,
+    /// The call came out of order, or its inputs are malformed.
+    BadRequest,
+    /// The worker's own trouble: no memory, no device.
+    Broken,
+}
+
+/// What a worker answers, one for each sort of request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// To `describe`.
+    Description(Description),
+    /// To `build`.
+    Built {
+        /// What the candidate takes up.
+        resources: Resources,
+    },
+    /// To `load`.
+    Loaded {
+        /// Bytes of all copies.
+        bytes: u64,
+    },
+    /// To `run`.
+    Ran(Sample),
+    /// To `time`.
+    Timed {
+        /// In the order taken.
+        samples: Vec<Sample>,
+    },
+    /// To `output`.
+    Written {
+        /// Bytes of the result.
+        bytes: u64,
+    },
+    /// To `stop`.
+    Stopped,
+}
+
+/// Who a worker is and what it runs on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// The protocol it speaks.
+    pub protocol: u32,
+    /// Its name and version.
+    pub worker: String,
+    /// The device's name.
+    pub device: String,
+    /// What was chosen at run time, such as the SIMD path or the driver.
+    #[serde(default)]
+    pub details: BTreeMap<String, String>,
+}
+
+/// What a built candidate takes up, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
+/// `workspace-bytes`, `threads` and the like. Budgets and abort rules name the same words.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Resources(pub BTreeMap<String, f64>);
+
+/// One timed call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Around everything that a caller waits for, in seconds.
+    pub call: f64,
+    /// On the device alone, in seconds; none where it cannot be told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<f64>,
+    /// The clock during the call in MHz, where it can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<f64>,
+    /// Seconds in each phase summed over threads or CTAs: `setup`, `load`, `multiply`, `epilogue`, `wait`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phases: BTreeMap<String, f64>,
+}

@@ -1,0 +1,165 @@
+//! Recorded evidence: what a record says of each candidate, and nothing that it does not say.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::protocol::Resources;
+
+/// What was written down about the candidates of a round, in place of running them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Record {
+    /// What the figures are and where they come from.
+    pub source: String,
+    /// How far a single recorded time may lie from the truth. Without it a lone number a side has no interval.
+    #[serde(default)]
+    pub uncertainty: Option<Uncertainty>,
+    /// By name: `baseline`, or a pitch's name.
+    pub candidates: BTreeMap<String, CandidateRecord>,
+    /// Recorded times of other programs, for claims made against them: name → case → microseconds.
+    #[serde(default)]
+    pub peers: BTreeMap<String, BTreeMap<String, f64>>,
+}
+
+/// A declared bound on the relative error of a recorded time: an assumption, not a measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uncertainty {
+    /// 0.1 means that the truth lies within 10 % of the recorded time.
+    pub relative: f64,
+    /// Why this much.
+    pub why: String,
+}
+
+/// What was written down about one candidate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CandidateRecord {
+    /// What the compiler said.
+    #[serde(default)]
+    pub compilation: Option<RecordedCompilation>,
+    /// What its correctness gate said.
+    #[serde(default)]
+    pub correctness: Option<RecordedCorrectness>,
+    /// What a race checker said: none when it was not run.
+    #[serde(default)]
+    pub races: Option<String>,
+    /// Shares of the time by phase, from a profile: none when there was none.
+    #[serde(default)]
+    pub phase_shares: BTreeMap<String, f64>,
+    /// Case → recorded times in microseconds, one number or several.
+    #[serde(default)]
+    pub times: BTreeMap<String, Times>,
+    /// Anything else worth knowing.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// One recorded time or several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Times {
+    /// A lone number.
+    One(f64),
+    /// Repeats.
+    Several(Vec<f64>),
+}
+
+impl Times {
+    /// All of them, in microseconds.
+    pub fn as_slice(&self) -> &[f64] {
+        match self {
+            Self::One(time) => std::slice::from_ref(time),
+            Self::Several(times) => times,
+        }
+    }
+}
+
+/// What a compiler was recorded to say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedCompilation {
+    /// Its error, if it failed.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Registers, shared memory and the like.
+    #[serde(default)]
+    pub resources: Resources,
+}
+
+/// What a correctness gate was recorded to say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedCorrectness {
+    /// Tests that passed.
+    pub passed: u32,
+    /// Tests run.
+    pub tests: u32,
+    /// What was compared, at which tolerance, and what is doubtful about it.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Why a record cannot be used.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// It cannot be read.
+    #[error("the record {path} cannot be read: {source}; check the round's `record`")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not a record.
+    #[error("the record {path} is malformed: {message}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Its text.
+        text: String,
+        /// Where, in bytes.
+        span: Option<Range<usize>>,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Record {
+    /// Reads a record from a TOML file.
+    pub fn load(path: &Path) -> Result<Self, RecordError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| RecordError::Read { path: path.to_owned(), source })?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, RecordError> {
+        let malformed = |span, message| RecordError::Malformed {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            span,
+            message,
+        };
+        let record: Self = toml::from_str(text)
+            .map_err(|error| malformed(error.span(), error.message().to_owned()))?;
+        if let Some(uncertainty) = &record.uncertainty
+            && !(0.0..1.0).contains(&uncertainty.relative)
+        {
+            return Err(malformed(None, format!("uncertainty.relative = {}: must lie in 0…1", uncertainty.relative)));
+        }
+        for (name, candidate) in &record.candidates {
+            for (case, times) in &candidate.times {
+                if times.as_slice().is_empty() || times.as_slice().iter().any(|time| !(*time > 0.0 && time.is_finite()))
+                {
+                    let message = format!("candidates.{name}.times.{case}: times are positive microseconds, at least one");
+                    return Err(malformed(None, message));
+                }
+            }
+        }
+        Ok(record)
+    }
+}
