@@ -4,8 +4,14 @@
 //! along K, and one optional `f32` scale. e2m1 × e4m3 has at most six significant bits, so a dequantised
 //! element without the tensor scale is exact in `f16`, `bf16` and `f32`; with it, in `f64`.
 
+mod dequantise;
+pub mod e2m1;
+pub mod e4m3;
 pub mod nvfp4;
+mod quantise;
+pub mod swizzle;
 
+pub use dequantise::Element;
 pub use nvfp4::{FormatError, Nvfp4Tensor};
 
 /// Values that share one block scale along K.

@@ -2,11 +2,77 @@
 
 use thiserror::Error;
 
-/// Why bytes cannot be an NVFP4 tensor.
+use crate::{BLOCK, e4m3};
+
+/// Why data cannot be an NVFP4 tensor.
 #[derive(Debug, Clone, PartialEq, Error)]
-pub enum FormatError {}
+pub enum FormatError {
+    /// A row does not end at the end of a block.
+    #[error(
+        "{columns} columns: one scale covers {BLOCK} values along a row, so the number must be a multiple of {BLOCK}; \
+         pad the rows with zeros to {}", columns.next_multiple_of(BLOCK)
+    )]
+    Columns {
+        /// Columns given.
+        columns: usize,
+    },
+    /// The number of elements does not fit the sizes.
+    #[error("{found} {what} for a tensor of {rows} × {columns}; it takes {expected}")]
+    Length {
+        /// What was counted.
+        what: &'static str,
+        /// Rows of the tensor.
+        rows: usize,
+        /// Columns of the tensor.
+        columns: usize,
+        /// Elements needed.
+        expected: usize,
+        /// Elements given.
+        found: usize,
+    },
+    /// More elements than can be counted.
+    #[error("{rows} × {columns} elements are more than this machine can address; use smaller sizes")]
+    TooLarge {
+        /// Rows given.
+        rows: usize,
+        /// Columns given.
+        columns: usize,
+    },
+    /// A block scale is NaN.
+    #[error(
+        "the scale of row {row}, block {block} (columns {} to {}) is {code:#04x}, which is NaN in e4m3; \
+         scales must be numbers, at most 448", block * BLOCK, (block + 1) * BLOCK - 1
+    )]
+    NanScale {
+        /// Row of the scale.
+        row: usize,
+        /// Block in the row.
+        block: usize,
+        /// The code found: 0x7F or 0xFF.
+        code: u8,
+    },
+    /// The tensor scale is infinite or NaN.
+    #[error("the tensor scale is {scale}; it must be finite, and 1 where there is none")]
+    TensorScale {
+        /// The scale given.
+        scale: f32,
+    },
+    /// A value to be quantised is infinite or NaN.
+    #[error("the value at row {row}, column {column} is {value}; only finite values can be quantised")]
+    NonFinite {
+        /// Row of the value.
+        row: usize,
+        /// Column of the value.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+}
 
 /// A row-major `[rows, columns]` NVFP4 tensor, blocks of [`BLOCK`](crate::BLOCK) along each row.
+///
+/// Element `(r, c)` is `e2m1(r, c) × e4m3(r, c / 16) × tensor_scale`. Block scales and the tensor scale may be
+/// negative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nvfp4Tensor {
     rows: usize,
@@ -17,7 +83,12 @@ pub struct Nvfp4Tensor {
 }
 
 impl Nvfp4Tensor {
-    /// Builds a tensor from its parts. `packed` is `[rows, columns / 2]`, `scales` is `[rows, columns / 16]`.
+    /// Builds a tensor from its parts. `packed` is `[rows, columns / 2]`, `scales` is `[rows, columns / 16]`,
+    /// `tensor_scale` is 1 where there is none.
+    ///
+    /// # Errors
+    /// When `columns` is not a multiple of 16, a length does not fit the sizes, a block scale is NaN, or the tensor
+    /// scale is not finite.
     pub fn new(
         rows: usize,
         columns: usize,
@@ -25,7 +96,26 @@ impl Nvfp4Tensor {
         scales: Vec<u8>,
         tensor_scale: f32,
     ) -> Result<Self, FormatError> {
-        Ok(Self { rows, columns, packed, scales, tensor_scale })
+        let elements = element_count(rows, columns)?;
+        check_length(
+            "bytes of packed values",
+            rows,
+            columns,
+            elements / 2,
+            packed.len(),
+        )?;
+        check_length("block scales", rows, columns, elements / BLOCK, scales.len())?;
+        check_scales(columns / BLOCK, &scales)?;
+        if !tensor_scale.is_finite() {
+            return Err(FormatError::TensorScale { scale: tensor_scale });
+        }
+        Ok(Self {
+            rows,
+            columns,
+            packed,
+            scales,
+            tensor_scale,
+        })
     }
 
     /// Number of rows.
@@ -51,5 +141,123 @@ impl Nvfp4Tensor {
     /// The scale of the whole tensor; 1 where there is none.
     pub fn tensor_scale(&self) -> f32 {
         self.tensor_scale
+    }
+}
+
+/// The number of elements of a tensor whose rows are whole blocks.
+pub(crate) fn element_count(rows: usize, columns: usize) -> Result<usize, FormatError> {
+    if !columns.is_multiple_of(BLOCK) {
+        return Err(FormatError::Columns { columns });
+    }
+    rows.checked_mul(columns)
+        .ok_or(FormatError::TooLarge { rows, columns })
+}
+
+pub(crate) fn check_length(
+    what: &'static str,
+    rows: usize,
+    columns: usize,
+    expected: usize,
+    found: usize,
+) -> Result<(), FormatError> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(FormatError::Length {
+            what,
+            rows,
+            columns,
+            expected,
+            found,
+        })
+    }
+}
+
+fn check_scales(blocks: usize, scales: &[u8]) -> Result<(), FormatError> {
+    match scales.iter().position(|&code| e4m3::is_nan(code)) {
+        None => Ok(()),
+        Some(at) => Err(FormatError::NanScale {
+            row: at / blocks,
+            block: at % blocks,
+            code: scales[at],
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(rows: usize, columns: usize, scales: Vec<u8>) -> Result<Nvfp4Tensor, FormatError> {
+        Nvfp4Tensor::new(rows, columns, vec![0; rows * columns / 2], scales, 1.0)
+    }
+
+    #[test]
+    fn columns_must_be_whole_blocks() {
+        let error = build(2, 24, vec![0; 2]).unwrap_err();
+        assert_eq!(error, FormatError::Columns { columns: 24 });
+        assert!(
+            error.to_string().ends_with("pad the rows with zeros to 32"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_nan_scale_is_refused_with_its_place() {
+        for code in [0x7F, 0xFF] {
+            let mut scales = vec![0x38; 3 * 4];
+            scales[2 * 4 + 1] = code;
+            let error = build(3, 64, scales).unwrap_err();
+            assert_eq!(
+                error,
+                FormatError::NanScale {
+                    row: 2,
+                    block: 1,
+                    code
+                }
+            );
+            assert!(
+                error.to_string().contains("row 2, block 1 (columns 16 to 31)"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn lengths_must_agree() {
+        assert!(matches!(
+            build(2, 32, vec![0; 3]),
+            Err(FormatError::Length {
+                expected: 4,
+                found: 3,
+                ..
+            })
+        ));
+        let short = Nvfp4Tensor::new(2, 32, vec![0; 31], vec![0; 4], 1.0);
+        assert!(matches!(
+            short,
+            Err(FormatError::Length {
+                expected: 32,
+                found: 31,
+                ..
+            })
+        ));
+        let huge = Nvfp4Tensor::new(usize::MAX, 32, vec![], vec![], 1.0);
+        assert!(matches!(huge, Err(FormatError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn the_tensor_scale_must_be_finite() {
+        for scale in [f32::NAN, f32::INFINITY] {
+            let result = Nvfp4Tensor::new(1, 16, vec![0; 8], vec![0], scale);
+            assert!(matches!(result, Err(FormatError::TensorScale { .. })));
+        }
+    }
+
+    #[test]
+    fn no_rows_and_negative_scales_are_legal() {
+        assert!(build(0, 16, vec![]).is_ok());
+        assert!(build(0, 0, vec![]).is_ok());
+        assert!(build(1, 16, vec![0xFE]).is_ok());
     }
 }
