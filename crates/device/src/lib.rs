@@ -1,1 +1,19 @@
-//! Placeholder module header.
+//! What runs a candidate: descriptions of devices, every figure with its unit and its source.
+//!
+//! GPUs come from TOML, embedded or the user's own; the CPU at hand is detected. A figure nobody knows is absent,
+//! never guessed: readers decide what to do without it.
+
+mod arch;
+mod device;
+mod dimension;
+mod error;
+mod figure;
+mod host;
+
+pub use arch::Arch;
+pub use device::{Cpu, Device, Gpu, Launch, Memory};
+pub use dimension::{
+    Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Time,
+};
+pub use error::DeviceError;
+pub use figure::{Fact, Figure, Measurement};

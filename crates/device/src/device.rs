@@ -1,0 +1,214 @@
+//! A device, and where its description comes from.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host;
+use crate::{
+    Arch, Bandwidth, ByteRate, Bytes, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops, Frequency,
+    OperationRate, Time,
+};
+
+/// The embedded descriptions. Adding one is a file and a line here.
+const BUILTIN: &[(&str, &str)] = &[
+    ("l4", include_str!("../devices/l4.toml")),
+    ("a100", include_str!("../devices/a100.toml")),
+    ("h100", include_str!("../devices/h100.toml")),
+    ("h200", include_str!("../devices/h200.toml")),
+    ("b200", include_str!("../devices/b200.toml")),
+];
+
+/// What runs a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Device {
+    /// What it is called on the command line and in files.
+    pub name: String,
+    /// What it is called by its maker.
+    pub title: String,
+    /// What code for it is made of.
+    pub arch: Arch,
+    /// Streaming multiprocessors of a GPU, hardware threads of a CPU.
+    pub processors: Figure<Count>,
+    /// Boost clock of a GPU; the clock a CPU was found at, or its highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Figure<Frequency>>,
+    /// Memory and the caches that all processors share.
+    #[serde(default)]
+    pub memory: Memory,
+    /// What only GPUs have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// What only CPUs have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Cpu>,
+}
+
+/// Memory, and the second-level cache (shared by all on a GPU, one a core on a CPU).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Memory {
+    /// Of reads from memory.
+    pub bandwidth: Option<Figure<Bandwidth>>,
+    /// From a load to its value, missing every cache.
+    pub latency: Option<Figure<Cycles>>,
+    /// Capacity of the second-level cache.
+    pub l2_size: Option<Figure<Bytes>>,
+    /// Of reads that hit the second-level cache, all processors together.
+    pub l2_bandwidth: Option<Figure<Bandwidth>>,
+    /// From a load to its value, hitting the second-level cache.
+    pub l2_latency: Option<Figure<Cycles>>,
+    /// The same where it is known as a time only.
+    pub l2_latency_time: Option<Figure<Time>>,
+}
+
+/// Limits and rates of one streaming multiprocessor, and costs of starting a kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Gpu {
+    /// Shared memory of a multiprocessor.
+    pub shared_memory: Figure<Bytes>,
+    /// Shared memory one block may ask for.
+    pub shared_memory_block: Figure<Bytes>,
+    /// 32-bit registers of a multiprocessor.
+    pub registers: Figure<Count>,
+    /// Registers one thread may have.
+    pub registers_thread: Figure<Count>,
+    /// Warps resident on a multiprocessor.
+    pub warps: Figure<Count>,
+    /// Columns of tensor memory, each 128 lanes of 32 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_memory: Option<Figure<Count>>,
+    /// Shared memory traffic.
+    pub shared_memory_rate: Figure<ByteRate>,
+    /// Dense fp16 products with fp32 sums.
+    pub fp16_rate: Figure<FlopRate>,
+    /// Dense e4m3 products.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp8_rate: Option<Figure<FlopRate>>,
+    /// Dense e2m1 products with block scales.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp4_rate: Option<Figure<FlopRate>>,
+    /// Exponentials.
+    pub exp_rate: Figure<OperationRate>,
+    /// Costs of starting a kernel.
+    #[serde(default)]
+    pub launch: Launch,
+}
+
+/// What a kernel costs before and besides its work.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Launch {
+    /// From the start of a kernel to all multiprocessors at work, and down again.
+    pub ramp: Option<Figure<Time>>,
+    /// The fixed part of a first read from memory.
+    pub cold_read: Option<Figure<Time>>,
+    /// From one launch to the next in a stream.
+    pub stream: Option<Figure<Time>>,
+    /// The same replayed from a graph.
+    pub graph: Option<Figure<Time>>,
+}
+
+/// What was found out about a CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Cpu {
+    /// The processor's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Fact<String>>,
+    /// Vector extensions that kernels may use, by their usual names (`avx2`, `avx512f`, …).
+    pub simd: Fact<Vec<String>>,
+    /// First-level data cache of one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l1_size: Option<Figure<Bytes>>,
+    /// The last-level cache, shared or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_level_size: Option<Figure<Bytes>>,
+    /// The frequency governor, if the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governor: Option<Fact<String>>,
+    /// Peak fp32 multiply-adds of all threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fp32_peak: Option<Figure<Flops>>,
+}
+
+impl Device {
+    /// The embedded description of that name, or `host` for the CPU at hand.
+    ///
+    /// # Errors
+    /// [`DeviceError::Unknown`] with the nearest name if there is none.
+    pub fn builtin(name: &str) -> Result<Self, DeviceError> {
+        if name == "host" {
+            return Ok(Self::host());
+        }
+        match BUILTIN.iter().find(|(known, _)| *known == name) {
+            Some((known, text)) => Self::from_toml(text, Path::new(&format!("{known}.toml"))),
+            None => Err(unknown(name)),
+        }
+    }
+
+    /// The names [`builtin`](Self::builtin) knows besides `host`.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// A description from a file.
+    ///
+    /// # Errors
+    /// [`DeviceError::Read`] or [`DeviceError::Invalid`].
+    pub fn load(path: &Path) -> Result<Self, DeviceError> {
+        let text = std::fs::read_to_string(path).map_err(|source| DeviceError::Read {
+            file: path.to_owned(),
+            source,
+        })?;
+        Self::from_toml(&text, path)
+    }
+
+    /// A description from TOML; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Invalid`] with the bytes at fault.
+    pub fn from_toml(text: &str, file: &Path) -> Result<Self, DeviceError> {
+        let invalid = |span, message| DeviceError::Invalid {
+            file: file.to_owned(),
+            span,
+            message,
+        };
+        let device: Self =
+            toml::from_str(text).map_err(|error| invalid(error.span(), error.message().to_owned()))?;
+        match device.arch {
+            Arch::Cpu if device.cpu.is_none() => Err(invalid(
+                None,
+                "arch is `cpu`, but there is no [cpu] table; add one".to_owned(),
+            )),
+            Arch::Cpu => Ok(device),
+            arch if device.gpu.is_none() => Err(invalid(
+                None,
+                format!("arch is `{arch}`, but there is no [gpu] table; add one"),
+            )),
+            _ => Ok(device),
+        }
+    }
+
+    /// The CPU at hand, as far as the system tells.
+    pub fn host() -> Self {
+        host::detect()
+    }
+}
+
+fn unknown(name: &str) -> DeviceError {
+    let suggestion = Device::builtin_names()
+        .chain(["host"])
+        .map(|known| (strsim::damerau_levenshtein(known, &name.to_lowercase()), known))
+        .filter(|(distance, _)| *distance <= 2)
+        .min()
+        .map(|(_, known)| known.to_owned());
+    let known: Vec<_> = Device::builtin_names().map(|name| format!("`{name}`")).collect();
+    DeviceError::Unknown {
+        name: name.to_owned(),
+        suggestion,
+        known: known.join(", "),
+    }
+}

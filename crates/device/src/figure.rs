@@ -1,0 +1,159 @@
+//! One figure of a device: a value with its unit, where it comes from, and what is doubtful about it.
+
+use std::marker::PhantomData;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Dimension;
+
+/// A value with its unit and source. [`get`](Self::get) is in the first unit of the dimension.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure<D> {
+    written: Written,
+    factor: f64,
+    dimension: PhantomData<D>,
+}
+
+/// Something other than a number, with its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fact<T> {
+    /// What is the case.
+    pub value: T,
+    /// How it is known.
+    pub source: String,
+}
+
+/// A value measured beside a published one, in the same unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measurement {
+    /// In the figure's unit.
+    pub value: f64,
+    /// Who measured it, and how.
+    pub source: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    value: f64,
+    unit: String,
+    source: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    range: Option<[f64; 2]>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<Measurement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    doubt: Option<String>,
+}
+
+impl<D: Dimension> Figure<D> {
+    /// A figure in the first unit of its dimension.
+    pub fn new(value: f64, source: impl Into<String>) -> Self {
+        let (unit, factor) = D::UNITS[0];
+        let written = Written {
+            value,
+            unit: unit.to_owned(),
+            source: source.into(),
+            range: None,
+            measured: Vec::new(),
+            doubt: None,
+        };
+        Self {
+            written,
+            factor,
+            dimension: PhantomData,
+        }
+    }
+
+    /// The value in the first unit of the dimension.
+    pub fn get(&self) -> f64 {
+        self.written.value * self.factor
+    }
+
+    /// The first measured value where there is one, else the published: what a kernel may hope for.
+    pub fn attainable(&self) -> f64 {
+        self.written
+            .measured
+            .first()
+            .map_or(self.written.value, |measurement| measurement.value)
+            * self.factor
+    }
+
+    /// The value as it is written, with its unit.
+    pub fn text(&self) -> String {
+        format!("{} {}", self.written.value, self.written.unit)
+    }
+
+    /// Where the value comes from.
+    pub fn source(&self) -> &str {
+        &self.written.source
+    }
+
+    /// The lowest and highest value reported, in the first unit of the dimension.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        self.written
+            .range
+            .map(|[low, high]| (low * self.factor, high * self.factor))
+    }
+
+    /// Values measured beside the published one, in the unit of [`text`](Self::text).
+    pub fn measured(&self) -> &[Measurement] {
+        &self.written.measured
+    }
+
+    /// What is uncertain about the value.
+    pub fn doubt(&self) -> Option<&str> {
+        self.written.doubt.as_deref()
+    }
+
+    fn from_written(written: Written) -> Result<Self, String> {
+        let Some((_, factor)) = D::UNITS.iter().find(|(unit, _)| *unit == written.unit) else {
+            let units: Vec<_> = D::UNITS.iter().map(|(unit, _)| format!("`{unit}`")).collect();
+            return Err(format!(
+                "unit `{}` is not {}; write one of {}",
+                written.unit,
+                D::NAME,
+                units.join(", ")
+            ));
+        };
+        let mut values = vec![written.value];
+        values.extend(written.range.iter().flatten());
+        values.extend(written.measured.iter().map(|measurement| measurement.value));
+        if let Some(value) = values
+            .into_iter()
+            .find(|value| !(value.is_finite() && *value > 0.0))
+        {
+            return Err(format!(
+                "value {value} is not a positive number; leave the figure out if it is unknown"
+            ));
+        }
+        if written.source.trim().is_empty() {
+            return Err("the source is empty; say where the figure comes from".to_owned());
+        }
+        if written
+            .range
+            .is_some_and(|[low, high]| !(low <= written.value && written.value <= high))
+        {
+            return Err(format!("value {} is outside its own range", written.value));
+        }
+        Ok(Self {
+            factor: *factor,
+            written,
+            dimension: PhantomData,
+        })
+    }
+}
+
+impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
+    fn deserialize<S: Deserializer<'de>>(deserializer: S) -> Result<Self, S::Error> {
+        Self::from_written(Written::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<D> Serialize for Figure<D> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.written.serialize(serializer)
+    }
+}

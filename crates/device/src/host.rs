@@ -1,0 +1,99 @@
+//! The CPU at hand, as far as the system tells.
+
+mod cache;
+mod simd;
+mod system;
+
+use crate::{Arch, Cpu, Device, Figure, Flops, Memory};
+
+/// Describes the CPU this process runs on. What the system does not tell is absent.
+pub(crate) fn detect() -> Device {
+    let threads = system::threads();
+    let simd = simd::features();
+    let clock = system::clock();
+    let model = system::model();
+    let caches = cache::sizes();
+    let fp32_peak = clock
+        .as_ref()
+        .map(|clock| peak(threads.get(), simd::lanes(&simd.value), clock.get()));
+    let title = model
+        .as_ref()
+        .map_or_else(|| "this machine's CPU".to_owned(), |model| model.value.clone());
+    Device {
+        name: "host".to_owned(),
+        title,
+        arch: Arch::Cpu,
+        processors: threads,
+        clock,
+        memory: Memory {
+            l2_size: caches.l2,
+            ..Memory::default()
+        },
+        gpu: None,
+        cpu: Some(Cpu {
+            model,
+            simd,
+            l1_size: caches.l1,
+            last_level_size: caches.last_level,
+            governor: system::governor(),
+            fp32_peak,
+        }),
+    }
+}
+
+fn peak(threads: f64, lanes: f64, clock: f64) -> Figure<Flops> {
+    Figure::new(
+        threads * lanes * 2.0 * 2.0 * clock,
+        format!(
+            "estimate, not measured: {threads} threads × {lanes} lanes × 2 FMA units × 2 FLOP × {:.0} MHz; \
+             assumes two full-width FMA units a thread and that the clock holds",
+            clock / 1e6
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peak_counts_two_units_of_multiply_adds() {
+        // 2 threads × 16 lanes × 2 units × 2 FLOP × 4 GHz = 512 GFLOP/s; the Zen 5 it was compared with does 511.
+        let peak = peak(2.0, 16.0, 4e9);
+        assert_eq!(peak.get(), 512e9);
+        assert!(
+            peak.source().starts_with("estimate, not measured"),
+            "{}",
+            peak.source()
+        );
+    }
+
+    #[test]
+    fn everything_detected_names_its_source() {
+        let host = detect();
+        assert!(host.processors.get() >= 1.0);
+        assert!(host.processors.source().starts_with("detected: "));
+        let cpu = host.cpu.unwrap();
+        assert!(cpu.simd.source.starts_with("detected: "));
+        for source in [
+            host.clock.as_ref().map(|figure| figure.source().to_owned()),
+            host.memory
+                .l2_size
+                .as_ref()
+                .map(|figure| figure.source().to_owned()),
+            cpu.model.map(|fact| fact.source),
+            cpu.l1_size.map(|figure| figure.source().to_owned()),
+            cpu.last_level_size.map(|figure| figure.source().to_owned()),
+            cpu.governor.map(|fact| fact.source),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            assert!(source.starts_with("detected: "), "{source}");
+        }
+        assert!(
+            host.memory.bandwidth.is_none(),
+            "the system does not tell it, so nothing may be claimed"
+        );
+    }
+}
