@@ -1,1 +1,47 @@
-//! Placeholder module header.
+//! Is the candidate faster than the baseline, and how sure are we? Pure functions, no I/O, the same answer for
+//! the same seed.
+//!
+//! The way of the data: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process;
+//! [`Bootstrap`] turns the samples of a suite into distributions, and those into an [`Interval`]; [`compare`]
+//! judges the interval by [`Criteria`] and looks after the floor on each problem.
+//!
+//! Inside, an effect is always `ln(baseline time / candidate time)`: positive is faster, swapping the arms
+//! negates it, and means over problems are geometric means of speed-ups. At the edges (criteria, claims,
+//! printed figures) it is a fraction of speed-up: 0.02 is 2 % faster, ln 1.02 inside.
+
+mod block;
+mod bootstrap;
+mod comparison;
+mod criteria;
+mod design;
+mod error;
+mod floor;
+mod holm;
+mod interval;
+mod looks;
+mod student;
+mod summary;
+mod verdict;
+
+pub use block::{Block, Sample};
+pub use bootstrap::{Bootstrap, Distribution, Resampling};
+pub use comparison::{Assessment, Ground, ProblemFinding, compare, compare_declared, without_interval};
+pub use criteria::Criteria;
+pub use design::{Arm, BlockOrder, block_orders};
+pub use error::Error;
+pub use floor::FloorFinding;
+pub use holm::holm_adjusted;
+pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
+pub use looks::LookPlan;
+pub use summary::{coefficient_of_variation, median, median_absolute_deviation, quantile};
+pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};
+
+/// A fraction of speed-up (0.02 = 2 % faster) as a log speed-up, `ln(1 + fraction)`.
+pub fn log_speedup(fraction: f64) -> f64 {
+    fraction.ln_1p()
+}
+
+/// A log speed-up as a fraction of speed-up, `exp(log) − 1`.
+pub fn speedup_fraction(log: f64) -> f64 {
+    log.exp_m1()
+}

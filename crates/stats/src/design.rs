@@ -1,0 +1,90 @@
+//! The order in which the two arms run.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arm {
+    /// What is compared against (A).
+    Baseline,
+    /// What is judged (B).
+    Candidate,
+}
+
+/// The order of the four runs of a block. Either cancels a drift that is linear over the block, because both
+/// arms have the same mean position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BlockOrder {
+    /// Baseline, candidate, candidate, baseline.
+    Abba,
+    /// Candidate, baseline, baseline, candidate.
+    Baab,
+}
+
+impl BlockOrder {
+    /// Which arm runs in each of the four places.
+    pub fn arms(self) -> [Arm; 4] {
+        use Arm::{Baseline, Candidate};
+        match self {
+            Self::Abba => [Baseline, Candidate, Candidate, Baseline],
+            Self::Baab => [Candidate, Baseline, Baseline, Candidate],
+        }
+    }
+}
+
+/// The orders of the `blocks` blocks of one process: the same for the same seed and process, independent
+/// between processes, and a longer list begins with the shorter one.
+///
+/// Drawn in permuted pairs (each pair holds one ABBA and one BAAB, in random order; permuted-block
+/// randomisation, Matts & Lachin 1988), so that what only the first or last place of a block suffers falls on
+/// both arms equally often, and no periodic disturbance can stay in step with the design.
+pub fn block_orders(seed: u64, process: usize, blocks: usize) -> Vec<BlockOrder> {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(process as u64);
+    let mut orders = Vec::with_capacity(blocks + 1);
+    while orders.len() < blocks {
+        orders.extend(if generator.random::<bool>() {
+            [BlockOrder::Abba, BlockOrder::Baab]
+        } else {
+            [BlockOrder::Baab, BlockOrder::Abba]
+        });
+    }
+    orders.truncate(blocks);
+    orders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_drift_cancels_in_a_block() {
+        for order in [BlockOrder::Abba, BlockOrder::Baab] {
+            let place_sum = |arm| (0..4).filter(|place| order.arms()[*place] == arm).sum::<usize>();
+            assert_eq!(place_sum(Arm::Baseline), place_sum(Arm::Candidate));
+        }
+        assert_ne!(BlockOrder::Abba.arms(), BlockOrder::Baab.arms());
+    }
+
+    #[test]
+    fn orders_are_reproducible_balanced_and_random() {
+        let orders = block_orders(11, 3, 101);
+        assert_eq!(orders.len(), 101);
+        assert_eq!(orders, block_orders(11, 3, 101));
+        assert_eq!(orders[..40], block_orders(11, 3, 40));
+        assert_ne!(orders, block_orders(11, 4, 101));
+        assert_ne!(orders, block_orders(12, 3, 101));
+        for pair in orders.chunks_exact(2) {
+            assert_ne!(pair[0], pair[1]);
+        }
+        let first_abba = orders
+            .chunks_exact(2)
+            .filter(|pair| pair[0] == BlockOrder::Abba)
+            .count();
+        assert!((10..=40).contains(&first_abba), "{first_abba} of 50");
+    }
+}

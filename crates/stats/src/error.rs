@@ -1,0 +1,100 @@
+//! What can be wrong with times, samples and criteria.
+
+use thiserror::Error;
+
+/// Every variant says what is wrong, where, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Error {
+    /// A time that no clock can have measured.
+    #[error(
+        "{arm} time {index} of a block of process {process} is {value} s; a time is a positive, finite number \
+         of seconds: drop the block or look at the clock"
+    )]
+    ImpossibleTime {
+        /// "baseline" or "candidate".
+        arm: &'static str,
+        /// Position in the block's list of this arm.
+        index: usize,
+        /// The process the block was measured in.
+        process: usize,
+        /// The offending value, in seconds.
+        value: f64,
+    },
+    /// A block without times on one side.
+    #[error("a block of process {process} has no {arm} times; a block needs at least one time of each arm")]
+    EmptyArm {
+        /// "baseline" or "candidate".
+        arm: &'static str,
+        /// The process the block was measured in.
+        process: usize,
+    },
+    /// Nothing to estimate a spread between processes from.
+    #[error(
+        "{found} process(es) measured; an interval needs at least 2, because the spread between processes \
+         cannot be seen from within one: measure in more worker processes (4 to 6 are sensible)"
+    )]
+    TooFewProcesses {
+        /// How many there were.
+        found: usize,
+    },
+    /// The problems of a suite were not all measured by the same processes.
+    #[error(
+        "problem {problem} (counting from 0) was measured in processes {found:?}, the suite's first problem in \
+         {expected:?}; every process must measure every problem: drop the processes that did not finish"
+    )]
+    UnevenProcesses {
+        /// Position of the problem in the suite.
+        problem: usize,
+        /// Processes of the first problem.
+        expected: Vec<usize>,
+        /// Processes of this problem.
+        found: Vec<usize>,
+    },
+    /// A suite without problems.
+    #[error("the suite has no problems; compare on at least one")]
+    EmptySuite,
+    /// A bootstrap that would resample too little to have tails.
+    #[error("{found} bootstrap resamples are too few; use at least {least} (10000 is usual)")]
+    TooFewResamples {
+        /// How many were asked for.
+        found: usize,
+        /// The least accepted.
+        least: usize,
+    },
+    /// A confidence level outside (0.5, 1).
+    #[error("confidence = {value}: must lie between 0.5 and 1, both excluded (0.95 is usual)")]
+    Confidence {
+        /// The value given.
+        value: f64,
+    },
+    /// A criterion that makes no sense, alone or beside the others.
+    #[error("criteria: {name} = {value}: {rule}")]
+    Criterion {
+        /// The field's name in the file.
+        name: &'static str,
+        /// The value given.
+        value: f64,
+        /// What it must satisfy.
+        rule: &'static str,
+    },
+    /// A look that the plan does not have.
+    #[error(
+        "look {look} of a plan of {looks}: looks count from 1, and none may be added after the plan is fixed"
+    )]
+    UnplannedLook {
+        /// The look asked for.
+        look: usize,
+        /// How many were planned.
+        looks: usize,
+    },
+    /// Recorded times whose declared uncertainty gives no bounds.
+    #[error("declared bounds: {name} = {value}: {rule}")]
+    Declared {
+        /// Which of the three figures.
+        name: &'static str,
+        /// The value given.
+        value: f64,
+        /// What it must satisfy.
+        rule: &'static str,
+    },
+}

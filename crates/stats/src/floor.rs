@@ -1,0 +1,62 @@
+//! The floor under each problem: a good mean must not hide one bad case.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Criteria, Distribution, Interval, holm_adjusted};
+
+/// How a problem stands to the floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FloorFinding {
+    /// The whole interval is at or over the floor.
+    Held,
+    /// The interval reaches under the floor, but the evidence does not say that the speed-up is there.
+    PossiblyBroken,
+    /// The evidence says that the speed-up is under the floor.
+    Broken,
+    /// There is no interval to tell by.
+    Unknown,
+}
+
+/// Examines measured problems together. Broken when Holm's adjusted p-value of "under the floor" is at most (1 − confidence)/2: the
+/// same one-sided level as either end of the interval, for the whole family of problems.
+/// Returns each problem's adjusted p-value and finding; `intervals` and `distributions` are in the same order.
+pub(crate) fn examine_measured(
+    distributions: &[Distribution],
+    intervals: &[Interval],
+    criteria: &Criteria,
+    confidence: f64,
+) -> Vec<(f64, FloorFinding)> {
+    let floor = criteria.log_floor();
+    let p_values: Vec<f64> = distributions
+        .iter()
+        .map(|problem| problem.p_value_below(floor))
+        .collect();
+    let finding = |p_value: f64, interval: &Interval| {
+        if p_value <= (1.0 - confidence) / 2.0 {
+            FloorFinding::Broken
+        } else if interval.lower < floor {
+            FloorFinding::PossiblyBroken
+        } else {
+            FloorFinding::Held
+        }
+    };
+    holm_adjusted(&p_values)
+        .into_iter()
+        .zip(intervals)
+        .map(|(p, interval)| (p, finding(p, interval)))
+        .collect()
+}
+
+/// Examines one problem by declared bounds: broken when even the upper bound is under the floor. Worst-case bounds
+/// need no correction for their number.
+pub(crate) fn examine_declared(interval: &Interval, criteria: &Criteria) -> FloorFinding {
+    let floor = criteria.log_floor();
+    if interval.upper < floor {
+        FloorFinding::Broken
+    } else if interval.lower < floor {
+        FloorFinding::PossiblyBroken
+    } else {
+        FloorFinding::Held
+    }
+}

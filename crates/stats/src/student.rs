@@ -1,0 +1,125 @@
+//! Student's t on process means, and the widening of percentile intervals that follows from it.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::summary::{mean, standard_deviation};
+
+/// Half the width of the two-sided Student interval of the mean of `means`: t · s / √n.
+pub(crate) fn half_width(means: &[f64], confidence: f64) -> f64 {
+    critical_value(means.len(), confidence) * standard_error(means)
+}
+
+/// The tail that takes the place of α/2 in a percentile interval from `processes` observations:
+/// α′/2 = Φ(−√(n/(n−1)) · t_{1−α/2, n−1}).
+///
+/// The percentile interval is too narrow twice over: the bootstrap variance has divisor n, not n − 1, and its
+/// tails are normal, not Student's. Hesterberg 2015, "What Teachers Should Know About the Bootstrap", §4.1
+/// (the expanded percentile interval).
+pub(crate) fn expanded_tail(processes: usize, confidence: f64) -> f64 {
+    Normal::standard().cdf(-expansion(processes) * critical_value(processes, confidence))
+}
+
+/// The inverse of [`expanded_tail`]: the one-sided p-value that a bootstrap tail stands for.
+pub(crate) fn p_value_of_tail(processes: usize, tail: f64) -> f64 {
+    lower_tail(
+        processes,
+        Normal::standard().inverse_cdf(tail) / expansion(processes),
+    )
+}
+
+/// Student's one-sided p-value of "the mean is under `threshold`", from independent `means`.
+pub(crate) fn p_value_below(means: &[f64], threshold: f64) -> f64 {
+    let difference = mean(means) - threshold;
+    let error = standard_error(means);
+    if error > 0.0 {
+        lower_tail(means.len(), difference / error)
+    } else if difference < 0.0 {
+        0.0
+    } else {
+        1.0
+    }
+}
+
+fn standard_error(means: &[f64]) -> f64 {
+    standard_deviation(means) / (means.len() as f64).sqrt()
+}
+
+fn expansion(processes: usize) -> f64 {
+    let count = processes as f64;
+    (count / (count - 1.0)).sqrt()
+}
+
+fn critical_value(processes: usize, confidence: f64) -> f64 {
+    // From the lower tail: 1 − α/2 would lose the digits of a small α.
+    // No distribution exists without a degree of freedom; then nothing is known, and the interval is infinite.
+    with_freedom(processes).map_or(f64::INFINITY, |distribution| {
+        -distribution.inverse_cdf((1.0 - confidence) / 2.0)
+    })
+}
+
+fn lower_tail(processes: usize, statistic: f64) -> f64 {
+    with_freedom(processes).map_or(1.0, |distribution| distribution.cdf(statistic))
+}
+
+fn with_freedom(processes: usize) -> Option<StudentsT> {
+    StudentsT::new(0.0, 1.0, processes as f64 - 1.0).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn critical_values_of_the_printed_tables() {
+        // (processes, confidence, t): any table of Student's distribution.
+        for (processes, confidence, expected) in [
+            (2, 0.95, 12.706_204_736),
+            (3, 0.95, 4.302_652_730),
+            (4, 0.95, 3.182_446_305),
+            (6, 0.95, 2.570_581_836),
+            (6, 0.99, 4.032_142_984),
+            (11, 0.998, 4.143_700_494),
+        ] {
+            let value = critical_value(processes, confidence);
+            assert!(
+                (value / expected - 1.0).abs() < 1e-8,
+                "{processes} {confidence}: {value}"
+            );
+        }
+        assert_eq!(critical_value(1, 0.95), f64::INFINITY);
+    }
+
+    #[test]
+    fn expansion_widens_and_fades_with_processes() {
+        // Φ(−√(5/4) · 2.776445) = Φ(−3.104160) = 0.000954
+        assert!((expanded_tail(5, 0.95) - 0.000_954).abs() < 1e-6);
+        assert!(expanded_tail(4, 0.95) < expanded_tail(5, 0.95));
+        assert!((expanded_tail(10_000, 0.95) - 0.025).abs() < 1e-4);
+    }
+
+    #[test]
+    fn tail_and_p_value_are_inverse() {
+        for processes in [2, 4, 6, 20] {
+            for confidence in [0.9, 0.95, 0.99] {
+                let tail = expanded_tail(processes, confidence);
+                if tail > 1e-300 {
+                    let p_value = p_value_of_tail(processes, tail);
+                    assert!(
+                        (p_value / ((1.0 - confidence) / 2.0) - 1.0).abs() < 1e-5,
+                        "{processes} {p_value}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn p_value_agrees_with_the_interval() {
+        let means = [0.011, 0.019, 0.006, 0.024, 0.013];
+        let upper = mean(&means) + half_width(&means, 0.95);
+        assert!((p_value_below(&means, upper) - 0.025).abs() < 1e-9);
+        assert!(p_value_below(&means, mean(&means)) - 0.5 < 1e-12);
+        assert_eq!(p_value_below(&[0.1, 0.1], 0.2), 0.0);
+        assert_eq!(p_value_below(&[0.1, 0.1], 0.1), 1.0);
+    }
+}

@@ -1,0 +1,83 @@
+//! Robust summaries of measured times. All return NaN for an empty list.
+
+use statrs::statistics::{Data, Distribution as _, Median, OrderStatistics};
+
+/// The factor that makes the median absolute deviation estimate the standard deviation of normal data,
+/// 1/Φ⁻¹(3/4) (Rousseeuw & Croux 1993, "Alternatives to the Median Absolute Deviation").
+const NORMAL_CONSISTENCY: f64 = 1.482_602_218_505_602;
+
+/// The median; the mean of the two middle values of an even count.
+pub fn median(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return f64::NAN;
+    }
+    Median::median(&Data::new(values.to_vec()))
+}
+
+/// The `probability` quantile, definition 8 of Hyndman & Fan 1996 ("Sample Quantiles in Statistical Packages"),
+/// which is approximately median-unbiased whatever the distribution. NaN outside 0…1.
+pub fn quantile(values: &[f64], probability: f64) -> f64 {
+    Data::new(values.to_vec()).quantile(probability)
+}
+
+/// The median absolute deviation from the median, scaled to estimate the standard deviation of normal data.
+pub fn median_absolute_deviation(values: &[f64]) -> f64 {
+    let centre = median(values);
+    let deviations: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    NORMAL_CONSISTENCY * median(&deviations)
+}
+
+/// Sample standard deviation over mean; NaN for fewer than two values.
+pub fn coefficient_of_variation(values: &[f64]) -> f64 {
+    standard_deviation(values) / mean(values)
+}
+
+/// The arithmetic mean.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The sample standard deviation (divisor n − 1).
+pub(crate) fn standard_deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return f64::NAN;
+    }
+    Data::new(values.to_vec()).std_dev().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_odd_even_and_empty() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn quantiles_follow_definition_8() {
+        // h = (n + 1/3) p + 1/3 with n = 5: p = 0.25 gives h = 5/3.
+        let values = [50.0, 10.0, 40.0, 20.0, 30.0];
+        assert!((quantile(&values, 0.25) - (10.0 + 10.0 * 2.0 / 3.0)).abs() < 1e-12);
+        assert_eq!(quantile(&values, 0.0), 10.0);
+        assert_eq!(quantile(&values, 1.0), 50.0);
+        assert!(quantile(&values, 1.5).is_nan());
+        assert!(quantile(&[], 0.5).is_nan());
+    }
+
+    #[test]
+    fn deviation_ignores_an_outlier() {
+        // |x − 3| = 2, 1, 0, 1, 997: median 1.
+        let spread = median_absolute_deviation(&[1.0, 2.0, 3.0, 4.0, 1000.0]);
+        assert!((spread - NORMAL_CONSISTENCY).abs() < 1e-12);
+    }
+
+    #[test]
+    fn variation_by_hand() {
+        // mean 4, variance (4 + 0 + 4) / 2 = 4.
+        assert!((coefficient_of_variation(&[2.0, 4.0, 6.0]) - 0.5).abs() < 1e-12);
+        assert!(coefficient_of_variation(&[2.0]).is_nan());
+    }
+}

@@ -1,0 +1,239 @@
+//! Does the interval cover, and do the verdicts keep their error rates? Simulated comparisons with known truth.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Instant;
+
+use gauntlet_stats::{
+    Block, Bootstrap, Criteria, Decision, FloorFinding, Ground, Resampling, Sample, compare, log_speedup,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// The spread of log speed-ups between processes, and between the blocks of a process.
+struct Noise {
+    between: f64,
+    within: f64,
+}
+
+struct Laboratory {
+    generator: ChaCha8Rng,
+}
+
+impl Laboratory {
+    fn new(seed: u64) -> Self {
+        Self {
+            generator: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    fn normal(&mut self) -> f64 {
+        Normal::standard().inverse_cdf(self.generator.random::<f64>())
+    }
+
+    fn blocks(&mut self, effect: f64, noise: &Noise, processes: usize, blocks: usize) -> Vec<Block> {
+        let mut measured = Vec::new();
+        for process in 0..processes {
+            let centre = effect + noise.between * self.normal();
+            for _ in 0..blocks {
+                let log_speedup = centre + noise.within * self.normal();
+                measured.push(Block {
+                    process,
+                    baseline: vec![1e-3 * log_speedup.exp()],
+                    candidate: vec![1e-3],
+                });
+            }
+        }
+        measured
+    }
+
+    fn sample(&mut self, effect: f64, noise: &Noise, processes: usize, blocks: usize) -> Sample {
+        Sample::from_blocks(&self.blocks(effect, noise, processes, blocks)).unwrap()
+    }
+}
+
+/// The share of 400 simulated 95 % intervals that hold the truth, and their mean half-width.
+fn coverage(noise: &Noise, processes: usize, blocks: usize) -> (f64, f64) {
+    const REPLICATIONS: usize = 400;
+    let truth = log_speedup(0.03);
+    let mut laboratory = Laboratory::new(processes as u64);
+    let (mut covering, mut width) = (0, 0.0);
+    for seed in 0..REPLICATIONS as u64 {
+        let sample = laboratory.sample(truth, noise, processes, blocks);
+        let bootstrap = Bootstrap::new(
+            &[sample],
+            Resampling {
+                resamples: 1000,
+                seed,
+            },
+        )
+        .unwrap();
+        let interval = bootstrap.suite.interval(0.95).unwrap();
+        covering += usize::from(interval.lower <= truth && truth <= interval.upper);
+        width += interval.half_width();
+    }
+    (covering as f64 / REPLICATIONS as f64, width / REPLICATIONS as f64)
+}
+
+#[test]
+fn few_processes_do_not_under_cover() {
+    // Both extremes and the middle: luck of the process only, noise of the block only, both.
+    for (between, within) in [(0.01, 0.002), (0.01, 0.02), (0.0, 0.02)] {
+        for processes in [3, 4, 5, 6] {
+            let (share, width) = coverage(&Noise { between, within }, processes, 6);
+            println!(
+                "between {between} within {within} processes {processes}: coverage {share}, half-width {width:.5}"
+            );
+            assert!(
+                share >= 0.93,
+                "between {between} within {within} processes {processes}: {share}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_identical_candidate_is_neither_adopted_nor_a_regression_over_all_looks() {
+    // Strict criteria, so that the whole error the confidence allows can show: any interval that excludes zero
+    // decides. Evidence grows from look to look.
+    const REPLICATIONS: usize = 400;
+    let criteria = Criteria {
+        target: 1e-9,
+        practically_zero: 0.0,
+        looks: 3,
+        resamples: 1000,
+        ..Criteria::default()
+    };
+    let mut laboratory = Laboratory::new(1);
+    let mut wrong = 0;
+    for seed in 0..REPLICATIONS as u64 {
+        let mut blocks = Vec::new();
+        let mut decided = false;
+        for look in 1..=3 {
+            // Two more processes a look.
+            let more = laboratory.blocks(
+                0.0,
+                &Noise {
+                    between: 0.01,
+                    within: 0.01,
+                },
+                2,
+                5,
+            );
+            blocks.extend(more.into_iter().map(|block| Block {
+                process: block.process + 2 * look,
+                ..block
+            }));
+            let sample = Sample::from_blocks(&blocks).unwrap();
+            let decision = compare(&[("same".into(), sample)], &criteria, look, seed)
+                .unwrap()
+                .decision;
+            decided |= matches!(decision, Decision::Adopt | Decision::Regression);
+        }
+        wrong += usize::from(decided);
+    }
+    println!("{wrong} of {REPLICATIONS} wrong");
+    // Nominal 5 % = 20 of 400; binomial standard deviation 4.4.
+    assert!(
+        wrong <= 28,
+        "{wrong} of {REPLICATIONS} identical candidates were told apart"
+    );
+}
+
+#[test]
+fn true_effects_are_found() {
+    let criteria = Criteria {
+        resamples: 1000,
+        ..Criteria::default()
+    };
+    let noise = Noise {
+        between: 0.003,
+        within: 0.01,
+    };
+    let mut laboratory = Laboratory::new(2);
+    for (effect, expected) in [
+        (0.06, Decision::Adopt),
+        (-0.05, Decision::Regression),
+        (0.0, Decision::ValidNegative),
+    ] {
+        let found = (0..100)
+            .filter(|seed| {
+                let sample = laboratory.sample(log_speedup(effect), &noise, 6, 10);
+                compare(&[("one".into(), sample)], &criteria, 1, *seed)
+                    .unwrap()
+                    .decision
+                    == expected
+            })
+            .count();
+        println!("{effect}: {expected:?} in {found} of 100");
+        assert!(found >= 90, "{effect}: {expected:?} in {found} of 100");
+    }
+}
+
+#[test]
+fn one_bad_case_turns_a_good_mean_into_a_regression() {
+    let noise = Noise {
+        between: 0.003,
+        within: 0.01,
+    };
+    let mut laboratory = Laboratory::new(3);
+    let mut suite = |last: f64, processes| {
+        let effects = [("a", 0.2), ("b", 0.2), ("c", 0.2), ("d", last)];
+        let problems = effects.map(|(name, effect)| {
+            (
+                name.to_owned(),
+                laboratory.sample(log_speedup(effect), &noise, processes, 8),
+            )
+        });
+        compare(&problems, &Criteria::default(), 1, 9).unwrap()
+    };
+
+    let broken = suite(-0.12, 5);
+    assert_eq!(broken.decision, Decision::Regression);
+    assert_eq!(
+        broken.ground,
+        Ground::BrokenFloor {
+            problems: vec!["d".into()],
+            otherwise: Decision::Adopt
+        }
+    );
+    assert_eq!(broken.claim_refuted(0.3), Some(true));
+
+    let possible = suite(-0.05, 5);
+    assert_eq!(possible.decision, Decision::Adopt);
+    assert_eq!(possible.possibly_broken(), ["d"]);
+
+    let held = suite(0.0, 5);
+    assert_eq!(
+        (held.decision, held.ground),
+        (Decision::Adopt, Ground::SuiteInterval)
+    );
+    assert!(
+        held.problems
+            .iter()
+            .all(|problem| problem.floor == FloorFinding::Held)
+    );
+}
+
+#[test]
+fn ten_thousand_resamples_of_a_suite_take_well_under_a_second() {
+    let mut laboratory = Laboratory::new(4);
+    let noise = Noise {
+        between: 0.01,
+        within: 0.02,
+    };
+    let suite: Vec<Sample> = (0..4).map(|_| laboratory.sample(0.0, &noise, 6, 10)).collect();
+    let started = Instant::now();
+    Bootstrap::new(
+        &suite,
+        Resampling {
+            resamples: 10_000,
+            seed: 0,
+        },
+    )
+    .unwrap();
+    let elapsed = started.elapsed();
+    println!("{elapsed:?}");
+    assert!(elapsed.as_secs_f64() < 1.0, "{elapsed:?}");
+}
