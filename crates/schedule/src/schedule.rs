@@ -1,11 +1,18 @@
 //! The words of a schedule.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::read::Numbers;
+use crate::{ScheduleChange, Word};
 
 /// How a problem is computed. Every word has a meaning on every executor; what a device cannot do is refused by
 /// its constraints, never ignored.
+///
+/// Read from TOML, every word is optional and defaults to the [baseline](Schedule::baseline)'s.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(from = "ScheduleChange", rename_all = "kebab-case")]
 pub struct Schedule {
     /// The block of output computed as one unit of work, and the depth loaded at a time.
     pub tile: Tile,
@@ -29,9 +36,58 @@ pub struct Schedule {
     pub cluster: Cluster,
 }
 
+impl Schedule {
+    /// The schedule the recorded tournament began with: one tile a block, one stage, nothing prepared.
+    pub fn baseline() -> Self {
+        Self {
+            tile: Tile {
+                m: 128,
+                n: 128,
+                k: 256,
+            },
+            stages: 1,
+            epilogue: Epilogue::Direct,
+            roles: Roles::Unified,
+            order: Order::PerTile,
+            lookup: Lookup::Linear,
+            setup: Setup::PerCall,
+            swap_ab: false,
+            split_k: 1,
+            cluster: Cluster { m: 1, n: 1 },
+        }
+    }
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self::baseline()
+    }
+}
+
+/// One line; swap-AB, split-K and cluster appear only where they are in use.
+impl fmt::Display for Schedule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "tile {} · stages {} · {} · {} · {} · {} · {}",
+            self.tile, self.stages, self.epilogue, self.roles, self.order, self.lookup, self.setup
+        )?;
+        if self.swap_ab {
+            write!(formatter, " · swap-ab")?;
+        }
+        if self.split_k > 1 {
+            write!(formatter, " · split-k {}", self.split_k)?;
+        }
+        if self.cluster != (Cluster { m: 1, n: 1 }) {
+            write!(formatter, " · cluster {}", self.cluster)?;
+        }
+        Ok(())
+    }
+}
+
 /// A block of work. For attention: `m` queries, `n` keys a step, `k` the head size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "[usize; 3]", into = "[usize; 3]")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "[usize; 3]")]
 pub struct Tile {
     /// Rows.
     pub m: usize,
@@ -53,9 +109,20 @@ impl From<Tile> for [usize; 3] {
     }
 }
 
+impl fmt::Display for Tile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}×{}×{}", self.m, self.n, self.k)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Numbers::<3>::of(Word::Tile, deserializer).map(Self::from)
+    }
+}
+
 /// How results leave the multiplier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Epilogue {
     /// From accumulators straight to memory, each thread its own elements, tails predicated.
     Direct,
@@ -64,8 +131,7 @@ pub enum Epilogue {
 }
 
 /// Who loads and who multiplies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Roles {
     /// Everyone does everything.
     Unified,
@@ -74,8 +140,7 @@ pub enum Roles {
 }
 
 /// In which order tiles are computed, and by whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
     /// One launch a tile, wave by wave.
     PerTile,
@@ -88,8 +153,7 @@ pub enum Order {
 }
 
 /// How a tile finds its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lookup {
     /// Each tile walks the groups from the first.
     Linear,
@@ -98,8 +162,7 @@ pub enum Lookup {
 }
 
 /// When tables and buffers that depend on shapes only are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Setup {
     /// In every call, as a framework without a plan does.
     PerCall,
@@ -108,8 +171,8 @@ pub enum Setup {
 }
 
 /// Blocks that share loads, along rows and columns of tiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "[usize; 2]", into = "[usize; 2]")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "[usize; 2]")]
 pub struct Cluster {
     /// Along rows of tiles.
     pub m: usize,
@@ -126,5 +189,17 @@ impl From<[usize; 2]> for Cluster {
 impl From<Cluster> for [usize; 2] {
     fn from(cluster: Cluster) -> Self {
         [cluster.m, cluster.n]
+    }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}×{}", self.m, self.n)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cluster {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Numbers::<2>::of(Word::Cluster, deserializer).map(Self::from)
     }
 }

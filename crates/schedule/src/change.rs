@@ -1,0 +1,181 @@
+//! Schedules and changes of schedules from TOML.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use thiserror::Error;
+
+use crate::read::{Number, Switch};
+use crate::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile, Word};
+
+/// A schedule of which only some words are given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ScheduleChange {
+    /// See [`Schedule::tile`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tile: Option<Tile>,
+    /// See [`Schedule::stages`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stages: Option<usize>,
+    /// See [`Schedule::epilogue`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epilogue: Option<Epilogue>,
+    /// See [`Schedule::roles`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Roles>,
+    /// See [`Schedule::order`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// See [`Schedule::lookup`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lookup: Option<Lookup>,
+    /// See [`Schedule::setup`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
+    /// See [`Schedule::swap_ab`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swap_ab: Option<bool>,
+    /// See [`Schedule::split_k`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split_k: Option<usize>,
+    /// See [`Schedule::cluster`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+}
+
+/// A word with its value before and after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordChange {
+    /// The word.
+    pub word: Word,
+    /// Its value before.
+    pub from: String,
+    /// Its value after.
+    pub to: String,
+}
+
+/// What is wrong with a schedule's text.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{}: {message}", file.display())]
+pub struct ScheduleError {
+    /// Which file.
+    pub file: PathBuf,
+    /// The bytes at fault, where they are known.
+    pub span: Option<Range<usize>>,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl ScheduleChange {
+    /// The schedule with the given words replaced.
+    pub fn apply(&self, base: &Schedule) -> Schedule {
+        Schedule {
+            tile: self.tile.unwrap_or(base.tile),
+            stages: self.stages.unwrap_or(base.stages),
+            epilogue: self.epilogue.unwrap_or(base.epilogue),
+            roles: self.roles.unwrap_or(base.roles),
+            order: self.order.unwrap_or(base.order),
+            lookup: self.lookup.unwrap_or(base.lookup),
+            setup: self.setup.unwrap_or(base.setup),
+            swap_ab: self.swap_ab.unwrap_or(base.swap_ab),
+            split_k: self.split_k.unwrap_or(base.split_k),
+            cluster: self.cluster.unwrap_or(base.cluster),
+        }
+    }
+
+    /// The words that applying this to `base` changes; a word given its old value is not among them.
+    pub fn words(&self, base: &Schedule) -> Vec<WordChange> {
+        base.changes_to(&self.apply(base))
+    }
+
+    /// Reads the words of a table; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// If the text is not TOML, or a word or its value is unknown.
+    pub fn from_toml(text: &str, file: &Path) -> Result<Self, ScheduleError> {
+        toml::from_str(text).map_err(|error| ScheduleError {
+            file: file.to_owned(),
+            span: error.span(),
+            message: error.message().to_owned(),
+        })
+    }
+}
+
+impl Schedule {
+    /// Reads a schedule, starting from the baseline; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// As [`ScheduleChange::from_toml`].
+    pub fn from_toml(text: &str, file: &Path) -> Result<Self, ScheduleError> {
+        ScheduleChange::from_toml(text, file).map(Self::from)
+    }
+
+    /// The words in which `other` differs.
+    pub fn changes_to(&self, other: &Self) -> Vec<WordChange> {
+        Word::ALL
+            .into_iter()
+            .map(|word| WordChange {
+                word,
+                from: word.value(self),
+                to: word.value(other),
+            })
+            .filter(|change| change.from != change.to)
+            .collect()
+    }
+}
+
+impl From<ScheduleChange> for Schedule {
+    fn from(change: ScheduleChange) -> Self {
+        change.apply(&Self::baseline())
+    }
+}
+
+impl fmt::Display for WordChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {} → {}", self.word, self.from, self.to)
+    }
+}
+
+impl<'de> Deserialize<'de> for ScheduleChange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Words)
+    }
+}
+
+struct Words;
+
+impl<'de> Visitor<'de> for Words {
+    type Value = ScheduleChange;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a table of schedule words, as in { stages = 3 }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ScheduleChange, A::Error> {
+        let mut change = ScheduleChange::default();
+        let mut seen = Vec::new();
+        while let Some(word) = map.next_key::<Word>()? {
+            if seen.contains(&word) {
+                return Err(A::Error::duplicate_field(word.name()));
+            }
+            seen.push(word);
+            match word {
+                Word::Tile => change.tile = Some(map.next_value()?),
+                Word::Stages => change.stages = Some(map.next_value_seed(Number(word))?),
+                Word::Epilogue => change.epilogue = Some(map.next_value()?),
+                Word::Roles => change.roles = Some(map.next_value()?),
+                Word::Order => change.order = Some(map.next_value()?),
+                Word::Lookup => change.lookup = Some(map.next_value()?),
+                Word::Setup => change.setup = Some(map.next_value()?),
+                Word::SwapAb => change.swap_ab = Some(map.next_value_seed(Switch(word))?),
+                Word::SplitK => change.split_k = Some(map.next_value_seed(Number(word))?),
+                Word::Cluster => change.cluster = Some(map.next_value()?),
+            }
+        }
+        Ok(change)
+    }
+}

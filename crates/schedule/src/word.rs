@@ -1,0 +1,194 @@
+//! The vocabulary: every word, what it accepts, and what it does on a GPU and on a CPU.
+
+use std::fmt;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::choice::names;
+use crate::read::suggestion;
+use crate::{Epilogue, Lookup, Order, Roles, Schedule, Setup};
+
+/// A word of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Word {
+    /// [`Schedule::tile`].
+    Tile,
+    /// [`Schedule::stages`].
+    Stages,
+    /// [`Schedule::epilogue`].
+    Epilogue,
+    /// [`Schedule::roles`].
+    Roles,
+    /// [`Schedule::order`].
+    Order,
+    /// [`Schedule::lookup`].
+    Lookup,
+    /// [`Schedule::setup`].
+    Setup,
+    /// [`Schedule::swap_ab`].
+    SwapAb,
+    /// [`Schedule::split_k`].
+    SplitK,
+    /// [`Schedule::cluster`].
+    Cluster,
+}
+
+/// What a word accepts and means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meaning {
+    /// The word.
+    pub word: Word,
+    /// What it accepts.
+    pub accepts: String,
+    /// What it does on a GPU.
+    pub on_gpu: &'static str,
+    /// What it does on a CPU.
+    pub on_cpu: &'static str,
+}
+
+/// The whole vocabulary, in the order of [`Word::ALL`].
+pub fn words() -> Vec<Meaning> {
+    Word::ALL
+        .iter()
+        .map(|&word| {
+            let (on_gpu, on_cpu) = word.meaning();
+            Meaning {
+                word,
+                accepts: word.accepts(),
+                on_gpu,
+                on_cpu,
+            }
+        })
+        .collect()
+}
+
+impl Word {
+    /// Every word, in the order in which a schedule is written.
+    pub const ALL: [Self; 10] = [
+        Self::Tile,
+        Self::Stages,
+        Self::Epilogue,
+        Self::Roles,
+        Self::Order,
+        Self::Lookup,
+        Self::Setup,
+        Self::SwapAb,
+        Self::SplitK,
+        Self::Cluster,
+    ];
+
+    /// The word in files and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tile => "tile",
+            Self::Stages => "stages",
+            Self::Epilogue => "epilogue",
+            Self::Roles => "roles",
+            Self::Order => "order",
+            Self::Lookup => "lookup",
+            Self::Setup => "setup",
+            Self::SwapAb => "swap-ab",
+            Self::SplitK => "split-k",
+            Self::Cluster => "cluster",
+        }
+    }
+
+    /// The values the word accepts.
+    pub fn accepts(self) -> String {
+        match self {
+            Self::Tile => "three whole numbers of at least 1, as in [128, 128, 256]".to_owned(),
+            Self::Stages | Self::SplitK => "a whole number of at least 1".to_owned(),
+            Self::Cluster => "two whole numbers of at least 1, as in [2, 1]".to_owned(),
+            Self::SwapAb => "`true` or `false`".to_owned(),
+            Self::Epilogue => names::<Epilogue>(),
+            Self::Roles => names::<Roles>(),
+            Self::Order => names::<Order>(),
+            Self::Lookup => names::<Lookup>(),
+            Self::Setup => names::<Setup>(),
+        }
+    }
+
+    /// The value the word has in a schedule.
+    pub fn value(self, schedule: &Schedule) -> String {
+        match self {
+            Self::Tile => schedule.tile.to_string(),
+            Self::Stages => schedule.stages.to_string(),
+            Self::Epilogue => schedule.epilogue.to_string(),
+            Self::Roles => schedule.roles.to_string(),
+            Self::Order => schedule.order.to_string(),
+            Self::Lookup => schedule.lookup.to_string(),
+            Self::Setup => schedule.setup.to_string(),
+            Self::SwapAb => schedule.swap_ab.to_string(),
+            Self::SplitK => schedule.split_k.to_string(),
+            Self::Cluster => schedule.cluster.to_string(),
+        }
+    }
+
+    fn meaning(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tile => (
+                "rows, columns and depth one block computes; attention: queries, keys a step, head size",
+                "the same as cache blocks; the depth is that of one dequantised panel",
+            ),
+            Self::Stages => (
+                "operand buffers in shared memory: 1 loads, then multiplies; more load ahead",
+                "dequantised panels prepared ahead",
+            ),
+            Self::Epilogue => (
+                "direct: accumulators to memory; staged: through shared memory, then whole rows at once",
+                "direct: stores from registers; staged: through a buffer, then streaming stores",
+            ),
+            Self::Roles => (
+                "specialised: some warps only load, the others only multiply",
+                "specialised: some threads only dequantise panels, the others only multiply",
+            ),
+            Self::Order => (
+                "per-tile: a block each; static, sorted, dynamic: persistent blocks with a fixed share, a fixed \
+                 share of tiles by falling cost, or a counter",
+                "per-tile: a task each; static, sorted, dynamic: as on a GPU, with threads for blocks",
+            ),
+            Self::Lookup => (
+                "linear: each tile walks the groups; precomputed: a table",
+                "linear: each tile walks the groups; precomputed: a table",
+            ),
+            Self::Setup => (
+                "per-call: tables, tensor maps and buffers made in every call; once: when the problem is loaded",
+                "per-call: tables and buffers made in every call; once: when the problem is loaded",
+            ),
+            Self::SwapAb => (
+                "weights take the row side of the tile, tokens the column side, which may be narrow",
+                "weights take the row side of the tile, tokens the column side",
+            ),
+            Self::SplitK => (
+                "blocks that share one tile's depth; partial sums added in a fixed order",
+                "tasks that share one tile's depth; partial sums added in a fixed order",
+            ),
+            Self::Cluster => ("blocks along rows and columns that share loads", "only 1×1"),
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Word {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::ALL
+            .into_iter()
+            .find(|word| word.name() == text)
+            .ok_or_else(|| {
+                let known = Self::ALL.iter().map(|word| word.name());
+                let list: Vec<_> = known.clone().map(|name| format!("`{name}`")).collect();
+                D::Error::custom(format!(
+                    "a schedule has no word `{text}`{}; its words are {}",
+                    suggestion(&text, known),
+                    list.join(", ")
+                ))
+            })
+    }
+}
