@@ -13,7 +13,8 @@ use crate::summary::{mean, median};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// The worker process that measured it.
+    /// The worker process that measured it; its number is its own in the whole comparison, all looks
+    /// included.
     pub process: usize,
     /// Times of the baseline, in seconds.
     pub baseline: Vec<f64>,

@@ -27,11 +27,11 @@ pub struct Resampling {
 /// layout) is shared by all its blocks, of all problems. So each resample draws processes with replacement,
 /// jointly for the whole suite, then blocks with replacement within each drawn process and problem (two-stage
 /// cluster bootstrap: Davison & Hinkley 1997, "Bootstrap Methods and their Application", §3.8). Its second
-/// stage counts the spread within processes twice, which errs on the side of wide intervals where that spread
-/// is the larger one.
+/// stage counts the spread within processes twice, so the interval errs on the wide side where that spread is
+/// the larger one.
 ///
-/// A problem's effect is the mean over processes of the mean over their blocks; the suite's is the mean over its
-/// problems, the log of the geometric mean speed-up.
+/// A problem's effect is the mean over processes of the mean over their blocks; the suite's is the mean over
+/// its problems, the log of the geometric mean speed-up.
 #[derive(Debug, Clone)]
 pub struct Bootstrap {
     /// The suite's geometric mean.
@@ -97,9 +97,10 @@ impl Distribution {
     /// The two-sided interval at `confidence`: on each side the farther of the expanded percentile bound
     /// (Hesterberg 2015) and Student's bound on the process means.
     ///
-    /// Both, because no resample leaves the range of the observations: of n process means, that range covers
-    /// the centre of a symmetric distribution with probability 1 − 2¹⁻ⁿ (75 % for 3, 87.5 % for 4, 93.75 % for 5), and no
-    /// expansion of the percentiles gets past it. Student's bound does; the percentiles keep the skew.
+    /// Both, because hardly a resample leaves the range of the process means, and that range covers the
+    /// centre of a symmetric distribution with probability 1 − 2¹⁻ⁿ only: 75 % for 3 processes, 87.5 % for 4,
+    /// 93.75 % for 5. No expansion of the percentiles gets past it; Student's bound does, and the percentiles
+    /// keep the skew.
     ///
     /// # Errors
     /// A confidence outside (0.5, 1).
@@ -121,10 +122,10 @@ impl Distribution {
 
     /// One-sided p-value of "the true log speed-up is under `threshold`": small when it surely is.
     ///
-    /// The counterpart of [`Self::interval`]: the greater of Student's p-value and of the share of resamples at
-    /// or over the threshold, carried back through the expansion. A threshold that no resample reaches is left to
-    /// Student alone, as a bound beyond all resamples is: so few processes have few distinct resamples, and to
-    /// count one more than was seen would make a broken floor unprovable.
+    /// The counterpart of [`Self::interval`]: the greater of Student's p-value and of the share of resamples
+    /// at or over the threshold, carried back through the expansion. A threshold that no resample reaches is
+    /// left to Student alone, as a bound beyond all resamples is: so few processes have few distinct
+    /// resamples, and to count one more than was seen would make a broken floor unprovable.
     pub fn p_value_below(&self, threshold: f64) -> f64 {
         let student = student::p_value_below(&self.process_means, threshold);
         let reaching = self

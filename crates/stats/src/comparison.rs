@@ -55,7 +55,8 @@ pub struct ProblemFinding {
 }
 
 impl Assessment {
-    /// Whether the suite's interval refutes a claim, by the rule of [`claim_refuted`](crate::claim_refuted); none without an interval.
+    /// Whether the suite's interval refutes a claim, by the rule of [`claim_refuted`](crate::claim_refuted);
+    /// none without an interval.
     pub fn claim_refuted(&self, lowest_claimed: f64) -> Option<bool> {
         self.suite
             .as_ref()
@@ -76,7 +77,8 @@ impl Assessment {
 /// Judges measured samples of named problems at a planned look (counting from 1) of the criteria.
 ///
 /// # Errors
-/// Criteria that make no sense, a look that was not planned, samples that give no interval (see [`Bootstrap::new`]).
+/// Criteria that make no sense, a look that was not planned, samples that give no interval (see
+/// [`Bootstrap::new`]).
 pub fn compare(
     problems: &[(String, Sample)],
     criteria: &Criteria,
@@ -118,7 +120,8 @@ pub fn compare(
     ))
 }
 
-/// Judges recorded single numbers by their declared uncertainty. Worst-case bounds, so neither looks nor Holm apply.
+/// Judges recorded single numbers by their declared uncertainty: worst-case bounds, so neither looks nor Holm
+/// apply.
 ///
 /// # Errors
 /// Criteria that make no sense, no problem, a pair without bounds (see [`declared_interval`]).
@@ -146,7 +149,8 @@ pub fn compare_declared(
     Ok(assess(Some(suite), findings.collect(), criteria))
 }
 
-/// The assessment of problems that have numbers but no interval of any kind: inconclusive, with that as its ground.
+/// The assessment of problems without an interval of any kind (one number a side, or fewer than 2 processes):
+/// inconclusive, with that as its ground.
 pub fn without_interval(problems: &[String], criteria: &Criteria) -> Assessment {
     let finding = |name: &String| ProblemFinding {
         name: name.clone(),
@@ -182,4 +186,106 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
         assessment.decision = Decision::Regression;
     }
     assessment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(pairs: &[(f64, f64)], relative_uncertainty: f64) -> Assessment {
+        let pair = |(baseline, candidate): &(f64, f64)| {
+            let name = format!("{baseline} to {candidate}");
+            (
+                name,
+                DeclaredPair {
+                    baseline: *baseline,
+                    candidate: *candidate,
+                    relative_uncertainty,
+                },
+            )
+        };
+        compare_declared(&pairs.iter().map(pair).collect::<Vec<_>>(), &Criteria::default()).unwrap()
+    }
+
+    #[test]
+    fn a_small_recorded_gain_is_inconclusive() {
+        let gain = declared(&[(100.7, 100.0)], 0.01);
+        assert_eq!(
+            (gain.decision, &gain.ground),
+            (Decision::Inconclusive, &Ground::SuiteInterval)
+        );
+        assert!((gain.smallest_visible_effect.unwrap() - (1.01 / 0.99 - 1.0)).abs() < 1e-12);
+        assert_eq!(gain.problems[0].adjusted_p_value, None);
+
+        let bare = without_interval(&["sdpa".to_owned()], &Criteria::default());
+        assert_eq!(
+            (bare.decision, &bare.ground),
+            (Decision::Inconclusive, &Ground::NoInterval)
+        );
+        assert_eq!(bare.problems[0].floor, FloorFinding::Unknown);
+        assert_eq!(
+            (bare.claim_refuted(0.5), bare.smallest_visible_effect),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn recorded_floors_are_broken_held_or_in_doubt() {
+        let suite = declared(&[(2.0, 1.0), (0.8, 1.0), (0.95, 1.0), (1.0, 1.0)], 0.01);
+        let floors: Vec<FloorFinding> = suite.problems.iter().map(|problem| problem.floor).collect();
+        use FloorFinding::{Broken, Held, PossiblyBroken};
+        assert_eq!(floors, [Held, Broken, PossiblyBroken, Held]);
+        assert_eq!(suite.decision, Decision::Regression);
+        let problems = vec!["0.8 to 1".to_owned()];
+        assert_eq!(
+            suite.ground,
+            Ground::BrokenFloor {
+                problems,
+                otherwise: Decision::Adopt
+            }
+        );
+    }
+
+    #[test]
+    fn a_broken_floor_leaves_other_decisions_alone() {
+        let slower = declared(&[(0.5, 1.0), (1.0, 1.0)], 0.01);
+        assert_eq!(
+            (slower.decision, slower.ground),
+            (Decision::Regression, Ground::SuiteInterval)
+        );
+        let open = declared(&[(0.8, 1.0), (1.25, 1.0)], 0.02);
+        assert_eq!(
+            (open.decision, open.ground),
+            (Decision::Inconclusive, Ground::SuiteInterval)
+        );
+        assert_eq!(open.problems[0].floor, FloorFinding::Broken);
+    }
+
+    #[test]
+    fn unplanned_looks_and_wrong_criteria_are_refused() {
+        let criteria = Criteria {
+            looks: 2,
+            ..Criteria::default()
+        };
+        assert_eq!(
+            compare(&[], &criteria, 3, 0),
+            Err(Error::UnplannedLook { look: 3, looks: 2 })
+        );
+        assert_eq!(compare(&[], &criteria, 1, 0), Err(Error::EmptySuite));
+        let criteria = Criteria {
+            target: 0.0,
+            ..Criteria::default()
+        };
+        assert!(matches!(
+            compare_declared(&[], &criteria),
+            Err(Error::Criterion { name: "target", .. })
+        ));
+    }
+
+    #[test]
+    fn assessments_survive_a_file() {
+        let assessment = declared(&[(2.0, 1.0), (0.8, 1.0)], 0.01);
+        let text = toml::to_string(&assessment).unwrap();
+        assert_eq!(toml::from_str::<Assessment>(&text).unwrap(), assessment);
+    }
 }

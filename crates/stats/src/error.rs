@@ -7,8 +7,8 @@ use thiserror::Error;
 pub enum Error {
     /// A time that no clock can have measured.
     #[error(
-        "{arm} time {index} of a block of process {process} is {value} s; a time is a positive, finite number \
-         of seconds: drop the block or look at the clock"
+        "{arm} time {index} of a block of process {process} is {value} s; a time is a positive, finite \
+         number of seconds: drop the block or look at the clock"
     )]
     ImpossibleTime {
         /// "baseline" or "candidate".
@@ -39,8 +39,8 @@ pub enum Error {
     },
     /// The problems of a suite were not all measured by the same processes.
     #[error(
-        "problem {problem} (counting from 0) was measured in processes {found:?}, the suite's first problem in \
-         {expected:?}; every process must measure every problem: drop the processes that did not finish"
+        "problem {problem} (counting from 0) was measured in processes {found:?}, the suite's first problem \
+         in {expected:?}; every process must measure every problem: drop the processes that did not finish"
     )]
     UnevenProcesses {
         /// Position of the problem in the suite.

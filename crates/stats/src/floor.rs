@@ -18,9 +18,9 @@ pub enum FloorFinding {
     Unknown,
 }
 
-/// Examines measured problems together. Broken when Holm's adjusted p-value of "under the floor" is at most (1 − confidence)/2: the
-/// same one-sided level as either end of the interval, for the whole family of problems.
-/// Returns each problem's adjusted p-value and finding; `intervals` and `distributions` are in the same order.
+/// Examines measured problems together. Broken when Holm's adjusted p-value of "under the floor" is at most
+/// (1 − confidence)/2: the one-sided level of either end of the interval, for the whole family of problems.
+/// Returns each problem's adjusted p-value and finding; `distributions` and `intervals` have the same order.
 pub(crate) fn examine_measured(
     distributions: &[Distribution],
     intervals: &[Interval],
@@ -48,8 +48,8 @@ pub(crate) fn examine_measured(
         .collect()
 }
 
-/// Examines one problem by declared bounds: broken when even the upper bound is under the floor. Worst-case bounds
-/// need no correction for their number.
+/// Examines one problem by declared bounds: broken when even the upper bound is under the floor. Worst-case
+/// bounds need no correction for their number.
 pub(crate) fn examine_declared(interval: &Interval, criteria: &Criteria) -> FloorFinding {
     let floor = criteria.log_floor();
     if interval.upper < floor {

@@ -63,12 +63,14 @@ pub struct DeclaredPair {
     pub baseline: f64,
     /// Recorded time of the candidate, in the same unit.
     pub candidate: f64,
-    /// Each true time is declared to lie within `time · (1 ± relative_uncertainty)`; between 0 and 1, both excluded.
+    /// Each true time is declared to lie within `time · (1 ± relative_uncertainty)`; between 0 and 1, both
+    /// excluded.
     pub relative_uncertainty: f64,
 }
 
 /// Worst-case bounds of the speed-up of two recorded times b and c with relative uncertainty u:
-/// `ln(b(1−u) / c(1+u)) … ln(b(1+u) / c(1−u))`, that is `ln(b/c) ∓ ln((1+u)/(1−u))`. Interval arithmetic, not statistics.
+/// `ln(b(1−u) / c(1+u)) … ln(b(1+u) / c(1−u))`, that is `ln(b/c) ∓ ln((1+u)/(1−u))`. Interval arithmetic, not
+/// statistics.
 ///
 /// # Errors
 /// Times that are not positive and finite; an uncertainty that is not inside (0, 1). Zero is refused: no
@@ -171,7 +173,9 @@ mod tests {
             places in (-1.0..1.0f64, -1.0..1.0f64),
         ) {
             let interval = declared_interval(baseline, candidate, uncertainty).unwrap();
-            let truth = (baseline * (1.0 + places.0 * uncertainty) / (candidate * (1.0 + places.1 * uncertainty))).ln();
+            let true_baseline = baseline * (1.0 + places.0 * uncertainty);
+            let true_candidate = candidate * (1.0 + places.1 * uncertainty);
+            let truth = (true_baseline / true_candidate).ln();
             prop_assert!(interval.lower - 1e-12 <= truth && truth <= interval.upper + 1e-12);
             let swapped = declared_interval(candidate, baseline, uncertainty).unwrap();
             prop_assert!((swapped.lower + interval.upper).abs() < 1e-12);

@@ -1,5 +1,5 @@
-//! Is the candidate faster than the baseline, and how sure are we? Pure functions, no I/O, the same answer for
-//! the same seed.
+//! Is the candidate faster than the baseline, and how sure are we? Pure functions, no I/O, the same answer
+//! for the same seed.
 //!
 //! The way of the data: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process;
 //! [`Bootstrap`] turns the samples of a suite into distributions, and those into an [`Interval`]; [`compare`]

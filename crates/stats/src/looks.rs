@@ -1,19 +1,17 @@
 //! Looking more than once without cheating.
 
-use serde::{Deserialize, Serialize};
-
 use crate::Error;
 use crate::criteria::check_confidence;
 
 /// A number of looks at growing evidence, fixed before the first, and the confidence to demand at each.
 ///
-/// The error α = 1 − confidence is spent in equal parts: each of L looks uses 1 − α/L. By Bonferroni's inequality
-/// the probability that any look errs is at most α, whatever the dependence between looks, the distribution
-/// of the data, or the times of looking. It is Pocock's (1977) constant level without his assumption of normal
-/// increments, and an alpha-spending plan (Lan & DeMets 1983) with a linear spending function whose
-/// correlations are not exploited. The price is small where it is used: for 3 looks Pocock's level is
-/// 0.0221 a look, this one's 0.0167.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// The error α = 1 − confidence is spent in equal parts: each of L looks uses 1 − α/L. By Bonferroni's
+/// inequality the probability that any look errs is at most α, whatever the dependence between looks, the
+/// distribution of the data, or the times of looking. It is Pocock's (1977) constant level without his
+/// assumption of normal increments, and an alpha-spending plan (Lan & DeMets 1983) with a linear spending
+/// function whose correlations are not exploited. The price is small where it is used: for 3 looks Pocock's
+/// level is 0.0221 a look, this one's 0.0167.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LookPlan {
     confidence: f64,
     looks: usize,

@@ -50,8 +50,8 @@ fn expansion(processes: usize) -> f64 {
 }
 
 fn critical_value(processes: usize, confidence: f64) -> f64 {
-    // From the lower tail: 1 − α/2 would lose the digits of a small α.
-    // No distribution exists without a degree of freedom; then nothing is known, and the interval is infinite.
+    // From the lower tail: 1 − α/2 would lose the digits of a small α. No distribution exists without a
+    // degree of freedom; then nothing is known, and the interval is infinite.
     with_freedom(processes).map_or(f64::INFINITY, |distribution| {
         -distribution.inverse_cdf((1.0 - confidence) / 2.0)
     })

@@ -14,8 +14,8 @@ pub fn median(values: &[f64]) -> f64 {
     Median::median(&Data::new(values.to_vec()))
 }
 
-/// The `probability` quantile, definition 8 of Hyndman & Fan 1996 ("Sample Quantiles in Statistical Packages"),
-/// which is approximately median-unbiased whatever the distribution. NaN outside 0…1.
+/// The `probability` quantile, definition 8 of Hyndman & Fan 1996 ("Sample Quantiles in Statistical
+/// Packages"), which is approximately median-unbiased whatever the distribution. NaN outside 0…1.
 pub fn quantile(values: &[f64], probability: f64) -> f64 {
     Data::new(values.to_vec()).quantile(probability)
 }

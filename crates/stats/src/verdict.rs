@@ -48,7 +48,8 @@ pub fn decide(interval: Option<&Interval>, criteria: &Criteria) -> Decision {
     }
 }
 
-/// Whether the interval refutes a claim whose lowest stated quantile is the speed-up `lowest_claimed` (a fraction; over −1).
+/// Whether the interval refutes a claim whose lowest stated quantile is the speed-up `lowest_claimed` (a
+/// fraction, over −1).
 ///
 /// Refuted when the whole interval is under it: the measurement then excludes even what the contestant called
 /// a poor outcome. The lowest quantile and not the median, because a claim of 1…5…12 % that comes out at
@@ -130,9 +131,10 @@ mod tests {
             practically_zero in 0.0..0.03f64,
             margin in 0.001..0.05f64,
         ) {
-            let criteria = Criteria { target: practically_zero + margin, practically_zero, ..Criteria::default() };
+            let target = practically_zero + margin;
+            let criteria = Criteria { target, practically_zero, ..Criteria::default() };
             let (lo, hi) = (bounds.0.min(bounds.1), bounds.0.max(bounds.1));
-            let (target, zero) = (criteria.target, practically_zero);
+            let zero = practically_zero;
             let applying: Vec<Decision> = [
                 (lo >= target, Decision::Adopt),
                 (hi <= -zero, Decision::Regression),

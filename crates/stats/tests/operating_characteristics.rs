@@ -1,4 +1,5 @@
-//! Does the interval cover, and do the verdicts keep their error rates? Simulated comparisons with known truth.
+//! Does the interval cover, and do the verdicts keep their error rates? Simulated comparisons with known
+//! truth.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -95,8 +96,8 @@ fn few_processes_do_not_under_cover() {
 
 #[test]
 fn an_identical_candidate_is_neither_adopted_nor_a_regression_over_all_looks() {
-    // Strict criteria, so that the whole error the confidence allows can show: any interval that excludes zero
-    // decides. Evidence grows from look to look.
+    // Strict criteria, so that the whole error the confidence allows can show: any interval that excludes
+    // zero decides. Evidence grows from look to look.
     const REPLICATIONS: usize = 400;
     let criteria = Criteria {
         target: 1e-9,
