@@ -1,0 +1,256 @@
+//! The written rules: from a dossier to scores. One function a dimension, each saying which figures it used.
+//! Constants that cite the shark tank take their figures from the recorded rounds in `examples/shark-tank`.
+
+use crate::pitch::{EvidenceKind, Pitch, Quantiles, RiskLevel};
+use crate::verdict::Verdict;
+
+use super::{Dossier, History, Prediction, Score, Scores};
+
+/// The speed-up that is worth all 10 points. Twice is half the points: the scale is logarithmic, because
+/// two steps of 2× make 4×, the boldest claim of the shark tank.
+const FULL_SPEEDUP: f64 = 4.0;
+
+/// How much of a claim's logarithm comes true when nothing is known of the contestant. An assumption: half.
+const PRIOR_CREDIBILITY: f64 = 0.5;
+
+/// How many past claims that assumption weighs. An assumption: two, so that a single hit or miss moves it
+/// to two thirds or one third.
+const PRIOR_CLAIMS: f64 = 2.0;
+
+/// Standard error of the logarithm of a claim, set against the model's own. Fixed rather than taken from the
+/// claim's quantiles, or else a narrow claim would buy itself weight. A factor of 2: the shark tank's first
+/// claim missed by a factor of 2.2 (1.65× claimed, 0.74× measured).
+const CLAIM_ERROR: f64 = std::f64::consts::LN_2;
+
+/// Standard errors between the tenth and the ninetieth percentile of a normal distribution.
+const TENTH_TO_NINETIETH: f64 = 2.5631;
+
+/// Feasibility of what takes an hour, and the points lost for each tenfold of hours. They follow
+/// the shark tank's judge within 0.7 (0.5 h: 9.5, 16 h: 7, 28 h: 6, 160 h: 4).
+const FEASIBILITY_OF_AN_HOUR: f64 = 9.0;
+const LOST_A_TENFOLD_OF_HOURS: f64 = 2.0;
+
+/// Less work than this does not make anything more feasible.
+const SHORTEST_HOURS: f64 = 0.25;
+
+/// The chance of harm taken for a pitch that declares no risk and gives harm no chance.
+/// The shark tank's "zero risk" ended as a regression on four cases of four; between medium and high is mild.
+const HARM_OF_THE_OVERCONFIDENT: f64 = 0.35;
+
+/// A chance of harm under this counts as none given.
+const NO_CHANCE: f64 = 0.005;
+
+/// Points for quality; they add up to 10.
+const BEST_EVIDENCE: f64 = 4.0;
+const SEVERAL_KINDS: f64 = 1.0;
+const ABORT_RULES: f64 = 1.5;
+const CONCRETE_FALLBACK: f64 = 1.5;
+const WORDS_FOR_FALLBACK: f64 = 0.75;
+const SPREAD_ODDS: f64 = 1.0;
+const HONEST_QUANTILES: f64 = 1.0;
+
+/// Odds on one verdict over which a forecast begins to claim knowledge that no one has before measuring.
+const BOLD_ODDS: f64 = 0.8;
+
+/// Quantiles must span at least this part of the claimed effect, or they are a number with decoration…
+const NARROWEST_PART: f64 = 0.5;
+/// …and no more than this factor from lowest to highest, or they say nothing.
+const WIDEST_FACTOR: f64 = 4.0;
+
+/// All four scores of a pitch.
+pub(super) fn scores(dossier: &Dossier) -> Scores {
+    Scores {
+        speedup: speedup(dossier),
+        feasibility: feasibility(dossier),
+        risk: risk(dossier.pitch),
+        quality: quality(dossier.pitch),
+    }
+}
+
+/// Whether a pitch declares no risk and gives harm no chance.
+pub(super) fn is_overconfident(pitch: &Pitch) -> bool {
+    pitch.risk.level == RiskLevel::None && chance_of_harm(pitch) < NO_CHANCE
+}
+
+/// The claim's median, shrunk by the contestant's record, averaged with the model by their precision, capped
+/// by the headroom: 0 points at 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between.
+fn speedup(dossier: &Dossier) -> Score {
+    let claimed = dossier.pitch.claim.speedup.q50;
+    let credibility = credibility(&dossier.history);
+    let mut expected = claimed.ln() * credibility;
+    let mut reason = format!(
+        "claimed {claimed:.2}×, of which {:.0} % is believed",
+        credibility * 100.0
+    );
+    if let Some(prediction) = dossier.predicted {
+        expected = averaged(expected, prediction);
+        reason += &format!(
+            ", with the model's {:.2}× makes {:.2}×",
+            prediction.middle,
+            expected.exp()
+        );
+    }
+    if let Some(headroom) = dossier
+        .headroom
+        .filter(|headroom| headroom.max(1.0).ln() < expected)
+    {
+        expected = headroom.max(1.0).ln();
+        reason += &format!(", capped at the {headroom:.2}× that the roofline leaves");
+    }
+    reason += &format!(": {:.2}× expected", expected.exp());
+    Score::by_rule(10.0 * expected / FULL_SPEEDUP.ln(), reason)
+}
+
+/// The part of a claim's logarithm to believe: the mean over past claims, begun with [`PRIOR_CREDIBILITY`]. A
+/// pitch that was settled before it could be timed (infeasible, incorrect) counts as a claim of which nothing
+/// came.
+fn credibility(history: &History) -> f64 {
+    let realised: f64 = history
+        .claims
+        .iter()
+        .map(|claim| {
+            if claim.claimed > 1.0 {
+                (claim.measured.ln() / claim.claimed.ln()).clamp(0.0, 1.0)
+            } else {
+                1.0
+            }
+        })
+        .sum();
+    let tested = history.settled.max(history.claims.len()) as f64;
+    (PRIOR_CREDIBILITY * PRIOR_CLAIMS + realised) / (PRIOR_CLAIMS + tested)
+}
+
+/// The logarithm of a claim and a prediction, averaged by the inverse of their variances.
+fn averaged(claimed: f64, prediction: Prediction) -> f64 {
+    let error = (prediction.high / prediction.low).ln().abs() / TENTH_TO_NINETIETH;
+    let model_weight = CLAIM_ERROR.powi(2) / (CLAIM_ERROR.powi(2) + error.powi(2));
+    model_weight * prediction.middle.ln() + (1.0 - model_weight) * claimed
+}
+
+/// 0 for what the device forbids; otherwise falling with the logarithm of the hours.
+fn feasibility(dossier: &Dossier) -> Score {
+    if let Some(first) = dossier.violations.first() {
+        let more = match dossier.violations.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        return Score::by_rule(0.0, format!("the device forbids it: {first}{more}"));
+    }
+    let hours = dossier.pitch.cost.hours;
+    let value = FEASIBILITY_OF_AN_HOUR - LOST_A_TENFOLD_OF_HOURS * hours.max(SHORTEST_HOURS).log10();
+    Score::by_rule(
+        value,
+        format!("no rule of the device is broken; {hours} h of work"),
+    )
+}
+
+/// 10 less ten times the chance of harm: the greater of what the odds say and what the declared level
+/// implies.
+fn risk(pitch: &Pitch) -> Score {
+    let stated = chance_of_harm(pitch);
+    if is_overconfident(pitch) {
+        let reason = format!(
+            "declares no risk and gives harm no chance; {:.0} % is taken instead",
+            HARM_OF_THE_OVERCONFIDENT * 100.0
+        );
+        return Score::by_rule(10.0 * (1.0 - HARM_OF_THE_OVERCONFIDENT), reason);
+    }
+    let implied = implied_harm(pitch.risk.level);
+    let reason = format!(
+        "its odds give harm {:.0} %, its declared level implies {:.0} %; the greater counts",
+        stated * 100.0,
+        implied * 100.0
+    );
+    Score::by_rule(10.0 * (1.0 - stated.max(implied)), reason)
+}
+
+/// The chance that the pitch gives to making things worse: slower, wrong, or not running. Giving up by its
+/// own rules, or lacking what it needs, harms nothing.
+fn chance_of_harm(pitch: &Pitch) -> f64 {
+    use Verdict::{DoesNotCompile, Incorrect, Infeasible, OverBudget, Racy, Regression};
+    [
+        Regression,
+        Infeasible,
+        OverBudget,
+        DoesNotCompile,
+        Incorrect,
+        Racy,
+    ]
+    .into_iter()
+    .map(|verdict| pitch.odds.of(verdict))
+    .sum()
+}
+
+/// What a declared level comes to as a chance of harm. An assumption about the words, evenly spread.
+fn implied_harm(level: RiskLevel) -> f64 {
+    match level {
+        RiskLevel::None => 0.0,
+        RiskLevel::Low => 0.15,
+        RiskLevel::Medium => 0.3,
+        RiskLevel::High => 0.5,
+        RiskLevel::VeryHigh => 0.7,
+    }
+}
+
+/// Points for evidence, abort rules, fallback, odds and quantiles.
+fn quality(pitch: &Pitch) -> Score {
+    let best = pitch.evidence.iter().map(|evidence| evidence.kind).max();
+    let evidence = best.map_or(0.0, |kind| BEST_EVIDENCE * strength(kind)) + several_kinds(pitch);
+    let abort = if pitch.abort.is_empty() { 0.0 } else { ABORT_RULES };
+    let fallback = if pitch.fallback.schedule.is_some() {
+        CONCRETE_FALLBACK
+    } else {
+        WORDS_FOR_FALLBACK
+    };
+    let forecast = odds_points(pitch) + quantile_points(pitch.claim.speedup);
+    let reason = format!(
+        "evidence {evidence:.1} of {:.0}, abort rules {abort} of {ABORT_RULES}, \
+         fallback {fallback} of {CONCRETE_FALLBACK}, odds and quantiles {forecast:.1} of {:.0}",
+        BEST_EVIDENCE + SEVERAL_KINDS,
+        SPREAD_ODDS + HONEST_QUANTILES
+    );
+    Score::by_rule(evidence + abort + fallback + forecast, reason)
+}
+
+/// How much a sort of evidence is worth, as a part of the best.
+fn strength(kind: EvidenceKind) -> f64 {
+    match kind {
+        EvidenceKind::Intuition => 0.1,
+        EvidenceKind::Precedent => 0.25,
+        EvidenceKind::Reference => 0.4,
+        EvidenceKind::Calculation => 0.6,
+        EvidenceKind::Profile => 0.85,
+        EvidenceKind::Measurement => 1.0,
+    }
+}
+
+/// Half a point for a second sort of evidence and half for a third; more of the same sort adds nothing.
+fn several_kinds(pitch: &Pitch) -> f64 {
+    let mut kinds: Vec<_> = pitch.evidence.iter().map(|evidence| evidence.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    SEVERAL_KINDS * (kinds.len().saturating_sub(1) as f64 / 2.0).min(1.0)
+}
+
+/// All points up to [`BOLD_ODDS`] on one verdict, none for certainty.
+fn odds_points(pitch: &Pitch) -> f64 {
+    let boldest = Verdict::ALL
+        .into_iter()
+        .map(|verdict| pitch.odds.of(verdict))
+        .fold(0.0, f64::max);
+    SPREAD_ODDS * ((1.0 - boldest) / (1.0 - BOLD_ODDS)).clamp(0.0, 1.0)
+}
+
+/// All or nothing: neither too narrow for the effect claimed, nor too wide to say anything.
+fn quantile_points(Quantiles { q10, q50, q90 }: Quantiles) -> f64 {
+    let width = (q90 / q10).ln();
+    let narrowest = NARROWEST_PART * q50.ln().abs();
+    if width > 0.0 && width >= narrowest && width <= WIDEST_FACTOR.ln() {
+        HONEST_QUANTILES
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::panel::fixture::{dossier, pitch};
+use crate::panel::{History, PastClaim, Prediction};
+use crate::pitch::{Cost, Evidence, Odds};
+
+fn with_odds(odds: &[(Verdict, f64)]) -> Pitch {
+    let mut pitch = pitch("any");
+    pitch.odds = Odds::try_from(odds.iter().copied().collect::<std::collections::BTreeMap<_, _>>()).unwrap();
+    pitch
+}
+
+fn claiming(q10: f64, q50: f64, q90: f64) -> Pitch {
+    let mut pitch = pitch("any");
+    pitch.claim.speedup = Quantiles { q10, q50, q90 };
+    pitch
+}
+
+#[test]
+fn half_of_a_strangers_claim_is_believed() {
+    let four_times = claiming(2.0, 4.0, 5.0);
+    let score = speedup(&dossier(&four_times));
+    assert!((score.value - 5.0).abs() < 1e-12, "{score:?}");
+    assert!(
+        score.reason.contains("4.00×") && score.reason.contains("2.00× expected"),
+        "{}",
+        score.reason
+    );
+    assert_eq!(speedup(&dossier(&claiming(0.5, 0.9, 1.0))).value, 0.0);
+}
+
+#[test]
+fn a_record_moves_the_belief_both_ways() {
+    let bold = claiming(2.0, 4.0, 5.0);
+    let after = |settled, claims: &[(f64, f64)]| {
+        let claims = claims
+            .iter()
+            .map(|&(claimed, measured)| PastClaim { claimed, measured })
+            .collect();
+        speedup(&Dossier {
+            history: History {
+                settled,
+                adopted: 0,
+                claims,
+            },
+            ..dossier(&bold)
+        })
+        .value
+    };
+    let unknown = after(0, &[]);
+    assert!(after(1, &[(1.65, 0.75)]) < unknown);
+    assert!(
+        after(1, &[]) < unknown,
+        "settled without a time: nothing came of it"
+    );
+    assert!(after(2, &[(1.65, 0.75), (2.0, 0.9)]) < after(1, &[(1.65, 0.75)]));
+    assert!(after(1, &[(1.5, 1.6)]) > unknown);
+    // Half, half and one of three, as a part of ln 4.
+    assert!((after(1, &[(1.5, 1.5)]) - 10.0 * 2.0 / 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_sharp_model_outweighs_a_claim_and_the_roofline_caps_both() {
+    let bold = claiming(2.0, 4.0, 5.0);
+    let expecting = |low, middle, high| Some(Prediction { low, middle, high });
+    let sharp = speedup(&Dossier {
+        predicted: expecting(0.99, 1.0, 1.01),
+        ..dossier(&bold)
+    });
+    let vague = speedup(&Dossier {
+        predicted: expecting(0.2, 1.0, 5.0),
+        ..dossier(&bold)
+    });
+    assert!(
+        sharp.value < 0.1 && vague.value > sharp.value + 1.0,
+        "{sharp:?} {vague:?}"
+    );
+    let capped = speedup(&Dossier {
+        headroom: Some(1.1),
+        ..dossier(&bold)
+    });
+    assert!((capped.value - 10.0 * 1.1f64.ln() / 4f64.ln()).abs() < 1e-12);
+    assert!(capped.reason.contains("capped at the 1.10×"), "{}", capped.reason);
+    assert_eq!(
+        speedup(&Dossier {
+            headroom: Some(0.9),
+            ..dossier(&bold)
+        })
+        .value,
+        0.0
+    );
+    assert_eq!(
+        speedup(&Dossier {
+            headroom: Some(9.0),
+            ..dossier(&bold)
+        }),
+        speedup(&dossier(&bold))
+    );
+}
+
+#[test]
+fn what_the_device_forbids_is_not_feasible_however_cheap() {
+    let cheap = pitch("any");
+    let broken = vec!["tile.m = 64: M must be 128".to_owned(), "another".to_owned()];
+    let score = feasibility(&Dossier {
+        violations: broken,
+        ..dossier(&cheap)
+    });
+    assert_eq!(score.value, 0.0);
+    assert!(
+        score.reason.contains("tile.m = 64") && score.reason.contains("1 more"),
+        "{}",
+        score.reason
+    );
+}
+
+#[test]
+fn feasibility_follows_the_shark_tanks_judge() {
+    for (hours, given) in [(0.5, 9.5), (16.0, 7.0), (28.0, 6.0), (160.0, 4.0)] {
+        let mut costly = pitch("any");
+        costly.cost = Cost { hours };
+        let score = feasibility(&dossier(&costly)).value;
+        assert!(
+            (score - given).abs() < 0.7,
+            "{hours} h: {score}, the judge gives {given}"
+        );
+    }
+}
+
+#[test]
+fn no_risk_at_all_is_distrusted() {
+    let mut certain = with_odds(&[(Verdict::Adopt, 1.0)]);
+    certain.risk.level = RiskLevel::None;
+    let mut modest = with_odds(&[(Verdict::Adopt, 0.9), (Verdict::Regression, 0.1)]);
+    modest.risk.level = RiskLevel::Low;
+    assert!(is_overconfident(&certain) && !is_overconfident(&modest));
+    assert!(risk(&certain).value < risk(&modest).value);
+    assert!(risk(&certain).reason.contains("35 %"));
+}
+
+#[test]
+fn giving_up_by_ones_own_rules_is_no_harm() {
+    let careful = with_odds(&[
+        (Verdict::Aborted, 0.6),
+        (Verdict::Marginal, 0.3),
+        (Verdict::Incorrect, 0.1),
+    ]);
+    assert!((chance_of_harm(&careful) - 0.1).abs() < 1e-12);
+}
+
+#[test]
+fn the_best_argued_pitch_gets_all_points_and_the_barest_almost_none() {
+    let mut best = with_odds(&[(Verdict::Adopt, 0.6), (Verdict::Regression, 0.4)]);
+    let said = |kind| Evidence {
+        kind,
+        text: "said".to_owned(),
+    };
+    best.evidence = [
+        EvidenceKind::Measurement,
+        EvidenceKind::Profile,
+        EvidenceKind::Calculation,
+    ]
+    .map(said)
+    .to_vec();
+    best.claim.speedup = Quantiles {
+        q10: 1.0,
+        q50: 1.2,
+        q90: 1.4,
+    };
+    assert!(
+        (quality(&best).value - 10.0).abs() < 1e-12,
+        "{:?}",
+        quality(&best)
+    );
+    let mut barest = with_odds(&[(Verdict::Adopt, 1.0)]);
+    barest.evidence = vec![said(EvidenceKind::Intuition)];
+    barest.abort.clear();
+    barest.fallback.schedule = None;
+    barest.claim.speedup = Quantiles {
+        q10: 2.0,
+        q50: 2.0,
+        q90: 2.0,
+    };
+    assert!(
+        (quality(&barest).value - 0.4 - WORDS_FOR_FALLBACK).abs() < 1e-12,
+        "{:?}",
+        quality(&barest)
+    );
+}
+
+proptest! {
+    #[test]
+    fn more_cost_never_raises_feasibility(hours in 0.0..2000.0f64, more in 0.0..2000.0f64) {
+        let (mut cheap, mut costly) = (pitch("any"), pitch("any"));
+        cheap.cost = Cost { hours };
+        costly.cost = Cost { hours: hours + more };
+        prop_assert!(feasibility(&dossier(&costly)).value <= feasibility(&dossier(&cheap)).value);
+    }
+
+    #[test]
+    fn a_greater_claim_never_lowers_and_a_lower_roofline_never_raises_the_speedup(
+        claimed in 0.5..8.0f64,
+        factor in 1.0..4.0f64,
+        headroom in 0.5..8.0f64,
+        middle in 0.5..4.0f64,
+    ) {
+        let (less, more) = (claiming(claimed, claimed, claimed), claiming(1.0, claimed * factor, 40.0));
+        let predicted = Some(Prediction { low: middle / 1.3, middle, high: middle * 1.3 });
+        let of = |pitch, headroom| {
+            speedup(&Dossier { predicted, headroom: Some(headroom), ..dossier(pitch) }).value
+        };
+        prop_assert!(of(&more, headroom) >= of(&less, headroom) - 1e-12);
+        prop_assert!(of(&more, headroom / factor) <= of(&more, headroom) + 1e-12);
+    }
+
+    #[test]
+    fn more_harm_never_raises_the_risk_score(harm in 0.01..1.0f64, part in 0.0..1.0f64) {
+        let odds = |harm: f64| with_odds(&[(Verdict::Adopt, 1.0 - harm), (Verdict::Regression, harm)]);
+        prop_assert!(risk(&odds(harm)).value <= risk(&odds(0.01 + (harm - 0.01) * part)).value + 1e-12);
+    }
+
+    #[test]
+    fn every_score_lies_between_0_and_10(
+        claimed in 0.01..100.0f64,
+        hours in 0.0..1e6f64,
+        measured in 0.01..100.0f64,
+        headroom in 0.1..100.0f64,
+    ) {
+        let mut any = claiming(claimed / 2.0, claimed, claimed * 2.0);
+        any.cost = Cost { hours };
+        let history = History { settled: 3, adopted: 1, claims: vec![PastClaim { claimed, measured }] };
+        let all = scores(&Dossier { headroom: Some(headroom), history, ..dossier(&any) });
+        for score in [all.speedup, all.feasibility, all.risk, all.quality] {
+            prop_assert!((0.0..=10.0).contains(&score.value), "{score:?}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Scores from 0 to 10, each with its reason.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::round::{GivenScores, Weights};
+
+/// What a pitch is scored on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dimension {
+    /// The speed-up to expect.
+    Speedup,
+    /// Whether it can be built.
+    Feasibility,
+    /// Freedom from risk: 10 is none.
+    Risk,
+    /// How well it is argued.
+    Quality,
+}
+
+impl Dimension {
+    /// All of them, in the order of the weights.
+    pub const ALL: [Self; 4] = [Self::Speedup, Self::Feasibility, Self::Risk, Self::Quality];
+
+    /// How much a judge makes of it.
+    pub(super) fn weight(self, weights: &Weights) -> f64 {
+        match self {
+            Self::Speedup => weights.speedup,
+            Self::Feasibility => weights.feasibility,
+            Self::Risk => weights.risk,
+            Self::Quality => weights.quality,
+        }
+    }
+
+    /// What a judge gave by hand.
+    pub(super) fn given(self, scores: &GivenScores) -> Option<f64> {
+        match self {
+            Self::Speedup => scores.speedup,
+            Self::Feasibility => scores.feasibility,
+            Self::Risk => scores.risk,
+            Self::Quality => scores.quality,
+        }
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Speedup => "speed-up",
+            Self::Feasibility => "feasibility",
+            Self::Risk => "risk",
+            Self::Quality => "quality",
+        })
+    }
+}
+
+/// A score and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// From 0 to 10.
+    pub value: f64,
+    /// Who says so.
+    pub origin: Origin,
+    /// One sentence with the figures used.
+    pub reason: String,
+}
+
+/// Where a score comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The written rules.
+    Rule,
+    /// The judge's own hand, in the round file.
+    Given,
+}
+
+/// One score a dimension.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// See [`Dimension::Speedup`].
+    pub speedup: Score,
+    /// See [`Dimension::Feasibility`].
+    pub feasibility: Score,
+    /// See [`Dimension::Risk`].
+    pub risk: Score,
+    /// See [`Dimension::Quality`].
+    pub quality: Score,
+}
+
+impl Score {
+    /// A score by rule, brought into 0…10.
+    pub(super) fn by_rule(value: f64, reason: String) -> Self {
+        Self {
+            value: value.clamp(0.0, 10.0),
+            origin: Origin::Rule,
+            reason,
+        }
+    }
+}
+
+impl Scores {
+    /// The score on a dimension.
+    pub fn of(&self, dimension: Dimension) -> &Score {
+        match dimension {
+            Dimension::Speedup => &self.speedup,
+            Dimension::Feasibility => &self.feasibility,
+            Dimension::Risk => &self.risk,
+            Dimension::Quality => &self.quality,
+        }
+    }
+
+    /// The weighted sum, from 0 to 10.
+    pub fn total(&self, weights: &Weights) -> f64 {
+        Dimension::ALL
+            .into_iter()
+            .map(|dimension| dimension.weight(weights) * self.of(dimension).value)
+            .sum()
+    }
+
+    /// These scores with those that a judge gave by hand put in their place.
+    pub(super) fn overridden(mut self, judge: &str, given: &GivenScores) -> Self {
+        for dimension in Dimension::ALL {
+            let Some(value) = dimension.given(given) else {
+                continue;
+            };
+            let score = match dimension {
+                Dimension::Speedup => &mut self.speedup,
+                Dimension::Feasibility => &mut self.feasibility,
+                Dimension::Risk => &mut self.risk,
+                Dimension::Quality => &mut self.quality,
+            };
+            let reason = format!("{judge} gives {value}; the rules would give {:.1}", score.value);
+            *score = Score {
+                value,
+                origin: Origin::Given,
+                reason,
+            };
+        }
+        self
+    }
+}
