@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Prediction;
 use crate::pitch::Pitch;
 
 /// A pitch and what is known about it before anything is built.
@@ -11,24 +12,10 @@ pub struct Dossier<'a> {
     pub pitch: &'a Pitch,
     /// The device's rules that it breaks, in words; empty if it may run.
     pub violations: Vec<String>,
-    /// What the model expects of it, where there is a model.
+    /// What the model expects of it and of any kernel at most, where there is a model.
     pub predicted: Option<Prediction>,
-    /// The baseline's estimated time over the roofline's: the most that any change of the kernel could bring.
-    pub headroom: Option<f64>,
     /// How the contestant fared before.
     pub history: History,
-}
-
-/// A speed-up over the baseline as the model sees it, with its own error bar; 1.5 means one and a half times
-/// as fast.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// One chance in ten of less.
-    pub low: f64,
-    /// As likely more as less.
-    pub middle: f64,
-    /// One chance in ten of more.
-    pub high: f64,
 }
 
 /// What became of a contestant's earlier pitches.

@@ -31,7 +31,6 @@ pub(super) fn dossier(pitch: &Pitch) -> Dossier<'_> {
         pitch,
         violations: Vec::new(),
         predicted: None,
-        headroom: None,
         history: History::default(),
     }
 }

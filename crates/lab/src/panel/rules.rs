@@ -1,10 +1,11 @@
 //! The written rules: from a dossier to scores. One function a dimension, each saying which figures it used.
 //! Constants that cite the shark tank take their figures from the recorded rounds in `examples/shark-tank`.
 
+use crate::finding::Prediction;
 use crate::pitch::{EvidenceKind, Pitch, Quantiles, RiskLevel};
 use crate::verdict::Verdict;
 
-use super::{Dossier, History, Prediction, Score, Scores};
+use super::{Dossier, History, PastClaim, Score, Scores};
 
 /// The speed-up that is worth all 10 points. Twice is half the points: the scale is logarithmic, because
 /// two steps of 2× make 4×, the boldest claim of the shark tank.
@@ -22,7 +23,8 @@ const PRIOR_CLAIMS: f64 = 2.0;
 /// claim missed by a factor of 2.2 (1.65× claimed, 0.74× measured).
 const CLAIM_ERROR: f64 = std::f64::consts::LN_2;
 
-/// Standard errors between the tenth and the ninetieth percentile of a normal distribution.
+/// Standard errors between the tenth and the ninetieth percentile of a normal distribution, which the ends of a
+/// prediction are taken to be.
 const TENTH_TO_NINETIETH: f64 = 2.5631;
 
 /// Feasibility of what takes an hour, and the points lost for each tenfold of hours. They follow
@@ -78,10 +80,14 @@ fn speedup(dossier: &Dossier) -> Score {
     let claimed = dossier.pitch.claim.speedup.q50;
     let credibility = credibility(&dossier.history);
     let mut expected = claimed.ln() * credibility;
+    let History { settled, adopted, .. } = dossier.history;
     let mut reason = format!(
         "claimed {claimed:.2}×, of which {:.0} % is believed",
         credibility * 100.0
     );
+    if settled > 0 {
+        reason += &format!(" of one who had {adopted} of {settled} adopted");
+    }
     if let Some(prediction) = dossier.predicted {
         expected = averaged(expected, prediction);
         reason += &format!(
@@ -89,13 +95,14 @@ fn speedup(dossier: &Dossier) -> Score {
             prediction.middle,
             expected.exp()
         );
-    }
-    if let Some(headroom) = dossier
-        .headroom
-        .filter(|headroom| headroom.max(1.0).ln() < expected)
-    {
-        expected = headroom.max(1.0).ln();
-        reason += &format!(", capped at the {headroom:.2}× that the roofline leaves");
+        let most = prediction.headroom.max(1.0).ln();
+        if expected > most {
+            expected = most;
+            reason += &format!(
+                ", capped at the {:.2}× that the roofline leaves",
+                prediction.headroom
+            );
+        }
     }
     reason += &format!(": {:.2}× expected", expected.exp());
     Score::by_rule(10.0 * expected / FULL_SPEEDUP.ln(), reason)
@@ -105,19 +112,18 @@ fn speedup(dossier: &Dossier) -> Score {
 /// pitch that was settled before it could be timed (infeasible, incorrect) counts as a claim of which nothing
 /// came.
 fn credibility(history: &History) -> f64 {
-    let realised: f64 = history
-        .claims
-        .iter()
-        .map(|claim| {
-            if claim.claimed > 1.0 {
-                (claim.measured.ln() / claim.claimed.ln()).clamp(0.0, 1.0)
-            } else {
-                1.0
-            }
-        })
-        .sum();
+    let realised: f64 = history.claims.iter().map(realised_part).sum();
     let tested = history.settled.max(history.claims.len()) as f64;
     (PRIOR_CREDIBILITY * PRIOR_CLAIMS + realised) / (PRIOR_CLAIMS + tested)
+}
+
+/// How much of a claim's logarithm came true, from 0 to 1; all or nothing for one that promised no gain.
+fn realised_part(claim: &PastClaim) -> f64 {
+    if claim.claimed > 1.0 {
+        (claim.measured.ln() / claim.claimed.ln()).clamp(0.0, 1.0)
+    } else {
+        f64::from(u8::from(claim.measured >= claim.claimed))
+    }
 }
 
 /// The logarithm of a claim and a prediction, averaged by the inverse of their variances.

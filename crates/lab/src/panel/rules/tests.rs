@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::finding::Prediction;
 use crate::panel::fixture::{dossier, pitch};
-use crate::panel::{History, PastClaim, Prediction};
+use crate::panel::{History, PastClaim};
 use crate::pitch::{Cost, Evidence, Odds};
 
 fn with_odds(odds: &[(Verdict, f64)]) -> Pitch {
@@ -60,43 +61,36 @@ fn a_record_moves_the_belief_both_ways() {
     assert!((after(1, &[(1.5, 1.5)]) - 10.0 * 2.0 / 3.0).abs() < 1e-9);
 }
 
+fn expecting(low: f64, middle: f64, high: f64, headroom: f64) -> Option<Prediction> {
+    Some(Prediction {
+        low,
+        middle,
+        high,
+        headroom,
+    })
+}
+
 #[test]
 fn a_sharp_model_outweighs_a_claim_and_the_roofline_caps_both() {
     let bold = claiming(2.0, 4.0, 5.0);
-    let expecting = |low, middle, high| Some(Prediction { low, middle, high });
-    let sharp = speedup(&Dossier {
-        predicted: expecting(0.99, 1.0, 1.01),
-        ..dossier(&bold)
-    });
-    let vague = speedup(&Dossier {
-        predicted: expecting(0.2, 1.0, 5.0),
-        ..dossier(&bold)
-    });
+    let with = |predicted| {
+        speedup(&Dossier {
+            predicted,
+            ..dossier(&bold)
+        })
+    };
+    let (sharp, vague) = (
+        with(expecting(0.99, 1.0, 1.01, 9.0)),
+        with(expecting(0.2, 1.0, 5.0, 9.0)),
+    );
     assert!(
         sharp.value < 0.1 && vague.value > sharp.value + 1.0,
         "{sharp:?} {vague:?}"
     );
-    let capped = speedup(&Dossier {
-        headroom: Some(1.1),
-        ..dossier(&bold)
-    });
+    let capped = with(expecting(0.2, 1.0, 5.0, 1.1));
     assert!((capped.value - 10.0 * 1.1f64.ln() / 4f64.ln()).abs() < 1e-12);
     assert!(capped.reason.contains("capped at the 1.10×"), "{}", capped.reason);
-    assert_eq!(
-        speedup(&Dossier {
-            headroom: Some(0.9),
-            ..dossier(&bold)
-        })
-        .value,
-        0.0
-    );
-    assert_eq!(
-        speedup(&Dossier {
-            headroom: Some(9.0),
-            ..dossier(&bold)
-        }),
-        speedup(&dossier(&bold))
-    );
+    assert_eq!(with(expecting(0.2, 1.0, 5.0, 0.9)).value, 0.0);
 }
 
 #[test]
@@ -206,10 +200,8 @@ proptest! {
         middle in 0.5..4.0f64,
     ) {
         let (less, more) = (claiming(claimed, claimed, claimed), claiming(1.0, claimed * factor, 40.0));
-        let predicted = Some(Prediction { low: middle / 1.3, middle, high: middle * 1.3 });
-        let of = |pitch, headroom| {
-            speedup(&Dossier { predicted, headroom: Some(headroom), ..dossier(pitch) }).value
-        };
+        let expecting = |headroom| expecting(middle / 1.3, middle, middle * 1.3, headroom);
+        let of = |pitch, headroom| speedup(&Dossier { predicted: expecting(headroom), ..dossier(pitch) }).value;
         prop_assert!(of(&more, headroom) >= of(&less, headroom) - 1e-12);
         prop_assert!(of(&more, headroom / factor) <= of(&more, headroom) + 1e-12);
     }
@@ -230,7 +222,8 @@ proptest! {
         let mut any = claiming(claimed / 2.0, claimed, claimed * 2.0);
         any.cost = Cost { hours };
         let history = History { settled: 3, adopted: 1, claims: vec![PastClaim { claimed, measured }] };
-        let all = scores(&Dossier { headroom: Some(headroom), history, ..dossier(&any) });
+        let predicted = expecting(0.5, 1.0, 2.0, headroom);
+        let all = scores(&Dossier { predicted, history, ..dossier(&any) });
         for score in [all.speedup, all.feasibility, all.risk, all.quality] {
             prop_assert!((0.0..=10.0).contains(&score.value), "{score:?}");
         }
