@@ -1,1 +1,3 @@
 //! Placeholder module header.
+
+pub mod ledger;
