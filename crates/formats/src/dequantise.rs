@@ -75,17 +75,24 @@ impl Nvfp4Tensor {
         values
     }
 
-    /// Writes one row, [`columns`](Self::columns) elements, with the tensor scale: exact, as 6 and 24 significant
-    /// bits make at most 30.
+    /// Writes `blocks` of one row, `16 · blocks.len()` elements, with the tensor scale: exact, as 6 and 24
+    /// significant bits make at most 30.
+    ///
+    /// # Panics
+    /// When the row or a block is out of bounds, or `destination` has another length.
+    pub fn dequantise_blocks_scaled(&self, row: usize, blocks: Range<usize>, destination: &mut [f64]) {
+        let tensor_scale = f64::from(self.tensor_scale());
+        self.decode_blocks(row, blocks, destination, |product| {
+            f64::from(product) * tensor_scale
+        });
+    }
+
+    /// Writes one row, [`columns`](Self::columns) elements, with the tensor scale, exact.
     ///
     /// # Panics
     /// When the row is out of bounds, or `destination` has another length.
     pub fn dequantise_row_scaled(&self, row: usize, destination: &mut [f64]) {
-        let tensor_scale = f64::from(self.tensor_scale());
-        let blocks = 0..self.columns() / BLOCK;
-        self.decode_blocks(row, blocks, destination, |product| {
-            f64::from(product) * tensor_scale
-        });
+        self.dequantise_blocks_scaled(row, 0..self.columns() / BLOCK, destination);
     }
 
     /// All elements, row-major, with the tensor scale, exact.

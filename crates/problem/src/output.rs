@@ -22,7 +22,11 @@ impl Output {
         let format = problem.output_format();
         let elements: usize = parts.iter().map(|part| part.rows * part.columns).sum();
         // 0xFF in every byte is a NaN in all three formats.
-        Self { format, parts, bytes: vec![0xFF; elements * format.bytes()] }
+        Self {
+            format,
+            parts,
+            bytes: vec![0xFF; elements * format.bytes()],
+        }
     }
 
     /// Makes every element NaN again.

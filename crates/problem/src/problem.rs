@@ -140,15 +140,23 @@ impl Problem {
     /// a GEMM's groups; attention's sequences, and in each its heads.
     pub fn parts(&self) -> Vec<Part> {
         match self {
-            Self::GroupedGemm(gemm) => {
-                gemm.groups.iter().map(|shape| Part { rows: shape.m, columns: shape.n }).collect()
-            }
+            Self::GroupedGemm(gemm) => gemm
+                .groups
+                .iter()
+                .map(|shape| Part {
+                    rows: shape.m,
+                    columns: shape.n,
+                })
+                .collect(),
             Self::Attention(attention) => attention
                 .sequences
                 .iter()
                 .flat_map(|sequence| {
                     std::iter::repeat_n(
-                        Part { rows: sequence.queries, columns: attention.head_size },
+                        Part {
+                            rows: sequence.queries,
+                            columns: attention.head_size,
+                        },
                         attention.heads,
                     )
                 })

@@ -1,0 +1,63 @@
+//! Where attention's rows and heads lie.
+
+use crate::{Attention, Sequence};
+
+impl Attention {
+    /// Rows of Q and of the output, each of `head_size` elements: query positions × heads, over all sequences.
+    pub fn query_rows(&self) -> usize {
+        self.sequences
+            .iter()
+            .map(|sequence| sequence.queries * self.heads)
+            .sum()
+    }
+
+    /// Rows of K and of V: key positions × key heads, over all sequences.
+    pub fn key_rows(&self) -> usize {
+        self.sequences
+            .iter()
+            .map(|sequence| sequence.keys * self.kv_heads)
+            .sum()
+    }
+
+    /// The key head that query head `head` reads.
+    pub fn kv_head(&self, head: usize) -> usize {
+        head / (self.heads / self.kv_heads)
+    }
+
+    /// The first row of Q, and of the output, of each sequence's first head.
+    pub fn first_query_rows(&self) -> Vec<usize> {
+        running_sum(
+            self.sequences
+                .iter()
+                .map(|sequence| sequence.queries * self.heads),
+        )
+    }
+
+    /// The first row of K, and of V, of each sequence's first head.
+    pub fn first_key_rows(&self) -> Vec<usize> {
+        running_sum(
+            self.sequences
+                .iter()
+                .map(|sequence| sequence.keys * self.kv_heads),
+        )
+    }
+
+    /// How many keys, from the first, query `query` of `sequence` sees.
+    pub fn visible_keys(&self, sequence: Sequence, query: usize) -> usize {
+        if self.causal {
+            (query + 1 + sequence.keys).saturating_sub(sequence.queries)
+        } else {
+            sequence.keys
+        }
+    }
+}
+
+fn running_sum(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
+    lengths
+        .scan(0, |end, length| {
+            let start = *end;
+            *end += length;
+            Some(start)
+        })
+        .collect()
+}

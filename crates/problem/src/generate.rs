@@ -1,0 +1,51 @@
+//! Seeded inputs.
+//!
+//! Each tensor draws from a ChaCha stream of its own, so that tensors are made in parallel, and the same seed gives
+//! the same bytes on any machine and any number of threads.
+
+mod attention;
+mod gemm;
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::{Inputs, Problem};
+
+/// How operands are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InputKind {
+    /// As the competition draws them. Plain GEMM: values ±{0, .5, 1, 1.5}, scales {1, 2}, so that every order of
+    /// summation gives the same bits; dual: scales U[0, 1) rounded to e4m3. Attention: standard normal.
+    #[default]
+    Competition,
+    /// GEMM: every value and scale code, subnormal and negative scales too, with tensor scales that bring results
+    /// near 16. Attention: heads of different magnitudes, with outliers.
+    Wide,
+    /// Rows of zeros, of −0, of the largest values, of alternating signs, with one value each, with the smallest
+    /// subnormals; scales of 0, of 2⁻⁹ and of 448 side by side. No result exceeds the range of f16.
+    Adversarial,
+}
+
+impl InputKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Competition, Self::Wide, Self::Adversarial];
+}
+
+impl Inputs {
+    /// Draws the operands of `problem`, which must be [valid](Problem::validate).
+    pub fn generate(problem: &Problem, kind: InputKind, seed: u64) -> Self {
+        match problem {
+            Problem::GroupedGemm(gemm) => Self::GroupedGemm(gemm::generate(gemm, kind, seed)),
+            Problem::Attention(attention) => Self::Attention(attention::generate(attention, kind, seed)),
+        }
+    }
+}
+
+/// The generator of one tensor.
+fn stream(seed: u64, tensor: usize) -> ChaCha8Rng {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(tensor as u64);
+    generator
+}

@@ -1,0 +1,127 @@
+//! How much of an output the oracle computes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::{Attention, Problem};
+
+/// Under this many FLOPs a whole output is computed: a fraction of a second of f64 products on two cores.
+const FULL_BELOW: u64 = 16_000_000_000;
+
+/// How much of an output the oracle computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coverage {
+    /// Every element.
+    Full,
+    /// In each part every element of some rows, and every element of some columns: the first and the last, those at
+    /// the edges of blocks of 128, and drawn ones. Attention, whose rows are short, has rows only.
+    Sampled {
+        /// Rows of each part, at most.
+        rows: usize,
+        /// Columns of each part, at most.
+        columns: usize,
+    },
+}
+
+impl Coverage {
+    /// The whole output where that takes less than a second or so, else a sample.
+    pub fn for_problem(problem: &Problem) -> Self {
+        if problem.flops() < FULL_BELOW {
+            return Self::Full;
+        }
+        match problem {
+            Problem::GroupedGemm(_) => Self::Sampled { rows: 8, columns: 32 },
+            Problem::Attention(attention) => Self::Sampled {
+                rows: attention_rows(attention),
+                columns: 0,
+            },
+        }
+    }
+
+    /// The rows of a part computed whole, ascending.
+    pub(super) fn rows(self, part: usize, length: usize) -> Vec<usize> {
+        match self {
+            Self::Full => (0..length).collect(),
+            Self::Sampled { rows, .. } => sample(2 * part as u64, length, rows),
+        }
+    }
+
+    /// The columns of a part computed whole, ascending.
+    pub(super) fn columns(self, part: usize, length: usize) -> Vec<usize> {
+        match self {
+            Self::Full => (0..length).collect(),
+            Self::Sampled { columns, .. } => sample(2 * part as u64 + 1, length, columns),
+        }
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(formatter, "every element"),
+            Self::Sampled { rows, columns: 0 } => write!(formatter, "{rows} rows of each part"),
+            Self::Sampled { rows, columns } => {
+                write!(formatter, "{rows} rows and {columns} columns of each part")
+            }
+        }
+    }
+}
+
+/// As many rows a head as the budget allows, but no fewer than the fixed places and some drawn ones.
+fn attention_rows(attention: &Attention) -> usize {
+    let row_flops: u64 = attention
+        .sequences
+        .iter()
+        .map(|sequence| 4 * (sequence.keys * attention.head_size * attention.heads) as u64)
+        .sum();
+    ((FULL_BELOW / 2 / row_flops.max(1)) as usize).clamp(8, 64)
+}
+
+/// `count` of `length` places: the ends, the edges of blocks of 128, then drawn ones until there are enough.
+fn sample(stream: u64, length: usize, count: usize) -> Vec<usize> {
+    if count >= length {
+        return (0..length).collect();
+    }
+    let last = length - 1;
+    let edges = [0, last, 128, 127, last / 128 * 128, 1];
+    let mut places: BTreeSet<usize> = BTreeSet::new();
+    let mut generator = ChaCha8Rng::seed_from_u64(0);
+    generator.set_stream(stream);
+    let drawn = std::iter::repeat_with(|| generator.random_range(0..length));
+    for place in edges.into_iter().filter(|&place| place < length).chain(drawn) {
+        if places.len() == count {
+            break;
+        }
+        places.insert(place);
+    }
+    places.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_holds_the_ends_and_the_edges_of_blocks() {
+        let places = sample(3, 300, 9);
+        assert_eq!(places.len(), 9);
+        assert!(places.is_sorted());
+        for place in [0, 1, 127, 128, 256, 299] {
+            assert!(places.contains(&place), "{place} in {places:?}");
+        }
+        assert_ne!(places, sample(4, 300, 9));
+    }
+
+    #[test]
+    fn a_sample_never_exceeds_the_length_or_the_count() {
+        assert_eq!(sample(0, 3, 8), [0, 1, 2]);
+        assert_eq!(sample(0, 0, 8), [0; 0]);
+        assert_eq!(sample(0, 50, 0), [0; 0]);
+        assert_eq!(sample(0, 1000, 2), [0, 999]);
+    }
+}
