@@ -2,11 +2,16 @@
 
 mod change;
 mod choice;
+mod constraints;
+mod pairwise;
 mod read;
+pub mod resources;
 mod schedule;
 mod word;
 
 pub use change::{ScheduleChange, ScheduleError, WordChange};
 pub use choice::Choice;
+pub use constraints::{Remedy, Violation, accepts, check};
+pub use pairwise::{Options, pairwise};
 pub use schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 pub use word::{Meaning, Word, words};

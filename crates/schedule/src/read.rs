@@ -17,7 +17,10 @@ pub(crate) fn suggestion<'a>(text: &str, known: impl Iterator<Item = &'a str>) -
         .map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"))
 }
 
-/// A whole number of at least 1.
+/// The largest number a word takes: beyond any device, and small enough that no product of three overflows.
+pub(crate) const LARGEST: usize = 65_536;
+
+/// A whole number from 1 to [`LARGEST`].
 pub(crate) struct Number(pub(crate) Word);
 
 impl<'de> DeserializeSeed<'de> for Number {
@@ -38,7 +41,7 @@ impl Visitor<'_> for Number {
     fn visit_u64<E: Error>(self, value: u64) -> Result<usize, E> {
         usize::try_from(value)
             .ok()
-            .filter(|value| *value > 0)
+            .filter(|value| (1..=LARGEST).contains(value))
             .ok_or_else(|| refused(self.0, value))
     }
 
@@ -84,7 +87,7 @@ impl Visitor<'_> for Switch {
     }
 }
 
-/// Exactly `N` whole numbers of at least 1.
+/// Exactly `N` whole numbers from 1 to [`LARGEST`].
 pub(crate) struct Numbers<const N: usize>(Word);
 
 impl<const N: usize> Numbers<N> {

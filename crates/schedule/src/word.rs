@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::choice::names;
-use crate::read::suggestion;
+use crate::read::{LARGEST, suggestion};
 use crate::{Epilogue, Lookup, Order, Roles, Schedule, Setup};
 
 /// A word of a schedule.
@@ -97,9 +97,9 @@ impl Word {
     /// The values the word accepts.
     pub fn accepts(self) -> String {
         match self {
-            Self::Tile => "three whole numbers of at least 1, as in [128, 128, 256]".to_owned(),
-            Self::Stages | Self::SplitK => "a whole number of at least 1".to_owned(),
-            Self::Cluster => "two whole numbers of at least 1, as in [2, 1]".to_owned(),
+            Self::Tile => format!("three whole numbers from 1 to {LARGEST}, as in [128, 128, 256]"),
+            Self::Stages | Self::SplitK => format!("a whole number from 1 to {LARGEST}"),
+            Self::Cluster => format!("two whole numbers from 1 to {LARGEST}, as in [2, 1]"),
             Self::SwapAb => "`true` or `false`".to_owned(),
             Self::Epilogue => names::<Epilogue>(),
             Self::Roles => names::<Roles>(),

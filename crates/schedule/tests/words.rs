@@ -117,6 +117,7 @@ fn messages_name_the_word_what_it_accepts_and_what_was_meant() {
         "roles = [\"unified\"]",
         "stages = 0",
         "stages = -1",
+        "stages = 100_000",
         "stages = \"3\"",
         "stages = 1.5",
         "tile = [128, 128]",

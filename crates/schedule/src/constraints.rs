@@ -1,0 +1,156 @@
+//! What each instruction set accepts. A rule is a row: the words it is about, what may be changed to keep it, its
+//! source, and the test. An instruction set is a file with its rows and a line in [`rules`].
+
+mod common;
+mod cpu;
+mod gpu;
+mod lever;
+mod mma_sync;
+mod remedy;
+mod sm100a;
+mod sm90a;
+
+use std::fmt;
+
+use gauntlet_device::{Arch, Device, Gpu};
+use gauntlet_problem::{Attention, GroupedGemm, Problem};
+use serde::{Deserialize, Serialize};
+
+use crate::Schedule;
+use lever::Lever;
+
+/// A rule that a schedule breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Violation {
+    /// The word at fault, down to the part (`tile.m`).
+    pub word: String,
+    /// The value it has.
+    pub value: String,
+    /// The rule, with its figures.
+    pub rule: String,
+    /// Where the rule is from.
+    pub source: String,
+    /// The nearest schedules that keep every rule, one for each kind of change; empty if none was found.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A schedule near a faulty one that keeps every rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remedy {
+    /// What to change, as the end of a sentence.
+    pub sentence: String,
+    /// The whole schedule.
+    pub schedule: Schedule,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} = {}: {}", self.word, self.value, self.rule)?;
+        for (index, remedy) in self.remedies.iter().enumerate() {
+            write!(
+                formatter,
+                "{} {}",
+                if index == 0 { ";" } else { ", or" },
+                remedy.sentence
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Every rule the schedule breaks for this problem on this device; none means that it can be built.
+pub fn check(schedule: &Schedule, problem: &Problem, device: &Device) -> Vec<Violation> {
+    let situation = Situation {
+        schedule,
+        problem,
+        device,
+    };
+    broken(&situation)
+        .map(|(rule, text)| Violation {
+            word: rule.word.name().to_owned(),
+            value: rule.word.value(schedule),
+            rule: text,
+            source: rule.source.to_owned(),
+            remedies: remedy::find(&situation, rule),
+        })
+        .collect()
+}
+
+/// Whether the schedule keeps every rule; [`check`] without the search for remedies.
+pub fn accepts(schedule: &Schedule, problem: &Problem, device: &Device) -> bool {
+    broken(&Situation {
+        schedule,
+        problem,
+        device,
+    })
+    .next()
+    .is_none()
+}
+
+/// The rules of an instruction set, by theme.
+fn rules(arch: Arch) -> &'static [&'static [Rule]] {
+    match arch {
+        Arch::Cpu => &[common::RULES, cpu::RULES],
+        Arch::Sm80 | Arch::Sm89 => &[common::RULES, mma_sync::RULES, gpu::RULES],
+        Arch::Sm90a => &[common::RULES, sm90a::RULES, gpu::RULES],
+        Arch::Sm100a => &[common::RULES, sm100a::RULES, gpu::RULES],
+    }
+}
+
+fn broken<'a>(situation: &'a Situation<'a>) -> impl Iterator<Item = (&'static Rule, String)> + 'a {
+    rules(situation.device.arch)
+        .iter()
+        .copied()
+        .flatten()
+        .filter_map(|rule| (rule.broken)(situation).map(|text| (rule, text)))
+}
+
+/// One rule.
+struct Rule {
+    /// What is at fault when it is broken.
+    word: Lever,
+    /// What may be changed to keep it, the likeliest first.
+    levers: &'static [Lever],
+    /// Where it is from.
+    source: &'static str,
+    /// The rule in words if it is broken.
+    broken: fn(&Situation) -> Option<String>,
+}
+
+/// What a rule looks at.
+struct Situation<'a> {
+    schedule: &'a Schedule,
+    problem: &'a Problem,
+    device: &'a Device,
+}
+
+impl Situation<'_> {
+    fn gpu(&self) -> Option<&Gpu> {
+        self.device.gpu.as_ref()
+    }
+
+    fn arch(&self) -> Arch {
+        self.device.arch
+    }
+
+    fn gemm(&self) -> Option<&GroupedGemm> {
+        match self.problem {
+            Problem::GroupedGemm(gemm) => Some(gemm),
+            Problem::Attention(_) => None,
+        }
+    }
+
+    fn attention(&self) -> Option<&Attention> {
+        match self.problem {
+            Problem::GroupedGemm(_) => None,
+            Problem::Attention(attention) => Some(attention),
+        }
+    }
+
+    /// Whether two blocks share one `tcgen05` instruction.
+    fn paired(&self) -> bool {
+        self.schedule.cluster.m.is_multiple_of(2)
+    }
+}

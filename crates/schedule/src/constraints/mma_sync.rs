@@ -1,0 +1,71 @@
+//! sm_80 and sm_89: `mma.sync`, operands dequantised to fp16 in registers.
+
+use super::lever::Lever;
+use super::{Rule, Situation};
+use crate::resources::accumulators;
+
+const SHAPE: &str = "PTX ISA, mma.sync.m16n8k16 for 16-bit operands";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        word: Lever::TileM,
+        levers: &[Lever::TileM, Lever::SwapAb],
+        source: SHAPE,
+        broken: rows,
+    },
+    Rule {
+        word: Lever::TileN,
+        levers: &[Lever::TileN],
+        source: SHAPE,
+        broken: columns,
+    },
+    Rule {
+        word: Lever::TileK,
+        levers: &[Lever::TileK],
+        source: SHAPE,
+        broken: depth,
+    },
+    Rule {
+        word: Lever::TileN,
+        levers: &[Lever::TileN, Lever::TileM],
+        source: "CUDA C++ Programming Guide, technical specifications: registers of a multiprocessor",
+        broken: registers,
+    },
+];
+
+fn rows(situation: &Situation) -> Option<String> {
+    (!situation.schedule.tile.m.is_multiple_of(16)).then(|| {
+        format!(
+            "mma.sync on {} works on 16 rows, and a tile is made of whole ones",
+            situation.arch()
+        )
+    })
+}
+
+fn columns(situation: &Situation) -> Option<String> {
+    // Keys are the columns of the scores and then the depth of P·V, so attention needs whole steps of 16.
+    let (step, of) = if situation.attention().is_some() {
+        (16, "keys")
+    } else {
+        (8, "columns")
+    };
+    (!situation.schedule.tile.n.is_multiple_of(step)).then(|| {
+        format!(
+            "mma.sync on {} works on {step} {of}, and a tile is made of whole ones",
+            situation.arch()
+        )
+    })
+}
+
+fn depth(situation: &Situation) -> Option<String> {
+    (!situation.schedule.tile.k.is_multiple_of(16))
+        .then(|| format!("mma.sync on {} sums 16 products at a time", situation.arch()))
+}
+
+fn registers(situation: &Situation) -> Option<String> {
+    let limit = situation.gpu()?.registers.get();
+    let needed = accumulators(situation.schedule, situation.problem);
+    (needed as f64 >= limit).then(|| {
+        format!("{needed} fp32 accumulators leave nothing of the {limit} registers of a multiprocessor")
+    })
+}

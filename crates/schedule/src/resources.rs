@@ -1,0 +1,157 @@
+//! What a schedule needs of a processor: steps, buffers and accumulators.
+
+use gauntlet_device::Arch;
+use gauntlet_problem::{Attention, Form, GroupedGemm, Problem};
+
+use crate::{Cluster, Epilogue, Schedule, Tile};
+
+/// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
+const SCALE_ROWS: usize = 128;
+
+/// Weight matrices a tile multiplies with: two in the dual form and one otherwise.
+pub fn weights(gemm: &GroupedGemm) -> usize {
+    match gemm.form {
+        Form::Plain => 1,
+        Form::Swiglu => 2,
+    }
+}
+
+/// Steps along the summed dimension of the shortest piece of work: K of a group, keys of a sequence. Groups without
+/// rows and sequences without queries are no work; 0 if there is none at all.
+pub fn fewest_steps(schedule: &Schedule, problem: &Problem) -> usize {
+    let fewest = match problem {
+        Problem::GroupedGemm(gemm) => gemm
+            .groups
+            .iter()
+            .filter(|shape| shape.m > 0 && shape.n > 0)
+            .map(|shape| shape.k.div_ceil(schedule.tile.k))
+            .min(),
+        Problem::Attention(attention) => attention
+            .sequences
+            .iter()
+            .filter(|sequence| sequence.queries > 0)
+            .map(|sequence| sequence.keys.div_ceil(schedule.tile.n))
+            .min(),
+    };
+    fewest.unwrap_or(0)
+}
+
+/// Bytes of operands one stage holds for one block.
+///
+/// NVFP4 operands are packed (half a byte a value and a scale for each 16). What multiplies them decides the rest:
+/// `tcgen05` takes them as they are, with scales rounded up to 128 rows; `mma.sync` takes dequantised registers, so
+/// nothing more lies in shared memory; `wgmma` takes rows from registers but columns from shared memory, so these
+/// are there as fp16 — instead of the packed tokens with swap-AB (converted once beforehand), beside the packed
+/// weights without. A CPU keeps dequantised `f32` panels.
+pub fn stage_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
+    match problem {
+        Problem::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
+        Problem::Attention(attention) => {
+            2 * schedule.tile.n * attention.head_size * element_bytes(attention, arch)
+        }
+    }
+}
+
+/// Bytes of all buffers of one block: stages, the queries of attention, and the staged results. On a CPU those of
+/// one thread: a row panel and `stages` column panels.
+pub fn block_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let columns = if matches!(problem, Problem::Attention(_)) {
+        k
+    } else {
+        n
+    };
+    let output = match schedule.epilogue {
+        Epilogue::Staged => {
+            m.div_ceil(pair(schedule.cluster, arch)) * columns * problem.output_format().bytes()
+        }
+        Epilogue::Direct => 0,
+    };
+    let resident = match problem {
+        Problem::Attention(attention) => m * k * element_bytes(attention, arch),
+        Problem::GroupedGemm(gemm) if arch == Arch::Cpu => {
+            4 * k * m * if schedule.swap_ab { weights(gemm) } else { 1 }
+        }
+        Problem::GroupedGemm(_) => 0,
+    };
+    resident + schedule.stages * stage_bytes(schedule, problem, arch) + output
+}
+
+/// `f32` accumulators of one block: C (twice for the dual form), or scores and output.
+pub fn accumulators(schedule: &Schedule, problem: &Problem) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    match problem {
+        Problem::GroupedGemm(gemm) => m * n * weights(gemm),
+        Problem::Attention(_) => m * (n + k),
+    }
+}
+
+/// Columns of tensor memory one block needs: accumulators, and the scales of one stage (4 columns for each 128 rows
+/// and 64 values; PTX ISA, tcgen05 block scaling).
+pub fn tensor_memory_columns(schedule: &Schedule, problem: &Problem) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let rows = m.div_ceil(pair(schedule.cluster, Arch::Sm100a));
+    match problem {
+        Problem::GroupedGemm(gemm) => {
+            let (row_sets, column_sets) = operand_sets(schedule, gemm);
+            let scales = 4 * k.div_ceil(64);
+            let blocks = row_sets * rows.div_ceil(SCALE_ROWS) + column_sets * n.div_ceil(SCALE_ROWS);
+            rows.div_ceil(128) * n * weights(gemm) + scales * blocks
+        }
+        Problem::Attention(_) => rows.div_ceil(128) * (n + k),
+    }
+}
+
+/// Blocks that one `tcgen05` instruction spans: a pair along rows where the cluster has one.
+fn pair(cluster: Cluster, arch: Arch) -> usize {
+    if arch == Arch::Sm100a && cluster.m.is_multiple_of(2) {
+        2
+    } else {
+        1
+    }
+}
+
+fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let (row_sets, column_sets) = operand_sets(schedule, gemm);
+    match arch {
+        Arch::Cpu => column_sets * n * k * 4,
+        Arch::Sm80 | Arch::Sm89 => (row_sets * m + column_sets * n) * packed_bytes(k),
+        Arch::Sm90a => {
+            let columns = if schedule.swap_ab {
+                2 * k
+            } else {
+                2 * k + packed_bytes(k)
+            };
+            row_sets * m * packed_bytes(k) + column_sets * n * columns
+        }
+        Arch::Sm100a => {
+            let pair = pair(schedule.cluster, arch);
+            let values = (row_sets * m + column_sets * n) * k.div_ceil(2) / pair;
+            let scale_rows = row_sets * m.div_ceil(pair).next_multiple_of(SCALE_ROWS)
+                + column_sets * n.next_multiple_of(SCALE_ROWS);
+            values + scale_rows * k.div_ceil(16)
+        }
+    }
+}
+
+/// Matrices on the row and on the column side of a tile.
+fn operand_sets(schedule: &Schedule, gemm: &GroupedGemm) -> (usize, usize) {
+    if schedule.swap_ab {
+        (weights(gemm), 1)
+    } else {
+        (1, weights(gemm))
+    }
+}
+
+fn packed_bytes(k: usize) -> usize {
+    k.div_ceil(2) + k.div_ceil(16)
+}
+
+fn element_bytes(attention: &Attention, arch: Arch) -> usize {
+    if arch == Arch::Cpu {
+        4
+    } else {
+        attention.format.bytes()
+    }
+}
