@@ -1,3 +1,46 @@
-//! Placeholder module header.
+//! The lab: pitches enter rounds, a panel ranks them, gates examine them cheapest first, verdicts fall, and a ledger
+//! keeps all of it.
+//!
+//! The way of the data: files ([`Tournament::load`]) → [`play`] → panel → gates → [`Verdict`] → [`ledger`] →
+//! [`TournamentReport`].
 
+mod abort;
+mod candidate;
+mod claims;
+mod comparison;
+mod error;
+mod finding;
+pub mod gates;
+mod journal;
 pub mod ledger;
+mod observer;
+mod outcome;
+pub mod panel;
+mod pitch;
+mod play;
+mod round;
+mod source;
+mod tournament;
+mod verdict;
+mod workshop;
+
+pub use abort::{AbortRule, Condition, METRICS, Metrics};
+pub use candidate::Candidate;
+pub use comparison::{CaseTimes, Comparison, Look, measure};
+pub use error::LabError;
+pub use finding::{CaseErrors, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
+pub use journal::Journal;
+pub use observer::{Blind, Observer};
+pub use outcome::{BaselineReport, ClaimOutcome, Judged, PeerOutcome, RoundReport, TournamentReport};
+pub use pitch::{
+    Claim, Cost, Evidence as PitchEvidence, EvidenceKind, Fallback, Odds, PeerClaim, Pitch, Quantiles, Risk,
+    RiskLevel,
+};
+pub use play::{Settings, play};
+pub use round::{
+    Baseline, Correctness, ExecutorKind, GivenScores, Judge, Measurement, Overrides, Round, RoundFile, Weights,
+};
+pub use source::{FileError, Source};
+pub use tournament::Tournament;
+pub use verdict::Verdict;
+pub use workshop::Workshop;

@@ -1,0 +1,90 @@
+//! Compiles: the candidate is built for every case, and what it takes up is held against its budgets.
+
+use std::collections::BTreeMap;
+
+use gauntlet_executor::protocol::{FailureKind, Resources};
+use gauntlet_executor::{CandidateRecord, WorkerError};
+
+use super::{Examination, Executor, Found, Gate, Trouble};
+use crate::abort::AbortRule;
+use crate::finding::Evidence;
+use crate::verdict::Verdict;
+
+/// Builds, with nothing run.
+pub struct Compiles;
+
+impl Gate for Compiles {
+    fn name(&self) -> &'static str {
+        "compiles"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
+        let cases = match (examination.recorded(), examination.executor) {
+            (Some(Err(found)), _) => return Ok(found),
+            (Some(Ok(record)), _) => match recorded(record) {
+                Ok(resources) => BTreeMap::from([("recorded".to_owned(), resources)]),
+                Err(found) => return Ok(found),
+            },
+            (None, Executor::Live(workshop)) => {
+                let (mut worker, _) = workshop.start(examination.candidate).map_err(Trouble::Candidate)?;
+                let mut cases = BTreeMap::new();
+                for case in &examination.round.benchmark_cases {
+                    match worker.build(&case.problem, &examination.candidate.schedule) {
+                        Ok(resources) => cases.insert(case.name.clone(), resources),
+                        Err(WorkerError::Failed(failure)) if failure.kind == FailureKind::Refused => {
+                            let reason = format!("{}: {}", case.name, failure.message);
+                            return Ok(Found::stop(Verdict::DoesNotCompile, reason, Evidence::Reason));
+                        }
+                        Err(error) => return Err(Trouble::Candidate(error)),
+                    };
+                }
+                cases
+            }
+            (None, Executor::Recorded(_)) => return Ok(Found::skip("not recorded")),
+        };
+        Ok(judge(examination, cases))
+    }
+}
+
+fn recorded(record: &CandidateRecord) -> Result<Resources, Found> {
+    let Some(compilation) = &record.compilation else {
+        return Err(Found::skip("the record says nothing of how it compiled"));
+    };
+    match &compilation.error {
+        Some(error) => {
+            let reason = format!("recorded: {error}");
+            Err(Found::stop(Verdict::DoesNotCompile, reason, Evidence::Reason))
+        }
+        None => Ok(compilation.resources.clone()),
+    }
+}
+
+fn judge(examination: &Examination, cases: BTreeMap<String, Resources>) -> Found {
+    let mut largest: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, value) in cases.values().flat_map(|resources| &resources.0) {
+        let most = largest.entry(name).or_insert(*value);
+        *most = most.max(*value);
+    }
+    let exceeded: Vec<String> = examination
+        .round
+        .file()
+        .budgets
+        .iter()
+        .filter_map(|(name, budget)| {
+            let value = largest.get(name.as_str())?;
+            (value > budget).then(|| format!("{name} is {value} where the round allows {budget}"))
+        })
+        .collect();
+    let mut metrics = examination.metrics.clone();
+    metrics.extend(largest.iter().map(|(name, value)| (format!("resources.{name}"), *value)));
+    let abort = examination.pitch.and_then(|pitch| AbortRule::first_met(&pitch.abort, &metrics));
+    let summary: Vec<_> = largest.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let summary = if summary.is_empty() { "it builds".to_owned() } else { summary.join(", ") };
+    let over = exceeded.first().cloned();
+    let evidence = Evidence::Resources { cases, exceeded };
+    match (over, abort) {
+        (Some(reason), _) => Found::stop(Verdict::OverBudget, reason, evidence),
+        (None, Some(reason)) => Found::stop(Verdict::Aborted, reason, evidence),
+        (None, None) => Found::pass(summary, evidence),
+    }
+}

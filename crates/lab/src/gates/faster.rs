@@ -1,0 +1,92 @@
+//! Faster: the paired comparison. The control is built and run beside the candidate, never a number from yesterday.
+
+use gauntlet_model::estimate;
+use gauntlet_stats::{Assessment, Decision, Ground};
+
+use super::{Examination, Executor, Found, Gate, Trouble};
+use crate::comparison::{Comparison, compare_recorded, measure};
+use crate::finding::{Evidence, Outcome};
+use crate::verdict::Verdict;
+
+/// Gives the verdict of a candidate that came this far.
+pub struct Faster;
+
+impl Gate for Faster {
+    fn name(&self) -> &'static str {
+        "faster"
+    }
+
+    fn examines_baselines(&self) -> bool {
+        false
+    }
+
+    fn measures(&self) -> bool {
+        true
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
+        let (round, candidate) = (examination.round, examination.candidate);
+        let comparison = match examination.executor {
+            Executor::Live(workshop) => {
+                let (deadline, observer) = (examination.deadline, examination.observer);
+                measure(workshop, round, examination.control, candidate, deadline, observer)?
+            }
+            Executor::Recorded(record) => match compare_recorded(record, round, candidate)? {
+                Some(comparison) => comparison,
+                None => {
+                    let reason = "the record holds no times of it, and none are invented";
+                    return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason));
+                }
+            },
+        };
+        if let Some(reason) = impossible(examination, &comparison) {
+            return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Comparison(Box::new(comparison))));
+        }
+        let verdict = Verdict::from(comparison.assessment.decision);
+        let reason = sentence(&comparison);
+        let outcome = if verdict == Verdict::Adopt { Outcome::Pass } else { Outcome::Stop(verdict) };
+        Ok(Found { outcome, reason, evidence: Evidence::Comparison(Box::new(comparison)) })
+    }
+}
+
+/// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void.
+fn impossible(examination: &Examination, comparison: &Comparison) -> Option<String> {
+    for times in &comparison.cases {
+        let case = examination.round.benchmark_cases.iter().find(|case| case.name == times.case)?;
+        let schedule = &examination.candidate.schedule;
+        let roofline = estimate(&case.problem, schedule, &examination.round.device)?.roofline_seconds;
+        if times.candidate < roofline {
+            return Some(format!(
+                "void: {} took {:.3e} s where the roofline of {} is {roofline:.3e} s",
+                times.case, times.candidate, examination.round.device.name,
+            ));
+        }
+    }
+    None
+}
+
+fn sentence(comparison: &Comparison) -> String {
+    let Assessment { suite, ground, smallest_visible_effect, decision, .. } = &comparison.assessment;
+    let mut sentence = match suite {
+        None => "numbers without an interval decide nothing".to_owned(),
+        Some(interval) => format!(
+            "speed-up {:+.1} % ({:+.1} … {:+.1} %)",
+            interval.estimate_fraction() * 100.0,
+            interval.lower_fraction() * 100.0,
+            interval.upper_fraction() * 100.0,
+        ),
+    };
+    if let Ground::BrokenFloor { problems, .. } = ground {
+        sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
+    }
+    if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
+        sentence.push_str(&format!("; the smallest effect that could have been seen is {:.1} %", effect * 100.0));
+    }
+    if let Some(declared) = &comparison.declared {
+        sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
+    }
+    if let Some(early) = &comparison.ended_early {
+        sentence.push_str(&format!("; {early}"));
+    }
+    sentence
+}

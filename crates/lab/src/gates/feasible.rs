@@ -1,0 +1,38 @@
+//! Feasible: the instruction's shapes, memory, registers and alignment, against the device.
+
+use gauntlet_schedule::check;
+
+use super::{Examination, Found, Gate, Trouble};
+use crate::finding::{CaseViolation, Evidence};
+use crate::verdict::Verdict;
+
+/// Says the rule that is broken and what would satisfy it.
+pub struct Feasible;
+
+impl Gate for Feasible {
+    fn name(&self) -> &'static str {
+        "feasible"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
+        if examination.candidate.command.is_some() {
+            return Ok(Found::skip("a program of its own: its schedule is its own affair"));
+        }
+        let (device, cases) = (&examination.round.device, &examination.round.benchmark_cases);
+        let mut violations: Vec<CaseViolation> = Vec::new();
+        for case in cases {
+            for violation in check(&examination.candidate.schedule, &case.problem, device) {
+                if !violations.iter().any(|known| known.violation.rule == violation.rule) {
+                    violations.push(CaseViolation { case: case.name.clone(), violation });
+                }
+            }
+        }
+        Ok(match violations.first().map(|first| first.violation.to_string()) {
+            Some(reason) => Found::stop(Verdict::Infeasible, reason, Evidence::Constraints { violations }),
+            None => Found::pass(
+                format!("keeps every rule of {} on {} cases", device.name, cases.len()),
+                Evidence::Constraints { violations },
+            ),
+        })
+    }
+}

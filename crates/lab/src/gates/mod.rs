@@ -1,0 +1,231 @@
+//! The gates, one a file, cheapest first. A gate never reaches around another: what one finds travels to the next
+//! in the [`Examination`].
+
+mod compiles;
+mod faster;
+mod feasible;
+mod profiled;
+mod proved;
+mod race_free;
+mod right;
+mod worth_it;
+
+use std::time::Instant;
+
+use gauntlet_executor::{Record, WorkerError};
+
+use crate::abort::Metrics;
+use crate::candidate::Candidate;
+use crate::error::LabError;
+use crate::finding::{Evidence, Finding, Outcome, Prediction, Profile};
+use crate::observer::Observer;
+use crate::pitch::Pitch;
+use crate::round::Round;
+use crate::verdict::Verdict;
+use crate::workshop::Workshop;
+
+pub use worth_it::predict;
+
+/// The gates in order. Adding one is a file and a line here.
+pub const GATES: [&dyn Gate; 8] = [
+    &feasible::Feasible,
+    &worth_it::WorthIt,
+    &proved::Proved,
+    &compiles::Compiles,
+    &right::Right,
+    &race_free::RaceFree,
+    &profiled::Profiled,
+    &faster::Faster,
+];
+
+/// One examination of a candidate.
+pub trait Gate: Sync {
+    /// Its name, as in findings and reports.
+    fn name(&self) -> &'static str;
+    /// Whether it applies to a baseline too, which has no claim and nothing to be compared with.
+    fn examines_baselines(&self) -> bool {
+        true
+    }
+    /// Whether it runs the candidate's kernel for its time.
+    fn measures(&self) -> bool {
+        false
+    }
+    /// Examines the candidate.
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble>;
+}
+
+/// What an examination came to, before it is timed and named.
+#[derive(Debug)]
+pub struct Found {
+    /// Whether the candidate goes on.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: String,
+    /// What it rests on.
+    pub evidence: Evidence,
+}
+
+impl Found {
+    fn pass(reason: impl Into<String>, evidence: Evidence) -> Self {
+        Self { outcome: Outcome::Pass, reason: reason.into(), evidence }
+    }
+
+    fn skip(reason: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Skip, reason: reason.into(), evidence: Evidence::Reason }
+    }
+
+    fn stop(verdict: Verdict, reason: impl Into<String>, evidence: Evidence) -> Self {
+        Self { outcome: Outcome::Stop(verdict), reason: reason.into(), evidence }
+    }
+}
+
+/// Why an examination could not be finished.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The candidate's worker failed.
+    Candidate(WorkerError),
+    /// The control's worker failed.
+    Control(WorkerError),
+    /// A worker reported times that cannot be.
+    Void(String),
+    /// The lab failed.
+    Lab(LabError),
+}
+
+impl<T: Into<LabError>> From<T> for Trouble {
+    fn from(error: T) -> Self {
+        Self::Lab(error.into())
+    }
+}
+
+/// Where evidence comes from.
+pub enum Executor {
+    /// Candidates are run.
+    Live(Workshop),
+    /// What was written down is served.
+    Recorded(Record),
+}
+
+/// A candidate on its way through the gates.
+pub struct Examination<'a> {
+    /// The round.
+    pub round: &'a Round,
+    /// What is examined.
+    pub candidate: &'a Candidate,
+    /// What it is compared with.
+    pub control: &'a Candidate,
+    /// Its pitch; none for a baseline.
+    pub pitch: Option<&'a Pitch>,
+    /// What runs it.
+    pub executor: &'a Executor,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+    /// Figures found out about the baseline and, so far, about the candidate.
+    pub metrics: Metrics,
+    /// What earlier gates found.
+    pub findings: Vec<Finding>,
+    /// When the comparison must end.
+    pub deadline: Instant,
+}
+
+impl<'a> Examination<'a> {
+    /// The record of this candidate, if the executor serves records: an error for a candidate without one.
+    fn recorded(&self) -> Option<Result<&'a gauntlet_executor::CandidateRecord, Found>> {
+        let Executor::Recorded(record) = self.executor else { return None };
+        Some(record.candidates.get(&self.candidate.name).ok_or_else(|| {
+            let reason = format!("the record has nothing on `{}`", self.candidate.name);
+            Found::stop(Verdict::Blocked, reason, Evidence::Reason)
+        }))
+    }
+
+    /// What the model expected, if a gate has asked it.
+    pub fn prediction(&self) -> Option<Prediction> {
+        self.findings.iter().find_map(|finding| match &finding.evidence {
+            Evidence::Prediction(prediction) => Some(*prediction),
+            _ => None,
+        })
+    }
+
+    /// Adds a finding and the figures in it that abort rules may speak of.
+    pub fn add(&mut self, finding: Finding) {
+        match &finding.evidence {
+            Evidence::Prediction(prediction) => {
+                self.metrics.insert("predicted.speedup".to_owned(), prediction.middle);
+            }
+            Evidence::Resources { cases, .. } => {
+                for (name, value) in cases.values().flat_map(|resources| &resources.0) {
+                    let most = self.metrics.entry(format!("resources.{name}")).or_insert(*value);
+                    *most = most.max(*value);
+                }
+            }
+            Evidence::Profile { cases } => {
+                let whose = if self.pitch.is_some() { "candidate" } else { "baseline" };
+                self.metrics.extend(mean_shares(cases.values(), whose));
+            }
+            _ => {}
+        }
+        self.findings.push(finding);
+    }
+}
+
+/// Mean shares over the cases, as metrics of the candidate or the baseline.
+pub fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &str) -> Metrics {
+    let count = profiles.clone().count().max(1) as f64;
+    let mut metrics = Metrics::new();
+    for (phase, share) in profiles.flat_map(|profile| &profile.shares) {
+        *metrics.entry(format!("{whose}.{phase}-share")).or_insert(0.0) += share / count;
+    }
+    metrics
+}
+
+/// Runs a gate, watched and timed. A worker's death is tried once more, for a lone one may be an accident of the
+/// machine; the second ends the candidate.
+pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, LabError> {
+    let start = Instant::now();
+    examination.observer.gate_begins(&examination.candidate.name, gate.name());
+    let mut result = gate.examine(examination);
+    if let Err(Trouble::Candidate(error) | Trouble::Control(error)) = &result
+        && error.is_death()
+    {
+        let name = &examination.candidate.name;
+        examination.observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
+        result = gate.examine(examination);
+    }
+    let found = match result {
+        Ok(found) => found,
+        Err(Trouble::Candidate(error)) => found_in_failure(gate, &error),
+        Err(Trouble::Control(error)) => {
+            Found::stop(Verdict::Blocked, format!("the control failed: {error}"), Evidence::Reason)
+        }
+        Err(Trouble::Void(reason)) => Found::stop(Verdict::Blocked, format!("void: {reason}"), Evidence::Reason),
+        Err(Trouble::Lab(error)) => return Err(error),
+    };
+    let finding = Finding {
+        gate: gate.name().to_owned(),
+        outcome: found.outcome,
+        reason: found.reason,
+        evidence: found.evidence,
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    examination.observer.gate_ends(&examination.candidate.name, &finding);
+    Ok(finding)
+}
+
+fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {
+    let verdict = match error {
+        // A kill comes from outside: the out-of-memory killer or a person.
+        WorkerError::Died { status, .. } if killed(status.as_ref()) => Verdict::Blocked,
+        WorkerError::Start { .. } => Verdict::Blocked,
+        _ if gate.name() == compiles::Compiles.name() => Verdict::DoesNotCompile,
+        _ => Verdict::Incorrect,
+    };
+    Found::stop(verdict, error.to_string(), Evidence::Reason)
+}
+
+fn killed(status: Option<&std::process::ExitStatus>) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    status.and_then(ExitStatusExt::signal) == Some(SIGKILL)
+}
+
+/// The same number on every Unix.
+const SIGKILL: i32 = 9;

@@ -1,0 +1,77 @@
+//! Race-free: the same inputs give the same bits, run after run; where there is a race checker, what it says.
+
+use gauntlet_problem::{Case, InputKind};
+
+use super::{Examination, Executor, Found, Gate, Trouble};
+use crate::finding::Evidence;
+use crate::verdict::Verdict;
+use crate::workshop::Workshop;
+
+/// Runs compared for each case; a race that shows once in two runs is missed once in 2⁷ cases.
+const RUNS: usize = 8;
+
+/// Compares bits over repeated runs on values on which the order of summation shows.
+pub struct RaceFree;
+
+impl Gate for RaceFree {
+    fn name(&self) -> &'static str {
+        "race-free"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
+        match (examination.recorded(), examination.executor) {
+            (Some(Err(found)), _) => Ok(found),
+            (Some(Ok(record)), _) => Ok(match &record.races {
+                None => Found::skip("the record holds no run of a race checker"),
+                Some(said) if said == "none" => Found::pass("recorded: the race checker found none", Evidence::Reason),
+                Some(said) => Found::stop(Verdict::Racy, format!("recorded: {said}"), Evidence::Reason),
+            }),
+            (None, Executor::Live(workshop)) => live(examination, workshop),
+            (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
+        }
+    }
+}
+
+fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble> {
+    let (mut worker, _) = workshop.start(examination.candidate).map_err(Trouble::Candidate)?;
+    let cases = cases(examination);
+    let mut differing = Vec::new();
+    for case in &cases {
+        examination.observer.progress(&case.name);
+        worker.build(&case.problem, &examination.candidate.schedule).map_err(Trouble::Candidate)?;
+        let (_, path) = workshop.write_inputs(&case.problem, InputKind::Wide, rand::random())?;
+        worker.load(&path, 1).map_err(Trouble::Candidate)?;
+        let _removed = std::fs::remove_file(&path);
+        let mut first = None;
+        for _ in 0..RUNS {
+            let written = workshop.path("race.output");
+            worker.run(0).and_then(|_| worker.output(&written)).map_err(Trouble::Candidate)?;
+            let output = workshop.take_output(&written, &case.problem)?;
+            match &first {
+                None => first = Some(output),
+                Some(first) if first.bytes == output.bytes => {}
+                Some(_) => {
+                    differing.push(case.name.clone());
+                    break;
+                }
+            }
+        }
+    }
+    let runs = cases.len() * RUNS;
+    let evidence = Evidence::Repeats { runs, differing: differing.clone() };
+    Ok(if differing.is_empty() {
+        Found::pass(format!("{runs} runs over {} cases, every repeat bit for bit the same", cases.len()), evidence)
+    } else {
+        let reason = format!("two runs on the same inputs differ in {}", differing.join(", "));
+        Found::stop(Verdict::Racy, reason, evidence)
+    })
+}
+
+/// The case made to be deep, which exercises the pipeline most, and the smallest that is timed.
+fn cases(examination: &Examination) -> Vec<Case> {
+    let timed = &examination.round.benchmark_cases;
+    let mut cases = super::right::cases_for(&examination.candidate.schedule, timed.first());
+    cases.truncate(1);
+    cases.extend(timed.iter().min_by_key(|case| case.problem.flops()).cloned());
+    cases
+}

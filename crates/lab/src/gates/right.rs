@@ -1,0 +1,192 @@
+//! Right: fresh inputs of every kind, outputs poisoned with NaN before each run, against the f64 oracle.
+
+use gauntlet_executor::protocol::FailureKind;
+use gauntlet_executor::{CandidateRecord, WorkerError, WorkerProcess};
+use gauntlet_problem::{
+    Attention, Case, Coverage, ErrorMeasures, Form, GemmShape, GroupedGemm, InputKind, Oracle, Problem, Sequence,
+};
+use gauntlet_schedule::{Schedule, check};
+
+use super::{Examination, Executor, Found, Gate, Trouble};
+use crate::candidate::Candidate;
+use crate::finding::{CaseErrors, Evidence};
+use crate::round::Correctness;
+use crate::verdict::Verdict;
+use crate::workshop::Workshop;
+
+/// Compares with the oracle; a maximum error alone is never enough.
+pub struct Right;
+
+impl Gate for Right {
+    fn name(&self) -> &'static str {
+        "right"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
+        match (examination.recorded(), examination.executor) {
+            (Some(Err(found)), _) => Ok(found),
+            (Some(Ok(record)), _) => Ok(recorded(record)),
+            (None, Executor::Live(workshop)) => live(examination, workshop),
+            (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
+        }
+    }
+}
+
+fn recorded(record: &CandidateRecord) -> Found {
+    let Some(correctness) = &record.correctness else {
+        return Found::skip("the record says nothing of its correctness");
+    };
+    let (passed, tests) = (correctness.passed, correctness.tests);
+    let reason = format!("recorded: {passed} of {tests} tests passed; {}", correctness.note);
+    let reason = reason.trim_end_matches([';', ' ']).to_owned();
+    if passed < tests {
+        Found::stop(Verdict::Incorrect, reason, Evidence::Reason)
+    } else {
+        Found::pass(reason, Evidence::Reason)
+    }
+}
+
+fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble> {
+    let (round, candidate) = (examination.round, examination.candidate);
+    let (mut worker, _) = workshop.start(candidate).map_err(Trouble::Candidate)?;
+    let rules = &round.file().correctness;
+    let mut small = round.correctness_cases.clone();
+    small.extend(cases_for(&candidate.schedule, round.benchmark_cases.first()));
+    let mut tried = Vec::new();
+    for case in &small {
+        if candidate.command.is_none() && !check(&candidate.schedule, &case.problem, &round.device).is_empty() {
+            continue;
+        }
+        for kind in &rules.inputs {
+            tried.push((case, *kind));
+        }
+    }
+    // The shapes that are timed, with the inputs that are timed.
+    tried.extend(round.benchmark_cases.iter().map(|case| (case, round.file().measurement.inputs)));
+    let mut cases = Vec::new();
+    for (case, kind) in tried {
+        examination.observer.progress(&format!("{}, {kind}", case.name));
+        match try_case(workshop, &mut worker, candidate, case, kind, rules)? {
+            Tried::Refused(reason) => {
+                return Ok(Found::stop(
+                    Verdict::DoesNotCompile,
+                    format!("{}: {reason}", case.name),
+                    Evidence::Correctness { cases },
+                ));
+            }
+            Tried::Compared(compared) => {
+                let fault = compared.fault.clone();
+                cases.push(*compared);
+                if let Some(fault) = fault {
+                    let reason = format!("{}, {kind}: {fault}", case.name);
+                    return Ok(Found::stop(Verdict::Incorrect, reason, Evidence::Correctness { cases }));
+                }
+            }
+        }
+    }
+    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
+    let bias = cases.iter().map(|case| case.errors.mean_signed.abs()).fold(0.0, f64::max);
+    let reason = format!("{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}", cases.len());
+    Ok(Found::pass(reason, Evidence::Correctness { cases }))
+}
+
+enum Tried {
+    Refused(String),
+    Compared(Box<CaseErrors>),
+}
+
+fn try_case(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    candidate: &Candidate,
+    case: &Case,
+    kind: InputKind,
+    rules: &Correctness,
+) -> Result<Tried, Trouble> {
+    match worker.build(&case.problem, &candidate.schedule) {
+        Ok(_) => {}
+        Err(WorkerError::Failed(failure)) if failure.kind == FailureKind::Refused => {
+            return Ok(Tried::Refused(failure.message));
+        }
+        Err(error) => return Err(Trouble::Candidate(error)),
+    }
+    let seed = rand::random();
+    let (inputs, path) = workshop.write_inputs(&case.problem, kind, seed)?;
+    let written = workshop.path("right.output");
+    let ran = worker
+        .load(&path, 1)
+        .and_then(|_| worker.run(0))
+        .and_then(|_| worker.output(&written));
+    // Reading back what was just written: the operands are not needed any more.
+    let _removed = std::fs::remove_file(&path);
+    ran.map_err(Trouble::Candidate)?;
+    let output = workshop.take_output(&written, &case.problem)?;
+    let expected = Oracle::compute(&case.problem, &inputs, Coverage::choose(&case.problem));
+    let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
+    let fault = fault(&case.problem, kind, &errors, rules);
+    Ok(Tried::Compared(Box::new(CaseErrors {
+        case: case.name.clone(),
+        inputs: kind,
+        seed,
+        coverage: expected.coverage.to_string(),
+        errors,
+        fault,
+    })))
+}
+
+/// What is wrong with a result, worst first.
+fn fault(problem: &Problem, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
+    let exact = kind == InputKind::Competition
+        && matches!(problem, Problem::GroupedGemm(GroupedGemm { form: Form::Plain, .. }));
+    if errors.unwritten > 0 {
+        return Some(format!("{} elements are NaN or were never written", errors.unwritten));
+    }
+    if exact && errors.unequal > 0 {
+        return Some(format!(
+            "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
+            errors.unequal, errors
+        ));
+    }
+    if errors.nrmse > rules.nrmse {
+        return Some(format!("NRMSE {:.2e} is over {:.2e}; {errors}", errors.nrmse, rules.nrmse));
+    }
+    if errors.mean_signed.abs() > rules.bias {
+        return Some(format!("bias {:+.2e} is over ±{:.2e}; {errors}", errors.mean_signed, rules.bias));
+    }
+    if errors.mismatches > 0 {
+        return Some(format!("{} elements are outside the tolerance; {errors}", errors.mismatches));
+    }
+    None
+}
+
+/// Cases that the suite cannot know it needs: at least stages + 2 steps deep, so that a pipeline wraps around, with
+/// tails on every side; and the smallest.
+pub fn cases_for(schedule: &Schedule, like: Option<&Case>) -> Vec<Case> {
+    let Some(like) = like else { return Vec::new() };
+    let deep = schedule.stages + 2;
+    let case = |name: &str, problem| Case { name: name.to_owned(), problem, ..like.clone() };
+    match &like.problem {
+        Problem::GroupedGemm(gemm) => {
+            let k = (deep * schedule.tile.k * schedule.split_k).next_multiple_of(16) + 16;
+            let shapes = |shapes: &[(usize, usize, usize)]| {
+                let groups = shapes.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect();
+                Problem::GroupedGemm(GroupedGemm { groups, ..gemm.clone() })
+            };
+            vec![
+                case("deep, with tails", shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, 16)])),
+                case("smallest", shapes(&[(1, 1, 16), (0, 5, 32), (1, 2, 48)])),
+            ]
+        }
+        Problem::Attention(attention) => {
+            let keys = deep * schedule.tile.n * schedule.split_k + 1;
+            let sequences = |sequences: &[(usize, usize)]| {
+                let sequences = sequences.iter().map(|&(queries, keys)| Sequence { queries, keys }).collect();
+                Problem::Attention(Attention { sequences, ..attention.clone() })
+            };
+            vec![
+                case("deep, with tails", sequences(&[(schedule.tile.m + 1, keys)])),
+                case("smallest", sequences(&[(1, 1), (2, 3)])),
+            ]
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What came of a tournament, as reports show it and JSON holds it.
+
+use std::collections::BTreeMap;
+
+use gauntlet_schedule::Schedule;
+use serde::Serialize;
+
+use crate::candidate::Candidate;
+use crate::finding::{Evidence, Finding, Outcome};
+use crate::ledger::RunId;
+use crate::panel::Ranking;
+use crate::pitch::Quantiles;
+use crate::round::{ExecutorKind, RoundFile};
+use crate::verdict::Verdict;
+
+/// What came of a tournament.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TournamentReport {
+    /// Its run in the ledger.
+    pub run: RunId,
+    /// Its name.
+    pub name: String,
+    /// What it was about.
+    pub title: String,
+    /// The program's version.
+    pub version: String,
+    /// What it ran on.
+    pub environment: BTreeMap<String, String>,
+    /// Its rounds.
+    pub rounds: Vec<RoundReport>,
+}
+
+/// What came of a round.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RoundReport {
+    /// Its name.
+    pub name: String,
+    /// What it was about.
+    pub title: String,
+    /// What ran the candidates.
+    pub executor: ExecutorKind,
+    /// On what.
+    pub device: String,
+    /// What the criteria and everything else were fixed by.
+    pub digest: String,
+    /// The file as it was applied, criteria included.
+    pub file: RoundFile,
+    /// What all was compared with.
+    pub baseline: BaselineReport,
+    /// The panel's ranking.
+    pub ranking: Ranking,
+    /// Each pitch and fallback, in the order examined.
+    pub judged: Vec<Judged>,
+    /// The pitch that becomes the next baseline.
+    pub adopted: Option<String>,
+    /// Things worth knowing.
+    pub notices: Vec<String>,
+}
+
+/// How the baseline fared.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BaselineReport {
+    /// How it computes.
+    pub schedule: Schedule,
+    /// What the gates found.
+    pub findings: Vec<Finding>,
+    /// Why nothing can be compared with it; none when all is well.
+    pub fault: Option<String>,
+}
+
+/// A candidate with its verdict.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Judged {
+    /// The candidate's name: its pitch's, or that with `(fallback)`.
+    pub name: String,
+    /// Who pitched it.
+    pub contestant: String,
+    /// What would be changed.
+    pub change: String,
+    /// The words of the schedule that differ from the control, such as `stages: 1 → 3`.
+    pub words: Vec<String>,
+    /// What it was compared with.
+    pub control: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: String,
+    /// What each gate found.
+    pub findings: Vec<Finding>,
+    /// What became of the claim; none for fallbacks, which claim nothing.
+    pub claim: Option<ClaimOutcome>,
+    /// What became of claims against other programs.
+    pub peers: Vec<PeerOutcome>,
+    /// How it computes; the next baseline if adopted.
+    #[serde(skip)]
+    pub candidate: Candidate,
+    /// The lower bound of the log speed-up, added up over what it is built on.
+    #[serde(skip)]
+    pub gain: f64,
+}
+
+/// A claim and what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ClaimOutcome {
+    /// What was claimed.
+    pub claimed: Quantiles,
+    /// The speed-up found; none if it was not measured.
+    pub found: Option<f64>,
+    /// Whether even the upper bound lies under the least that was claimed.
+    pub refuted: Option<bool>,
+}
+
+/// A claim against another program and what the record says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PeerOutcome {
+    /// The program.
+    pub peer: String,
+    /// How many times as fast as it the candidate was said to be.
+    pub claimed: f64,
+    /// How many times as fast it is by the recorded times; none without such times.
+    pub found: Option<f64>,
+    /// Whether the recorded times, with their declared uncertainty, rule the claim out.
+    pub contradicted: bool,
+}
+
+impl Judged {
+    /// The comparison, if it came so far.
+    pub fn comparison(&self) -> Option<&crate::comparison::Comparison> {
+        comparison(&self.findings)
+    }
+}
+
+/// The comparison among findings, if there is one.
+pub fn comparison(findings: &[Finding]) -> Option<&crate::comparison::Comparison> {
+    findings.iter().find_map(|finding| match &finding.evidence {
+        Evidence::Comparison(comparison) => Some(&**comparison),
+        _ => None,
+    })
+}
+
+/// The verdict that findings come to, and the reason.
+pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
+    match findings.iter().find(|finding| finding.stops().is_some()).or(findings.last()) {
+        Some(Finding { outcome: Outcome::Stop(verdict), reason, .. }) => (*verdict, reason.clone()),
+        Some(last) => (Verdict::Adopt, last.reason.clone()),
+        None => (Verdict::Blocked, "no gate examined it".to_owned()),
+    }
+}

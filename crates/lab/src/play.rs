@@ -1,0 +1,409 @@
+//! Playing rounds: the panel ranks, each candidate goes through the gates, verdicts fall, what is adopted becomes
+//! the next baseline. Everything is in the ledger before the next step begins.
+
+mod entrants;
+mod history;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use gauntlet_executor::{Patience, WorkerCommand};
+use gauntlet_schedule::check;
+use serde_json::json;
+
+use self::entrants::{Entrant, queue};
+use self::history::History;
+use crate::abort::Metrics;
+use crate::candidate::Candidate;
+use crate::claims::{claim_outcome, peer_outcomes};
+use crate::error::LabError;
+use crate::finding::{Evidence, Finding};
+use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
+use crate::journal::{Journal, Place};
+use crate::ledger::RecordKind;
+use crate::observer::Observer;
+use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport, comparison, conclude};
+use crate::panel::{Dossier, Panel, Ranking};
+use crate::pitch::Pitch;
+use crate::round::{ExecutorKind, Round};
+use crate::tournament::Tournament;
+use crate::verdict::Verdict;
+use crate::workshop::Workshop;
+
+/// Rounds without an adoption after which the practice asks for research before more pitches.
+const PATIENT_ROUNDS: usize = 3;
+
+/// How candidates are run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The command that serves the CPU executor.
+    pub cpu_worker: WorkerCommand,
+    /// How long to wait for workers.
+    pub patience: Patience,
+    /// Whether to run the gates that measure.
+    pub measure: bool,
+    /// The program's version.
+    pub version: String,
+    /// What it runs on.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Plays a tournament from its first round, or from where an earlier run of the journal stopped.
+pub fn play(
+    tournament: &Tournament,
+    journal: &Journal,
+    settings: &Settings,
+    observer: &dyn Observer,
+) -> Result<TournamentReport, LabError> {
+    let mut history = History::default();
+    let mut rounds = Vec::new();
+    let mut carried: Option<Candidate> = None;
+    for round in &tournament.rounds {
+        let baseline = match own_baseline(round).or(carried.take()) {
+            Some(baseline) => baseline,
+            None => continue,
+        };
+        let player = Player { round, journal, settings, observer };
+        let report = player.play(&baseline, &mut history)?;
+        carried = Some(next_baseline(&report, baseline));
+        observer.round_ends(&report);
+        rounds.push(report);
+    }
+    let outcome = json!({ "rounds": rounds.len() });
+    journal.write(RecordKind::RunEnded, Place::default(), &outcome)?;
+    Ok(TournamentReport {
+        run: journal.run().clone(),
+        name: tournament.name.clone(),
+        title: tournament.title.clone(),
+        version: settings.version.clone(),
+        environment: settings.environment.clone(),
+        rounds,
+    })
+}
+
+fn own_baseline(round: &Round) -> Option<Candidate> {
+    let schedule = round.baseline_schedule()?;
+    let command = round.file().baseline.as_ref().and_then(|baseline| round.command(&baseline.command));
+    Some(Candidate { name: BASELINE.to_owned(), schedule, command })
+}
+
+/// What a baseline is called, in reports and in records.
+const BASELINE: &str = "baseline";
+
+fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
+    let adopted = report.adopted.as_ref().and_then(|name| report.judged.iter().find(|judged| judged.name == *name));
+    match adopted {
+        Some(judged) => Candidate { name: BASELINE.to_owned(), ..judged.candidate.clone() },
+        None => baseline,
+    }
+}
+
+/// One round being played.
+struct Player<'a> {
+    round: &'a Round,
+    journal: &'a Journal<'a>,
+    settings: &'a Settings,
+    observer: &'a dyn Observer,
+}
+
+impl Player<'_> {
+    fn play(&self, baseline: &Candidate, history: &mut History) -> Result<RoundReport, LabError> {
+        let round = self.round;
+        self.observer.round_begins(round);
+        let fixed = json!({ "digest": round.digest, "file": round.file(), "baseline": baseline });
+        self.journal.write(RecordKind::RoundStarted, self.place(), &fixed)?;
+        let executor = self.executor()?;
+        let ranking = self.rank(baseline, history);
+        self.journal.write(RecordKind::Ranking, self.place(), &ranking)?;
+        self.observer.ranked(&ranking);
+
+        let baseline_report = self.qualify(baseline, &executor)?;
+        let metrics = metrics_of(&baseline_report.findings);
+        let mut judged: Vec<Judged> = Vec::new();
+        let mut waiting = queue(&round.pitches, &ranking);
+        let mut clock = Clock::new(round.file().measurement.budget.unsigned_abs());
+        while !waiting.is_empty() {
+            let entrant = waiting.remove(0);
+            let barred = match &baseline_report.fault {
+                Some(fault) => Some((Verdict::Blocked, fault.clone())),
+                None => self.bar(&entrant, &judged, history),
+            };
+            let control = entrant.control(&judged).unwrap_or(baseline);
+            let deadline = clock.deadline(waiting.len() + 1);
+            let verdict = match barred {
+                Some((verdict, reason)) => self.refuse(&entrant, control, verdict, reason),
+                None => self.judge(&entrant, control, &executor, &metrics, deadline)?,
+            };
+            clock.spend(&verdict.findings);
+            self.write_verdict(&verdict)?;
+            self.observer.judged(&verdict);
+            if let Some(fallback) = entrant.fallback(&verdict) {
+                waiting.insert(0, fallback);
+            }
+            judged.push(self.with_gain(verdict, &entrant, &judged));
+        }
+        let adopted = judged
+            .iter()
+            .filter(|one| one.verdict == Verdict::Adopt)
+            .max_by(|one, other| one.gain.total_cmp(&other.gain))
+            .map(|one| one.name.clone());
+        let notices = self.notices(history.add(round, &judged, adopted.is_some()))?;
+        let report = RoundReport {
+            name: round.file().name.clone(),
+            title: round.file().title.clone(),
+            executor: round.file().executor,
+            device: round.device.name.clone(),
+            digest: round.digest.clone(),
+            file: round.file().clone(),
+            baseline: baseline_report,
+            ranking,
+            judged,
+            adopted,
+            notices,
+        };
+        self.journal.write(RecordKind::RoundEnded, self.place(), &json!({ "adopted": report.adopted }))?;
+        Ok(report)
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { round: Some(&self.round.file().name), ..Place::default() }
+    }
+
+    fn executor(&self) -> Result<Executor, LabError> {
+        Ok(match (self.round.file().executor, &self.round.record) {
+            (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
+            _ => Executor::Live(Workshop::new(self.settings.cpu_worker.clone(), self.settings.patience)?),
+        })
+    }
+
+    fn rank(&self, baseline: &Candidate, history: &History) -> Ranking {
+        let round = self.round;
+        let dossiers: Vec<Dossier> = round
+            .pitches
+            .iter()
+            .map(|pitch| {
+                let candidate = Candidate {
+                    name: pitch.name.clone(),
+                    schedule: pitch.schedule.apply(&baseline.schedule),
+                    command: round.command(&pitch.command),
+                };
+                let mut violations = Vec::new();
+                for case in &round.benchmark_cases {
+                    let broken = check(&candidate.schedule, &case.problem, &round.device);
+                    violations.extend(broken.iter().map(ToString::to_string));
+                }
+                violations.dedup();
+                let predicted = predict(round, baseline, &candidate);
+                Dossier { pitch, violations, predicted, history: history.of(&pitch.contestant) }
+            })
+            .collect();
+        Panel::new(&round.file().judge).rank(&dossiers)
+    }
+
+    /// Takes the baseline through the gates that apply to it.
+    fn qualify(&self, baseline: &Candidate, executor: &Executor) -> Result<BaselineReport, LabError> {
+        let mut examination = Examination {
+            round: self.round,
+            candidate: baseline,
+            control: baseline,
+            pitch: None,
+            executor,
+            observer: self.observer,
+            metrics: Metrics::new(),
+            findings: Vec::new(),
+            deadline: Instant::now(),
+        };
+        self.pass_gates(&mut examination, |gate| gate.examines_baselines())?;
+        let findings = examination.findings;
+        let stopped = findings.iter().find(|finding| finding.stops().is_some());
+        let fault = stopped.and_then(|finding| {
+            let verdict = finding.stops()?;
+            Some(format!("the baseline is {verdict}, so nothing is compared with it: {}", finding.reason))
+        });
+        Ok(BaselineReport { schedule: baseline.schedule.clone(), findings, fault })
+    }
+
+    fn judge(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        executor: &Executor,
+        metrics: &Metrics,
+        deadline: Instant,
+    ) -> Result<Judged, LabError> {
+        let candidate = self.candidate(entrant, control);
+        let mut examination = Examination {
+            round: self.round,
+            candidate: &candidate,
+            control,
+            pitch: Some(entrant.pitch),
+            executor,
+            observer: self.observer,
+            metrics: metrics.clone(),
+            findings: Vec::new(),
+            deadline,
+        };
+        self.pass_gates(&mut examination, |_| true)?;
+        let findings = examination.findings;
+        let (verdict, reason) = conclude(&findings);
+        Ok(self.judged(entrant, control, candidate, verdict, reason, findings))
+    }
+
+    /// Examines gate after gate until one stops; what the ledger already knows is not examined again.
+    fn pass_gates(
+        &self,
+        examination: &mut Examination,
+        applies: impl Fn(&dyn Gate) -> bool,
+    ) -> Result<(), LabError> {
+        let gates = GATES.iter().filter(|gate| applies(**gate) && (self.settings.measure || !gate.measures()));
+        for gate in gates {
+            let name = examination.candidate.name.clone();
+            let place = Place { pitch: Some(&name), gate: Some(gate.name()), ..self.place() };
+            let finding = match self.journal.finding(place) {
+                Some(known) => known,
+                None => {
+                    let finding = examine(*gate, examination)?;
+                    self.journal.write(RecordKind::Finding, place, &finding)?;
+                    finding
+                }
+            };
+            let stops = finding.stops().is_some();
+            examination.add(finding);
+            if stops {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a pitch is not examined at all.
+    fn bar(&self, entrant: &Entrant, judged: &[Judged], history: &History) -> Option<(Verdict, String)> {
+        let pitch = entrant.pitch;
+        if entrant.is_fallback() {
+            return None;
+        }
+        if let Some(reason) = &pitch.withdrawn {
+            return Some((Verdict::Aborted, format!("withdrawn by its contestant: {reason}")));
+        }
+        if let Some(after) = &pitch.after
+            && entrant.control(judged).is_none()
+        {
+            return Some((Verdict::Blocked, format!("it builds on `{after}`, which was not adopted")));
+        }
+        if pitch.new_evidence.is_none()
+            && let Some((round, verdict)) = history.settled(self.round, pitch)
+        {
+            let reason = format!(
+                "the same change was judged {verdict} in {round}; say in `new-evidence` what is new since then"
+            );
+            return Some((Verdict::Blocked, reason));
+        }
+        None
+    }
+
+    fn refuse(&self, entrant: &Entrant, control: &Candidate, verdict: Verdict, reason: String) -> Judged {
+        self.judged(entrant, control, self.candidate(entrant, control), verdict, reason, Vec::new())
+    }
+
+    fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
+        Candidate {
+            name: entrant.name.clone(),
+            schedule: entrant.change.apply(&control.schedule),
+            command: if entrant.is_fallback() { None } else { self.round.command(&entrant.pitch.command) },
+        }
+    }
+
+    fn judged(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        candidate: Candidate,
+        verdict: Verdict,
+        reason: String,
+        findings: Vec<Finding>,
+    ) -> Judged {
+        let pitch: &Pitch = entrant.pitch;
+        let words = control.schedule.changes_to(&candidate.schedule);
+        let claims = !entrant.is_fallback();
+        Judged {
+            name: entrant.name.clone(),
+            contestant: pitch.contestant.clone(),
+            change: if claims { pitch.change.clone() } else { pitch.fallback.plan.clone() },
+            words: words.iter().map(ToString::to_string).collect(),
+            control: control.name.clone(),
+            verdict,
+            reason,
+            claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
+            peers: if claims { peer_outcomes(pitch, self.round.record.as_ref()) } else { Vec::new() },
+            findings,
+            candidate,
+            gain: 0.0,
+        }
+    }
+
+    fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
+        let own = verdict.comparison().and_then(|comparison| comparison.assessment.suite.as_ref());
+        let own = own.map_or(0.0, |interval| interval.lower);
+        let below = judged.iter().find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
+        verdict.gain = own + below.map_or(0.0, |one| one.gain);
+        verdict
+    }
+
+    fn write_verdict(&self, judged: &Judged) -> Result<(), LabError> {
+        let place = Place { pitch: Some(&judged.name), ..self.place() };
+        // The findings have records of their own.
+        let body = json!({
+            "verdict": judged.verdict, "reason": judged.reason, "contestant": judged.contestant,
+            "words": judged.words, "control": judged.control, "claim": judged.claim, "peers": judged.peers,
+        });
+        self.journal.write(RecordKind::Verdict, place, &body)
+    }
+
+    fn notices(&self, rounds_without_adoption: usize) -> Result<Vec<String>, LabError> {
+        let mut notices = Vec::new();
+        if rounds_without_adoption >= PATIENT_ROUNDS {
+            notices.push(format!(
+                "{rounds_without_adoption} rounds without an adoption: before more pitches, a research round is due \
+                 (profile the baseline, explain its gap to the roofline; mark that round with research = true)"
+            ));
+        }
+        for notice in &notices {
+            self.journal.write(RecordKind::Notice, self.place(), &json!({ "notice": notice }))?;
+            self.observer.notice(notice);
+        }
+        Ok(notices)
+    }
+}
+
+/// The figures that a baseline's findings hold for abort rules.
+fn metrics_of(findings: &[Finding]) -> Metrics {
+    findings
+        .iter()
+        .filter_map(|finding| match &finding.evidence {
+            Evidence::Profile { cases } => Some(crate::gates::mean_shares(cases.values(), BASELINE)),
+            _ => None,
+        })
+        .flatten()
+        .collect()
+}
+
+/// The round's budget for comparisons, shared among the candidates still to come.
+struct Clock {
+    left: Duration,
+}
+
+impl Clock {
+    fn new(budget: Duration) -> Self {
+        Self { left: budget }
+    }
+
+    fn deadline(&self, candidates: usize) -> Instant {
+        Instant::now() + self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
+    }
+
+    fn spend(&mut self, findings: &[Finding]) {
+        let compared = findings.iter().filter(|finding| matches!(finding.evidence, Evidence::Comparison(_)));
+        let spent: f64 = compared.map(|finding| finding.seconds).sum();
+        self.left = self.left.saturating_sub(Duration::from_secs_f64(spent));
+    }
+}

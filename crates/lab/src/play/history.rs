@@ -1,0 +1,71 @@
+//! What earlier rounds of a tournament settled.
+
+use crate::outcome::Judged;
+use crate::panel::{self, PastClaim};
+use crate::pitch::Pitch;
+use crate::round::Round;
+use crate::verdict::Verdict;
+
+/// Verdicts of earlier rounds, for the rule on pitching again and for the panel.
+#[derive(Debug, Default)]
+pub struct History {
+    settled: Vec<Settled>,
+    rounds_without_adoption: usize,
+}
+
+#[derive(Debug)]
+struct Settled {
+    scope: String,
+    identity: String,
+    contestant: String,
+    round: String,
+    verdict: Verdict,
+    claim: Option<PastClaim>,
+}
+
+impl History {
+    /// What became of a contestant's pitches so far.
+    pub fn of(&self, contestant: &str) -> panel::History {
+        let own = || self.settled.iter().filter(|one| one.contestant == contestant);
+        panel::History {
+            settled: own().count(),
+            adopted: own().filter(|one| one.verdict == Verdict::Adopt).count(),
+            claims: own().filter_map(|one| one.claim).collect(),
+        }
+    }
+
+    /// The round and the verdict that settled the same change on the same problems and device.
+    pub fn settled(&self, round: &Round, pitch: &Pitch) -> Option<(&str, Verdict)> {
+        let (scope, identity) = (scope(round), pitch.identity());
+        let same = self.settled.iter().rev().find(|one| one.scope == scope && one.identity == identity)?;
+        Some((&same.round, same.verdict))
+    }
+
+    /// Adds a round; returns how many rounds there have now been without an adoption.
+    pub fn add(&mut self, round: &Round, judged: &[Judged], adopted: bool) -> usize {
+        for pitch in &round.pitches {
+            let Some(one) = judged.iter().find(|one| one.name == pitch.name) else { continue };
+            if !one.verdict.is_settled() {
+                continue;
+            }
+            let measured = one.claim.and_then(|claim| claim.found);
+            self.settled.push(Settled {
+                scope: scope(round),
+                identity: pitch.identity(),
+                contestant: pitch.contestant.clone(),
+                round: round.file().name.clone(),
+                verdict: one.verdict,
+                claim: measured.map(|measured| PastClaim { claimed: pitch.claim.speedup.q50, measured }),
+            });
+        }
+        self.rounds_without_adoption =
+            if adopted || round.file().research { 0 } else { self.rounds_without_adoption + 1 };
+        self.rounds_without_adoption
+    }
+}
+
+/// A change is the same only for the same problems on the same device.
+fn scope(round: &Round) -> String {
+    let file = round.file();
+    format!("{:?} {} {}", file.executor, round.device.name, file.suite)
+}

@@ -1,0 +1,455 @@
+//! Round files: a baseline, pitches, a suite and the criteria, all fixed before anything is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gauntlet_device::Device;
+use gauntlet_executor::Record;
+use gauntlet_problem::{Case, InputKind, Suite, Tolerance};
+use gauntlet_schedule::{Schedule, ScheduleChange};
+use gauntlet_stats::Criteria;
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::pitch::{Fallback, Pitch};
+use crate::source::{FileError, Source};
+
+/// What a round file says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RoundFile {
+    /// Its name, unique in the tournament.
+    pub name: String,
+    /// What it is about, in a sentence.
+    pub title: String,
+    /// What runs the candidates that bring no program of their own.
+    pub executor: ExecutorKind,
+    /// A built-in device, `host`, or a path to a device file.
+    pub device: String,
+    /// A built-in suite or a path to a suite file.
+    pub suite: String,
+    /// Only these of the suite's benchmark cases.
+    #[serde(default)]
+    pub cases: Vec<String>,
+    /// What `replay` serves.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+    /// Where it starts from; without it, from what the round before ended with.
+    #[serde(default)]
+    pub baseline: Option<Baseline>,
+    /// What counts as what.
+    #[serde(default)]
+    pub criteria: Criteria,
+    /// How it is measured.
+    #[serde(default)]
+    pub measurement: Measurement,
+    /// What counts as right.
+    #[serde(default)]
+    pub correctness: Correctness,
+    /// Upper bounds on resources, by name.
+    #[serde(default)]
+    pub budgets: BTreeMap<String, f64>,
+    /// The panel.
+    #[serde(default)]
+    pub judge: Vec<Judge>,
+    /// Pitches in files of their own.
+    #[serde(default)]
+    pub pitches: Vec<PathBuf>,
+    /// Pitches written here.
+    #[serde(default)]
+    pub pitch: Vec<Pitch>,
+    /// Whether it is a research round, which starts the count of rounds without an adoption anew.
+    #[serde(default)]
+    pub research: bool,
+}
+
+/// What runs candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExecutorKind {
+    /// This machine's CPU.
+    Cpu,
+    /// Recorded times.
+    Replay,
+}
+
+/// The candidate that all others are compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The words in which it differs from the plainest schedule.
+    #[serde(default)]
+    pub schedule: ScheduleChange,
+    /// Someone else's program that speaks the worker protocol.
+    #[serde(default)]
+    pub command: Option<Vec<PathBuf>>,
+}
+
+/// How a round is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Measurement {
+    /// Pairs of worker processes after which the figures are looked at; the last is the most there will be.
+    pub looks: Vec<usize>,
+    /// ABBA or BAAB blocks a problem and pair of processes.
+    pub blocks: usize,
+    /// Time for all of the round's comparisons together.
+    pub budget: SignedDuration,
+    /// Whether operands may stay in the caches between calls; otherwise they rotate over twice the last level.
+    pub warm: bool,
+    /// The values multiplied while timing.
+    pub inputs: InputKind,
+}
+
+impl Default for Measurement {
+    fn default() -> Self {
+        Self {
+            looks: vec![4, 6, 9],
+            blocks: 3,
+            budget: SignedDuration::from_secs(120),
+            warm: false,
+            inputs: InputKind::Competition,
+        }
+    }
+}
+
+/// What counts as right, against the f64 oracle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Correctness {
+    /// The kinds of input tried on each case.
+    pub inputs: Vec<InputKind>,
+    /// Each element within `absolute + relative · |expected|`.
+    pub tolerance: Tolerance,
+    /// The most root-mean-square error, over the root mean square of the result.
+    pub nrmse: f64,
+    /// The most mean signed error, over the same; maximum error alone hides bias.
+    pub bias: f64,
+}
+
+impl Default for Correctness {
+    fn default() -> Self {
+        Self {
+            inputs: vec![InputKind::Competition, InputKind::Wide, InputKind::Adversarial],
+            // The tolerance of the competition that the GEMM suites come from.
+            tolerance: Tolerance { relative: 1e-3, absolute: 1e-3 },
+            // Rounding to f16 alone gives 2.1e-4 and no bias; twice that is generous for f32 sums.
+            nrmse: 5e-4,
+            bias: 1e-4,
+        }
+    }
+}
+
+/// A member of the panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judge {
+    /// A name.
+    pub name: String,
+    /// What counts for how much.
+    pub weights: Weights,
+    /// Scores given by hand, by pitch; those left out follow from the written rules.
+    #[serde(default)]
+    pub scores: BTreeMap<String, GivenScores>,
+}
+
+/// What counts for how much; adds up to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "RawWeights")]
+pub struct Weights {
+    /// Expected speed-up.
+    pub speedup: f64,
+    /// Whether it can be built.
+    pub feasibility: f64,
+    /// Freedom from risk.
+    pub risk: f64,
+    /// How well it is argued.
+    pub quality: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWeights {
+    speedup: f64,
+    feasibility: f64,
+    risk: f64,
+    quality: f64,
+}
+
+impl TryFrom<RawWeights> for Weights {
+    type Error = String;
+
+    fn try_from(RawWeights { speedup, feasibility, risk, quality }: RawWeights) -> Result<Self, String> {
+        let all = [speedup, feasibility, risk, quality];
+        let sum: f64 = all.iter().sum();
+        if all.iter().any(|weight| !(0.0..=1.0).contains(weight)) || (sum - 1.0).abs() > 1e-6 {
+            return Err(format!("weights {all:?} add up to {sum}: each lies in 0…1 and together they make 1"));
+        }
+        Ok(Self { speedup, feasibility, risk, quality })
+    }
+}
+
+/// Scores from 0 to 10 given by hand; what is absent follows from the written rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenScores {
+    /// Expected speed-up.
+    pub speedup: Option<f64>,
+    /// Whether it can be built.
+    pub feasibility: Option<f64>,
+    /// Freedom from risk.
+    pub risk: Option<f64>,
+    /// How well it is argued.
+    pub quality: Option<f64>,
+    /// The weighted score that the judge printed; compared with the arithmetic.
+    pub printed: Option<f64>,
+}
+
+/// A round with everything that its file names read in and checked.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// The file.
+    pub source: Source<RoundFile>,
+    /// What it runs on.
+    pub device: Device,
+    /// The suite's correctness cases.
+    pub correctness_cases: Vec<Case>,
+    /// The benchmark cases chosen.
+    pub benchmark_cases: Vec<Case>,
+    /// What `replay` serves.
+    pub record: Option<Record>,
+    /// All pitches, those from files first, in order.
+    pub pitches: Vec<Pitch>,
+    /// A digest of all that was read, so that criteria cannot change after the fact.
+    pub digest: String,
+}
+
+/// What the command line may put in place of what a round says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Overrides {
+    /// Another executor.
+    pub executor: Option<ExecutorKind>,
+    /// Another device.
+    pub device: Option<String>,
+    /// Another suite.
+    pub suite: Option<String>,
+    /// Another budget a round.
+    pub budget: Option<SignedDuration>,
+}
+
+impl Round {
+    /// Reads a round file and all that it names.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
+        let mut source: Source<RoundFile> = Source::read(path, "round")?;
+        override_with(&mut source.value, overrides);
+        let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
+        let device = load_device(&source)?;
+        let suite = load_suite(&source)?;
+        let mut pitches = Vec::new();
+        for file in &source.value.pitches {
+            let pitch: Source<Pitch> = Source::read(&source.resolve(file), "pitch")?;
+            texts.push(pitch.text);
+            pitches.push(pitch.value);
+        }
+        pitches.extend(source.value.pitch.iter().cloned());
+        let record = load_record(&source)?;
+        texts.push(serde_json::to_string(&(&device, &suite, &record)).unwrap_or_default());
+        check(&source, &pitches)?;
+        let benchmark_cases = chosen_cases(&source, &suite)?;
+        let digest = digest_of(&texts);
+        Ok(Self {
+            source,
+            device,
+            correctness_cases: suite.correctness,
+            benchmark_cases,
+            record,
+            pitches,
+            digest,
+        })
+    }
+
+    /// What the file says.
+    pub fn file(&self) -> &RoundFile {
+        &self.source.value
+    }
+
+    /// A program as a round file names it; one with a slash is sought from the file's folder.
+    pub fn command(&self, command: &Option<Vec<PathBuf>>) -> Option<Vec<PathBuf>> {
+        let mut command = command.clone()?;
+        if let Some(program) = command.first_mut()
+            && program.components().count() > 1
+        {
+            *program = std::path::absolute(self.source.resolve(program)).unwrap_or_else(|_| program.clone());
+        }
+        Some(command)
+    }
+
+    /// The round's own baseline, if it does not start from the round before.
+    pub fn baseline_schedule(&self) -> Option<Schedule> {
+        self.file().baseline.as_ref().map(|baseline| baseline.schedule.apply(&Schedule::baseline()))
+    }
+}
+
+/// A digest over several texts, in order.
+pub fn digest_of<T: AsRef<str>>(texts: &[T]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(&(text.as_ref().len() as u64).to_le_bytes());
+        hasher.update(text.as_ref().as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+fn override_with(file: &mut RoundFile, overrides: &Overrides) {
+    if let Some(executor) = overrides.executor {
+        file.executor = executor;
+    }
+    if let Some(device) = &overrides.device {
+        file.device.clone_from(device);
+    }
+    if let Some(suite) = &overrides.suite {
+        file.suite.clone_from(suite);
+        file.cases.clear();
+    }
+    if let Some(budget) = overrides.budget {
+        file.measurement.budget = budget;
+    }
+}
+
+fn load_device(source: &Source<RoundFile>) -> Result<Device, FileError> {
+    let name = &source.value.device;
+    let found = if name == "host" {
+        Ok(Device::host())
+    } else if is_path(name) {
+        Device::load(&source.resolve(Path::new(name)))
+    } else {
+        Device::builtin(name)
+    };
+    found.map_err(|error| {
+        let remedy = format!("use host, a path to a device file, or one of {}", Device::builtin_names().join(", "));
+        source.error_at(name, error.to_string(), remedy)
+    })
+}
+
+fn load_suite(source: &Source<RoundFile>) -> Result<Suite, FileError> {
+    let name = &source.value.suite;
+    let found = if is_path(name) { Suite::load(&source.resolve(Path::new(name))) } else { Suite::builtin(name) };
+    found.map_err(|error| crate::suite_error(error, |message, remedy| source.error_at(name, message, remedy)))
+}
+
+fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, FileError> {
+    match (&source.value.record, source.value.executor) {
+        (Some(path), ExecutorKind::Replay) => {
+            Record::load(&source.resolve(path)).map(Some).map_err(|error| match error {
+                gauntlet_executor::RecordError::Malformed { path, text, span, message } => FileError {
+                    path,
+                    text,
+                    span,
+                    message,
+                    remedy: "correct the record at this place".to_owned(),
+                },
+                other => source.error_at("record", other.to_string(), "check the round's `record`"),
+            })
+        }
+        (None, ExecutorKind::Replay) => Err(source.error_at(
+            "executor",
+            "executor = \"replay\" without a `record`",
+            "name the file of recorded times: record = \"…\"",
+        )),
+        (_, ExecutorKind::Cpu) => Ok(None),
+    }
+}
+
+/// A name with a slash or an ending is a path.
+fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+fn chosen_cases(source: &Source<RoundFile>, suite: &Suite) -> Result<Vec<Case>, FileError> {
+    let wanted = &source.value.cases;
+    if wanted.is_empty() {
+        return Ok(suite.benchmark.clone());
+    }
+    let known: Vec<_> = suite.benchmark.iter().map(|case| case.name.as_str()).collect();
+    wanted
+        .iter()
+        .map(|name| {
+            suite.benchmark.iter().find(|case| case.name == *name).cloned().ok_or_else(|| {
+                let message = format!("the suite {} has no benchmark case `{name}`", suite.name);
+                source.error_at(name, message, format!("one of {}", known.join(", ")))
+            })
+        })
+        .collect()
+}
+
+fn check(source: &Source<RoundFile>, pitches: &[Pitch]) -> Result<(), FileError> {
+    let file = &source.value;
+    let measurement = &file.measurement;
+    let looks = &measurement.looks;
+    if looks.first().is_none_or(|first| *first < 2) || !looks.is_sorted_by(|one, next| one < next) {
+        return Err(source.error_at(
+            "looks",
+            format!("measurement.looks = {looks:?}: an interval over processes needs at least two of them"),
+            "give rising numbers of process pairs, the first at least 2, such as [4, 6, 9]",
+        ));
+    }
+    if measurement.blocks == 0 || measurement.budget <= SignedDuration::ZERO {
+        return Err(source.error_at("[measurement]", "blocks and budget must be positive", "give at least 1 block"));
+    }
+    file.criteria.validate().map_err(|error| {
+        source.error_at("[criteria]", error.to_string(), "see the README's chapter on criteria")
+    })?;
+    let mut names = BTreeSet::new();
+    for pitch in pitches {
+        if !names.insert(pitch.name.as_str()) || pitch.name == "baseline" {
+            let message = format!("the name `{}` is taken", pitch.name);
+            return Err(source.error_at(&pitch.name, message, "give every pitch of a round its own name"));
+        }
+    }
+    for pitch in pitches {
+        check_pitch(source, pitch, &names)?;
+    }
+    for judge in &file.judge {
+        if let Some(stranger) = judge.scores.keys().find(|name| !names.contains(name.as_str())) {
+            let message = format!("judge {} scores `{stranger}`, which is not pitched in this round", judge.name);
+            return Err(source.error_at(stranger, message, "correct the name, or take the scores out"));
+        }
+        for (pitch, scores) in &judge.scores {
+            let given = [scores.speedup, scores.feasibility, scores.risk, scores.quality, scores.printed];
+            if given.into_iter().flatten().any(|score| !(0.0..=10.0).contains(&score)) {
+                let message = format!("judge {} gives {pitch} a score outside 0…10", judge.name);
+                return Err(source.error_at(pitch, message, "scores lie between 0 and 10"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_pitch(source: &Source<RoundFile>, pitch: &Pitch, names: &BTreeSet<&str>) -> Result<(), FileError> {
+    let at = |message: String, remedy: &str| Err(source.error_at(&pitch.name, message, remedy));
+    if pitch.evidence.is_empty() {
+        return at(
+            format!("the pitch `{}` has no evidence", pitch.name),
+            "say why anyone should believe it; kind = \"intuition\" is an honest answer",
+        );
+    }
+    if let Some(after) = &pitch.after
+        && (!names.contains(after.as_str()) || *after == pitch.name)
+    {
+        let message = format!("the pitch `{}` comes after `{after}`, which is not pitched here", pitch.name);
+        return at(message, "name another pitch of the round");
+    }
+    let nothing = pitch.schedule == ScheduleChange::default() && pitch.command.is_none();
+    if nothing && source.value.executor != ExecutorKind::Replay {
+        return at(
+            format!("the pitch `{}` changes nothing: neither `schedule` nor `command`", pitch.name),
+            "name the words of the schedule that change; `gauntlet schedules` lists them",
+        );
+    }
+    if let Fallback { plan, .. } = &pitch.fallback
+        && plan.trim().is_empty()
+    {
+        return at(format!("the pitch `{}` has an empty fallback", pitch.name), "say what to do if it fails");
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Tournament files: rounds in order.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::round::{Overrides, Round, digest_of};
+use crate::source::{FileError, Source};
+
+/// What a tournament file says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TournamentFile {
+    /// Its name.
+    name: String,
+    /// What it is about, in a sentence or more.
+    title: String,
+    /// Round files, and tournament files whose rounds are put in at that place.
+    rounds: Vec<PathBuf>,
+}
+
+/// A series of rounds, all read and checked before the first is played.
+#[derive(Debug, Clone)]
+pub struct Tournament {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub title: String,
+    /// The rounds in order.
+    pub rounds: Vec<Round>,
+    /// A digest of everything that was read.
+    pub digest: String,
+}
+
+/// The file looked for in a folder.
+const FILE_IN_FOLDER: &str = "tournament.toml";
+
+/// More nesting than this is a file that includes itself.
+const DEEPEST: usize = 8;
+
+impl Tournament {
+    /// Reads a tournament file, a folder with a `tournament.toml`, or a lone round file.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
+        let path = if path.is_dir() { path.join(FILE_IN_FOLDER) } else { path.to_owned() };
+        let mut rounds = Vec::new();
+        let (name, title) = collect(&path, overrides, &mut rounds, 0)?;
+        for (index, round) in rounds.iter().enumerate() {
+            let taken = rounds[..index].iter().any(|earlier| earlier.file().name == round.file().name);
+            if taken {
+                let message = format!("two rounds are named `{}`", round.file().name);
+                return Err(round.source.error_at("name", message, "give every round its own name"));
+            }
+            if index == 0 && round.file().baseline.is_none() {
+                return Err(round.source.error_at(
+                    "name",
+                    "the first round has no `baseline` and there is no round before it",
+                    "add a [baseline] with its schedule",
+                ));
+            }
+        }
+        let digests: Vec<_> = rounds.iter().map(|round| round.digest.as_str()).collect();
+        let digest = digest_of(&digests);
+        Ok(Self { name, title, rounds, digest })
+    }
+}
+
+/// Adds the rounds of a file; returns the file's name and title.
+fn collect(
+    path: &Path,
+    overrides: &Overrides,
+    rounds: &mut Vec<Round>,
+    depth: usize,
+) -> Result<(String, String), FileError> {
+    if depth > DEEPEST {
+        return Err(FileError::whole(path, "tournament files include one another without end", "break the circle"));
+    }
+    if is_round(path)? {
+        let round = Round::load(path, overrides)?;
+        let names = (round.file().name.clone(), round.file().title.clone());
+        rounds.push(round);
+        return Ok(names);
+    }
+    let source: Source<TournamentFile> = Source::read(path, "tournament")?;
+    if source.value.rounds.is_empty() {
+        return Err(source.error_at("rounds", "a tournament without rounds", "name at least one round file"));
+    }
+    for file in &source.value.rounds {
+        collect(&source.resolve(file), overrides, rounds, depth + 1)?;
+    }
+    Ok((source.value.name, source.value.title))
+}
+
+/// A file with `rounds` is a tournament, any other a round.
+fn is_round(path: &Path) -> Result<bool, FileError> {
+    let source: Source<toml::Table> = Source::read(path, "round or tournament")?;
+    Ok(!source.value.contains_key("rounds"))
+}

@@ -1,0 +1,70 @@
+//! Where candidates are run: worker processes and the files they exchange.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gauntlet_executor::protocol::Description;
+use gauntlet_executor::{Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_problem::{InputKind, Inputs, Output, Problem};
+use tempfile::TempDir;
+
+use crate::candidate::Candidate;
+use crate::error::LabError;
+
+/// Starts workers and keeps the files of operands and results, which go when it is dropped.
+pub struct Workshop {
+    program: WorkerCommand,
+    patience: Patience,
+    folder: TempDir,
+}
+
+impl Workshop {
+    /// `program` is the command that serves the round's executor.
+    pub fn new(program: WorkerCommand, patience: Patience) -> Result<Self, LabError> {
+        let folder = tempfile::Builder::new().prefix("gauntlet-").tempdir().map_err(|source| LabError::Files {
+            what: "the folder for operands cannot be made".to_owned(),
+            place: std::env::temp_dir().display().to_string(),
+            source,
+        })?;
+        Ok(Self { program, patience, folder })
+    }
+
+    /// Starts a worker for a candidate.
+    pub fn start(&self, candidate: &Candidate) -> Result<(WorkerProcess, Description), WorkerError> {
+        let command = match candidate.command.as_deref() {
+            Some([program, arguments @ ..]) => WorkerCommand {
+                program: program.clone(),
+                arguments: arguments.iter().map(|argument| argument.clone().into_os_string()).collect(),
+                environment: BTreeMap::new(),
+            },
+            _ => self.program.clone(),
+        };
+        WorkerProcess::start(&command, self.folder.path(), self.patience)
+    }
+
+    /// Makes operands and writes them where a worker can read them.
+    pub fn write_inputs(
+        &self,
+        problem: &Problem,
+        kind: InputKind,
+        seed: u64,
+    ) -> Result<(Inputs, PathBuf), LabError> {
+        let inputs = Inputs::generate(problem, kind, seed);
+        let path = self.path(&format!("{kind}-{seed:016x}.inputs"));
+        inputs.save(&path)?;
+        Ok((inputs, path))
+    }
+
+    /// A path in the workshop's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Reads a result that a worker wrote, and takes the file away.
+    pub fn take_output(&self, path: &Path, problem: &Problem) -> Result<Output, LabError> {
+        let output = Output::load(path, problem);
+        // A file left behind only takes up room until the workshop closes.
+        let _removed = std::fs::remove_file(path);
+        Ok(output?)
+    }
+}
