@@ -83,7 +83,7 @@ impl Link<'_> {
         {
             hasher.update(&[u8::from(field.is_some())]);
             if let Some(text) = field {
-                hasher.update(&(text.len() as u64).to_le_bytes());
+                //MUT
                 hasher.update(text.as_bytes());
             }
         }
@@ -183,4 +183,33 @@ fn same_start(row: &Row<'_>, link: &Link<'_>) -> rusqlite::Result<bool> {
     };
     Ok(started == link.at
         && serde_json::from_str(link.body).is_ok_and(|in_record: RunStart| in_record == in_table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_move_from_one_field_to_the_next_unseen() {
+        let digest = |round, pitch| {
+            let (run, at, kind, gate, body) = ("r", "t", "finding", None, "{}");
+            Link {
+                sequence: 1,
+                run,
+                at,
+                kind,
+                round,
+                pitch,
+                gate,
+                body,
+            }
+            .digest("")
+        };
+        assert_ne!(
+            digest(Some("a\u{1}b"), Some("c")),
+            digest(Some("a"), Some("b\u{1}c"))
+        );
+        assert_ne!(digest(Some("a"), None), digest(None, Some("a")));
+        assert_ne!(digest(Some(""), None), digest(None, None));
+    }
 }
