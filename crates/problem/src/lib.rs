@@ -1,17 +1,23 @@
 //! What is to be computed: problems, suites, their inputs, the f64 oracle and the measures of error.
 
 mod attention;
+mod display;
 mod generate;
 mod inputs;
+mod measures;
 pub mod oracle;
 mod output;
 mod problem;
+mod rounding;
+mod validate;
 mod work;
 
 pub use generate::InputKind;
 pub use inputs::{AttentionInputs, GroupInputs, HeadTensor, Inputs, InputsError};
+pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
 pub use oracle::{Coverage, Expected};
-pub use output::Output;
+pub use output::{Output, OutputError};
 pub use problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Part, Problem, Sequence,
 };
+pub use validate::{MAX_HEAD_SIZE, ProblemError};

@@ -1,0 +1,269 @@
+//! How far an output is from the oracle.
+
+use std::fmt;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::{Coverage, Expected, Output, oracle::ExpectedPart};
+
+/// How far an element may be off: `|found − expected| ≤ absolute + relative · |expected|`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tolerance {
+    /// In units of the expected magnitude.
+    pub relative: f64,
+    /// In units of the result.
+    pub absolute: f64,
+}
+
+/// How far an output is from the oracle.
+///
+/// The largest error alone hides a bias, so the root mean square and the mean signed error stand beside it. Everything
+/// but [`nan`](Self::nan) speaks of the elements that the oracle computed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ErrorMeasures {
+    /// What the oracle computed.
+    pub coverage: Coverage,
+    /// Elements of the whole output.
+    pub elements: usize,
+    /// NaN elements of the whole output: never written, or computed as NaN. No operands lead to a NaN.
+    pub nan: usize,
+    /// Elements compared.
+    pub compared: usize,
+    /// Root mean square of the error over that of the expected values. Infinite when a compared element is NaN, or
+    /// infinite where the oracle, rounded, is not.
+    pub normalised_rms: f64,
+    /// Mean of found − expected over the root mean square of the expected values, finite elements only: the bias.
+    pub mean_signed: f64,
+    /// Elements out of tolerance.
+    pub mismatches: usize,
+    /// Elements that differ from the oracle rounded once to the output's format; zeros of either sign are equal.
+    pub inexact: usize,
+    /// The element farthest off, in units of what is tolerated there. `None` when all are as expected.
+    pub worst: Option<Worst>,
+    /// The same by part, to tell which group or head is wrong.
+    pub parts: Vec<PartMeasures>,
+}
+
+/// The measures of one part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartMeasures {
+    /// NaN elements of the whole part.
+    pub nan: usize,
+    /// Elements compared.
+    pub compared: usize,
+    /// As [`ErrorMeasures::normalised_rms`].
+    pub normalised_rms: f64,
+    /// As [`ErrorMeasures::mean_signed`].
+    pub mean_signed: f64,
+    /// Elements out of tolerance.
+    pub mismatches: usize,
+    /// Elements that differ from the rounded oracle.
+    pub inexact: usize,
+}
+
+/// The element farthest off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Worst {
+    /// The group, or the sequence and head.
+    pub part: usize,
+    /// Row in the part.
+    pub row: usize,
+    /// Column in the part.
+    pub column: usize,
+    /// What was written.
+    pub found: f64,
+    /// What the oracle says, not rounded.
+    pub expected: f64,
+}
+
+impl ErrorMeasures {
+    /// Compares an output with the oracle's for the same problem.
+    pub fn between(output: &Output, expected: &Expected, tolerance: Tolerance) -> Self {
+        let sums: Vec<Sums> = expected
+            .parts
+            .par_iter()
+            .enumerate()
+            .map(|(part, expected)| Sums::of(output, part, expected, tolerance))
+            .collect();
+        let parts = sums.iter().map(Sums::measures).collect();
+        let all = sums.into_iter().fold(Sums::default(), Sums::and);
+        let PartMeasures {
+            nan,
+            compared,
+            normalised_rms,
+            mean_signed,
+            mismatches,
+            inexact,
+        } = all.measures();
+        Self {
+            coverage: expected.coverage,
+            elements: output.len(),
+            nan,
+            compared,
+            normalised_rms,
+            mean_signed,
+            mismatches,
+            inexact,
+            worst: all.worst.map(|(_, worst)| worst),
+            parts,
+        }
+    }
+}
+
+/// What adds up over elements and over parts.
+#[derive(Default)]
+struct Sums {
+    nan: usize,
+    compared: usize,
+    mismatches: usize,
+    inexact: usize,
+    /// NaN, or infinite where the rounded oracle is not.
+    broken: usize,
+    /// Elements whose error is a number.
+    finite: usize,
+    error: f64,
+    squared_error: f64,
+    squared_reference: f64,
+    /// With its error in units of the tolerance.
+    worst: Option<(f64, Worst)>,
+}
+
+impl Sums {
+    fn of(output: &Output, part: usize, expected: &ExpectedPart, tolerance: Tolerance) -> Self {
+        let size = expected.part.rows * expected.part.columns;
+        let whole = expected.first..expected.first + size;
+        let mut sums = Self {
+            nan: whole.filter(|&index| output.get(index).is_nan()).count(),
+            ..Self::default()
+        };
+        for (row, column, value) in expected.grids.iter().flat_map(|grid| grid.elements()) {
+            let found = output.get(expected.first + row * expected.part.columns + column);
+            let worst = Worst {
+                part,
+                row,
+                column,
+                found: f64::from(found),
+                expected: value,
+            };
+            sums.add(worst, f64::from(output.format.round(value)), tolerance);
+        }
+        sums
+    }
+
+    fn add(&mut self, element: Worst, rounded: f64, tolerance: Tolerance) {
+        self.compared += 1;
+        let Worst { found, expected, .. } = element;
+        if found == rounded {
+            // An overflow that the format makes of the oracle too has no error that could be added.
+            if found.is_finite() {
+                self.add_error(found - expected, expected);
+            }
+            return;
+        }
+        self.inexact += 1;
+        let error = found - expected;
+        let tolerated = tolerance.absolute + tolerance.relative * expected.abs();
+        let excess = if error.is_nan() {
+            f64::INFINITY
+        } else {
+            error.abs() / tolerated
+        };
+        self.mismatches += usize::from(error.is_nan() || error.abs() > tolerated);
+        if self.worst.is_none_or(|(most, _)| excess > most) {
+            self.worst = Some((excess, element));
+        }
+        if found.is_finite() {
+            self.add_error(error, expected);
+        } else {
+            self.broken += 1;
+        }
+    }
+
+    fn add_error(&mut self, error: f64, expected: f64) {
+        self.finite += 1;
+        self.error += error;
+        self.squared_error += error * error;
+        self.squared_reference += expected * expected;
+    }
+
+    fn and(self, other: Self) -> Self {
+        let worst = match (self.worst, other.worst) {
+            (Some(first), Some(second)) if second.0 > first.0 => Some(second),
+            (first, second) => first.or(second),
+        };
+        Self {
+            nan: self.nan + other.nan,
+            compared: self.compared + other.compared,
+            mismatches: self.mismatches + other.mismatches,
+            inexact: self.inexact + other.inexact,
+            broken: self.broken + other.broken,
+            finite: self.finite + other.finite,
+            error: self.error + other.error,
+            squared_error: self.squared_error + other.squared_error,
+            squared_reference: self.squared_reference + other.squared_reference,
+            worst,
+        }
+    }
+
+    fn measures(&self) -> PartMeasures {
+        let finite = self.finite.max(1) as f64;
+        let reference = (self.squared_reference / finite).sqrt();
+        let rms = (self.squared_error / finite).sqrt();
+        PartMeasures {
+            nan: self.nan,
+            compared: self.compared,
+            normalised_rms: if self.broken > 0 {
+                f64::INFINITY
+            } else {
+                normalise(rms, reference)
+            },
+            mean_signed: normalise(self.error / finite, reference),
+            mismatches: self.mismatches,
+            inexact: self.inexact,
+        }
+    }
+}
+
+/// An error of 0 stays 0 where all that is expected is 0; any other is infinite there.
+fn normalise(error: f64, reference: f64) -> f64 {
+    if error == 0.0 { 0.0 } else { error / reference }
+}
+
+impl fmt::Display for ErrorMeasures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "NRMSE {:.2e}, bias {:+.1e}, {} of {} compared out of tolerance, {} not bit-equal",
+            self.normalised_rms, self.mean_signed, self.mismatches, self.compared, self.inexact
+        )?;
+        if self.nan > 0 {
+            write!(
+                formatter,
+                ", {} of {} NaN or never written",
+                self.nan, self.elements
+            )?;
+        }
+        if let Some(worst) = &self.worst {
+            write!(formatter, ", worst at {worst}")?;
+        }
+        write!(formatter, " (oracle: {})", self.coverage)
+    }
+}
+
+impl fmt::Display for Worst {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            part,
+            row,
+            column,
+            found,
+            expected,
+        } = self;
+        write!(
+            formatter,
+            "part {part}, row {row}, column {column}: {found} instead of {expected}"
+        )
+    }
+}
