@@ -83,7 +83,7 @@ impl Link<'_> {
         {
             hasher.update(&[u8::from(field.is_some())]);
             if let Some(text) = field {
-                //MUT
+                hasher.update(&(text.len() as u64).to_le_bytes());
                 hasher.update(text.as_bytes());
             }
         }
