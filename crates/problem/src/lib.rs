@@ -9,6 +9,7 @@ pub mod oracle;
 mod output;
 mod problem;
 mod rounding;
+pub mod storage;
 mod validate;
 mod work;
 
@@ -20,4 +21,5 @@ pub use output::{Output, OutputError};
 pub use problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Part, Problem, Sequence,
 };
+pub use storage::StorageError;
 pub use validate::{MAX_HEAD_SIZE, ProblemError};

@@ -1,3 +1,4 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
 //! Error measures on outputs that are wrong in known ways.
 
 use gauntlet_problem::{

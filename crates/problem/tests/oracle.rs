@@ -1,3 +1,4 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
 //! The oracle on cases that can be checked by hand, and against a slow second computation.
 
 use gauntlet_formats::{Nvfp4Tensor, e4m3};
@@ -52,7 +53,7 @@ fn the_identity_gives_back_the_tokens() {
         identity[row * 8 + row / 2] = if row % 2 == 0 { 0x02 } else { 0x20 };
     }
     let identity = Nvfp4Tensor::new(16, 16, identity, vec![0x38; 16], 1.0).unwrap();
-    let row = vec![0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE];
+    let row = [0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE];
     let tokens = Nvfp4Tensor::new(3, 16, row.repeat(3), vec![0x38, 0x40, 0x01], -0.75).unwrap();
     assert_eq!(
         one_product(tokens.clone(), identity, None),
@@ -315,6 +316,23 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn depth_over_one_panel_is_summed_whole() {
+    let problem = gemm(&[[2, 3, 4096 + 4096 + 48]], Form::Plain);
+    let inputs = Inputs::generate(&problem, InputKind::Competition, 6);
+    let Inputs::GroupedGemm(groups) = &inputs else {
+        unreachable!("a GEMM was asked for")
+    };
+    let (a, b) = (groups[0].a.dequantise_scaled(), groups[0].b.dequantise_scaled());
+    let dot = |row: &[f64], column: &[f64]| row.iter().zip(column).map(|(a, b)| a * b).sum::<f64>();
+    let expected: Vec<f64> = a
+        .chunks(8240)
+        .flat_map(|row| b.chunks(8240).map(move |column| dot(row, column)))
+        .collect();
+    // Every sum of competition data is exact.
+    assert_eq!(full(&problem, &inputs), expected);
 }
 
 #[test]

@@ -1,0 +1,164 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+//! Files of inputs and outputs.
+
+use std::path::PathBuf;
+
+use gauntlet_problem::{
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, InputKind, Inputs, Output, OutputFormat,
+    Problem, Sequence, StorageError,
+};
+use safetensors::{Dtype, SafeTensors};
+use tempfile::TempDir;
+
+fn gemm(form: Form, k: usize) -> Problem {
+    let groups = [(3, 5), (0, 2), (2, 1)]
+        .map(|(m, n)| GemmShape { m, n, k })
+        .to_vec();
+    Problem::GroupedGemm(GroupedGemm {
+        groups,
+        form,
+        output: OutputFormat::F16,
+    })
+}
+
+fn attention(format: AttentionFormat) -> Problem {
+    Problem::Attention(Attention {
+        sequences: vec![Sequence { queries: 3, keys: 4 }, Sequence { queries: 1, keys: 2 }],
+        heads: 4,
+        kv_heads: 2,
+        head_size: 5,
+        causal: false,
+        format,
+        output: OutputFormat::F32,
+    })
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("inputs.safetensors");
+    (directory, path)
+}
+
+#[test]
+fn inputs_survive_the_file() {
+    let (_directory, path) = place();
+    let formats = [AttentionFormat::E4m3, AttentionFormat::F16, AttentionFormat::Bf16];
+    let problems = [gemm(Form::Plain, 32), gemm(Form::Swiglu, 48)]
+        .into_iter()
+        .chain(formats.map(attention));
+    for problem in problems {
+        for kind in InputKind::ALL {
+            let inputs = Inputs::generate(&problem, kind, 3);
+            inputs.save(&path).unwrap();
+            assert_eq!(
+                Inputs::load(&path, &problem).unwrap(),
+                inputs,
+                "{problem}, {kind:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn outputs_survive_the_file_whatever_their_bits() {
+    let (_directory, path) = place();
+    for problem in [gemm(Form::Plain, 32), attention(AttentionFormat::E4m3)] {
+        let mut output = Output::poisoned(&problem);
+        output.set(1, -0.0);
+        output.set(2, 1.5);
+        output.save(&path).unwrap();
+        assert_eq!(Output::load(&path, &problem).unwrap(), output);
+    }
+}
+
+#[test]
+fn tensors_have_the_documented_names_types_and_shapes() {
+    let (_directory, path) = place();
+    Inputs::generate(&gemm(Form::Swiglu, 32), InputKind::Wide, 3)
+        .save(&path)
+        .unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let described = |name: &str| {
+        let tensor = tensors.tensor(name).unwrap();
+        (tensor.dtype(), tensor.shape().to_vec())
+    };
+    assert_eq!(tensors.len(), 27);
+    assert_eq!(described("0.a.values"), (Dtype::U8, vec![3, 16]));
+    assert_eq!(described("0.b2.scales"), (Dtype::F8_E4M3, vec![5, 2]));
+    assert_eq!(described("2.b.tensor_scale"), (Dtype::F32, vec![1]));
+}
+
+#[test]
+fn a_nan_scale_is_refused_with_its_place() {
+    let (_directory, path) = place();
+    let problem = gemm(Form::Plain, 32);
+    Inputs::generate(&problem, InputKind::Competition, 3)
+        .save(&path)
+        .unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let scales = SafeTensors::deserialize(&bytes)
+        .unwrap()
+        .tensor("0.b.scales")
+        .unwrap()
+        .data()
+        .as_ptr();
+    let offset = scales as usize - bytes.as_ptr() as usize;
+    bytes[offset + 2 * 4 + 1] = 0x7F;
+    std::fs::write(&path, bytes).unwrap();
+    let message = Inputs::load(&path, &problem).unwrap_err().to_string();
+    assert!(
+        message.contains("`0.b`: the scale of row 4, block 1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused_by_name() {
+    let (directory, path) = place();
+    let missing = Inputs::load(&directory.path().join("none"), &gemm(Form::Plain, 32)).unwrap_err();
+    assert!(matches!(missing, StorageError::Read { .. }), "{missing}");
+
+    Inputs::generate(&gemm(Form::Plain, 32), InputKind::Competition, 3)
+        .save(&path)
+        .unwrap();
+    let shape = Inputs::load(&path, &gemm(Form::Plain, 64))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        shape.ends_with("tensor `0.a.values` is U8 [3, 16], but the problem takes U8 [3, 32]"),
+        "{shape}"
+    );
+    let dual = Inputs::load(&path, &gemm(Form::Swiglu, 32)).unwrap_err();
+    assert!(
+        matches!(&dual, StorageError::Missing { tensor, .. } if tensor == "0.b2.values"),
+        "{dual}"
+    );
+
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    let short = Inputs::load(&path, &gemm(Form::Plain, 32)).unwrap_err();
+    assert!(matches!(short, StorageError::Malformed { .. }), "{short}");
+}
+
+#[test]
+fn an_operand_that_is_not_finite_is_refused() {
+    let (_directory, path) = place();
+    let problem = attention(AttentionFormat::E4m3);
+    let Inputs::Attention(mut inputs) = Inputs::generate(&problem, InputKind::Wide, 3) else {
+        unreachable!("attention was asked for")
+    };
+    inputs.key.bytes[17] = 0xFF;
+    Inputs::Attention(inputs).save(&path).unwrap();
+    let message = Inputs::load(&path, &problem).unwrap_err().to_string();
+    assert!(
+        message.ends_with("key: element 17 is NaN; operands must be finite"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_output_of_another_length_is_refused() {
+    assert!(Output::new(&gemm(Form::Plain, 32), vec![0; 3]).is_err());
+    assert!(Output::new(&gemm(Form::Plain, 32), vec![0; 2 * (15 + 2)]).is_ok());
+}
