@@ -43,7 +43,8 @@ pub struct Estimate {
     /// The time at the highest published rates, every operand moved once, nothing padded; operands in memory, not in
     /// a cache.
     pub roofline_seconds: f64,
-    /// Whether nothing can be faster than the roofline. Not so on a CPU, whose clock and units are estimates.
+    /// Whether nothing can be faster than the roofline. Not so on a CPU, whose clock is a guess and whose peak is that
+    /// of fp32, which integer products exceed.
     pub firm: bool,
     /// What the roofline is bound by.
     pub bound: Bound,
@@ -81,6 +82,13 @@ pub struct MissingFigure {
     pub device: String,
     /// The figure.
     pub figure: &'static str,
+}
+
+impl Estimate {
+    /// The time that nothing can undercut: a measurement below it is broken. None where the roofline is no such limit.
+    pub fn limit(&self) -> Option<f64> {
+        self.firm.then_some(self.roofline_seconds)
+    }
 }
 
 /// Estimates one problem.

@@ -17,7 +17,7 @@ pub struct Speedup {
     /// The lower end of a 90 % interval.
     pub low: f64,
     /// The likeliest.
-    pub mid: f64,
+    pub middle: f64,
     /// The upper end.
     pub high: f64,
 }
@@ -39,7 +39,7 @@ pub fn predicted_speedup(
     if problems.is_empty() {
         return Ok(Speedup {
             low: 1.0,
-            mid: 1.0,
+            middle: 1.0,
             high: 1.0,
         });
     }
@@ -52,7 +52,7 @@ pub fn predicted_speedup(
             logarithms += (before / after).ln();
         }
     }
-    let mid = (logarithms / problems.len() as f64).exp();
+    let middle = (logarithms / problems.len() as f64).exp();
     let width = (std::f64::consts::SQRT_2 * error_deviation(device.arch) * NINETY_PERCENT).exp();
     Ok(Speedup {
         low: mid / width,
