@@ -55,8 +55,8 @@ pub fn predicted_speedup(
     let middle = (logarithms / problems.len() as f64).exp();
     let width = (std::f64::consts::SQRT_2 * error_deviation(device.arch) * NINETY_PERCENT).exp();
     Ok(Speedup {
-        low: mid / width,
-        mid,
-        high: mid * width,
+        low: middle / width,
+        middle,
+        high: middle * width,
     })
 }

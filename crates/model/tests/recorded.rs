@@ -253,7 +253,7 @@ fn a_predicted_speedup_has_a_wide_bar_and_turns_around() {
     assert!(
         predicted_speedup(&[empty], &one, &candidate, &b200)
             .unwrap()
-            .mid
+            .middle
             .is_finite()
     );
 }
