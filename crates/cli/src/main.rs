@@ -1,2 +1,40 @@
-//! The `gauntlet` command.
-fn main() {}
+//! The `gauntlet` command: arguments in, lab called, report out.
+
+mod arguments;
+mod commands;
+mod exit;
+mod progress;
+mod schedule_text;
+mod sink;
+mod trouble;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Run(run) => commands::run::run(&run, &arguments.ledger),
+        Command::Bench(bench) => commands::bench::bench(&bench),
+        Command::Check(check) => commands::check::check(&check),
+        Command::Suites(suites) => commands::suites::suites(&suites),
+        Command::Devices(devices) => commands::devices::devices(&devices),
+        Command::Schedules(schedules) => commands::schedules::schedules(&schedules),
+        Command::Ledger(ledger) => commands::ledger::ledger(&ledger, &arguments.ledger),
+        Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
+        Command::Worker(worker) => commands::worker::worker(&worker),
+        Command::Completions(completions) => commands::completions::completions(&completions),
+    };
+    result.unwrap_or_else(Trouble::tell).into()
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use gauntlet_device::Device;
 use gauntlet_executor::protocol::Sample as Timing;
 use gauntlet_executor::{Record, WorkerProcess};
 use gauntlet_problem::Case;
@@ -100,10 +101,10 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn set_up(workshop: &'a Workshop, round: &'a Round, seed: u64) -> Result<Self, Trouble> {
         let plan = &round.file().measurement;
-        let cache = if plan.warm { 0 } else { round.device.last_level_cache_bytes().unwrap_or(0) };
+        let cache = if plan.warm { 0 } else { last_level_cache(&round.device) };
         let mut cases = Vec::new();
         for case in &round.benchmark_cases {
-            let (_, path) = workshop.write_inputs(&case.problem, plan.inputs, rand::random())?;
+            let (_, path) = workshop.write_inputs(case, plan.inputs, rand::random())?;
             cases.push((case, path, copies(case.problem.bytes(), cache)));
         }
         let blocks = vec![Vec::new(); cases.len()];
@@ -236,6 +237,12 @@ fn slot(timed: &[Timing], exchange: f64) -> Result<f64, Trouble> {
 fn samples_for(timed: &[Timing]) -> usize {
     let call = timed.first().map_or(1.0, |timing| timing.call).max(1e-9);
     ((SLOT.as_secs_f64() / call).ceil() as usize).clamp(1, MOST_SAMPLES)
+}
+
+/// Bytes of the last cache before memory; 0 where it is not known, so that nothing rotates.
+fn last_level_cache(device: &Device) -> u64 {
+    let of_cpu = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
+    of_cpu.or(device.memory.l2_size.as_ref()).map_or(0, |size| size.get() as u64)
 }
 
 /// How many copies of a problem's operands make its rotation leave the last-level cache behind.

@@ -111,8 +111,6 @@ pub struct CaseErrors {
     pub inputs: InputKind,
     /// The seed they were made from, to make them again.
     pub seed: u64,
-    /// Which elements were compared.
-    pub coverage: String,
     /// The measures.
     pub errors: ErrorMeasures,
     /// What is wrong; none when it is right.

@@ -20,6 +20,7 @@ mod pitch;
 mod play;
 mod round;
 mod source;
+mod sweep;
 mod tournament;
 mod verdict;
 mod workshop;
@@ -41,6 +42,7 @@ pub use round::{
     Baseline, Correctness, ExecutorKind, GivenScores, Judge, Measurement, Overrides, Round, RoundFile, Weights,
 };
 pub use source::{FileError, Source};
+pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};
 pub use tournament::Tournament;
 pub use verdict::Verdict;
 pub use workshop::Workshop;

@@ -242,6 +242,7 @@ impl Round {
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
         let mut source: Source<RoundFile> = Source::read(path, "round")?;
         override_with(&mut source.value, overrides);
+        source.value.criteria.looks = source.value.measurement.looks.len();
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
         let device = load_device(&source)?;
         let suite = load_suite(&source)?;
@@ -266,6 +267,37 @@ impl Round {
             pitches,
             digest,
         })
+    }
+
+    /// A round without pitches, for one comparison outside any file.
+    pub fn ad_hoc(device: Device, suite: &Suite, measurement: Measurement, criteria: Criteria) -> Self {
+        let value = RoundFile {
+            name: "comparison".to_owned(),
+            title: suite.description.clone(),
+            executor: ExecutorKind::Cpu,
+            device: device.name.clone(),
+            suite: suite.name.clone(),
+            cases: Vec::new(),
+            record: None,
+            baseline: None,
+            criteria: Criteria { looks: measurement.looks.len(), ..criteria },
+            measurement,
+            correctness: Correctness::default(),
+            budgets: BTreeMap::new(),
+            judge: Vec::new(),
+            pitches: Vec::new(),
+            pitch: Vec::new(),
+            research: false,
+        };
+        Self {
+            source: Source { path: PathBuf::from("command line"), text: String::new(), value },
+            device,
+            correctness_cases: suite.correctness.clone(),
+            benchmark_cases: suite.benchmark.clone(),
+            record: None,
+            pitches: Vec::new(),
+            digest: String::new(),
+        }
     }
 
     /// What the file says.

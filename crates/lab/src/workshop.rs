@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_executor::protocol::Description;
 use gauntlet_executor::{Patience, WorkerCommand, WorkerError, WorkerProcess};
-use gauntlet_problem::{InputKind, Inputs, Output, Problem};
+use gauntlet_problem::{Case, InputKind, Inputs, Output, Problem};
 use tempfile::TempDir;
 
 use crate::candidate::Candidate;
@@ -29,27 +29,38 @@ impl Workshop {
         Ok(Self { program, patience, folder })
     }
 
-    /// Starts a worker for a candidate.
+    /// Starts a worker for a candidate: its own program, or one of the round's executor.
     pub fn start(&self, candidate: &Candidate) -> Result<(WorkerProcess, Description), WorkerError> {
-        let command = match candidate.command.as_deref() {
-            Some([program, arguments @ ..]) => WorkerCommand {
+        match candidate.command.as_deref() {
+            Some([program, arguments @ ..]) => self.start_command(&WorkerCommand {
                 program: program.clone(),
                 arguments: arguments.iter().map(|argument| argument.clone().into_os_string()).collect(),
                 environment: BTreeMap::new(),
-            },
-            _ => self.program.clone(),
-        };
-        WorkerProcess::start(&command, self.folder.path(), self.patience)
+            }),
+            _ => self.start_default(),
+        }
     }
 
-    /// Makes operands and writes them where a worker can read them.
+    /// Starts a worker of the round's executor.
+    pub fn start_default(&self) -> Result<(WorkerProcess, Description), WorkerError> {
+        self.start_command(&self.program)
+    }
+
+    fn start_command(&self, command: &WorkerCommand) -> Result<(WorkerProcess, Description), WorkerError> {
+        WorkerProcess::start(command, self.folder.path(), self.patience)
+    }
+
+    /// Makes operands, or takes those that the case names, and writes them where a worker can read them.
     pub fn write_inputs(
         &self,
-        problem: &Problem,
+        case: &Case,
         kind: InputKind,
         seed: u64,
     ) -> Result<(Inputs, PathBuf), LabError> {
-        let inputs = Inputs::generate(problem, kind, seed);
+        let inputs = match &case.data {
+            Some(data) => Inputs::load(data, &case.problem)?,
+            None => Inputs::generate(&case.problem, kind, seed),
+        };
         let path = self.path(&format!("{kind}-{seed:016x}.inputs"));
         inputs.save(&path)?;
         Ok((inputs, path))

@@ -7,7 +7,7 @@ mod feasible;
 mod profiled;
 mod proved;
 mod race_free;
-mod right;
+pub(crate) mod right;
 mod worth_it;
 
 use std::time::Instant;

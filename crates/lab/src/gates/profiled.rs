@@ -53,7 +53,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<Strin
         examination.observer.progress(&case.name);
         let kind = examination.round.file().measurement.inputs;
         worker.build(&case.problem, &examination.candidate.schedule).map_err(Trouble::Candidate)?;
-        let (_, path) = workshop.write_inputs(&case.problem, kind, rand::random())?;
+        let (_, path) = workshop.write_inputs(case, kind, rand::random())?;
         worker.load(&path, 1).map_err(Trouble::Candidate)?;
         let _removed = std::fs::remove_file(&path);
         // One call to warm caches and page tables, not counted.

@@ -2,6 +2,7 @@
 
 use gauntlet_problem::{Case, InputKind};
 
+use super::right::{cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::finding::Evidence;
 use crate::verdict::Verdict;
@@ -39,14 +40,12 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     for case in &cases {
         examination.observer.progress(&case.name);
         worker.build(&case.problem, &examination.candidate.schedule).map_err(Trouble::Candidate)?;
-        let (_, path) = workshop.write_inputs(&case.problem, InputKind::Wide, rand::random())?;
+        let (_, path) = workshop.write_inputs(case, InputKind::Wide, rand::random())?;
         worker.load(&path, 1).map_err(Trouble::Candidate)?;
         let _removed = std::fs::remove_file(&path);
         let mut first = None;
         for _ in 0..RUNS {
-            let written = workshop.path("race.output");
-            worker.run(0).and_then(|_| worker.output(&written)).map_err(Trouble::Candidate)?;
-            let output = workshop.take_output(&written, &case.problem)?;
+            let output = run_once(workshop, &mut worker, &case.problem)?;
             match &first {
                 None => first = Some(output),
                 Some(first) if first.bytes == output.bytes => {}
@@ -70,7 +69,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
 /// The case made to be deep, which exercises the pipeline most, and the smallest that is timed.
 fn cases(examination: &Examination) -> Vec<Case> {
     let timed = &examination.round.benchmark_cases;
-    let mut cases = super::right::cases_for(&examination.candidate.schedule, timed.first());
+    let mut cases = cases_for(&examination.candidate.schedule, timed.first());
     cases.truncate(1);
     cases.extend(timed.iter().min_by_key(|case| case.problem.flops()).cloned());
     cases

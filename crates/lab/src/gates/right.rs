@@ -1,14 +1,18 @@
 //! Right: fresh inputs of every kind, outputs poisoned with NaN before each run, against the f64 oracle.
 
+use std::path::PathBuf;
+
 use gauntlet_executor::protocol::FailureKind;
 use gauntlet_executor::{CandidateRecord, WorkerError, WorkerProcess};
 use gauntlet_problem::{
-    Attention, Case, Coverage, ErrorMeasures, Form, GemmShape, GroupedGemm, InputKind, Oracle, Problem, Sequence,
+    Attention, Case, Coverage, ErrorMeasures, Expected, Form, GemmShape, GroupedGemm, InputKind, Output, Problem,
+    Sequence, oracle,
 };
 use gauntlet_schedule::{Schedule, check};
 
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::candidate::Candidate;
+use crate::error::LabError;
 use crate::finding::{CaseErrors, Evidence};
 use crate::round::Correctness;
 use crate::verdict::Verdict;
@@ -84,10 +88,51 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
             }
         }
     }
-    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
+    let worst = cases.iter().map(|case| case.errors.normalised_rms).fold(0.0, f64::max);
     let bias = cases.iter().map(|case| case.errors.mean_signed.abs()).fold(0.0, f64::max);
     let reason = format!("{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}", cases.len());
     Ok(Found::pass(reason, Evidence::Correctness { cases }))
+}
+
+/// A case with fresh operands on disk and what they should come to.
+pub struct Prepared<'c> {
+    /// The case.
+    pub case: &'c Case,
+    /// The kind of operands.
+    pub kind: InputKind,
+    seed: u64,
+    expected: Expected,
+    /// The operands' file.
+    pub path: PathBuf,
+}
+
+impl<'c> Prepared<'c> {
+    /// Makes operands from a fresh seed and has the oracle say what they come to.
+    pub fn new(workshop: &Workshop, case: &'c Case, kind: InputKind) -> Result<Self, LabError> {
+        let seed = rand::random();
+        let (inputs, path) = workshop.write_inputs(case, kind, seed)?;
+        let expected = oracle::compute(&case.problem, &inputs, Coverage::for_problem(&case.problem))?;
+        Ok(Self { case, kind, seed, expected, path })
+    }
+
+    /// Compares a result.
+    pub fn compare(&self, output: &Output, rules: &Correctness) -> CaseErrors {
+        let errors = ErrorMeasures::between(output, &self.expected, rules.tolerance);
+        CaseErrors {
+            case: self.case.name.clone(),
+            inputs: self.kind,
+            seed: self.seed,
+            fault: fault(&self.case.problem, self.kind, &errors, rules),
+            errors,
+        }
+    }
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        // What is left goes with the workshop's folder.
+        let _removed = std::fs::remove_file(&self.path);
+    }
 }
 
 enum Tried {
@@ -110,45 +155,34 @@ fn try_case(
         }
         Err(error) => return Err(Trouble::Candidate(error)),
     }
-    let seed = rand::random();
-    let (inputs, path) = workshop.write_inputs(&case.problem, kind, seed)?;
-    let written = workshop.path("right.output");
-    let ran = worker
-        .load(&path, 1)
-        .and_then(|_| worker.run(0))
-        .and_then(|_| worker.output(&written));
-    // Reading back what was just written: the operands are not needed any more.
-    let _removed = std::fs::remove_file(&path);
-    ran.map_err(Trouble::Candidate)?;
-    let output = workshop.take_output(&written, &case.problem)?;
-    let expected = Oracle::compute(&case.problem, &inputs, Coverage::choose(&case.problem));
-    let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
-    let fault = fault(&case.problem, kind, &errors, rules);
-    Ok(Tried::Compared(Box::new(CaseErrors {
-        case: case.name.clone(),
-        inputs: kind,
-        seed,
-        coverage: expected.coverage.to_string(),
-        errors,
-        fault,
-    })))
+    let prepared = Prepared::new(workshop, case, kind)?;
+    worker.load(&prepared.path, 1).map_err(Trouble::Candidate)?;
+    let output = run_once(workshop, worker, &case.problem)?;
+    Ok(Tried::Compared(Box::new(prepared.compare(&output, rules))))
+}
+
+/// Poisons, runs once, and fetches the result.
+pub fn run_once(workshop: &Workshop, worker: &mut WorkerProcess, problem: &Problem) -> Result<Output, Trouble> {
+    let written = workshop.path(&format!("{}.output", worker.id()));
+    worker.run(0).and_then(|_| worker.output(&written)).map_err(Trouble::Candidate)?;
+    Ok(workshop.take_output(&written, problem)?)
 }
 
 /// What is wrong with a result, worst first.
 fn fault(problem: &Problem, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
     let exact = kind == InputKind::Competition
         && matches!(problem, Problem::GroupedGemm(GroupedGemm { form: Form::Plain, .. }));
-    if errors.unwritten > 0 {
-        return Some(format!("{} elements are NaN or were never written", errors.unwritten));
+    if errors.nan > 0 {
+        return Some(format!("{} elements are NaN or were never written", errors.nan));
     }
-    if exact && errors.unequal > 0 {
+    if exact && errors.inexact > 0 {
         return Some(format!(
             "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
-            errors.unequal, errors
+            errors.inexact, errors
         ));
     }
-    if errors.nrmse > rules.nrmse {
-        return Some(format!("NRMSE {:.2e} is over {:.2e}; {errors}", errors.nrmse, rules.nrmse));
+    if errors.normalised_rms > rules.nrmse {
+        return Some(format!("NRMSE {:.2e} is over {:.2e}; {errors}", errors.normalised_rms, rules.nrmse));
     }
     if errors.mean_signed.abs() > rules.bias {
         return Some(format!("bias {:+.2e} is over ±{:.2e}; {errors}", errors.mean_signed, rules.bias));

@@ -1,0 +1,290 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use gauntlet_lab::ExecutorKind;
+use jiff::SignedDuration;
+
+/// A lab that optimises GPU kernels by evidence.
+#[derive(Debug, Parser)]
+#[command(name = "gauntlet", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Where everything that happens is kept.
+    #[arg(long, global = true, env = "GAUNTLET_LEDGER", default_value = ".gauntlet/ledger.sqlite", value_name = "FILE")]
+    pub ledger: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gauntlet run examples/shark-tank              play a tournament on this machine
+  gauntlet run examples/shark-tank/replay.toml  play the recorded one
+  gauntlet bench baseline 'stages = 2'          is one schedule faster than another?
+  gauntlet check my-round.toml                  everything but the measuring
+  gauntlet doctor                               what is here, and what is missing
+
+Exit codes: 0 done; 1 what --require asks for was not reached; 2 bad input; 3 something broke.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play a round or a tournament: rank, examine, measure, judge.
+    Run(Run),
+    /// Compare two schedules, once.
+    Bench(Bench),
+    /// Examine without measuring: a round's pitches, or a suite under many schedules.
+    Check(Check),
+    /// List suites, or show one.
+    Suites(Suites),
+    /// List devices, or show one with the source of each figure.
+    Devices(Devices),
+    /// Explain the words of a schedule.
+    Schedules(Schedules),
+    /// Read the ledger.
+    Ledger(LedgerArguments),
+    /// Say what this machine has and lacks.
+    Doctor(Doctor),
+    /// Serve an executor on standard input and output (the worker protocol).
+    Worker(Worker),
+    /// Print completions for a shell.
+    Completions(Completions),
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet run examples/shark-tank
+  gauntlet run round.toml --budget 60s --require no-regression --json result.json
+  gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped")]
+pub struct Run {
+    /// A round file, a tournament file, or a folder with a tournament.toml.
+    pub path: PathBuf,
+    /// What runs the candidates, in place of what the rounds say.
+    #[arg(long, value_enum)]
+    pub executor: Option<ExecutorName>,
+    /// A device (see `gauntlet devices`), in place of the rounds'.
+    #[arg(long)]
+    pub device: Option<String>,
+    /// A suite (see `gauntlet suites`), in place of the rounds'.
+    #[arg(long)]
+    pub suite: Option<String>,
+    /// Time for each round's comparisons, such as 120s or 5m.
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<SignedDuration>,
+    /// Go on with the last run of the same files that was cut short.
+    #[arg(long)]
+    pub resume: bool,
+    /// Fail with exit code 1 unless this is reached.
+    #[arg(long, value_enum)]
+    pub require: Option<Requirement>,
+    /// Where results go besides the terminal.
+    #[command(flatten)]
+    pub files: ReportFiles,
+}
+
+/// Where results go besides the terminal.
+#[derive(Debug, Args)]
+pub struct ReportFiles {
+    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the report as a page with pictures.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// `bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet bench baseline 'stages = 2'
+  gauntlet bench plain.toml tuned.toml --suite dual-gemm --budget 60s
+  gauntlet bench baseline 'tile = [64, 64, 256], order = \"dynamic\"' --require adopt")]
+pub struct Bench {
+    /// `baseline`, words of a schedule, or a TOML file of them.
+    pub baseline: String,
+    /// The same; words left out are as in the baseline.
+    pub candidate: String,
+    /// A suite, by name or file.
+    #[arg(long, default_value = "group-gemm")]
+    pub suite: String,
+    /// Only these of its benchmark cases.
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// Time for the comparison.
+    #[arg(long, value_name = "TIME", default_value = "120s")]
+    pub budget: SignedDuration,
+    /// Let operands stay in the caches between calls.
+    #[arg(long)]
+    pub warm: bool,
+    /// Fail with exit code 1 unless this is reached.
+    #[arg(long, value_enum)]
+    pub require: Option<Requirement>,
+    /// Write the result as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet check examples/shark-tank/cpu.toml   the gates that measure nothing, for every pitch
+  gauntlet check group-gemm                     this machine's kernels: a pairwise-covering set of
+                                                schedules × every case × every kind of input × every SIMD path
+  gauntlet check attention --schedule 'tile = [64, 64, 64]' --simd portable")]
+pub struct Check {
+    /// Round or tournament files, or suites.
+    #[arg(required = true)]
+    pub targets: Vec<String>,
+    /// Only this schedule (suites).
+    #[arg(long)]
+    pub schedule: Option<String>,
+    /// Only this SIMD path (suites): avx512, avx2 or portable.
+    #[arg(long)]
+    pub simd: Option<String>,
+    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `suites`.
+#[derive(Debug, Args)]
+pub struct Suites {
+    /// Show this one: a name or a file.
+    pub suite: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `devices`.
+#[derive(Debug, Args)]
+pub struct Devices {
+    /// Show this one: a name, `host`, or a file.
+    pub device: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `schedules`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet schedules
+  gauntlet schedules 'tile = [64, 64, 256]' --device b200 --suite group-gemm   is it allowed, and if not, why?")]
+pub struct Schedules {
+    /// Check these words against a device and a suite.
+    pub schedule: Option<String>,
+    /// The device.
+    #[arg(long, default_value = "host")]
+    pub device: String,
+    /// The suite.
+    #[arg(long, default_value = "group-gemm")]
+    pub suite: String,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ledger`.
+#[derive(Debug, Args)]
+pub struct LedgerArguments {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub command: LedgerCommand,
+}
+
+/// What to do with the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// The runs, newest first.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The records of a run, or one record whole.
+    Show {
+        /// A run's id, or a record's number.
+        what: String,
+    },
+    /// All records as JSON lines.
+    Export {
+        /// Only this run's.
+        #[arg(long)]
+        run: Option<String>,
+    },
+    /// Walk the chain of digests and say whether every record is as it was written.
+    Verify,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `worker`.
+#[derive(Debug, Args)]
+pub struct Worker {
+    /// The executor to serve.
+    #[arg(value_enum)]
+    pub executor: WorkerName,
+    /// avx512, avx2 or portable; the best there is by default.
+    #[arg(long, env = "GAUNTLET_SIMD")]
+    pub simd: Option<String>,
+    /// Threads; as many as there are processors by default.
+    #[arg(long, env = "GAUNTLET_THREADS")]
+    pub threads: Option<usize>,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// An executor of rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExecutorName {
+    /// This machine's CPU.
+    Cpu,
+    /// Recorded times; the rounds must name a record.
+    Replay,
+}
+
+impl From<ExecutorName> for ExecutorKind {
+    fn from(name: ExecutorName) -> Self {
+        match name {
+            ExecutorName::Cpu => Self::Cpu,
+            ExecutorName::Replay => Self::Replay,
+        }
+    }
+}
+
+/// An executor that workers serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkerName {
+    /// This machine's CPU.
+    Cpu,
+}
+
+/// What a script may insist on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Requirement {
+    /// At least one adoption.
+    Adopt,
+    /// No regression and nothing incorrect.
+    NoRegression,
+}

@@ -1,0 +1,111 @@
+//! `gauntlet bench`.
+
+use std::time::Instant;
+
+use gauntlet_device::Device;
+use gauntlet_executor::Patience;
+use gauntlet_lab::gates::Trouble as GateTrouble;
+use gauntlet_lab::{Candidate, Comparison, Measurement, Round, Workshop, measure};
+use gauntlet_problem::Suite;
+use gauntlet_schedule::{Schedule, check};
+use gauntlet_stats::{Criteria, Decision};
+use serde_json::json;
+
+use crate::arguments::{Bench, Requirement};
+use crate::commands::run::{cpu_worker, environment};
+use crate::commands::suites;
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::schedule_text;
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Compares two schedules on this machine's CPU.
+pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
+    let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
+    let candidate = schedule_text::read(&arguments.candidate, &baseline)?;
+    let suite = chosen(&arguments.suite, &arguments.cases)?;
+    let device = Device::host();
+    for (schedule, text) in [(&baseline, &arguments.baseline), (&candidate, &arguments.candidate)] {
+        allowed(schedule, text, &suite, &device)?;
+    }
+    let measurement =
+        Measurement { budget: arguments.budget, warm: arguments.warm, ..Measurement::default() };
+    let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
+    let comparison = compare(&round, &baseline, &candidate, arguments)?;
+    let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
+    if !to_stdout {
+        anstream::println!("baseline   {baseline}\ncandidate  {candidate}\n");
+        let report = gauntlet_report::comparison(&comparison, &round.file().criteria, terminal_width());
+        anstream::println!("{report}");
+    }
+    if let Some(path) = &arguments.json {
+        let result = json!({
+            "suite": suite.name, "baseline": baseline, "candidate": candidate, "criteria": round.file().criteria,
+            "environment": environment(), "comparison": comparison,
+        });
+        sink::write_json(path, &result)?;
+    }
+    Ok(reached(&comparison, arguments.require))
+}
+
+fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
+    let mut suite = suites::find(name)?;
+    if let Some(stranger) = cases.iter().find(|case| suite.benchmark.iter().all(|known| known.name != **case)) {
+        let known: Vec<_> = suite.benchmark.iter().map(|case| case.name.as_str()).collect();
+        return Err(Trouble::bad_input(
+            format!("the suite {} has no benchmark case `{stranger}`", suite.name),
+            format!("one of {}", known.join(", ")),
+        ));
+    }
+    if !cases.is_empty() {
+        suite.benchmark.retain(|case| cases.contains(&case.name));
+    }
+    Ok(suite)
+}
+
+fn allowed(schedule: &Schedule, text: &str, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+    for case in &suite.benchmark {
+        if let Some(violation) = check(schedule, &case.problem, device).first() {
+            let remedy = violation.remedies.first().map(|remedy| remedy.sentence.clone());
+            return Err(Trouble::bad_input(
+                format!("`{text}` on {}: {violation}", case.name),
+                remedy.unwrap_or_else(|| "`gauntlet schedules` explains the words".to_owned()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    round: &Round,
+    baseline: &Schedule,
+    candidate: &Schedule,
+    arguments: &Bench,
+) -> Result<Comparison, Trouble> {
+    let workshop = Workshop::new(cpu_worker(None)?, Patience::default())?;
+    let arm = |name: &str, schedule: &Schedule| Candidate {
+        name: name.to_owned(),
+        schedule: schedule.clone(),
+        command: None,
+    };
+    let deadline = Instant::now() + arguments.budget.unsigned_abs();
+    let progress = Progress::new();
+    let (baseline, candidate) = (arm("baseline", baseline), arm("candidate", candidate));
+    measure(&workshop, round, &baseline, &candidate, deadline, &progress).map_err(|trouble| match trouble {
+        GateTrouble::Lab(error) => error.into(),
+        GateTrouble::Candidate(error) => Trouble::broken(format!("the candidate failed: {error}")),
+        GateTrouble::Control(error) => Trouble::broken(format!("the baseline failed: {error}")),
+        GateTrouble::Void(reason) => Trouble::broken(format!("void: {reason}")),
+    })
+}
+
+fn reached(comparison: &Comparison, requirement: Option<Requirement>) -> Exit {
+    let decision = comparison.assessment.decision;
+    let reached = match requirement {
+        None => true,
+        Some(Requirement::Adopt) => decision == Decision::Adopt,
+        Some(Requirement::NoRegression) => decision != Decision::Regression,
+    };
+    if reached { Exit::Done } else { Exit::NotReached }
+}

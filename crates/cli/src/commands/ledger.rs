@@ -1,0 +1,88 @@
+//! `gauntlet ledger`.
+
+use std::io::Write;
+use std::path::Path;
+
+use gauntlet_lab::ledger::{Entry, Ledger, RunId, Verification};
+
+use crate::arguments::{LedgerArguments, LedgerCommand};
+use crate::exit::Exit;
+use crate::sink::write_json;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Reads the ledger.
+pub fn ledger(arguments: &LedgerArguments, path: &Path) -> Result<Exit, Trouble> {
+    let ledger = Ledger::open_read_only(path)?;
+    match &arguments.command {
+        LedgerCommand::List { json: true } => write_json(Path::new("-"), &ledger.runs()?)?,
+        LedgerCommand::List { json: false } => list(&ledger)?,
+        LedgerCommand::Show { what } => show(&ledger, what)?,
+        LedgerCommand::Export { run } => {
+            let run = run.as_ref().map(RunId::new);
+            ledger.export(std::io::stdout().lock(), run.as_ref())?;
+        }
+        LedgerCommand::Verify => return verify(&ledger),
+    }
+    Ok(Exit::Done)
+}
+
+fn list(ledger: &Ledger) -> Result<(), Trouble> {
+    let runs = ledger.runs()?;
+    let rows = runs.iter().map(|run| {
+        let state = if run.ended.is_some() { "done" } else { "cut short or running" };
+        vec![
+            run.id.to_string(),
+            run.start.file.clone(),
+            run.verdicts.to_string(),
+            run.findings.to_string(),
+            state.to_owned(),
+        ]
+    });
+    anstream::println!(
+        "{}",
+        gauntlet_report::table(&["run", "file", "verdicts", "findings", "state"], rows, terminal_width())
+    );
+    Ok(())
+}
+
+fn show(ledger: &Ledger, what: &str) -> Result<(), Trouble> {
+    if let Ok(number) = what.parse() {
+        return match ledger.record(number)? {
+            Some(entry) => write_json(Path::new("-"), &entry),
+            None => Err(Trouble::bad_input(
+                format!("the ledger has no record {number}"),
+                "`gauntlet ledger show RUN` lists a run's records with their numbers",
+            )),
+        };
+    }
+    let entries = ledger.records(&RunId::new(what))?;
+    let rows = entries.iter().map(row);
+    let head = ["record", "at", "kind", "round", "pitch", "gate", "reason"];
+    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width().max(120)));
+    Ok(())
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let record = &entry.record;
+    let text = |name: &Option<String>| name.clone().unwrap_or_default();
+    let said = ["reason", "notice", "adopted"].iter().find_map(|key| record.body.get(key)?.as_str());
+    vec![
+        entry.sequence.to_string(),
+        entry.at.strftime("%H:%M:%S").to_string(),
+        record.kind.name().to_owned(),
+        text(&record.round),
+        text(&record.pitch),
+        text(&record.gate),
+        said.unwrap_or_default().chars().take(200).collect(),
+    ]
+}
+
+fn verify(ledger: &Ledger) -> Result<Exit, Trouble> {
+    let verification = ledger.verify()?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{verification}").map_err(|error| Trouble::broken(error.to_string()))?;
+    Ok(match verification {
+        Verification::Intact { .. } => Exit::Done,
+        Verification::Broken { .. } => Exit::NotReached,
+    })
+}

@@ -1,0 +1,12 @@
+//! The commands, one a file.
+
+pub mod bench;
+pub mod check;
+pub mod completions;
+pub mod devices;
+pub mod doctor;
+pub mod ledger;
+pub mod run;
+pub mod schedules;
+pub mod suites;
+pub mod worker;

@@ -1,0 +1,129 @@
+//! `gauntlet run`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gauntlet_executor::{Patience, WorkerCommand};
+use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
+use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, play};
+
+use crate::arguments::{Requirement, Run};
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Plays a round or a tournament.
+pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
+    let overrides = Overrides {
+        executor: arguments.executor.map(Into::into),
+        device: arguments.device.clone(),
+        suite: arguments.suite.clone(),
+        budget: arguments.budget,
+    };
+    let tournament = Tournament::load(&arguments.path, &overrides)?;
+    let settings = settings(true)?;
+    let ledger = Ledger::open(ledger)?;
+    let run = start(arguments, &tournament, &settings, &ledger)?;
+    let journal = Journal::open(&ledger, run)?;
+    let report = {
+        let progress = Progress::new();
+        play(&tournament, &journal, &settings, &progress)?
+    };
+    let to_stdout = arguments.files.json.as_deref().is_some_and(sink::is_stdout);
+    if !to_stdout {
+        anstream::println!("{}", gauntlet_report::tournament(&report, terminal_width()));
+        anstream::println!("Kept in {} as run {}.", ledger.path().display(), report.run);
+    }
+    if let Some(path) = &arguments.files.json {
+        sink::write_json(path, &report)?;
+    }
+    if let Some(path) = &arguments.files.html {
+        sink::write(path, gauntlet_report::html(&report).as_bytes())?;
+    }
+    Ok(reached(&report, arguments.require))
+}
+
+/// How candidates are run by this program.
+pub fn settings(measure: bool) -> Result<Settings, Trouble> {
+    Ok(Settings {
+        cpu_worker: cpu_worker(None)?,
+        patience: Patience::default(),
+        measure,
+        version: version(),
+        environment: environment(),
+    })
+}
+
+/// This very program, serving the CPU executor.
+pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, Trouble> {
+    let program = std::env::current_exe()
+        .map_err(|error| Trouble::broken(format!("this program's own file cannot be found: {error}")))?;
+    let mut arguments = vec!["worker".into(), "cpu".into()];
+    if let Some(simd) = simd {
+        arguments.extend(["--simd".into(), simd.into()]);
+    }
+    Ok(WorkerCommand { program, arguments, environment: BTreeMap::new() })
+}
+
+fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+/// What the figures of a run depend on besides its files.
+pub fn environment() -> BTreeMap<String, String> {
+    let host = gauntlet_device::Device::host();
+    let mut environment = BTreeMap::from([
+        ("processors".to_owned(), host.processors.text()),
+        ("system".to_owned(), format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+        ("simd".to_owned(), gauntlet_cpu::SimdPath::best().to_string()),
+    ]);
+    if let Some(model) = host.cpu.as_ref().and_then(|cpu| cpu.model.as_ref()) {
+        environment.insert("processor".to_owned(), model.value.clone());
+    }
+    environment
+}
+
+fn start(
+    arguments: &Run,
+    tournament: &Tournament,
+    settings: &Settings,
+    ledger: &Ledger,
+) -> Result<RunId, Trouble> {
+    let unfinished = ledger.last_unfinished_run(&tournament.digest)?;
+    match (arguments.resume, unfinished) {
+        (true, Some(run)) => {
+            anstream::eprintln!("Going on with run {run}.");
+            Ok(run)
+        }
+        (true, None) => Err(Trouble::bad_input(
+            format!("{} holds no run of these files that was cut short", ledger.path().display()),
+            "leave out --resume; a run can only be resumed with the very files, overrides and ledger it began with",
+        )),
+        (false, unfinished) => {
+            if let Some(run) = unfinished {
+                anstream::eprintln!("Run {run} of the same files was cut short; --resume would go on with it.");
+            }
+            Ok(ledger.start_run(&RunStart {
+                version: settings.version.clone(),
+                file: arguments.path.display().to_string(),
+                digest: tournament.digest.clone(),
+                environment: serde_json::to_value(&settings.environment).unwrap_or_default(),
+            })?)
+        }
+    }
+}
+
+fn reached(report: &TournamentReport, requirement: Option<Requirement>) -> Exit {
+    let judged = || report.rounds.iter().flat_map(|round| &round.judged);
+    let reached = match requirement {
+        None => true,
+        Some(Requirement::Adopt) => judged().any(|one| one.verdict == Verdict::Adopt),
+        Some(Requirement::NoRegression) => {
+            let sound = report.rounds.iter().all(|round| round.baseline.fault.is_none());
+            let harm = [Verdict::Regression, Verdict::Incorrect, Verdict::Racy];
+            sound && judged().all(|one| !harm.contains(&one.verdict))
+        }
+    };
+    if reached { Exit::Done } else { Exit::NotReached }
+}

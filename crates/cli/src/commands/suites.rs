@@ -1,0 +1,65 @@
+//! `gauntlet suites`.
+
+use std::path::Path;
+
+use gauntlet_problem::{Case, Suite};
+
+use crate::arguments::Suites;
+use crate::exit::Exit;
+use crate::sink::write_json;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Lists suites, or shows one.
+pub fn suites(arguments: &Suites) -> Result<Exit, Trouble> {
+    match &arguments.suite {
+        Some(name) => show(&find(name)?, arguments.json)?,
+        None => list(arguments.json)?,
+    }
+    Ok(Exit::Done)
+}
+
+/// A suite by name or file.
+pub fn find(name: &str) -> Result<Suite, Trouble> {
+    let found =
+        if name.ends_with(".toml") { Suite::load(Path::new(name)) } else { Suite::builtin(name) };
+    Ok(found.map_err(|error| gauntlet_lab::FileError::of_suite(error, Path::new(name)))?)
+}
+
+fn list(json: bool) -> Result<(), Trouble> {
+    let suites = Suite::builtin_names().map(find).collect::<Result<Vec<_>, _>>()?;
+    if json {
+        return write_json(Path::new("-"), &suites);
+    }
+    let rows = suites.iter().map(|suite| {
+        let counts = (suite.correctness.len().to_string(), suite.benchmark.len().to_string());
+        vec![suite.name.clone(), counts.0, counts.1, suite.description.clone()]
+    });
+    let head = ["suite", "correctness", "benchmark", "what it is"];
+    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+    anstream::println!("`gauntlet suites NAME` shows the cases; a file of the same form makes a suite of your own.");
+    Ok(())
+}
+
+fn show(suite: &Suite, json: bool) -> Result<(), Trouble> {
+    if json {
+        return write_json(Path::new("-"), suite);
+    }
+    anstream::println!("{} — {}", suite.name, suite.description);
+    let row = |use_of: &str, case: &Case| {
+        vec![
+            use_of.to_owned(),
+            case.name.clone(),
+            case.problem.to_string(),
+            format!("{:.3}", case.problem.flops() as f64 / 1e9),
+            format!("{:.1}", case.problem.bytes() as f64 / 1e6),
+        ]
+    };
+    let rows = suite
+        .correctness
+        .iter()
+        .map(|case| row("correctness", case))
+        .chain(suite.benchmark.iter().map(|case| row("benchmark", case)));
+    let head = ["for", "case", "problem", "GFLOP", "MB"];
+    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+    Ok(())
+}

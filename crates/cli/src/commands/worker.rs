@@ -1,0 +1,23 @@
+//! `gauntlet worker`.
+
+use gauntlet_cpu::{CpuService, EngineOptions};
+use gauntlet_executor::serve;
+
+use crate::arguments::{Worker, WorkerName};
+use crate::exit::Exit;
+use crate::trouble::Trouble;
+
+/// Serves an executor until standard input ends.
+pub fn worker(arguments: &Worker) -> Result<Exit, Trouble> {
+    let WorkerName::Cpu = arguments.executor;
+    let simd = arguments.simd.as_deref().map(str::parse).transpose().map_err(|error| {
+        Trouble::bad_input(format!("--simd: {error}"), "`gauntlet doctor` lists the SIMD paths of this machine")
+    })?;
+    let options = EngineOptions { simd, threads: arguments.threads };
+    let mut service = CpuService::new(options).map_err(|error| {
+        Trouble::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")
+    })?;
+    serve(&mut service, std::io::stdin().lock(), std::io::stdout().lock())
+        .map_err(|error| Trouble::broken(format!("the coordinator is gone: {error}")))?;
+    Ok(Exit::Done)
+}

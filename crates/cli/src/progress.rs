@@ -1,0 +1,81 @@
+//! What a person sees while a tournament is played: findings and verdicts as they fall, and a line that moves.
+
+use std::time::Duration;
+
+use gauntlet_lab::panel::Ranking;
+use gauntlet_lab::{Finding, Judged, Observer, Round, RoundReport};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::trouble::terminal_width;
+
+/// Prints to standard error, so that standard output holds the report alone.
+pub struct Progress {
+    line: ProgressBar,
+}
+
+impl Progress {
+    /// Starts the moving line, which shows itself only on a terminal.
+    pub fn new() -> Self {
+        let line = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg} {elapsed:.dim}") {
+            line.set_style(style);
+        }
+        line.enable_steady_tick(Duration::from_millis(120));
+        Self { line }
+    }
+
+    /// Puts a message on the moving line.
+    pub fn show(&self, message: &str) {
+        let fitting: String = message.chars().take(terminal_width().saturating_sub(16)).collect();
+        self.line.set_message(fitting);
+    }
+
+    fn say(&self, text: &str) {
+        self.line.suspend(|| anstream::eprintln!("{text}"));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.line.finish_and_clear();
+    }
+}
+
+impl Observer for Progress {
+    fn round_begins(&self, round: &Round) {
+        let file = round.file();
+        self.say(&format!("\n{} — {}", file.name, file.title));
+    }
+
+    fn ranked(&self, ranking: &Ranking) {
+        let names: Vec<_> = ranking.standings.iter().map(|standing| standing.pitch.as_str()).collect();
+        self.say(&format!("  the panel's order: {}", names.join(", ")));
+    }
+
+    fn gate_begins(&self, candidate: &str, gate: &str) {
+        self.line.set_message(format!("{candidate}: {gate}"));
+        self.line.set_prefix(format!("{candidate}: {gate}"));
+    }
+
+    fn progress(&self, message: &str) {
+        self.show(&format!("{} — {message}", self.line.prefix()));
+    }
+
+    fn gate_ends(&self, candidate: &str, finding: &Finding) {
+        self.line.set_message(format!("{candidate}: {}", finding.gate));
+    }
+
+    fn judged(&self, judged: &Judged) {
+        self.say(&gauntlet_report::judged(judged, terminal_width()));
+    }
+
+    fn notice(&self, message: &str) {
+        self.say(&format!("  note: {message}"));
+    }
+
+    fn round_ends(&self, report: &RoundReport) {
+        if let Some(adopted) = &report.adopted {
+            self.say(&format!("  adopted: {adopted}"));
+        }
+    }
+}

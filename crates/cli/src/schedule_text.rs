@@ -1,0 +1,38 @@
+//! Schedules as people give them on the command line.
+
+use std::path::Path;
+
+use gauntlet_schedule::{Schedule, ScheduleChange};
+
+use crate::trouble::Trouble;
+
+/// Reads `baseline`, a TOML file, or words such as `stages = 2, order = "dynamic"`, on top of `base`.
+pub fn read(text: &str, base: &Schedule) -> Result<Schedule, Trouble> {
+    if text.trim() == "baseline" {
+        return Ok(base.clone());
+    }
+    let path = Path::new(text);
+    let change = if path.extension().is_some_and(|ending| ending == "toml") {
+        let source = gauntlet_lab::Source::<ScheduleChange>::read(path, "schedule")?;
+        source.value
+    } else {
+        words(text).map_err(|message| {
+            Trouble::bad_input(
+                format!("`{text}` is no schedule: {message}"),
+                "write words such as 'stages = 2, order = \"dynamic\"'; `gauntlet schedules` explains them",
+            )
+        })?
+    };
+    Ok(change.apply(base))
+}
+
+/// Words separated by commas, as in an inline table.
+fn words(text: &str) -> Result<ScheduleChange, String> {
+    #[derive(serde::Deserialize)]
+    struct Words {
+        words: ScheduleChange,
+    }
+    toml::from_str::<Words>(&format!("words = {{ {text} }}"))
+        .map(|parsed| parsed.words)
+        .map_err(|error| error.message().to_owned())
+}

@@ -1,0 +1,103 @@
+//! Errors on their way to a person: what, where, and the remedy.
+
+use std::fmt;
+
+use gauntlet_lab::ledger::LedgerError;
+use gauntlet_lab::{FileError, LabError};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
+
+use crate::exit::Exit;
+
+/// What stops a command.
+#[derive(Debug)]
+pub struct Trouble {
+    exit: Exit,
+    message: String,
+    remedy: Option<String>,
+    place: Option<(NamedSource<String>, SourceSpan)>,
+}
+
+impl Trouble {
+    /// Something given is wrong.
+    pub fn bad_input(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { exit: Exit::BadInput, message: message.into(), remedy: Some(remedy.into()), place: None }
+    }
+
+    /// Something broke.
+    pub fn broken(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Broken, message: message.into(), remedy: None, place: None }
+    }
+
+    /// Prints it on standard error and says how to exit.
+    pub fn tell(self) -> Exit {
+        let mut text = String::new();
+        let theme = GraphicalTheme::unicode();
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(terminal_width());
+        match handler.render_report(&mut text, &self) {
+            Ok(()) => anstream::eprint!("{text}"),
+            Err(_) => anstream::eprintln!("{}", self.message),
+        }
+        self.exit
+    }
+}
+
+/// Columns of the terminal; 100 where there is none.
+pub fn terminal_width() -> usize {
+    terminal_size::terminal_size().map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns))
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl Diagnostic for Trouble {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.remedy.as_ref().map(|remedy| Box::new(remedy) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.place.as_ref().map(|(source, _)| source as &dyn miette::SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let (_, span) = self.place.as_ref()?;
+        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(Some("here".to_owned()), *span))))
+    }
+}
+
+impl From<FileError> for Trouble {
+    fn from(error: FileError) -> Self {
+        let message = error.to_string();
+        let name = error.path.display().to_string();
+        let place = error.span.map(|span| {
+            let start = span.start.min(error.text.len());
+            let length = span.end.min(error.text.len()).saturating_sub(start);
+            (NamedSource::new(name, error.text), SourceSpan::new(start.into(), length))
+        });
+        Self { exit: Exit::BadInput, message, remedy: Some(error.remedy), place }
+    }
+}
+
+impl From<LedgerError> for Trouble {
+    fn from(error: LedgerError) -> Self {
+        // A place that cannot be written or a file that is no ledger is the caller's to put right.
+        let broken = matches!(error, LedgerError::Storage { .. } | LedgerError::Damaged { .. });
+        let exit = if broken { Exit::Broken } else { Exit::BadInput };
+        Self { exit, message: error.to_string(), remedy: None, place: None }
+    }
+}
+
+impl From<LabError> for Trouble {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::File(error) => error.into(),
+            LabError::Ledger(error) => error.into(),
+            LabError::Files { .. } => Self { exit: Exit::BadInput, ..Self::broken(error.to_string()) },
+            other => Self::broken(other.to_string()),
+        }
+    }
+}

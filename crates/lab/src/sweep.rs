@@ -1,0 +1,176 @@
+//! Every case of a suite under many schedules on several workers, each against the oracle.
+
+use gauntlet_executor::protocol::FailureKind;
+use gauntlet_executor::{Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_problem::{Case, InputKind, Suite};
+use gauntlet_schedule::Schedule;
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::finding::CaseErrors;
+use crate::gates::Trouble;
+use crate::gates::right::{Prepared, run_once};
+use crate::round::Correctness;
+use crate::workshop::Workshop;
+
+/// What is swept.
+pub struct Sweep<'a> {
+    /// The cases, correctness and benchmark alike.
+    pub suite: &'a Suite,
+    /// Workers by label, such as the SIMD path that each is held to.
+    pub workers: Vec<(String, WorkerCommand)>,
+    /// The schedules for a case.
+    pub schedules: &'a dyn Fn(&Case) -> Vec<Schedule>,
+    /// What counts as right.
+    pub rules: Correctness,
+    /// How long to wait for workers.
+    pub patience: Patience,
+}
+
+/// What came of a sweep.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SweepReport {
+    /// The suite.
+    pub suite: String,
+    /// Comparisons with the oracle.
+    pub compared: usize,
+    /// Of these, right.
+    pub right: usize,
+    /// Builds that the worker refused.
+    pub refused: usize,
+    /// The largest normalised root-mean-square error.
+    pub worst_nrmse: f64,
+    /// The largest mean signed error.
+    pub worst_bias: f64,
+    /// By case, kind of input and worker.
+    pub points: Vec<SweepPoint>,
+}
+
+/// One case, kind of input and worker, over its schedules.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SweepPoint {
+    /// The case.
+    pub case: String,
+    /// The kind of input.
+    pub inputs: InputKind,
+    /// The worker's label.
+    pub worker: String,
+    /// Schedules compared.
+    pub compared: usize,
+    /// Elements the oracle computed for each.
+    pub elements: usize,
+    /// The largest normalised root-mean-square error.
+    pub worst_nrmse: f64,
+    /// What was wrong, by schedule.
+    pub faults: Vec<Fault>,
+}
+
+/// A schedule that was refused or wrong.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fault {
+    /// In words.
+    pub schedule: String,
+    /// What happened.
+    pub what: String,
+    /// The seed of its inputs.
+    pub seed: Option<u64>,
+}
+
+/// Runs a sweep; `progress` is told what is being tried.
+pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, LabError> {
+    let mut report = SweepReport { suite: sweep.suite.name.clone(), ..SweepReport::default() };
+    let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.patience);
+    let workers: Vec<(&str, Workshop)> = sweep
+        .workers
+        .iter()
+        .map(|(label, command)| Ok((label.as_str(), open(command)?)))
+        .collect::<Result<_, LabError>>()?;
+    let Some((_, first)) = workers.first() else { return Ok(report) };
+    for case in sweep.suite.correctness.iter().chain(&sweep.suite.benchmark) {
+        let schedules = (sweep.schedules)(case);
+        for kind in &sweep.rules.inputs {
+            let prepared = Prepared::new(first, case, *kind)?;
+            for (label, workshop) in &workers {
+                progress(&format!("{}, {kind}, {label}, {} schedules", case.name, schedules.len()));
+                let point = examine(workshop, &prepared, label, &schedules, &sweep.rules, &mut report)?;
+                report.points.push(point);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn examine(
+    workshop: &Workshop,
+    prepared: &Prepared,
+    label: &str,
+    schedules: &[Schedule],
+    rules: &Correctness,
+    report: &mut SweepReport,
+) -> Result<SweepPoint, LabError> {
+    let mut point = SweepPoint {
+        case: prepared.case.name.clone(),
+        inputs: prepared.kind,
+        worker: label.to_owned(),
+        compared: 0,
+        elements: 0,
+        worst_nrmse: 0.0,
+        faults: Vec::new(),
+    };
+    let mut worker = None;
+    for schedule in schedules {
+        let fault = |what, seed| Fault { schedule: schedule.to_string(), what, seed };
+        match try_schedule(workshop, &mut worker, prepared, schedule, rules) {
+            Ok(compared) => {
+                point.compared += 1;
+                point.elements = compared.errors.compared;
+                point.worst_nrmse = point.worst_nrmse.max(compared.errors.normalised_rms);
+                report.worst_nrmse = report.worst_nrmse.max(compared.errors.normalised_rms);
+                report.worst_bias = report.worst_bias.max(compared.errors.mean_signed.abs());
+                match compared.fault {
+                    None => report.right += 1,
+                    Some(what) => point.faults.push(fault(what, Some(compared.seed))),
+                }
+            }
+            Err(Trouble::Lab(error)) => return Err(error),
+            Err(Trouble::Void(what)) => point.faults.push(fault(what, None)),
+            Err(Trouble::Candidate(error) | Trouble::Control(error)) => {
+                let refused = matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
+                report.refused += usize::from(refused);
+                if error.is_death() {
+                    worker = None;
+                }
+                point.faults.push(fault(error.to_string(), None));
+            }
+        }
+    }
+    report.compared += point.compared;
+    Ok(point)
+}
+
+/// Operands are loaded once a worker: a build for the same problem keeps them.
+fn try_schedule(
+    workshop: &Workshop,
+    worker: &mut Option<WorkerProcess>,
+    prepared: &Prepared,
+    schedule: &Schedule,
+    rules: &Correctness,
+) -> Result<CaseErrors, Trouble> {
+    let problem = &prepared.case.problem;
+    let worker = match worker {
+        Some(worker) => {
+            worker.build(problem, schedule).map_err(Trouble::Candidate)?;
+            worker
+        }
+        None => {
+            let (mut started, _) = workshop.start_default().map_err(Trouble::Candidate)?;
+            started.build(problem, schedule).map_err(Trouble::Candidate)?;
+            started.load(&prepared.path, 1).map_err(Trouble::Candidate)?;
+            worker.insert(started)
+        }
+    };
+    let output = run_once(workshop, worker, problem)?;
+    Ok(prepared.compare(&output, rules))
+}
