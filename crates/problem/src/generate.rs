@@ -6,6 +6,8 @@
 mod attention;
 mod gemm;
 
+use std::fmt;
+
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,16 @@ pub enum InputKind {
 impl InputKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Competition, Self::Wide, Self::Adversarial];
+}
+
+impl fmt::Display for InputKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Competition => "competition",
+            Self::Wide => "wide",
+            Self::Adversarial => "adversarial",
+        })
+    }
 }
 
 impl Inputs {

@@ -5,21 +5,24 @@ mod display;
 mod generate;
 mod inputs;
 mod measures;
-pub mod oracle;
+mod number;
+mod oracle;
 mod output;
 mod problem;
 mod rounding;
 pub mod storage;
+mod suite;
 mod validate;
 mod work;
 
 pub use generate::InputKind;
 pub use inputs::{AttentionInputs, GroupInputs, HeadTensor, Inputs, InputsError};
 pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
-pub use oracle::{Coverage, Expected};
+pub use oracle::{Coverage, Expected, ExpectedPart, Grid, Oracle};
 pub use output::{Output, OutputError};
 pub use problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Part, Problem, Sequence,
 };
 pub use storage::StorageError;
+pub use suite::{Case, SpeedOfLight, Suite, SuiteError};
 pub use validate::{MAX_HEAD_SIZE, ProblemError};

@@ -5,7 +5,7 @@ use std::fmt;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{Coverage, Expected, Output, oracle::ExpectedPart};
+use crate::{Coverage, Expected, ExpectedPart, Output};
 
 /// How far an element may be off: `|found − expected| ≤ absolute + relative · |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -20,26 +20,28 @@ pub struct Tolerance {
 /// How far an output is from the oracle.
 ///
 /// The largest error alone hides a bias, so the root mean square and the mean signed error stand beside it. Everything
-/// but [`nan`](Self::nan) speaks of the elements that the oracle computed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// but [`unwritten`](Self::unwritten) speaks of the elements that the oracle computed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorMeasures {
     /// What the oracle computed.
     pub coverage: Coverage,
     /// Elements of the whole output.
     pub elements: usize,
     /// NaN elements of the whole output: never written, or computed as NaN. No operands lead to a NaN.
-    pub nan: usize,
+    pub unwritten: usize,
     /// Elements compared.
     pub compared: usize,
     /// Root mean square of the error over that of the expected values. Infinite when a compared element is NaN, or
     /// infinite where the oracle, rounded, is not.
-    pub normalised_rms: f64,
+    #[serde(with = "crate::number")]
+    pub nrmse: f64,
     /// Mean of found − expected over the root mean square of the expected values, finite elements only: the bias.
+    #[serde(with = "crate::number")]
     pub mean_signed: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
     /// Elements that differ from the oracle rounded once to the output's format; zeros of either sign are equal.
-    pub inexact: usize,
+    pub unequal: usize,
     /// The element farthest off, in units of what is tolerated there. `None` when all are as expected.
     pub worst: Option<Worst>,
     /// The same by part, to tell which group or head is wrong.
@@ -47,24 +49,26 @@ pub struct ErrorMeasures {
 }
 
 /// The measures of one part.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartMeasures {
     /// NaN elements of the whole part.
-    pub nan: usize,
+    pub unwritten: usize,
     /// Elements compared.
     pub compared: usize,
-    /// As [`ErrorMeasures::normalised_rms`].
-    pub normalised_rms: f64,
+    /// As [`ErrorMeasures::nrmse`].
+    #[serde(with = "crate::number")]
+    pub nrmse: f64,
     /// As [`ErrorMeasures::mean_signed`].
+    #[serde(with = "crate::number")]
     pub mean_signed: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
     /// Elements that differ from the rounded oracle.
-    pub inexact: usize,
+    pub unequal: usize,
 }
 
 /// The element farthest off.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
     /// The group, or the sequence and head.
     pub part: usize,
@@ -73,8 +77,10 @@ pub struct Worst {
     /// Column in the part.
     pub column: usize,
     /// What was written.
+    #[serde(with = "crate::number")]
     pub found: f64,
     /// What the oracle says, not rounded.
+    #[serde(with = "crate::number")]
     pub expected: f64,
 }
 
@@ -90,22 +96,22 @@ impl ErrorMeasures {
         let parts = sums.iter().map(Sums::measures).collect();
         let all = sums.into_iter().fold(Sums::default(), Sums::and);
         let PartMeasures {
-            nan,
+            unwritten,
             compared,
-            normalised_rms,
+            nrmse,
             mean_signed,
             mismatches,
-            inexact,
+            unequal,
         } = all.measures();
         Self {
             coverage: expected.coverage,
             elements: output.len(),
-            nan,
+            unwritten,
             compared,
-            normalised_rms,
+            nrmse,
             mean_signed,
             mismatches,
-            inexact,
+            unequal,
             worst: all.worst.map(|(_, worst)| worst),
             parts,
         }
@@ -115,10 +121,10 @@ impl ErrorMeasures {
 /// What adds up over elements and over parts.
 #[derive(Default)]
 struct Sums {
-    nan: usize,
+    unwritten: usize,
     compared: usize,
     mismatches: usize,
-    inexact: usize,
+    unequal: usize,
     /// NaN, or infinite where the rounded oracle is not.
     broken: usize,
     /// Elements whose error is a number.
@@ -135,7 +141,7 @@ impl Sums {
         let size = expected.part.rows * expected.part.columns;
         let whole = expected.first..expected.first + size;
         let mut sums = Self {
-            nan: whole.filter(|&index| output.get(index).is_nan()).count(),
+            unwritten: whole.filter(|&index| output.get(index).is_nan()).count(),
             ..Self::default()
         };
         for (row, column, value) in expected.grids.iter().flat_map(|grid| grid.elements()) {
@@ -162,7 +168,7 @@ impl Sums {
             }
             return;
         }
-        self.inexact += 1;
+        self.unequal += 1;
         let error = found - expected;
         let tolerated = tolerance.absolute + tolerance.relative * expected.abs();
         let excess = if error.is_nan() {
@@ -194,10 +200,10 @@ impl Sums {
             (first, second) => first.or(second),
         };
         Self {
-            nan: self.nan + other.nan,
+            unwritten: self.unwritten + other.unwritten,
             compared: self.compared + other.compared,
             mismatches: self.mismatches + other.mismatches,
-            inexact: self.inexact + other.inexact,
+            unequal: self.unequal + other.unequal,
             broken: self.broken + other.broken,
             finite: self.finite + other.finite,
             error: self.error + other.error,
@@ -212,16 +218,16 @@ impl Sums {
         let reference = (self.squared_reference / finite).sqrt();
         let rms = (self.squared_error / finite).sqrt();
         PartMeasures {
-            nan: self.nan,
+            unwritten: self.unwritten,
             compared: self.compared,
-            normalised_rms: if self.broken > 0 {
+            nrmse: if self.broken > 0 {
                 f64::INFINITY
             } else {
                 normalise(rms, reference)
             },
             mean_signed: normalise(self.error / finite, reference),
             mismatches: self.mismatches,
-            inexact: self.inexact,
+            unequal: self.unequal,
         }
     }
 }
@@ -236,13 +242,13 @@ impl fmt::Display for ErrorMeasures {
         write!(
             formatter,
             "NRMSE {:.2e}, bias {:+.1e}, {} of {} compared out of tolerance, {} not bit-equal",
-            self.normalised_rms, self.mean_signed, self.mismatches, self.compared, self.inexact
+            self.nrmse, self.mean_signed, self.mismatches, self.compared, self.unequal
         )?;
-        if self.nan > 0 {
+        if self.unwritten > 0 {
             write!(
                 formatter,
                 ", {} of {} NaN or never written",
-                self.nan, self.elements
+                self.unwritten, self.elements
             )?;
         }
         if let Some(worst) = &self.worst {

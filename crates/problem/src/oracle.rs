@@ -78,30 +78,36 @@ impl Expected {
     }
 }
 
-/// Computes what `coverage` asks for of a [valid](Problem::validate) problem's output.
-///
-/// # Errors
-/// When the operands do not fit the problem.
-pub fn compute(problem: &Problem, inputs: &Inputs, coverage: Coverage) -> Result<Expected, InputsError> {
-    inputs.validate(problem)?;
-    let parts = problem.parts();
-    let grids = match (problem, inputs) {
-        (Problem::GroupedGemm(gemm), Inputs::GroupedGemm(groups)) => gemm::grids(gemm, groups, coverage),
-        (Problem::Attention(attention), Inputs::Attention(inputs)) => {
-            attention::grids(attention, inputs, coverage)
-        }
-        _ => return Err(InputsError::Family),
-    };
-    let mut first = 0;
-    let with_place = |(part, grids): (Part, Vec<Grid>)| {
-        let expected = ExpectedPart { part, first, grids };
-        first += part.rows * part.columns;
-        expected
-    };
-    Ok(Expected {
-        coverage,
-        parts: parts.into_iter().zip(grids).map(with_place).collect(),
-    })
+/// Says what a result should be.
+#[derive(Debug, Clone, Copy)]
+pub struct Oracle;
+
+impl Oracle {
+    /// Computes what `coverage` asks for of a [valid](Problem::validate) problem's output.
+    ///
+    /// # Errors
+    /// When the operands do not fit the problem.
+    pub fn compute(problem: &Problem, inputs: &Inputs, coverage: Coverage) -> Result<Expected, InputsError> {
+        inputs.validate(problem)?;
+        let parts = problem.parts();
+        let grids = match (problem, inputs) {
+            (Problem::GroupedGemm(gemm), Inputs::GroupedGemm(groups)) => gemm::grids(gemm, groups, coverage),
+            (Problem::Attention(attention), Inputs::Attention(inputs)) => {
+                attention::grids(attention, inputs, coverage)
+            }
+            _ => return Err(InputsError::Family),
+        };
+        let mut first = 0;
+        let with_place = |(part, grids): (Part, Vec<Grid>)| {
+            let expected = ExpectedPart { part, first, grids };
+            first += part.rows * part.columns;
+            expected
+        };
+        Ok(Expected {
+            coverage,
+            parts: parts.into_iter().zip(grids).map(with_place).collect(),
+        })
+    }
 }
 
 /// Cuts an ascending list of rows or columns into pieces of at most `size`.

@@ -4,7 +4,7 @@
 use gauntlet_formats::{Nvfp4Tensor, e4m3};
 use gauntlet_problem::{
     Attention, AttentionFormat, AttentionInputs, Coverage, Form, GemmShape, GroupInputs, GroupedGemm,
-    HeadTensor, InputKind, Inputs, Problem, Sequence, oracle,
+    HeadTensor, InputKind, Inputs, Oracle, Problem, Sequence,
 };
 use half::f16;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn gemm(groups: &[[usize; 3]], form: Form) -> Problem {
 
 /// The values of a problem whose outputs are all computed, in order.
 fn full(problem: &Problem, inputs: &Inputs) -> Vec<f64> {
-    let expected = oracle::compute(problem, inputs, Coverage::Full).unwrap();
+    let expected = Oracle::compute(problem, inputs, Coverage::Full).unwrap();
     let mut values: Vec<(usize, f64)> = expected.values().collect();
     values.sort_by_key(|&(index, _)| index);
     assert!(
@@ -83,7 +83,7 @@ fn a_sample_agrees_with_the_whole_and_covers_ends() {
     let problem = gemm(&[[300, 270, 96], [0, 16, 32], [1, 1, 16]], Form::Swiglu);
     let inputs = Inputs::generate(&problem, InputKind::Wide, 4);
     let whole = full(&problem, &inputs);
-    let sample = oracle::compute(&problem, &inputs, Coverage::Sampled { rows: 7, columns: 5 }).unwrap();
+    let sample = Oracle::compute(&problem, &inputs, Coverage::Sampled { rows: 7, columns: 5 }).unwrap();
     assert_eq!(sample.elements(), 7 * 270 + 293 * 5 + 1);
     let mut indices: Vec<usize> = Vec::new();
     for (index, value) in sample.values() {
@@ -339,7 +339,7 @@ fn depth_over_one_panel_is_summed_whole() {
 fn operands_of_another_problem_are_refused() {
     let problem = gemm(&[[4, 4, 32]], Form::Plain);
     let inputs = Inputs::generate(&gemm(&[[4, 5, 32]], Form::Plain), InputKind::Wide, 1);
-    let error = oracle::compute(&problem, &inputs, Coverage::Full).unwrap_err();
+    let error = Oracle::compute(&problem, &inputs, Coverage::Full).unwrap_err();
     assert_eq!(error.to_string(), "0.b is 5 × 32, but the problem takes 4 × 32");
     let dual = Inputs::generate(&gemm(&[[4, 4, 32]], Form::Swiglu), InputKind::Wide, 1);
     assert!(dual.validate(&problem).is_err());

@@ -30,7 +30,7 @@ pub enum Coverage {
 
 impl Coverage {
     /// The whole output where that takes less than a second or so, else a sample.
-    pub fn for_problem(problem: &Problem) -> Self {
+    pub fn choose(problem: &Problem) -> Self {
         if problem.flops() < FULL_BELOW {
             return Self::Full;
         }
