@@ -12,7 +12,13 @@ use jiff::SignedDuration;
 #[command(name = "gauntlet", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Arguments {
     /// Where everything that happens is kept.
-    #[arg(long, global = true, env = "GAUNTLET_LEDGER", default_value = ".gauntlet/ledger.sqlite", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        env = "GAUNTLET_LEDGER",
+        default_value = ".gauntlet/ledger.sqlite",
+        value_name = "FILE"
+    )]
     pub ledger: PathBuf,
     /// What to do.
     #[command(subcommand)]

@@ -26,7 +26,10 @@ impl Progress {
 
     /// Puts a message on the moving line.
     pub fn show(&self, message: &str) {
-        let fitting: String = message.chars().take(terminal_width().saturating_sub(16)).collect();
+        let fitting: String = message
+            .chars()
+            .take(terminal_width().saturating_sub(16))
+            .collect();
         self.line.set_message(fitting);
     }
 
@@ -48,7 +51,11 @@ impl Observer for Progress {
     }
 
     fn ranked(&self, ranking: &Ranking) {
-        let names: Vec<_> = ranking.standings.iter().map(|standing| standing.pitch.as_str()).collect();
+        let names: Vec<_> = ranking
+            .standings
+            .iter()
+            .map(|standing| standing.pitch.as_str())
+            .collect();
         self.say(&format!("  the panel's order: {}", names.join(", ")));
     }
 

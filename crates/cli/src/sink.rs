@@ -22,14 +22,16 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Trouble> {
 /// Writes a file, whole or not at all: beside it first, then moved into place.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), Trouble> {
     let beside = path.with_extension("partial");
-    std::fs::write(&beside, contents).and_then(|()| std::fs::rename(&beside, path)).map_err(|error| {
-        // The partial file is of no use to anyone; that it may not exist is fine.
-        let _removed = std::fs::remove_file(&beside);
-        Trouble::broken(format!(
-            "{} cannot be written: {error}; check that its folder exists and the disk has room",
-            path.display()
-        ))
-    })
+    std::fs::write(&beside, contents)
+        .and_then(|()| std::fs::rename(&beside, path))
+        .map_err(|error| {
+            // The partial file is of no use to anyone; that it may not exist is fine.
+            let _removed = std::fs::remove_file(&beside);
+            Trouble::broken(format!(
+                "{} cannot be written: {error}; check that its folder exists and the disk has room",
+                path.display()
+            ))
+        })
 }
 
 /// Whether a path means standard output.

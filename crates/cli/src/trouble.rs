@@ -20,12 +20,22 @@ pub struct Trouble {
 impl Trouble {
     /// Something given is wrong.
     pub fn bad_input(message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { exit: Exit::BadInput, message: message.into(), remedy: Some(remedy.into()), place: None }
+        Self {
+            exit: Exit::BadInput,
+            message: message.into(),
+            remedy: Some(remedy.into()),
+            place: None,
+        }
     }
 
     /// Something broke.
     pub fn broken(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Broken, message: message.into(), remedy: None, place: None }
+        Self {
+            exit: Exit::Broken,
+            message: message.into(),
+            remedy: None,
+            place: None,
+        }
     }
 
     /// Prints it on standard error and says how to exit.
@@ -56,16 +66,23 @@ impl std::error::Error for Trouble {}
 
 impl Diagnostic for Trouble {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.remedy.as_ref().map(|remedy| Box::new(remedy) as Box<dyn fmt::Display>)
+        self.remedy
+            .as_ref()
+            .map(|remedy| Box::new(remedy) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.place.as_ref().map(|(source, _)| source as &dyn miette::SourceCode)
+        self.place
+            .as_ref()
+            .map(|(source, _)| source as &dyn miette::SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let (_, span) = self.place.as_ref()?;
-        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(Some("here".to_owned()), *span))))
+        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(
+            Some("here".to_owned()),
+            *span,
+        ))))
     }
 }
 
@@ -76,9 +93,17 @@ impl From<FileError> for Trouble {
         let place = error.span.map(|span| {
             let start = span.start.min(error.text.len());
             let length = span.end.min(error.text.len()).saturating_sub(start);
-            (NamedSource::new(name, error.text), SourceSpan::new(start.into(), length))
+            (
+                NamedSource::new(name, error.text),
+                SourceSpan::new(start.into(), length),
+            )
         });
-        Self { exit: Exit::BadInput, message, remedy: Some(error.remedy), place }
+        Self {
+            exit: Exit::BadInput,
+            message,
+            remedy: Some(error.remedy),
+            place,
+        }
     }
 }
 
@@ -87,7 +112,12 @@ impl From<LedgerError> for Trouble {
         // A place that cannot be written or a file that is no ledger is the caller's to put right.
         let broken = matches!(error, LedgerError::Storage { .. } | LedgerError::Damaged { .. });
         let exit = if broken { Exit::Broken } else { Exit::BadInput };
-        Self { exit, message: error.to_string(), remedy: None, place: None }
+        Self {
+            exit,
+            message: error.to_string(),
+            remedy: None,
+            place: None,
+        }
     }
 }
 
@@ -96,7 +126,10 @@ impl From<LabError> for Trouble {
         match error {
             LabError::File(error) => error.into(),
             LabError::Ledger(error) => error.into(),
-            LabError::Files { .. } => Self { exit: Exit::BadInput, ..Self::broken(error.to_string()) },
+            LabError::Files { .. } => Self {
+                exit: Exit::BadInput,
+                ..Self::broken(error.to_string())
+            },
             other => Self::broken(other.to_string()),
         }
     }

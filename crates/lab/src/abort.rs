@@ -27,20 +27,38 @@ pub struct Condition {
 /// What a condition may speak of, and which gate finds it out.
 pub const METRICS: [(&str, &str); 16] = [
     ("predicted.speedup", "worth it: the estimate's middle"),
-    ("baseline.setup-share", "the baseline's profile: part of the call outside the kernel"),
-    ("baseline.load-share", "the baseline's profile: loading and converting operands"),
+    (
+        "baseline.setup-share",
+        "the baseline's profile: part of the call outside the kernel",
+    ),
+    (
+        "baseline.load-share",
+        "the baseline's profile: loading and converting operands",
+    ),
     ("baseline.multiply-share", "the baseline's profile: multiplying"),
-    ("baseline.epilogue-share", "the baseline's profile: storing results"),
+    (
+        "baseline.epilogue-share",
+        "the baseline's profile: storing results",
+    ),
     ("baseline.wait-share", "the baseline's profile: waiting"),
-    ("candidate.setup-share", "profiled: part of the call outside the kernel"),
-    ("candidate.load-share", "profiled: loading and converting operands"),
+    (
+        "candidate.setup-share",
+        "profiled: part of the call outside the kernel",
+    ),
+    (
+        "candidate.load-share",
+        "profiled: loading and converting operands",
+    ),
     ("candidate.multiply-share", "profiled: multiplying"),
     ("candidate.epilogue-share", "profiled: storing results"),
     ("candidate.wait-share", "profiled: waiting"),
     ("resources.registers", "compiles: registers a thread"),
     ("resources.spills", "compiles: bytes of registers spilled"),
     ("resources.shared-memory-bytes", "compiles: shared memory a block"),
-    ("resources.panel-bytes", "compiles: dequantised panels a thread (cpu)"),
+    (
+        "resources.panel-bytes",
+        "compiles: dequantised panels a thread (cpu)",
+    ),
     ("resources.workspace-bytes", "compiles: all scratch memory"),
 ];
 
@@ -51,20 +69,33 @@ impl TryFrom<String> for Condition {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let (separator, below) = if text.contains('<') { ('<', true) } else { ('>', false) };
+        let (separator, below) = if text.contains('<') {
+            ('<', true)
+        } else {
+            ('>', false)
+        };
         let Some((metric, bound)) = text.split_once(separator) else {
-            return Err(format!("`{text}` is not a condition; write `metric < number` or `metric > number`"));
+            return Err(format!(
+                "`{text}` is not a condition; write `metric < number` or `metric > number`"
+            ));
         };
         let metric = metric.trim();
         if !METRICS.iter().any(|(known, _)| *known == metric) {
             let known: Vec<_> = METRICS.iter().map(|(known, _)| *known).collect();
             return Err(format!("`{metric}` is not a metric; one of {}", known.join(", ")));
         }
-        let bound: f64 = bound.trim().parse().map_err(|_| format!("`{}` is not a number", bound.trim()))?;
+        let bound: f64 = bound
+            .trim()
+            .parse()
+            .map_err(|_| format!("`{}` is not a number", bound.trim()))?;
         if !bound.is_finite() {
             return Err(format!("`{text}`: the bound must be finite"));
         }
-        Ok(Self { metric: metric.to_owned(), below, bound })
+        Ok(Self {
+            metric: metric.to_owned(),
+            below,
+            bound,
+        })
     }
 }
 
@@ -76,7 +107,13 @@ impl From<Condition> for String {
 
 impl fmt::Display for Condition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {} {}", self.metric, if self.below { '<' } else { '>' }, self.bound)
+        write!(
+            formatter,
+            "{} {} {}",
+            self.metric,
+            if self.below { '<' } else { '>' },
+            self.bound
+        )
     }
 }
 
@@ -84,7 +121,11 @@ impl Condition {
     /// Whether it holds; none while its metric is not known.
     fn holds(&self, metrics: &Metrics) -> Option<bool> {
         let value = *metrics.get(&self.metric)?;
-        Some(if self.below { value < self.bound } else { value > self.bound })
+        Some(if self.below {
+            value < self.bound
+        } else {
+            value > self.bound
+        })
     }
 }
 
@@ -93,12 +134,18 @@ impl AbortRule {
     pub fn first_met(rules: &[Self], metrics: &Metrics) -> Option<String> {
         let rule = rules.iter().find(|rule| rule.when.holds(metrics) == Some(true))?;
         let value = metrics.get(&rule.when.metric)?;
-        Some(format!("{} is {value:.3}, and the pitch gives up when {}: {}", rule.when.metric, rule.when, rule.why))
+        Some(format!(
+            "{} is {value:.3}, and the pitch gives up when {}: {}",
+            rule.when.metric, rule.when, rule.why
+        ))
     }
 
     /// The rules whose metric nobody could find out.
     pub fn unanswered<'a>(rules: &'a [Self], metrics: &Metrics) -> Vec<&'a Self> {
-        rules.iter().filter(|rule| rule.when.holds(metrics).is_none()).collect()
+        rules
+            .iter()
+            .filter(|rule| rule.when.holds(metrics).is_none())
+            .collect()
     }
 }
 
@@ -107,7 +154,10 @@ mod tests {
     use super::*;
 
     fn rule(when: &str) -> Result<AbortRule, String> {
-        Ok(AbortRule { when: Condition::try_from(when.to_owned())?, why: "too small".to_owned() })
+        Ok(AbortRule {
+            when: Condition::try_from(when.to_owned())?,
+            why: "too small".to_owned(),
+        })
     }
 
     #[test]
@@ -123,8 +173,20 @@ mod tests {
 
     #[test]
     fn a_malformed_condition_says_what_is_known() {
-        assert!(rule("epilogue < 0.03").unwrap_err().contains("baseline.epilogue-share"));
-        assert!(rule("baseline.load-share = 1").unwrap_err().contains("metric < number"));
-        assert!(rule("baseline.load-share < much").unwrap_err().contains("`much` is not a number"));
+        assert!(
+            rule("epilogue < 0.03")
+                .unwrap_err()
+                .contains("baseline.epilogue-share")
+        );
+        assert!(
+            rule("baseline.load-share = 1")
+                .unwrap_err()
+                .contains("metric < number")
+        );
+        assert!(
+            rule("baseline.load-share < much")
+                .unwrap_err()
+                .contains("`much` is not a number")
+        );
     }
 }

@@ -22,10 +22,17 @@ pub fn claim_outcome(pitch: &Pitch, comparison: Option<&Comparison>) -> ClaimOut
 pub fn peer_outcomes(pitch: &Pitch, record: Option<&Record>) -> Vec<PeerOutcome> {
     let outcome = |claim: &crate::pitch::PeerClaim| {
         let found = record.and_then(|record| recorded_ratio(record, &pitch.name, &claim.peer));
-        let slack = record.and_then(|record| record.uncertainty.as_ref()).map_or(0.0, |bound| bound.relative);
+        let slack = record
+            .and_then(|record| record.uncertainty.as_ref())
+            .map_or(0.0, |bound| bound.relative);
         // Each side may be off by the declared bound, in the claim's favour.
         let contradicted = found.is_some_and(|found| found * (1.0 + slack) / (1.0 - slack) < claim.times);
-        PeerOutcome { peer: claim.peer.clone(), claimed: claim.times, found, contradicted }
+        PeerOutcome {
+            peer: claim.peer.clone(),
+            claimed: claim.times,
+            found,
+            contradicted,
+        }
     };
     pitch.claim.against.iter().map(outcome).collect()
 }

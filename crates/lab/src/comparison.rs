@@ -101,14 +101,23 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn set_up(workshop: &'a Workshop, round: &'a Round, seed: u64) -> Result<Self, Trouble> {
         let plan = &round.file().measurement;
-        let cache = if plan.warm { 0 } else { last_level_cache(&round.device) };
+        let cache = if plan.warm {
+            0
+        } else {
+            last_level_cache(&round.device)
+        };
         let mut cases = Vec::new();
         for case in &round.benchmark_cases {
-            let (_, path) = workshop.write_inputs(case, plan.inputs, rand::random())?;
+            let (_, path) = workshop.write_inputs(case, case.inputs, rand::random())?;
             cases.push((case, path, copies(case.problem.bytes(), cache)));
         }
         let blocks = vec![Vec::new(); cases.len()];
-        Ok(Self { workshop, cases, blocks, seed })
+        Ok(Self {
+            workshop,
+            cases,
+            blocks,
+            seed,
+        })
     }
 
     fn clear(&self) {
@@ -151,8 +160,20 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        let cases = self.cases.iter().zip(&self.blocks).map(|((case, ..), blocks)| times(case, blocks)).collect();
-        Ok(Comparison { assessment, cases, looks, seed: self.seed, declared: None, ended_early })
+        let cases = self
+            .cases
+            .iter()
+            .zip(&self.blocks)
+            .map(|((case, ..), blocks)| times(case, blocks))
+            .collect();
+        Ok(Comparison {
+            assessment,
+            cases,
+            looks,
+            seed: self.seed,
+            declared: None,
+            ended_early,
+        })
     }
 
     fn names(&self) -> Vec<String> {
@@ -182,11 +203,19 @@ impl<'a> Bench<'a> {
         // Kept apart until all cases are through: a pair that dies half-way counts for none of them.
         let mut measured = Vec::new();
         for (index, (case, inputs, copies)) in self.cases.iter().enumerate() {
-            let so_far = looks.last().and_then(|look| look.interval.as_ref()).map_or(String::new(), |interval| {
-                format!(", so far {:+.1} … {:+.1} %", 100.0 * interval.lower_fraction(), 100.0 * interval.upper_fraction())
-            });
+            let so_far =
+                looks
+                    .last()
+                    .and_then(|look| look.interval.as_ref())
+                    .map_or(String::new(), |interval| {
+                        format!(
+                            ", so far {:+.1} … {:+.1} %",
+                            100.0 * interval.lower_fraction(),
+                            100.0 * interval.upper_fraction()
+                        )
+                    });
             observer.progress(&format!("process pair {}, {}{so_far}", process + 1, case.name));
-            let mut prepare = |worker: &mut WorkerProcess, candidate: &Candidate| {
+            let prepare = |worker: &mut WorkerProcess, candidate: &Candidate| {
                 worker.build(&case.problem, &candidate.schedule)?;
                 worker.load(inputs, *copies)?;
                 worker.time(1, 0, false)?;
@@ -198,16 +227,23 @@ impl<'a> Bench<'a> {
             let stream = process * self.cases.len() + index;
             let mut next_copy = 0;
             for order in block_orders(self.seed, stream, blocks) {
-                let mut block = Block { process, baseline: Vec::new(), candidate: Vec::new() };
+                let mut block = Block {
+                    process,
+                    baseline: Vec::new(),
+                    candidate: Vec::new(),
+                };
                 for arm in order.arms() {
                     let (worker, times) = match arm {
                         Arm::Baseline => (&mut baseline, &mut block.baseline),
                         Arm::Candidate => (&mut challenger, &mut block.candidate),
                     };
-                    let (timed, exchange) = worker.time(samples, next_copy, false).map_err(|error| match arm {
-                        Arm::Baseline => Trouble::Control(error),
-                        Arm::Candidate => Trouble::Candidate(error),
-                    })?;
+                    let (timed, exchange) =
+                        worker
+                            .time(samples, next_copy, false)
+                            .map_err(|error| match arm {
+                                Arm::Baseline => Trouble::Control(error),
+                                Arm::Candidate => Trouble::Candidate(error),
+                            })?;
                     times.push(slot(&timed, exchange)?);
                     next_copy = (next_copy + samples) % copies;
                 }
@@ -242,7 +278,9 @@ fn samples_for(timed: &[Timing]) -> usize {
 /// Bytes of the last cache before memory; 0 where it is not known, so that nothing rotates.
 fn last_level_cache(device: &Device) -> u64 {
     let of_cpu = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
-    of_cpu.or(device.memory.l2_size.as_ref()).map_or(0, |size| size.get() as u64)
+    of_cpu
+        .or(device.memory.l2_size.as_ref())
+        .map_or(0, |size| size.get() as u64)
 }
 
 /// How many copies of a problem's operands make its rotation leave the last-level cache behind.
@@ -271,10 +309,16 @@ fn times(case: &Case, blocks: &[Block]) -> CaseTimes {
 
 /// Compares recorded times by the bounds that the record declares; none when a case of the round has no time on one
 /// of the sides.
-pub fn compare_recorded(record: &Record, round: &Round, candidate: &Candidate) -> Result<Option<Comparison>, LabError> {
+pub fn compare_recorded(
+    record: &Record,
+    round: &Round,
+    candidate: &Candidate,
+) -> Result<Option<Comparison>, LabError> {
     let criteria = &round.file().criteria;
     let of = |name: &str| record.candidates.get(name).map(|candidate| &candidate.times);
-    let (Some(baseline), Some(challenger)) = (of("baseline"), of(&candidate.name)) else { return Ok(None) };
+    let (Some(baseline), Some(challenger)) = (of("baseline"), of(&candidate.name)) else {
+        return Ok(None);
+    };
     let mut cases = Vec::new();
     for case in &round.benchmark_cases {
         if let (Some(baseline), Some(challenger)) = (baseline.get(&case.name), challenger.get(&case.name)) {
@@ -304,12 +348,26 @@ pub fn compare_recorded(record: &Record, round: &Round, candidate: &Candidate) -
                 .collect();
             compare_declared(&pairs, criteria)?
         }
-        None => without_interval(&cases.iter().map(|times| times.case.clone()).collect::<Vec<_>>(), criteria),
+        None => without_interval(
+            &cases.iter().map(|times| times.case.clone()).collect::<Vec<_>>(),
+            criteria,
+        ),
     };
     let declared = record.uncertainty.as_ref().map(|uncertainty| {
-        format!("each recorded time is taken to be within {:.1} %: {}", uncertainty.relative * 100.0, uncertainty.why)
+        format!(
+            "each recorded time is taken to be within {:.1} %: {}",
+            uncertainty.relative * 100.0,
+            uncertainty.why
+        )
     });
-    Ok(Some(Comparison { assessment, cases, looks: Vec::new(), seed: 0, declared, ended_early: None }))
+    Ok(Some(Comparison {
+        assessment,
+        cases,
+        looks: Vec::new(),
+        seed: 0,
+        declared,
+        ended_early: None,
+    }))
 }
 
 #[cfg(test)]
@@ -317,7 +375,12 @@ mod tests {
     use super::*;
 
     fn timing(call: f64) -> Timing {
-        Timing { call, kernel: None, clock: None, phases: Default::default() }
+        Timing {
+            call,
+            kernel: None,
+            clock: None,
+            phases: Default::default(),
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can go wrong in the lab itself, as against in a candidate.
 
-use gauntlet_problem::ProblemError;
+use gauntlet_problem::{InputsError, StorageError};
 
 use thiserror::Error;
 
@@ -26,9 +26,12 @@ pub enum LabError {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A problem's operands or results are malformed.
+    /// A file of operands or results cannot be written or read.
+    #[error("{0}; check the file, and that its disk has room and can be written")]
+    Storage(#[from] StorageError),
+    /// Operands do not fit their problem.
     #[error(transparent)]
-    Problem(#[from] ProblemError),
+    Inputs(#[from] InputsError),
     /// Measurements that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),

@@ -39,7 +39,8 @@ pub use pitch::{
 };
 pub use play::{Settings, play};
 pub use round::{
-    Baseline, Correctness, ExecutorKind, GivenScores, Judge, Measurement, Overrides, Round, RoundFile, Weights,
+    Baseline, Correctness, ExecutorKind, GivenScores, Judge, Measurement, Overrides, Round, RoundFile,
+    Weights,
 };
 pub use source::{FileError, Source};
 pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};

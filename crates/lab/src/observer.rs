@@ -1,8 +1,8 @@
 //! Who watches a round being played.
 
 use crate::finding::Finding;
+use crate::outcome::{Judged, RoundReport};
 use crate::panel::Ranking;
-use crate::play::{Judged, RoundReport};
 use crate::round::Round;
 
 /// Told what happens while it happens. Every method has an empty default.

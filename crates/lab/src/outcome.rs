@@ -146,8 +146,16 @@ pub fn comparison(findings: &[Finding]) -> Option<&crate::comparison::Comparison
 
 /// The verdict that findings come to, and the reason.
 pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
-    match findings.iter().find(|finding| finding.stops().is_some()).or(findings.last()) {
-        Some(Finding { outcome: Outcome::Stop(verdict), reason, .. }) => (*verdict, reason.clone()),
+    match findings
+        .iter()
+        .find(|finding| finding.stops().is_some())
+        .or(findings.last())
+    {
+        Some(Finding {
+            outcome: Outcome::Stop(verdict),
+            reason,
+            ..
+        }) => (*verdict, reason.clone()),
         Some(last) => (Verdict::Adopt, last.reason.clone()),
         None => (Verdict::Blocked, "no gate examined it".to_owned()),
     }

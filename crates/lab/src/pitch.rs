@@ -101,7 +101,9 @@ impl TryFrom<RawQuantiles> for Quantiles {
         if q10 > 0.0 && q10 <= q50 && q50 <= q90 && q90.is_finite() {
             Ok(Self { q10, q50, q90 })
         } else {
-            Err(format!("speed-up quantiles {q10}, {q50}, {q90}: must be positive and rise from q10 to q90"))
+            Err(format!(
+                "speed-up quantiles {q10}, {q50}, {q90}: must be positive and rise from q10 to q90"
+            ))
         }
     }
 }
@@ -116,11 +118,15 @@ impl TryFrom<BTreeMap<Verdict, f64>> for Odds {
 
     fn try_from(odds: BTreeMap<Verdict, f64>) -> Result<Self, String> {
         if let Some((verdict, chance)) = odds.iter().find(|(_, chance)| !(0.0..=1.0).contains(*chance)) {
-            return Err(format!("odds of {verdict} = {chance}: a chance lies between 0 and 1"));
+            return Err(format!(
+                "odds of {verdict} = {chance}: a chance lies between 0 and 1"
+            ));
         }
         let sum: f64 = odds.values().sum();
         if (sum - 1.0).abs() > 1e-6 {
-            return Err(format!("the odds add up to {sum:.4}, not 1; name every verdict thought possible"));
+            return Err(format!(
+                "the odds add up to {sum:.4}, not 1; name every verdict thought possible"
+            ));
         }
         Ok(Self(odds))
     }
@@ -141,7 +147,10 @@ impl Odds {
     /// The chance that it is neither wrong, nor stopped, nor slower.
     pub fn of_no_harm(&self) -> f64 {
         use Verdict::{Adopt, Inconclusive, Marginal, ValidNegative};
-        [Adopt, Marginal, ValidNegative, Inconclusive].into_iter().map(|verdict| self.of(verdict)).sum()
+        [Adopt, Marginal, ValidNegative, Inconclusive]
+            .into_iter()
+            .map(|verdict| self.of(verdict))
+            .sum()
     }
 }
 
@@ -166,7 +175,9 @@ impl TryFrom<RawCost> for Cost {
         if hours >= 0.0 && hours.is_finite() {
             Ok(Self { hours })
         } else {
-            Err(format!("cost.hours = {hours}: must be a number of hours, 0 or more"))
+            Err(format!(
+                "cost.hours = {hours}: must be a number of hours, 0 or more"
+            ))
         }
     }
 }

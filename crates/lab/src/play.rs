@@ -63,7 +63,12 @@ pub fn play(
             Some(baseline) => baseline,
             None => continue,
         };
-        let player = Player { round, journal, settings, observer };
+        let player = Player {
+            round,
+            journal,
+            settings,
+            observer,
+        };
         let report = player.play(&baseline, &mut history)?;
         carried = Some(next_baseline(&report, baseline));
         observer.round_ends(&report);
@@ -83,17 +88,31 @@ pub fn play(
 
 fn own_baseline(round: &Round) -> Option<Candidate> {
     let schedule = round.baseline_schedule()?;
-    let command = round.file().baseline.as_ref().and_then(|baseline| round.command(&baseline.command));
-    Some(Candidate { name: BASELINE.to_owned(), schedule, command })
+    let command = round
+        .file()
+        .baseline
+        .as_ref()
+        .and_then(|baseline| round.command(&baseline.command));
+    Some(Candidate {
+        name: BASELINE.to_owned(),
+        schedule,
+        command,
+    })
 }
 
 /// What a baseline is called, in reports and in records.
 const BASELINE: &str = "baseline";
 
 fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
-    let adopted = report.adopted.as_ref().and_then(|name| report.judged.iter().find(|judged| judged.name == *name));
+    let adopted = report
+        .adopted
+        .as_ref()
+        .and_then(|name| report.judged.iter().find(|judged| judged.name == *name));
     match adopted {
-        Some(judged) => Candidate { name: BASELINE.to_owned(), ..judged.candidate.clone() },
+        Some(judged) => Candidate {
+            name: BASELINE.to_owned(),
+            ..judged.candidate.clone()
+        },
         None => baseline,
     }
 }
@@ -111,7 +130,8 @@ impl Player<'_> {
         let round = self.round;
         self.observer.round_begins(round);
         let fixed = json!({ "digest": round.digest, "file": round.file(), "baseline": baseline });
-        self.journal.write(RecordKind::RoundStarted, self.place(), &fixed)?;
+        self.journal
+            .write(RecordKind::RoundStarted, self.place(), &fixed)?;
         let executor = self.executor()?;
         let ranking = self.rank(baseline, history);
         self.journal.write(RecordKind::Ranking, self.place(), &ranking)?;
@@ -161,18 +181,28 @@ impl Player<'_> {
             adopted,
             notices,
         };
-        self.journal.write(RecordKind::RoundEnded, self.place(), &json!({ "adopted": report.adopted }))?;
+        self.journal.write(
+            RecordKind::RoundEnded,
+            self.place(),
+            &json!({ "adopted": report.adopted }),
+        )?;
         Ok(report)
     }
 
     fn place(&self) -> Place<'_> {
-        Place { round: Some(&self.round.file().name), ..Place::default() }
+        Place {
+            round: Some(&self.round.file().name),
+            ..Place::default()
+        }
     }
 
     fn executor(&self) -> Result<Executor, LabError> {
         Ok(match (self.round.file().executor, &self.round.record) {
             (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
-            _ => Executor::Live(Workshop::new(self.settings.cpu_worker.clone(), self.settings.patience)?),
+            _ => Executor::Live(Workshop::new(
+                self.settings.cpu_worker.clone(),
+                self.settings.patience,
+            )?),
         })
     }
 
@@ -194,7 +224,12 @@ impl Player<'_> {
                 }
                 violations.dedup();
                 let predicted = predict(round, baseline, &candidate);
-                Dossier { pitch, violations, predicted, history: history.of(&pitch.contestant) }
+                Dossier {
+                    pitch,
+                    violations,
+                    predicted,
+                    history: history.of(&pitch.contestant),
+                }
             })
             .collect();
         Panel::new(&round.file().judge).rank(&dossiers)
@@ -218,9 +253,16 @@ impl Player<'_> {
         let stopped = findings.iter().find(|finding| finding.stops().is_some());
         let fault = stopped.and_then(|finding| {
             let verdict = finding.stops()?;
-            Some(format!("the baseline is {verdict}, so nothing is compared with it: {}", finding.reason))
+            Some(format!(
+                "the baseline is {verdict}, so nothing is compared with it: {}",
+                finding.reason
+            ))
         });
-        Ok(BaselineReport { schedule: baseline.schedule.clone(), findings, fault })
+        Ok(BaselineReport {
+            schedule: baseline.schedule.clone(),
+            findings,
+            fault,
+        })
     }
 
     fn judge(
@@ -255,10 +297,16 @@ impl Player<'_> {
         examination: &mut Examination,
         applies: impl Fn(&dyn Gate) -> bool,
     ) -> Result<(), LabError> {
-        let gates = GATES.iter().filter(|gate| applies(**gate) && (self.settings.measure || !gate.measures()));
+        let gates = GATES
+            .iter()
+            .filter(|gate| applies(**gate) && (self.settings.measure || !gate.measures()));
         for gate in gates {
             let name = examination.candidate.name.clone();
-            let place = Place { pitch: Some(&name), gate: Some(gate.name()), ..self.place() };
+            let place = Place {
+                pitch: Some(&name),
+                gate: Some(gate.name()),
+                ..self.place()
+            };
             let finding = match self.journal.finding(place) {
                 Some(known) => known,
                 None => {
@@ -288,7 +336,10 @@ impl Player<'_> {
         if let Some(after) = &pitch.after
             && entrant.control(judged).is_none()
         {
-            return Some((Verdict::Blocked, format!("it builds on `{after}`, which was not adopted")));
+            return Some((
+                Verdict::Blocked,
+                format!("it builds on `{after}`, which was not adopted"),
+            ));
         }
         if pitch.new_evidence.is_none()
             && let Some((round, verdict)) = history.settled(self.round, pitch)
@@ -302,14 +353,25 @@ impl Player<'_> {
     }
 
     fn refuse(&self, entrant: &Entrant, control: &Candidate, verdict: Verdict, reason: String) -> Judged {
-        self.judged(entrant, control, self.candidate(entrant, control), verdict, reason, Vec::new())
+        self.judged(
+            entrant,
+            control,
+            self.candidate(entrant, control),
+            verdict,
+            reason,
+            Vec::new(),
+        )
     }
 
     fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
         Candidate {
             name: entrant.name.clone(),
             schedule: entrant.change.apply(&control.schedule),
-            command: if entrant.is_fallback() { None } else { self.round.command(&entrant.pitch.command) },
+            command: if entrant.is_fallback() {
+                None
+            } else {
+                self.round.command(&entrant.pitch.command)
+            },
         }
     }
 
@@ -328,13 +390,21 @@ impl Player<'_> {
         Judged {
             name: entrant.name.clone(),
             contestant: pitch.contestant.clone(),
-            change: if claims { pitch.change.clone() } else { pitch.fallback.plan.clone() },
+            change: if claims {
+                pitch.change.clone()
+            } else {
+                pitch.fallback.plan.clone()
+            },
             words: words.iter().map(ToString::to_string).collect(),
             control: control.name.clone(),
             verdict,
             reason,
             claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
-            peers: if claims { peer_outcomes(pitch, self.round.record.as_ref()) } else { Vec::new() },
+            peers: if claims {
+                peer_outcomes(pitch, self.round.record.as_ref())
+            } else {
+                Vec::new()
+            },
             findings,
             candidate,
             gain: 0.0,
@@ -342,15 +412,22 @@ impl Player<'_> {
     }
 
     fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
-        let own = verdict.comparison().and_then(|comparison| comparison.assessment.suite.as_ref());
+        let own = verdict
+            .comparison()
+            .and_then(|comparison| comparison.assessment.suite.as_ref());
         let own = own.map_or(0.0, |interval| interval.lower);
-        let below = judged.iter().find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
+        let below = judged
+            .iter()
+            .find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
         verdict.gain = own + below.map_or(0.0, |one| one.gain);
         verdict
     }
 
     fn write_verdict(&self, judged: &Judged) -> Result<(), LabError> {
-        let place = Place { pitch: Some(&judged.name), ..self.place() };
+        let place = Place {
+            pitch: Some(&judged.name),
+            ..self.place()
+        };
         // The findings have records of their own.
         let body = json!({
             "verdict": judged.verdict, "reason": judged.reason, "contestant": judged.contestant,
@@ -368,7 +445,8 @@ impl Player<'_> {
             ));
         }
         for notice in &notices {
-            self.journal.write(RecordKind::Notice, self.place(), &json!({ "notice": notice }))?;
+            self.journal
+                .write(RecordKind::Notice, self.place(), &json!({ "notice": notice }))?;
             self.observer.notice(notice);
         }
         Ok(notices)
@@ -402,7 +480,9 @@ impl Clock {
     }
 
     fn spend(&mut self, findings: &[Finding]) {
-        let compared = findings.iter().filter(|finding| matches!(finding.evidence, Evidence::Comparison(_)));
+        let compared = findings
+            .iter()
+            .filter(|finding| matches!(finding.evidence, Evidence::Comparison(_)));
         let spent: f64 = compared.map(|finding| finding.seconds).sum();
         self.left = self.left.saturating_sub(Duration::from_secs_f64(spent));
     }

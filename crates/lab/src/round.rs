@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gauntlet_device::Device;
+use gauntlet_device::{Device, DeviceError};
 use gauntlet_executor::Record;
 use gauntlet_problem::{Case, InputKind, Suite, Tolerance};
 use gauntlet_schedule::{Schedule, ScheduleChange};
@@ -97,8 +97,6 @@ pub struct Measurement {
     pub budget: SignedDuration,
     /// Whether operands may stay in the caches between calls; otherwise they rotate over twice the last level.
     pub warm: bool,
-    /// The values multiplied while timing.
-    pub inputs: InputKind,
 }
 
 impl Default for Measurement {
@@ -108,7 +106,6 @@ impl Default for Measurement {
             blocks: 3,
             budget: SignedDuration::from_secs(120),
             warm: false,
-            inputs: InputKind::Competition,
         }
     }
 }
@@ -132,7 +129,10 @@ impl Default for Correctness {
         Self {
             inputs: vec![InputKind::Competition, InputKind::Wide, InputKind::Adversarial],
             // The tolerance of the competition that the GEMM suites come from.
-            tolerance: Tolerance { relative: 1e-3, absolute: 1e-3 },
+            tolerance: Tolerance {
+                relative: 1e-3,
+                absolute: 1e-3,
+            },
             // Rounding to f16 alone gives 2.1e-4 and no bias; twice that is generous for f32 sums.
             nrmse: 5e-4,
             bias: 1e-4,
@@ -179,13 +179,27 @@ struct RawWeights {
 impl TryFrom<RawWeights> for Weights {
     type Error = String;
 
-    fn try_from(RawWeights { speedup, feasibility, risk, quality }: RawWeights) -> Result<Self, String> {
+    fn try_from(
+        RawWeights {
+            speedup,
+            feasibility,
+            risk,
+            quality,
+        }: RawWeights,
+    ) -> Result<Self, String> {
         let all = [speedup, feasibility, risk, quality];
         let sum: f64 = all.iter().sum();
         if all.iter().any(|weight| !(0.0..=1.0).contains(weight)) || (sum - 1.0).abs() > 1e-6 {
-            return Err(format!("weights {all:?} add up to {sum}: each lies in 0…1 and together they make 1"));
+            return Err(format!(
+                "weights {all:?} add up to {sum}: each lies in 0…1 and together they make 1"
+            ));
         }
-        Ok(Self { speedup, feasibility, risk, quality })
+        Ok(Self {
+            speedup,
+            feasibility,
+            risk,
+            quality,
+        })
     }
 }
 
@@ -280,7 +294,10 @@ impl Round {
             cases: Vec::new(),
             record: None,
             baseline: None,
-            criteria: Criteria { looks: measurement.looks.len(), ..criteria },
+            criteria: Criteria {
+                looks: measurement.looks.len(),
+                ..criteria
+            },
             measurement,
             correctness: Correctness::default(),
             budgets: BTreeMap::new(),
@@ -290,7 +307,11 @@ impl Round {
             research: false,
         };
         Self {
-            source: Source { path: PathBuf::from("command line"), text: String::new(), value },
+            source: Source {
+                path: PathBuf::from("command line"),
+                text: String::new(),
+                value,
+            },
             device,
             correctness_cases: suite.correctness.clone(),
             benchmark_cases: suite.benchmark.clone(),
@@ -318,7 +339,10 @@ impl Round {
 
     /// The round's own baseline, if it does not start from the round before.
     pub fn baseline_schedule(&self) -> Option<Schedule> {
-        self.file().baseline.as_ref().map(|baseline| baseline.schedule.apply(&Schedule::baseline()))
+        self.file()
+            .baseline
+            .as_ref()
+            .map(|baseline| baseline.schedule.apply(&Schedule::baseline()))
     }
 }
 
@@ -357,31 +381,55 @@ fn load_device(source: &Source<RoundFile>) -> Result<Device, FileError> {
     } else {
         Device::builtin(name)
     };
-    found.map_err(|error| {
-        let remedy = format!("use host, a path to a device file, or one of {}", Device::builtin_names().join(", "));
-        source.error_at(name, error.to_string(), remedy)
+    found.map_err(|error| match error {
+        DeviceError::Invalid { file, span, message } => FileError {
+            text: std::fs::read_to_string(&file).unwrap_or_default(),
+            path: file,
+            span,
+            message,
+            remedy: "correct the device file at this place".to_owned(),
+        },
+        error => {
+            let remedy = format!(
+                "use host, a path to a device file, or one of {}",
+                Device::builtin_names().collect::<Vec<_>>().join(", ")
+            );
+            source.error_at(name, error.to_string(), remedy)
+        }
     })
 }
 
 fn load_suite(source: &Source<RoundFile>) -> Result<Suite, FileError> {
     let name = &source.value.suite;
-    let found = if is_path(name) { Suite::load(&source.resolve(Path::new(name))) } else { Suite::builtin(name) };
-    found.map_err(|error| crate::suite_error(error, |message, remedy| source.error_at(name, message, remedy)))
+    let found = if is_path(name) {
+        Suite::load(&source.resolve(Path::new(name)))
+    } else {
+        Suite::builtin(name)
+    };
+    found
+        .map_err(|error| FileError::of_suite(error, |message, remedy| source.error_at(name, message, remedy)))
 }
 
 fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, FileError> {
     match (&source.value.record, source.value.executor) {
         (Some(path), ExecutorKind::Replay) => {
-            Record::load(&source.resolve(path)).map(Some).map_err(|error| match error {
-                gauntlet_executor::RecordError::Malformed { path, text, span, message } => FileError {
-                    path,
-                    text,
-                    span,
-                    message,
-                    remedy: "correct the record at this place".to_owned(),
-                },
-                other => source.error_at("record", other.to_string(), "check the round's `record`"),
-            })
+            Record::load(&source.resolve(path))
+                .map(Some)
+                .map_err(|error| match error {
+                    gauntlet_executor::RecordError::Malformed {
+                        path,
+                        text,
+                        span,
+                        message,
+                    } => FileError {
+                        path,
+                        text,
+                        span,
+                        message,
+                        remedy: "correct the record at this place".to_owned(),
+                    },
+                    other => source.error_at("record", other.to_string(), "check the round's `record`"),
+                })
         }
         (None, ExecutorKind::Replay) => Err(source.error_at(
             "executor",
@@ -406,10 +454,15 @@ fn chosen_cases(source: &Source<RoundFile>, suite: &Suite) -> Result<Vec<Case>, 
     wanted
         .iter()
         .map(|name| {
-            suite.benchmark.iter().find(|case| case.name == *name).cloned().ok_or_else(|| {
-                let message = format!("the suite {} has no benchmark case `{name}`", suite.name);
-                source.error_at(name, message, format!("one of {}", known.join(", ")))
-            })
+            suite
+                .benchmark
+                .iter()
+                .find(|case| case.name == *name)
+                .cloned()
+                .ok_or_else(|| {
+                    let message = format!("the suite {} has no benchmark case `{name}`", suite.name);
+                    source.error_at(name, message, format!("one of {}", known.join(", ")))
+                })
         })
         .collect()
 }
@@ -426,10 +479,18 @@ fn check(source: &Source<RoundFile>, pitches: &[Pitch]) -> Result<(), FileError>
         ));
     }
     if measurement.blocks == 0 || measurement.budget <= SignedDuration::ZERO {
-        return Err(source.error_at("[measurement]", "blocks and budget must be positive", "give at least 1 block"));
+        return Err(source.error_at(
+            "[measurement]",
+            "blocks and budget must be positive",
+            "give at least 1 block",
+        ));
     }
     file.criteria.validate().map_err(|error| {
-        source.error_at("[criteria]", error.to_string(), "see the README's chapter on criteria")
+        source.error_at(
+            "[criteria]",
+            error.to_string(),
+            "see the README's chapter on criteria",
+        )
     })?;
     let mut names = BTreeSet::new();
     for pitch in pitches {
@@ -443,12 +504,25 @@ fn check(source: &Source<RoundFile>, pitches: &[Pitch]) -> Result<(), FileError>
     }
     for judge in &file.judge {
         if let Some(stranger) = judge.scores.keys().find(|name| !names.contains(name.as_str())) {
-            let message = format!("judge {} scores `{stranger}`, which is not pitched in this round", judge.name);
+            let message = format!(
+                "judge {} scores `{stranger}`, which is not pitched in this round",
+                judge.name
+            );
             return Err(source.error_at(stranger, message, "correct the name, or take the scores out"));
         }
         for (pitch, scores) in &judge.scores {
-            let given = [scores.speedup, scores.feasibility, scores.risk, scores.quality, scores.printed];
-            if given.into_iter().flatten().any(|score| !(0.0..=10.0).contains(&score)) {
+            let given = [
+                scores.speedup,
+                scores.feasibility,
+                scores.risk,
+                scores.quality,
+                scores.printed,
+            ];
+            if given
+                .into_iter()
+                .flatten()
+                .any(|score| !(0.0..=10.0).contains(&score))
+            {
                 let message = format!("judge {} gives {pitch} a score outside 0…10", judge.name);
                 return Err(source.error_at(pitch, message, "scores lie between 0 and 10"));
             }
@@ -468,20 +542,29 @@ fn check_pitch(source: &Source<RoundFile>, pitch: &Pitch, names: &BTreeSet<&str>
     if let Some(after) = &pitch.after
         && (!names.contains(after.as_str()) || *after == pitch.name)
     {
-        let message = format!("the pitch `{}` comes after `{after}`, which is not pitched here", pitch.name);
+        let message = format!(
+            "the pitch `{}` comes after `{after}`, which is not pitched here",
+            pitch.name
+        );
         return at(message, "name another pitch of the round");
     }
     let nothing = pitch.schedule == ScheduleChange::default() && pitch.command.is_none();
     if nothing && source.value.executor != ExecutorKind::Replay {
         return at(
-            format!("the pitch `{}` changes nothing: neither `schedule` nor `command`", pitch.name),
+            format!(
+                "the pitch `{}` changes nothing: neither `schedule` nor `command`",
+                pitch.name
+            ),
             "name the words of the schedule that change; `gauntlet schedules` lists them",
         );
     }
     if let Fallback { plan, .. } = &pitch.fallback
         && plan.trim().is_empty()
     {
-        return at(format!("the pitch `{}` has an empty fallback", pitch.name), "say what to do if it fails");
+        return at(
+            format!("the pitch `{}` has an empty fallback", pitch.name),
+            "say what to do if it fails",
+        );
     }
     Ok(())
 }

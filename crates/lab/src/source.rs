@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use gauntlet_problem::SuiteError;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -44,10 +45,40 @@ impl FileError {
         }
     }
 
+    /// An error about a suite: in its own file where that can be told, else at the place that `named` makes of it.
+    pub fn of_suite(error: SuiteError, named: impl Fn(String, String) -> Self) -> Self {
+        match error {
+            SuiteError::Invalid {
+                file,
+                span,
+                message,
+                text,
+                ..
+            } => Self {
+                path: file,
+                text,
+                span,
+                message,
+                remedy: "correct the suite at this place; `gauntlet suites` and its files show the form"
+                    .to_owned(),
+            },
+            other => named(
+                other.to_string(),
+                "`gauntlet suites` lists those built in".to_owned(),
+            ),
+        }
+    }
+
     /// The line of the trouble, counted from 1.
     pub fn line(&self) -> Option<usize> {
         let start = self.span.as_ref()?.start.min(self.text.len());
-        Some(self.text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1)
+        Some(
+            self.text.as_bytes()[..start]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+                + 1,
+        )
     }
 }
 
@@ -79,7 +110,11 @@ impl<T: DeserializeOwned> Source<T> {
             message: error.message().to_owned(),
             remedy: remedy_of(error.message(), what),
         })?;
-        Ok(Self { path: path.to_owned(), text, value })
+        Ok(Self {
+            path: path.to_owned(),
+            text,
+            value,
+        })
     }
 }
 
@@ -105,7 +140,10 @@ impl<T> Source<T> {
 }
 
 fn remedy_of(message: &str, what: &str) -> String {
-    if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
+    if let Some(field) = message
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split('`').next())
+    {
         return format!("add `{field}` to the {what}; the README's chapter on rounds shows every part");
     }
     if message.starts_with("unknown field") || message.starts_with("unknown variant") {

@@ -80,20 +80,29 @@ pub struct Fault {
 
 /// Runs a sweep; `progress` is told what is being tried.
 pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, LabError> {
-    let mut report = SweepReport { suite: sweep.suite.name.clone(), ..SweepReport::default() };
+    let mut report = SweepReport {
+        suite: sweep.suite.name.clone(),
+        ..SweepReport::default()
+    };
     let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.patience);
     let workers: Vec<(&str, Workshop)> = sweep
         .workers
         .iter()
         .map(|(label, command)| Ok((label.as_str(), open(command)?)))
         .collect::<Result<_, LabError>>()?;
-    let Some((_, first)) = workers.first() else { return Ok(report) };
+    let Some((_, first)) = workers.first() else {
+        return Ok(report);
+    };
     for case in sweep.suite.correctness.iter().chain(&sweep.suite.benchmark) {
         let schedules = (sweep.schedules)(case);
         for kind in &sweep.rules.inputs {
             let prepared = Prepared::new(first, case, *kind)?;
             for (label, workshop) in &workers {
-                progress(&format!("{}, {kind}, {label}, {} schedules", case.name, schedules.len()));
+                progress(&format!(
+                    "{}, {kind}, {label}, {} schedules",
+                    case.name,
+                    schedules.len()
+                ));
                 let point = examine(workshop, &prepared, label, &schedules, &sweep.rules, &mut report)?;
                 report.points.push(point);
             }
@@ -121,13 +130,17 @@ fn examine(
     };
     let mut worker = None;
     for schedule in schedules {
-        let fault = |what, seed| Fault { schedule: schedule.to_string(), what, seed };
+        let fault = |what, seed| Fault {
+            schedule: schedule.to_string(),
+            what,
+            seed,
+        };
         match try_schedule(workshop, &mut worker, prepared, schedule, rules) {
             Ok(compared) => {
                 point.compared += 1;
                 point.elements = compared.errors.compared;
-                point.worst_nrmse = point.worst_nrmse.max(compared.errors.normalised_rms);
-                report.worst_nrmse = report.worst_nrmse.max(compared.errors.normalised_rms);
+                point.worst_nrmse = point.worst_nrmse.max(compared.errors.nrmse);
+                report.worst_nrmse = report.worst_nrmse.max(compared.errors.nrmse);
                 report.worst_bias = report.worst_bias.max(compared.errors.mean_signed.abs());
                 match compared.fault {
                     None => report.right += 1,
@@ -137,7 +150,8 @@ fn examine(
             Err(Trouble::Lab(error)) => return Err(error),
             Err(Trouble::Void(what)) => point.faults.push(fault(what, None)),
             Err(Trouble::Candidate(error) | Trouble::Control(error)) => {
-                let refused = matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
+                let refused =
+                    matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
                 report.refused += usize::from(refused);
                 if error.is_death() {
                     worker = None;

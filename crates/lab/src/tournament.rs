@@ -41,14 +41,22 @@ const DEEPEST: usize = 8;
 impl Tournament {
     /// Reads a tournament file, a folder with a `tournament.toml`, or a lone round file.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
-        let path = if path.is_dir() { path.join(FILE_IN_FOLDER) } else { path.to_owned() };
+        let path = if path.is_dir() {
+            path.join(FILE_IN_FOLDER)
+        } else {
+            path.to_owned()
+        };
         let mut rounds = Vec::new();
         let (name, title) = collect(&path, overrides, &mut rounds, 0)?;
         for (index, round) in rounds.iter().enumerate() {
-            let taken = rounds[..index].iter().any(|earlier| earlier.file().name == round.file().name);
+            let taken = rounds[..index]
+                .iter()
+                .any(|earlier| earlier.file().name == round.file().name);
             if taken {
                 let message = format!("two rounds are named `{}`", round.file().name);
-                return Err(round.source.error_at("name", message, "give every round its own name"));
+                return Err(round
+                    .source
+                    .error_at("name", message, "give every round its own name"));
             }
             if index == 0 && round.file().baseline.is_none() {
                 return Err(round.source.error_at(
@@ -60,7 +68,12 @@ impl Tournament {
         }
         let digests: Vec<_> = rounds.iter().map(|round| round.digest.as_str()).collect();
         let digest = digest_of(&digests);
-        Ok(Self { name, title, rounds, digest })
+        Ok(Self {
+            name,
+            title,
+            rounds,
+            digest,
+        })
     }
 }
 
@@ -72,7 +85,11 @@ fn collect(
     depth: usize,
 ) -> Result<(String, String), FileError> {
     if depth > DEEPEST {
-        return Err(FileError::whole(path, "tournament files include one another without end", "break the circle"));
+        return Err(FileError::whole(
+            path,
+            "tournament files include one another without end",
+            "break the circle",
+        ));
     }
     if is_round(path)? {
         let round = Round::load(path, overrides)?;
@@ -82,7 +99,11 @@ fn collect(
     }
     let source: Source<TournamentFile> = Source::read(path, "tournament")?;
     if source.value.rounds.is_empty() {
-        return Err(source.error_at("rounds", "a tournament without rounds", "name at least one round file"));
+        return Err(source.error_at(
+            "rounds",
+            "a tournament without rounds",
+            "name at least one round file",
+        ));
     }
     for file in &source.value.rounds {
         collect(&source.resolve(file), overrides, rounds, depth + 1)?;

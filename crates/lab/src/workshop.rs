@@ -21,12 +21,19 @@ pub struct Workshop {
 impl Workshop {
     /// `program` is the command that serves the round's executor.
     pub fn new(program: WorkerCommand, patience: Patience) -> Result<Self, LabError> {
-        let folder = tempfile::Builder::new().prefix("gauntlet-").tempdir().map_err(|source| LabError::Files {
-            what: "the folder for operands cannot be made".to_owned(),
-            place: std::env::temp_dir().display().to_string(),
-            source,
-        })?;
-        Ok(Self { program, patience, folder })
+        let folder = tempfile::Builder::new()
+            .prefix("gauntlet-")
+            .tempdir()
+            .map_err(|source| LabError::Files {
+                what: "the folder for operands cannot be made".to_owned(),
+                place: std::env::temp_dir().display().to_string(),
+                source,
+            })?;
+        Ok(Self {
+            program,
+            patience,
+            folder,
+        })
     }
 
     /// Starts a worker for a candidate: its own program, or one of the round's executor.
@@ -34,7 +41,10 @@ impl Workshop {
         match candidate.command.as_deref() {
             Some([program, arguments @ ..]) => self.start_command(&WorkerCommand {
                 program: program.clone(),
-                arguments: arguments.iter().map(|argument| argument.clone().into_os_string()).collect(),
+                arguments: arguments
+                    .iter()
+                    .map(|argument| argument.clone().into_os_string())
+                    .collect(),
                 environment: BTreeMap::new(),
             }),
             _ => self.start_default(),
@@ -57,10 +67,7 @@ impl Workshop {
         kind: InputKind,
         seed: u64,
     ) -> Result<(Inputs, PathBuf), LabError> {
-        let inputs = match &case.data {
-            Some(data) => Inputs::load(data, &case.problem)?,
-            None => Inputs::generate(&case.problem, kind, seed),
-        };
+        let inputs = Inputs::generate(&case.problem, kind, seed);
         let path = self.path(&format!("{kind}-{seed:016x}.inputs"));
         inputs.save(&path)?;
         Ok((inputs, path))

@@ -26,11 +26,17 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     let candidate = schedule_text::read(&arguments.candidate, &baseline)?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
     let device = Device::host();
-    for (schedule, text) in [(&baseline, &arguments.baseline), (&candidate, &arguments.candidate)] {
+    for (schedule, text) in [
+        (&baseline, &arguments.baseline),
+        (&candidate, &arguments.candidate),
+    ] {
         allowed(schedule, text, &suite, &device)?;
     }
-    let measurement =
-        Measurement { budget: arguments.budget, warm: arguments.warm, ..Measurement::default() };
+    let measurement = Measurement {
+        budget: arguments.budget,
+        warm: arguments.warm,
+        ..Measurement::default()
+    };
     let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
     let comparison = compare(&round, &baseline, &candidate, arguments)?;
     let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
@@ -51,7 +57,10 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
 
 fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
     let mut suite = suites::find(name)?;
-    if let Some(stranger) = cases.iter().find(|case| suite.benchmark.iter().all(|known| known.name != **case)) {
+    if let Some(stranger) = cases
+        .iter()
+        .find(|case| suite.benchmark.iter().all(|known| known.name != **case))
+    {
         let known: Vec<_> = suite.benchmark.iter().map(|case| case.name.as_str()).collect();
         return Err(Trouble::bad_input(
             format!("the suite {} has no benchmark case `{stranger}`", suite.name),

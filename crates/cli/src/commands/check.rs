@@ -6,7 +6,9 @@ use gauntlet_cpu::SimdPath;
 use gauntlet_device::Device;
 use gauntlet_executor::Patience;
 use gauntlet_lab::ledger::{Ledger, RunStart};
-use gauntlet_lab::{Correctness, Journal, Overrides, Sweep, SweepReport, Tournament, TournamentReport, play, sweep};
+use gauntlet_lab::{
+    Correctness, Journal, Overrides, Sweep, SweepReport, Tournament, TournamentReport, play, sweep,
+};
 use gauntlet_problem::{Case, Suite};
 use gauntlet_schedule::{Options, Schedule, check as violations, pairwise};
 use serde::Serialize;
@@ -29,12 +31,18 @@ struct Checked {
 
 /// Examines rounds or suites without measuring.
 pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
-    let mut checked = Checked { environment: environment(), tournaments: Vec::new(), suites: Vec::new() };
+    let mut checked = Checked {
+        environment: environment(),
+        tournaments: Vec::new(),
+        suites: Vec::new(),
+    };
     for target in &arguments.targets {
         let path = Path::new(target);
         let is_suite = Suite::builtin_names().any(|name| name == target) || is_suite_file(path);
         if is_suite {
-            checked.suites.push(check_suite(&suites::find(target)?, arguments)?);
+            checked
+                .suites
+                .push(check_suite(&suites::find(target)?, arguments)?);
         } else {
             checked.tournaments.push(check_rounds(path)?);
         }
@@ -46,20 +54,26 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
     if let Some(path) = &arguments.json {
         sink::write_json(path, &checked)?;
     }
-    Ok(if is_sound(&checked) { Exit::Done } else { Exit::NotReached })
+    Ok(if is_sound(&checked) {
+        Exit::Done
+    } else {
+        Exit::NotReached
+    })
 }
 
 /// A TOML file with cases is a suite; with anything else, a round or a tournament.
 fn is_suite_file(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("benchmark") || table.contains_key("correctness"))
+    text.parse::<toml::Table>()
+        .is_ok_and(|table| table.contains_key("benchmark") || table.contains_key("correctness"))
 }
 
 /// Plays a tournament through the gates that measure nothing; what it finds is not kept.
 fn check_rounds(path: &Path) -> Result<TournamentReport, Trouble> {
     let tournament = Tournament::load(path, &Overrides::default())?;
     let settings = settings(false)?;
-    let folder = tempfile::tempdir().map_err(|error| Trouble::broken(format!("no temporary folder: {error}")))?;
+    let folder =
+        tempfile::tempdir().map_err(|error| Trouble::broken(format!("no temporary folder: {error}")))?;
     let ledger = Ledger::open(folder.path().join("check.sqlite"))?;
     let run = ledger.start_run(&RunStart {
         version: settings.version.clone(),
@@ -75,10 +89,15 @@ fn check_rounds(path: &Path) -> Result<TournamentReport, Trouble> {
 fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble> {
     let device = Device::host();
     let given = arguments.schedule.as_deref();
-    let given = given.map(|text| schedule_text::read(text, &Schedule::baseline())).transpose()?;
+    let given = given
+        .map(|text| schedule_text::read(text, &Schedule::baseline()))
+        .transpose()?;
     let paths = match &arguments.simd {
         Some(name) => vec![name.parse::<SimdPath>().map_err(|error| {
-            Trouble::bad_input(format!("--simd: {error}"), "`gauntlet doctor` lists the SIMD paths of this machine")
+            Trouble::bad_input(
+                format!("--simd: {error}"),
+                "`gauntlet doctor` lists the SIMD paths of this machine",
+            )
         })?],
         None => SimdPath::available(),
     };
@@ -116,10 +135,20 @@ fn tell(checked: &Checked) {
                 point.compared.to_string(),
                 point.elements.to_string(),
                 format!("{:.1e}", point.worst_nrmse),
-                point.faults.first().map_or("right".to_owned(), |fault| format!("{}: {}", fault.schedule, fault.what)),
+                point.faults.first().map_or("right".to_owned(), |fault| {
+                    format!("{}: {}", fault.schedule, fault.what)
+                }),
             ]
         });
-        let head = ["case", "inputs", "SIMD", "schedules", "elements", "worst NRMSE", "result"];
+        let head = [
+            "case",
+            "inputs",
+            "SIMD",
+            "schedules",
+            "elements",
+            "worst NRMSE",
+            "result",
+        ];
         anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
         anstream::println!(
             "{}: {} of {} comparisons right, {} builds refused",
@@ -132,7 +161,10 @@ fn tell(checked: &Checked) {
 }
 
 fn is_sound(checked: &Checked) -> bool {
-    let suites = checked.suites.iter().all(|report| report.right == report.compared && report.refused == 0);
+    let suites = checked
+        .suites
+        .iter()
+        .all(|report| report.right == report.compared && report.refused == 0);
     // A pitch that is stopped is what `check` is for; a baseline that is not sound is a failure.
     let rounds = || checked.tournaments.iter().flat_map(|report| &report.rounds);
     suites && rounds().all(|round| round.baseline.fault.is_none())

@@ -8,6 +8,11 @@ use crate::trouble::Trouble;
 
 /// Prints completions for a shell.
 pub fn completions(arguments: &Completions) -> Result<Exit, Trouble> {
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "gauntlet", &mut std::io::stdout());
+    clap_complete::generate(
+        arguments.shell,
+        &mut Arguments::command(),
+        "gauntlet",
+        &mut std::io::stdout(),
+    );
     Ok(Exit::Done)
 }

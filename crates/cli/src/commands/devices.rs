@@ -21,10 +21,17 @@ pub fn devices(arguments: &Devices) -> Result<Exit, Trouble> {
 
 /// A device by name, `host`, or file.
 pub fn find(name: &str) -> Result<Device, Trouble> {
-    let found = if name.ends_with(".toml") { Device::load(Path::new(name)) } else { Device::builtin(name) };
+    let found = if name.ends_with(".toml") {
+        Device::load(Path::new(name))
+    } else {
+        Device::builtin(name)
+    };
     found.map_err(|error| {
         let known: Vec<_> = Device::builtin_names().collect();
-        Trouble::bad_input(error.to_string(), format!("host, a device file, or one of {}", known.join(", ")))
+        Trouble::bad_input(
+            error.to_string(),
+            format!("host, a device file, or one of {}", known.join(", ")),
+        )
     })
 }
 
@@ -61,21 +68,40 @@ fn show(device: &Device, json: bool) -> Result<(), Trouble> {
     let value = serde_json::to_value(device).map_err(|error| Trouble::broken(error.to_string()))?;
     let mut rows = Vec::new();
     figures("", &value, &mut rows);
-    anstream::println!("{}", gauntlet_report::table(&["figure", "value", "source"], rows, terminal_width()));
+    anstream::println!(
+        "{}",
+        gauntlet_report::table(&["figure", "value", "source"], rows, terminal_width())
+    );
     Ok(())
 }
 
 /// Every table with a value and a source is a figure, however deep it lies.
 fn figures(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
     let Value::Object(entries) = value else { return };
-    match (entries.get("value"), entries.get("source").and_then(Value::as_str)) {
+    match (
+        entries.get("value"),
+        entries.get("source").and_then(Value::as_str),
+    ) {
         (Some(figure), Some(source)) => {
             let unit = entries.get("unit").and_then(Value::as_str).unwrap_or_default();
-            rows.push(vec![name.to_owned(), format!("{} {unit}", plain(figure)), source.to_owned()]);
-            for measured in entries.get("measured").and_then(Value::as_array).into_iter().flatten() {
+            rows.push(vec![
+                name.to_owned(),
+                format!("{} {unit}", plain(figure)),
+                source.to_owned(),
+            ]);
+            for measured in entries
+                .get("measured")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 let source = measured.get("source").and_then(Value::as_str).unwrap_or_default();
                 let figure = measured.get("value").map(plain).unwrap_or_default();
-                rows.push(vec!["  measured".to_owned(), format!("{figure} {unit}"), source.to_owned()]);
+                rows.push(vec![
+                    "  measured".to_owned(),
+                    format!("{figure} {unit}"),
+                    source.to_owned(),
+                ]);
             }
             if let Some(doubt) = entries.get("doubt").and_then(Value::as_str) {
                 rows.push(vec!["  doubt".to_owned(), String::new(), doubt.to_owned()]);
@@ -83,7 +109,11 @@ fn figures(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
         }
         _ => {
             for (key, value) in entries {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let name = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
                 figures(&name, value, rows);
             }
         }

@@ -29,7 +29,11 @@ pub fn ledger(arguments: &LedgerArguments, path: &Path) -> Result<Exit, Trouble>
 fn list(ledger: &Ledger) -> Result<(), Trouble> {
     let runs = ledger.runs()?;
     let rows = runs.iter().map(|run| {
-        let state = if run.ended.is_some() { "done" } else { "cut short or running" };
+        let state = if run.ended.is_some() {
+            "done"
+        } else {
+            "cut short or running"
+        };
         vec![
             run.id.to_string(),
             run.start.file.clone(),
@@ -40,7 +44,11 @@ fn list(ledger: &Ledger) -> Result<(), Trouble> {
     });
     anstream::println!(
         "{}",
-        gauntlet_report::table(&["run", "file", "verdicts", "findings", "state"], rows, terminal_width())
+        gauntlet_report::table(
+            &["run", "file", "verdicts", "findings", "state"],
+            rows,
+            terminal_width()
+        )
     );
     Ok(())
 }
@@ -58,14 +66,19 @@ fn show(ledger: &Ledger, what: &str) -> Result<(), Trouble> {
     let entries = ledger.records(&RunId::new(what))?;
     let rows = entries.iter().map(row);
     let head = ["record", "at", "kind", "round", "pitch", "gate", "reason"];
-    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width().max(120)));
+    anstream::println!(
+        "{}",
+        gauntlet_report::table(&head, rows, terminal_width().max(120))
+    );
     Ok(())
 }
 
 fn row(entry: &Entry) -> Vec<String> {
     let record = &entry.record;
     let text = |name: &Option<String>| name.clone().unwrap_or_default();
-    let said = ["reason", "notice", "adopted"].iter().find_map(|key| record.body.get(key)?.as_str());
+    let said = ["reason", "notice", "adopted"]
+        .iter()
+        .find_map(|key| record.body.get(key)?.as_str());
     vec![
         entry.sequence.to_string(),
         entry.at.strftime("%H:%M:%S").to_string(),

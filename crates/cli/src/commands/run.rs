@@ -63,7 +63,11 @@ pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, Trouble> {
     if let Some(simd) = simd {
         arguments.extend(["--simd".into(), simd.into()]);
     }
-    Ok(WorkerCommand { program, arguments, environment: BTreeMap::new() })
+    Ok(WorkerCommand {
+        program,
+        arguments,
+        environment: BTreeMap::new(),
+    })
 }
 
 fn version() -> String {
@@ -75,7 +79,10 @@ pub fn environment() -> BTreeMap<String, String> {
     let host = gauntlet_device::Device::host();
     let mut environment = BTreeMap::from([
         ("processors".to_owned(), host.processors.text()),
-        ("system".to_owned(), format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+        (
+            "system".to_owned(),
+            format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        ),
         ("simd".to_owned(), gauntlet_cpu::SimdPath::best().to_string()),
     ]);
     if let Some(model) = host.cpu.as_ref().and_then(|cpu| cpu.model.as_ref()) {
@@ -97,12 +104,17 @@ fn start(
             Ok(run)
         }
         (true, None) => Err(Trouble::bad_input(
-            format!("{} holds no run of these files that was cut short", ledger.path().display()),
+            format!(
+                "{} holds no run of these files that was cut short",
+                ledger.path().display()
+            ),
             "leave out --resume; a run can only be resumed with the very files, overrides and ledger it began with",
         )),
         (false, unfinished) => {
             if let Some(run) = unfinished {
-                anstream::eprintln!("Run {run} of the same files was cut short; --resume would go on with it.");
+                anstream::eprintln!(
+                    "Run {run} of the same files was cut short; --resume would go on with it."
+                );
             }
             Ok(ledger.start_run(&RunStart {
                 version: settings.version.clone(),

@@ -60,8 +60,16 @@ fn verify(text: &str, arguments: &Schedules) -> Result<Exit, Trouble> {
             anstream::println!("✗ {violation}\n  source: {}", violation.source);
         }
         if violations.is_empty() {
-            anstream::println!("✓ {} accepts it on every benchmark case of {}", device.title, suite.name);
+            anstream::println!(
+                "✓ {} accepts it on every benchmark case of {}",
+                device.title,
+                suite.name
+            );
         }
     }
-    Ok(if violations.is_empty() { Exit::Done } else { Exit::NotReached })
+    Ok(if violations.is_empty() {
+        Exit::Done
+    } else {
+        Exit::NotReached
+    })
 }

@@ -20,9 +20,16 @@ pub fn suites(arguments: &Suites) -> Result<Exit, Trouble> {
 
 /// A suite by name or file.
 pub fn find(name: &str) -> Result<Suite, Trouble> {
-    let found =
-        if name.ends_with(".toml") { Suite::load(Path::new(name)) } else { Suite::builtin(name) };
-    Ok(found.map_err(|error| gauntlet_lab::FileError::of_suite(error, Path::new(name)))?)
+    let found = if name.ends_with(".toml") {
+        Suite::load(Path::new(name))
+    } else {
+        Suite::builtin(name)
+    };
+    Ok(found.map_err(|error| {
+        gauntlet_lab::FileError::of_suite(error, |message, remedy| {
+            gauntlet_lab::FileError::whole(Path::new(name), message, remedy)
+        })
+    })?)
 }
 
 fn list(json: bool) -> Result<(), Trouble> {
@@ -31,12 +38,17 @@ fn list(json: bool) -> Result<(), Trouble> {
         return write_json(Path::new("-"), &suites);
     }
     let rows = suites.iter().map(|suite| {
-        let counts = (suite.correctness.len().to_string(), suite.benchmark.len().to_string());
+        let counts = (
+            suite.correctness.len().to_string(),
+            suite.benchmark.len().to_string(),
+        );
         vec![suite.name.clone(), counts.0, counts.1, suite.description.clone()]
     });
     let head = ["suite", "correctness", "benchmark", "what it is"];
     anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
-    anstream::println!("`gauntlet suites NAME` shows the cases; a file of the same form makes a suite of your own.");
+    anstream::println!(
+        "`gauntlet suites NAME` shows the cases; a file of the same form makes a suite of your own."
+    );
     Ok(())
 }
 

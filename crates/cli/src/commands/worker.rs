@@ -10,10 +10,21 @@ use crate::trouble::Trouble;
 /// Serves an executor until standard input ends.
 pub fn worker(arguments: &Worker) -> Result<Exit, Trouble> {
     let WorkerName::Cpu = arguments.executor;
-    let simd = arguments.simd.as_deref().map(str::parse).transpose().map_err(|error| {
-        Trouble::bad_input(format!("--simd: {error}"), "`gauntlet doctor` lists the SIMD paths of this machine")
-    })?;
-    let options = EngineOptions { simd, threads: arguments.threads };
+    let simd = arguments
+        .simd
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error| {
+            Trouble::bad_input(
+                format!("--simd: {error}"),
+                "`gauntlet doctor` lists the SIMD paths of this machine",
+            )
+        })?;
+    let options = EngineOptions {
+        simd,
+        threads: arguments.threads,
+    };
     let mut service = CpuService::new(options).map_err(|error| {
         Trouble::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")
     })?;

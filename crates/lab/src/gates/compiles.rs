@@ -26,7 +26,9 @@ impl Gate for Compiles {
                 Err(found) => return Ok(found),
             },
             (None, Executor::Live(workshop)) => {
-                let (mut worker, _) = workshop.start(examination.candidate).map_err(Trouble::Candidate)?;
+                let (mut worker, _) = workshop
+                    .start(examination.candidate)
+                    .map_err(Trouble::Candidate)?;
                 let mut cases = BTreeMap::new();
                 for case in &examination.round.benchmark_cases {
                     match worker.build(&case.problem, &examination.candidate.schedule) {
@@ -76,10 +78,23 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Resources>) -> Found
         })
         .collect();
     let mut metrics = examination.metrics.clone();
-    metrics.extend(largest.iter().map(|(name, value)| (format!("resources.{name}"), *value)));
-    let abort = examination.pitch.and_then(|pitch| AbortRule::first_met(&pitch.abort, &metrics));
-    let summary: Vec<_> = largest.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let summary = if summary.is_empty() { "it builds".to_owned() } else { summary.join(", ") };
+    metrics.extend(
+        largest
+            .iter()
+            .map(|(name, value)| (format!("resources.{name}"), *value)),
+    );
+    let abort = examination
+        .pitch
+        .and_then(|pitch| AbortRule::first_met(&pitch.abort, &metrics));
+    let summary: Vec<_> = largest
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let summary = if summary.is_empty() {
+        "it builds".to_owned()
+    } else {
+        summary.join(", ")
+    };
     let over = exceeded.first().cloned();
     let evidence = Evidence::Resources { cases, exceeded };
     match (over, abort) {

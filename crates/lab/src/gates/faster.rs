@@ -29,7 +29,14 @@ impl Gate for Faster {
         let comparison = match examination.executor {
             Executor::Live(workshop) => {
                 let (deadline, observer) = (examination.deadline, examination.observer);
-                measure(workshop, round, examination.control, candidate, deadline, observer)?
+                measure(
+                    workshop,
+                    round,
+                    examination.control,
+                    candidate,
+                    deadline,
+                    observer,
+                )?
             }
             Executor::Recorded(record) => match compare_recorded(record, round, candidate)? {
                 Some(comparison) => comparison,
@@ -40,24 +47,42 @@ impl Gate for Faster {
             },
         };
         if let Some(reason) = impossible(examination, &comparison) {
-            return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Comparison(Box::new(comparison))));
+            return Ok(Found::stop(
+                Verdict::Blocked,
+                reason,
+                Evidence::Comparison(Box::new(comparison)),
+            ));
         }
         let verdict = Verdict::from(comparison.assessment.decision);
         let reason = sentence(&comparison);
-        let outcome = if verdict == Verdict::Adopt { Outcome::Pass } else { Outcome::Stop(verdict) };
-        Ok(Found { outcome, reason, evidence: Evidence::Comparison(Box::new(comparison)) })
+        let outcome = if verdict == Verdict::Adopt {
+            Outcome::Pass
+        } else {
+            Outcome::Stop(verdict)
+        };
+        Ok(Found {
+            outcome,
+            reason,
+            evidence: Evidence::Comparison(Box::new(comparison)),
+        })
     }
 }
 
 /// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void.
 fn impossible(examination: &Examination, comparison: &Comparison) -> Option<String> {
     for times in &comparison.cases {
-        let case = examination.round.benchmark_cases.iter().find(|case| case.name == times.case)?;
+        let case = examination
+            .round
+            .benchmark_cases
+            .iter()
+            .find(|case| case.name == times.case)?;
         let schedule = &examination.candidate.schedule;
-        let roofline = estimate(&case.problem, schedule, &examination.round.device)?.roofline_seconds;
-        if times.candidate < roofline {
+        let limit = estimate(&case.problem, schedule, &examination.round.device)
+            .ok()?
+            .limit()?;
+        if times.candidate < limit {
             return Some(format!(
-                "void: {} took {:.3e} s where the roofline of {} is {roofline:.3e} s",
+                "void: {} took {:.3e} s where the roofline of {} is {limit:.3e} s",
                 times.case, times.candidate, examination.round.device.name,
             ));
         }
@@ -66,7 +91,13 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
 }
 
 fn sentence(comparison: &Comparison) -> String {
-    let Assessment { suite, ground, smallest_visible_effect, decision, .. } = &comparison.assessment;
+    let Assessment {
+        suite,
+        ground,
+        smallest_visible_effect,
+        decision,
+        ..
+    } = &comparison.assessment;
     let mut sentence = match suite {
         None => "numbers without an interval decide nothing".to_owned(),
         Some(interval) => format!(
@@ -80,7 +111,10 @@ fn sentence(comparison: &Comparison) -> String {
         sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
     }
     if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
-        sentence.push_str(&format!("; the smallest effect that could have been seen is {:.1} %", effect * 100.0));
+        sentence.push_str(&format!(
+            "; the smallest effect that could have been seen is {:.1} %",
+            effect * 100.0
+        ));
     }
     if let Some(declared) = &comparison.declared {
         sentence.push_str(&format!("; bounds declared, not measured: {declared}"));

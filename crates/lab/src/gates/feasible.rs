@@ -16,23 +16,35 @@ impl Gate for Feasible {
 
     fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
         if examination.candidate.command.is_some() {
-            return Ok(Found::skip("a program of its own: its schedule is its own affair"));
+            return Ok(Found::skip(
+                "a program of its own: its schedule is its own affair",
+            ));
         }
         let (device, cases) = (&examination.round.device, &examination.round.benchmark_cases);
         let mut violations: Vec<CaseViolation> = Vec::new();
         for case in cases {
             for violation in check(&examination.candidate.schedule, &case.problem, device) {
-                if !violations.iter().any(|known| known.violation.rule == violation.rule) {
-                    violations.push(CaseViolation { case: case.name.clone(), violation });
+                if !violations
+                    .iter()
+                    .any(|known| known.violation.rule == violation.rule)
+                {
+                    violations.push(CaseViolation {
+                        case: case.name.clone(),
+                        violation,
+                    });
                 }
             }
         }
-        Ok(match violations.first().map(|first| first.violation.to_string()) {
-            Some(reason) => Found::stop(Verdict::Infeasible, reason, Evidence::Constraints { violations }),
-            None => Found::pass(
-                format!("keeps every rule of {} on {} cases", device.name, cases.len()),
-                Evidence::Constraints { violations },
-            ),
-        })
+        Ok(
+            match violations.first().map(|first| first.violation.to_string()) {
+                Some(reason) => {
+                    Found::stop(Verdict::Infeasible, reason, Evidence::Constraints { violations })
+                }
+                None => Found::pass(
+                    format!("keeps every rule of {} on {} cases", device.name, cases.len()),
+                    Evidence::Constraints { violations },
+                ),
+            },
+        )
     }
 }

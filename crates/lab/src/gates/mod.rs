@@ -67,15 +67,27 @@ pub struct Found {
 
 impl Found {
     fn pass(reason: impl Into<String>, evidence: Evidence) -> Self {
-        Self { outcome: Outcome::Pass, reason: reason.into(), evidence }
+        Self {
+            outcome: Outcome::Pass,
+            reason: reason.into(),
+            evidence,
+        }
     }
 
     fn skip(reason: impl Into<String>) -> Self {
-        Self { outcome: Outcome::Skip, reason: reason.into(), evidence: Evidence::Reason }
+        Self {
+            outcome: Outcome::Skip,
+            reason: reason.into(),
+            evidence: Evidence::Reason,
+        }
     }
 
     fn stop(verdict: Verdict, reason: impl Into<String>, evidence: Evidence) -> Self {
-        Self { outcome: Outcome::Stop(verdict), reason: reason.into(), evidence }
+        Self {
+            outcome: Outcome::Stop(verdict),
+            reason: reason.into(),
+            evidence,
+        }
     }
 }
 
@@ -131,7 +143,9 @@ pub struct Examination<'a> {
 impl<'a> Examination<'a> {
     /// The record of this candidate, if the executor serves records: an error for a candidate without one.
     fn recorded(&self) -> Option<Result<&'a gauntlet_executor::CandidateRecord, Found>> {
-        let Executor::Recorded(record) = self.executor else { return None };
+        let Executor::Recorded(record) = self.executor else {
+            return None;
+        };
         Some(record.candidates.get(&self.candidate.name).ok_or_else(|| {
             let reason = format!("the record has nothing on `{}`", self.candidate.name);
             Found::stop(Verdict::Blocked, reason, Evidence::Reason)
@@ -150,7 +164,8 @@ impl<'a> Examination<'a> {
     pub fn add(&mut self, finding: Finding) {
         match &finding.evidence {
             Evidence::Prediction(prediction) => {
-                self.metrics.insert("predicted.speedup".to_owned(), prediction.middle);
+                self.metrics
+                    .insert("predicted.speedup".to_owned(), prediction.middle);
             }
             Evidence::Resources { cases, .. } => {
                 for (name, value) in cases.values().flat_map(|resources| &resources.0) {
@@ -159,7 +174,11 @@ impl<'a> Examination<'a> {
                 }
             }
             Evidence::Profile { cases } => {
-                let whose = if self.pitch.is_some() { "candidate" } else { "baseline" };
+                let whose = if self.pitch.is_some() {
+                    "candidate"
+                } else {
+                    "baseline"
+                };
                 self.metrics.extend(mean_shares(cases.values(), whose));
             }
             _ => {}
@@ -182,22 +201,30 @@ pub fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whos
 /// machine; the second ends the candidate.
 pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, LabError> {
     let start = Instant::now();
-    examination.observer.gate_begins(&examination.candidate.name, gate.name());
+    examination
+        .observer
+        .gate_begins(&examination.candidate.name, gate.name());
     let mut result = gate.examine(examination);
     if let Err(Trouble::Candidate(error) | Trouble::Control(error)) = &result
         && error.is_death()
     {
         let name = &examination.candidate.name;
-        examination.observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
+        examination
+            .observer
+            .notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
         result = gate.examine(examination);
     }
     let found = match result {
         Ok(found) => found,
         Err(Trouble::Candidate(error)) => found_in_failure(gate, &error),
-        Err(Trouble::Control(error)) => {
-            Found::stop(Verdict::Blocked, format!("the control failed: {error}"), Evidence::Reason)
+        Err(Trouble::Control(error)) => Found::stop(
+            Verdict::Blocked,
+            format!("the control failed: {error}"),
+            Evidence::Reason,
+        ),
+        Err(Trouble::Void(reason)) => {
+            Found::stop(Verdict::Blocked, format!("void: {reason}"), Evidence::Reason)
         }
-        Err(Trouble::Void(reason)) => Found::stop(Verdict::Blocked, format!("void: {reason}"), Evidence::Reason),
         Err(Trouble::Lab(error)) => return Err(error),
     };
     let finding = Finding {
@@ -207,7 +234,9 @@ pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, La
         evidence: found.evidence,
         seconds: start.elapsed().as_secs_f64(),
     };
-    examination.observer.gate_ends(&examination.candidate.name, &finding);
+    examination
+        .observer
+        .gate_ends(&examination.candidate.name, &finding);
     Ok(finding)
 }
 

@@ -42,18 +42,24 @@ fn recorded(record: &CandidateRecord) -> BTreeMap<String, Profile> {
     if record.phase_shares.is_empty() {
         return BTreeMap::new();
     }
-    let profile = Profile { shares: record.phase_shares.clone(), ..Profile::default() };
+    let profile = Profile {
+        shares: record.phase_shares.clone(),
+        ..Profile::default()
+    };
     BTreeMap::from([("recorded".to_owned(), profile)])
 }
 
 fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<String, Profile>, Trouble> {
-    let (mut worker, _) = workshop.start(examination.candidate).map_err(Trouble::Candidate)?;
+    let (mut worker, _) = workshop
+        .start(examination.candidate)
+        .map_err(Trouble::Candidate)?;
     let mut cases = BTreeMap::new();
     for case in &examination.round.benchmark_cases {
         examination.observer.progress(&case.name);
-        let kind = examination.round.file().measurement.inputs;
-        worker.build(&case.problem, &examination.candidate.schedule).map_err(Trouble::Candidate)?;
-        let (_, path) = workshop.write_inputs(case, kind, rand::random())?;
+        worker
+            .build(&case.problem, &examination.candidate.schedule)
+            .map_err(Trouble::Candidate)?;
+        let (_, path) = workshop.write_inputs(case, case.inputs, rand::random())?;
         worker.load(&path, 1).map_err(Trouble::Candidate)?;
         let _removed = std::fs::remove_file(&path);
         // One call to warm caches and page tables, not counted.
@@ -81,13 +87,21 @@ fn profile_of(samples: &[Sample]) -> Profile {
     }
     let sum: f64 = phases.values().sum();
     if sum > 0.0 {
-        shares.extend(phases.into_iter().map(|(phase, seconds)| (phase.to_owned(), inside * seconds / sum)));
+        shares.extend(
+            phases
+                .into_iter()
+                .map(|(phase, seconds)| (phase.to_owned(), inside * seconds / sum)),
+        );
     }
     Profile { call, kernel, shares }
 }
 
 fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
-    let whose = if examination.pitch.is_some() { "candidate" } else { "baseline" };
+    let whose = if examination.pitch.is_some() {
+        "candidate"
+    } else {
+        "baseline"
+    };
     let shares = mean_shares(cases.values(), whose);
     let mut metrics = examination.metrics.clone();
     metrics.extend(shares.clone());
@@ -97,7 +111,10 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
     }
     let unanswered = AbortRule::unanswered(rules, &metrics);
     if let Some(rule) = unanswered.first() {
-        let reason = format!("nobody can tell whether {}, on which the pitch depends: no profile", rule.when);
+        let reason = format!(
+            "nobody can tell whether {}, on which the pitch depends: no profile",
+            rule.when
+        );
         return Found::stop(Verdict::Blocked, reason, Evidence::Profile { cases });
     }
     if cases.is_empty() {
@@ -108,7 +125,10 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
         .filter_map(|(name, share)| Some((name.split('.').nth(1)?.strip_suffix("-share")?, *share)))
         .collect();
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let parts: Vec<String> = parts.iter().map(|(phase, share)| format!("{phase} {:.0} %", share * 100.0)).collect();
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(phase, share)| format!("{phase} {:.0} %", share * 100.0))
+        .collect();
     Found::pass(parts.join(", "), Evidence::Profile { cases })
 }
 
@@ -123,7 +143,12 @@ mod tests {
             ("multiply".to_owned(), 3.0),
             ("setup".to_owned(), 9.0),
         ]);
-        let sample = Sample { call: 2.0, kernel: Some(1.5), clock: None, phases };
+        let sample = Sample {
+            call: 2.0,
+            kernel: Some(1.5),
+            clock: None,
+            phases,
+        };
         let profile = profile_of(&[sample.clone(), sample]);
         assert_eq!(profile.shares["setup"], 0.25);
         assert!((profile.shares["multiply"] - 0.75 * 0.75).abs() < 1e-12);

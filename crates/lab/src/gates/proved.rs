@@ -11,6 +11,8 @@ impl Gate for Proved {
     }
 
     fn examine(&self, _examination: &Examination) -> Result<Found, Trouble> {
-        Ok(Found::skip("not examined: schedules are not yet written out as tile programs that could be proved"))
+        Ok(Found::skip(
+            "not examined: schedules are not yet written out as tile programs that could be proved",
+        ))
     }
 }

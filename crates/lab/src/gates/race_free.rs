@@ -24,7 +24,9 @@ impl Gate for RaceFree {
             (Some(Err(found)), _) => Ok(found),
             (Some(Ok(record)), _) => Ok(match &record.races {
                 None => Found::skip("the record holds no run of a race checker"),
-                Some(said) if said == "none" => Found::pass("recorded: the race checker found none", Evidence::Reason),
+                Some(said) if said == "none" => {
+                    Found::pass("recorded: the race checker found none", Evidence::Reason)
+                }
                 Some(said) => Found::stop(Verdict::Racy, format!("recorded: {said}"), Evidence::Reason),
             }),
             (None, Executor::Live(workshop)) => live(examination, workshop),
@@ -34,12 +36,16 @@ impl Gate for RaceFree {
 }
 
 fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble> {
-    let (mut worker, _) = workshop.start(examination.candidate).map_err(Trouble::Candidate)?;
+    let (mut worker, _) = workshop
+        .start(examination.candidate)
+        .map_err(Trouble::Candidate)?;
     let cases = cases(examination);
     let mut differing = Vec::new();
     for case in &cases {
         examination.observer.progress(&case.name);
-        worker.build(&case.problem, &examination.candidate.schedule).map_err(Trouble::Candidate)?;
+        worker
+            .build(&case.problem, &examination.candidate.schedule)
+            .map_err(Trouble::Candidate)?;
         let (_, path) = workshop.write_inputs(case, InputKind::Wide, rand::random())?;
         worker.load(&path, 1).map_err(Trouble::Candidate)?;
         let _removed = std::fs::remove_file(&path);
@@ -57,9 +63,18 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
         }
     }
     let runs = cases.len() * RUNS;
-    let evidence = Evidence::Repeats { runs, differing: differing.clone() };
+    let evidence = Evidence::Repeats {
+        runs,
+        differing: differing.clone(),
+    };
     Ok(if differing.is_empty() {
-        Found::pass(format!("{runs} runs over {} cases, every repeat bit for bit the same", cases.len()), evidence)
+        Found::pass(
+            format!(
+                "{runs} runs over {} cases, every repeat bit for bit the same",
+                cases.len()
+            ),
+            evidence,
+        )
     } else {
         let reason = format!("two runs on the same inputs differ in {}", differing.join(", "));
         Found::stop(Verdict::Racy, reason, evidence)

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use gauntlet_executor::protocol::FailureKind;
 use gauntlet_executor::{CandidateRecord, WorkerError, WorkerProcess};
 use gauntlet_problem::{
-    Attention, Case, Coverage, ErrorMeasures, Expected, Form, GemmShape, GroupedGemm, InputKind, Output, Problem,
-    Sequence, oracle,
+    Attention, Case, Coverage, ErrorMeasures, Expected, Form, GemmShape, GroupedGemm, InputKind, Oracle,
+    Output, Problem, Sequence,
 };
 use gauntlet_schedule::{Schedule, check};
 
@@ -58,7 +58,8 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     small.extend(cases_for(&candidate.schedule, round.benchmark_cases.first()));
     let mut tried = Vec::new();
     for case in &small {
-        if candidate.command.is_none() && !check(&candidate.schedule, &case.problem, &round.device).is_empty() {
+        if candidate.command.is_none() && !check(&candidate.schedule, &case.problem, &round.device).is_empty()
+        {
             continue;
         }
         for kind in &rules.inputs {
@@ -66,7 +67,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
         }
     }
     // The shapes that are timed, with the inputs that are timed.
-    tried.extend(round.benchmark_cases.iter().map(|case| (case, round.file().measurement.inputs)));
+    tried.extend(round.benchmark_cases.iter().map(|case| (case, case.inputs)));
     let mut cases = Vec::new();
     for (case, kind) in tried {
         examination.observer.progress(&format!("{}, {kind}", case.name));
@@ -83,14 +84,24 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
                 cases.push(*compared);
                 if let Some(fault) = fault {
                     let reason = format!("{}, {kind}: {fault}", case.name);
-                    return Ok(Found::stop(Verdict::Incorrect, reason, Evidence::Correctness { cases }));
+                    return Ok(Found::stop(
+                        Verdict::Incorrect,
+                        reason,
+                        Evidence::Correctness { cases },
+                    ));
                 }
             }
         }
     }
-    let worst = cases.iter().map(|case| case.errors.normalised_rms).fold(0.0, f64::max);
-    let bias = cases.iter().map(|case| case.errors.mean_signed.abs()).fold(0.0, f64::max);
-    let reason = format!("{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}", cases.len());
+    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
+    let bias = cases
+        .iter()
+        .map(|case| case.errors.mean_signed.abs())
+        .fold(0.0, f64::max);
+    let reason = format!(
+        "{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}",
+        cases.len()
+    );
     Ok(Found::pass(reason, Evidence::Correctness { cases }))
 }
 
@@ -111,8 +122,14 @@ impl<'c> Prepared<'c> {
     pub fn new(workshop: &Workshop, case: &'c Case, kind: InputKind) -> Result<Self, LabError> {
         let seed = rand::random();
         let (inputs, path) = workshop.write_inputs(case, kind, seed)?;
-        let expected = oracle::compute(&case.problem, &inputs, Coverage::for_problem(&case.problem))?;
-        Ok(Self { case, kind, seed, expected, path })
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::choose(&case.problem))?;
+        Ok(Self {
+            case,
+            kind,
+            seed,
+            expected,
+            path,
+        })
     }
 
     /// Compares a result.
@@ -162,33 +179,58 @@ fn try_case(
 }
 
 /// Poisons, runs once, and fetches the result.
-pub fn run_once(workshop: &Workshop, worker: &mut WorkerProcess, problem: &Problem) -> Result<Output, Trouble> {
+pub fn run_once(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    problem: &Problem,
+) -> Result<Output, Trouble> {
     let written = workshop.path(&format!("{}.output", worker.id()));
-    worker.run(0).and_then(|_| worker.output(&written)).map_err(Trouble::Candidate)?;
+    worker
+        .run(0)
+        .and_then(|_| worker.output(&written))
+        .map_err(Trouble::Candidate)?;
     Ok(workshop.take_output(&written, problem)?)
 }
 
 /// What is wrong with a result, worst first.
 fn fault(problem: &Problem, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
     let exact = kind == InputKind::Competition
-        && matches!(problem, Problem::GroupedGemm(GroupedGemm { form: Form::Plain, .. }));
-    if errors.nan > 0 {
-        return Some(format!("{} elements are NaN or were never written", errors.nan));
-    }
-    if exact && errors.inexact > 0 {
+        && matches!(
+            problem,
+            Problem::GroupedGemm(GroupedGemm {
+                form: Form::Plain,
+                ..
+            })
+        );
+    if errors.unwritten > 0 {
         return Some(format!(
-            "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
-            errors.inexact, errors
+            "{} elements are NaN or were never written",
+            errors.unwritten
         ));
     }
-    if errors.normalised_rms > rules.nrmse {
-        return Some(format!("NRMSE {:.2e} is over {:.2e}; {errors}", errors.normalised_rms, rules.nrmse));
+    if exact && errors.unequal > 0 {
+        return Some(format!(
+            "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
+            errors.unequal, errors
+        ));
+    }
+    if errors.nrmse > rules.nrmse {
+        return Some(format!(
+            "NRMSE {:.2e} is over {:.2e}; {errors}",
+            errors.nrmse, rules.nrmse
+        ));
     }
     if errors.mean_signed.abs() > rules.bias {
-        return Some(format!("bias {:+.2e} is over ±{:.2e}; {errors}", errors.mean_signed, rules.bias));
+        return Some(format!(
+            "bias {:+.2e} is over ±{:.2e}; {errors}",
+            errors.mean_signed, rules.bias
+        ));
     }
     if errors.mismatches > 0 {
-        return Some(format!("{} elements are outside the tolerance; {errors}", errors.mismatches));
+        return Some(format!(
+            "{} elements are outside the tolerance; {errors}",
+            errors.mismatches
+        ));
     }
     None
 }
@@ -198,24 +240,40 @@ fn fault(problem: &Problem, kind: InputKind, errors: &ErrorMeasures, rules: &Cor
 pub fn cases_for(schedule: &Schedule, like: Option<&Case>) -> Vec<Case> {
     let Some(like) = like else { return Vec::new() };
     let deep = schedule.stages + 2;
-    let case = |name: &str, problem| Case { name: name.to_owned(), problem, ..like.clone() };
+    let case = |name: &str, problem| Case {
+        name: name.to_owned(),
+        problem,
+        ..like.clone()
+    };
     match &like.problem {
         Problem::GroupedGemm(gemm) => {
             let k = (deep * schedule.tile.k * schedule.split_k).next_multiple_of(16) + 16;
             let shapes = |shapes: &[(usize, usize, usize)]| {
                 let groups = shapes.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect();
-                Problem::GroupedGemm(GroupedGemm { groups, ..gemm.clone() })
+                Problem::GroupedGemm(GroupedGemm {
+                    groups,
+                    ..gemm.clone()
+                })
             };
             vec![
-                case("deep, with tails", shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, 16)])),
+                case(
+                    "deep, with tails",
+                    shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, 16)]),
+                ),
                 case("smallest", shapes(&[(1, 1, 16), (0, 5, 32), (1, 2, 48)])),
             ]
         }
         Problem::Attention(attention) => {
             let keys = deep * schedule.tile.n * schedule.split_k + 1;
             let sequences = |sequences: &[(usize, usize)]| {
-                let sequences = sequences.iter().map(|&(queries, keys)| Sequence { queries, keys }).collect();
-                Problem::Attention(Attention { sequences, ..attention.clone() })
+                let sequences = sequences
+                    .iter()
+                    .map(|&(queries, keys)| Sequence { queries, keys })
+                    .collect();
+                Problem::Attention(Attention {
+                    sequences,
+                    ..attention.clone()
+                })
             };
             vec![
                 case("deep, with tails", sequences(&[(schedule.tile.m + 1, keys)])),

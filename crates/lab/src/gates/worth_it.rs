@@ -36,7 +36,10 @@ impl Gate for WorthIt {
             return Ok(Found::stop(Verdict::Aborted, reason, evidence));
         }
         let Some(prediction) = prediction else {
-            return Ok(Found::skip(format!("no estimate: {} lacks the figures for one", examination.round.device.name)));
+            return Ok(Found::skip(format!(
+                "no estimate: {} lacks the figures for one",
+                examination.round.device.name
+            )));
         };
         let claim = pitch.claim.speedup;
         let standing = if claim.q50 > prediction.high {
@@ -59,11 +62,15 @@ pub fn predict(round: &Round, control: &Candidate, candidate: &Candidate) -> Opt
     if control.command.is_some() || candidate.command.is_some() {
         return None;
     }
-    let problems: Vec<_> = round.benchmark_cases.iter().map(|case| case.problem.clone()).collect();
-    let speedup = predicted_speedup(&problems, &control.schedule, &candidate.schedule, &round.device)?;
+    let problems: Vec<_> = round
+        .benchmark_cases
+        .iter()
+        .map(|case| case.problem.clone())
+        .collect();
+    let speedup = predicted_speedup(&problems, &control.schedule, &candidate.schedule, &round.device).ok()?;
     let mut log_headroom = 0.0;
     for problem in &problems {
-        let control = estimate(problem, &control.schedule, &round.device)?;
+        let control = estimate(problem, &control.schedule, &round.device).ok()?;
         log_headroom += (control.seconds / control.roofline_seconds).ln() / problems.len() as f64;
     }
     Some(Prediction {

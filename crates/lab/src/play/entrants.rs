@@ -29,9 +29,16 @@ pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entrant<'a>> {
     while !waiting.is_empty() {
         let placed = |name: &String| queue.iter().any(|entrant| entrant.name == *name);
         // Pitches that wait for one another in a circle are taken as they stand, and barred for want of a control.
-        let next = waiting.iter().position(|pitch| pitch.after.as_ref().is_none_or(placed)).unwrap_or(0);
+        let next = waiting
+            .iter()
+            .position(|pitch| pitch.after.as_ref().is_none_or(placed))
+            .unwrap_or(0);
         let pitch = waiting.remove(next);
-        queue.push(Entrant { name: pitch.name.clone(), pitch, change: pitch.schedule.clone() });
+        queue.push(Entrant {
+            name: pitch.name.clone(),
+            pitch,
+            change: pitch.schedule.clone(),
+        });
     }
     queue
 }
@@ -52,7 +59,10 @@ impl<'a> Entrant<'a> {
     /// What is tried at once when this one was tried and not adopted.
     pub fn fallback(&self, judged: &Judged) -> Option<Entrant<'a>> {
         let change = self.pitch.fallback.schedule.as_ref()?;
-        let failed = !matches!(judged.verdict, Verdict::Adopt | Verdict::Aborted | Verdict::Blocked);
+        let failed = !matches!(
+            judged.verdict,
+            Verdict::Adopt | Verdict::Aborted | Verdict::Blocked
+        );
         (failed && !self.is_fallback()).then(|| Entrant {
             name: format!("{} (fallback)", self.name),
             pitch: self.pitch,

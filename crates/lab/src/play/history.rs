@@ -37,14 +37,20 @@ impl History {
     /// The round and the verdict that settled the same change on the same problems and device.
     pub fn settled(&self, round: &Round, pitch: &Pitch) -> Option<(&str, Verdict)> {
         let (scope, identity) = (scope(round), pitch.identity());
-        let same = self.settled.iter().rev().find(|one| one.scope == scope && one.identity == identity)?;
+        let same = self
+            .settled
+            .iter()
+            .rev()
+            .find(|one| one.scope == scope && one.identity == identity)?;
         Some((&same.round, same.verdict))
     }
 
     /// Adds a round; returns how many rounds there have now been without an adoption.
     pub fn add(&mut self, round: &Round, judged: &[Judged], adopted: bool) -> usize {
         for pitch in &round.pitches {
-            let Some(one) = judged.iter().find(|one| one.name == pitch.name) else { continue };
+            let Some(one) = judged.iter().find(|one| one.name == pitch.name) else {
+                continue;
+            };
             if !one.verdict.is_settled() {
                 continue;
             }
@@ -55,11 +61,17 @@ impl History {
                 contestant: pitch.contestant.clone(),
                 round: round.file().name.clone(),
                 verdict: one.verdict,
-                claim: measured.map(|measured| PastClaim { claimed: pitch.claim.speedup.q50, measured }),
+                claim: measured.map(|measured| PastClaim {
+                    claimed: pitch.claim.speedup.q50,
+                    measured,
+                }),
             });
         }
-        self.rounds_without_adoption =
-            if adopted || round.file().research { 0 } else { self.rounds_without_adoption + 1 };
+        self.rounds_without_adoption = if adopted || round.file().research {
+            0
+        } else {
+            self.rounds_without_adoption + 1
+        };
         self.rounds_without_adoption
     }
 }

@@ -1,0 +1,176 @@
+//! The example tournament can be read, and names what its README speaks of.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gauntlet_lab::panel::{Dossier, Flag, History, Panel};
+use gauntlet_lab::{ExecutorKind, Overrides, Round, Tournament, Verdict};
+
+fn example(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/shark-tank")
+        .join(file)
+}
+
+fn load(file: &str) -> Tournament {
+    Tournament::load(&example(file), &Overrides::default()).unwrap()
+}
+
+fn round<'a>(tournament: &'a Tournament, name: &str) -> &'a Round {
+    tournament
+        .rounds
+        .iter()
+        .find(|round| round.file().name == name)
+        .unwrap()
+}
+
+fn pitches(round: &Round) -> Vec<&str> {
+    round.pitches.iter().map(|pitch| pitch.name.as_str()).collect()
+}
+
+#[test]
+fn the_folder_is_the_replay_and_then_the_cpu() {
+    let names = |file| {
+        load(file)
+            .rounds
+            .iter()
+            .map(|round| round.file().name.clone())
+            .collect::<Vec<_>>()
+    };
+    let whole = names("");
+    assert_eq!(whole, [names("replay.toml"), names("cpu.toml")].concat());
+    assert!(whole.iter().any(|name| name == "b200-gemm-1") && whole.iter().any(|name| name == "cpu-gemm-1"));
+}
+
+#[test]
+fn replay_and_cpu_read_the_same_pitches() {
+    let (replay, cpu) = (load("replay.toml"), load("cpu.toml"));
+    for number in 1..=3 {
+        let recorded = round(&replay, &format!("b200-gemm-{number}"));
+        let live = round(&cpu, &format!("cpu-gemm-{number}"));
+        assert_eq!(recorded.pitches, live.pitches, "round {number}");
+        assert_eq!(
+            (recorded.file().executor, live.file().executor),
+            (ExecutorKind::Replay, ExecutorKind::Cpu)
+        );
+    }
+    assert_eq!(
+        pitches(round(&replay, "b200-gemm-1")),
+        [
+            "pipeline-stages",
+            "tile-size",
+            "tma-epilogue",
+            "warp-specialisation"
+        ]
+    );
+    let missed = round(&cpu, "cpu-gemm-4-missed");
+    assert!(missed.file().research);
+    assert!(missed.pitches.iter().any(|pitch| pitch.after.is_some()));
+    assert!(
+        missed
+            .pitches
+            .iter()
+            .any(|pitch| pitch.fallback.schedule.is_some())
+    );
+    assert!(missed.pitches.iter().all(|pitch| pitch.contestant == "Gauntlet"));
+}
+
+#[test]
+fn every_recorded_time_belongs_to_a_case_and_every_candidate_to_a_pitch() {
+    for round in &load("replay.toml").rounds {
+        let record = round.record.as_ref().unwrap();
+        let cases: Vec<_> = round
+            .benchmark_cases
+            .iter()
+            .map(|case| case.name.as_str())
+            .collect();
+        let name = &round.file().name;
+        for times in record.candidates.values().map(|candidate| &candidate.times) {
+            assert!(
+                times.keys().all(|case| cases.contains(&case.as_str())),
+                "{name}: {times:?}, {cases:?}"
+            );
+        }
+        let baseline: Vec<_> = record.candidates["baseline"]
+            .times
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(baseline.len(), cases.len(), "{name}: {baseline:?} for {cases:?}");
+        assert!(
+            record
+                .peers
+                .values()
+                .flat_map(BTreeMap::keys)
+                .all(|case| cases.contains(&case.as_str()))
+        );
+    }
+}
+
+#[test]
+fn what_was_never_measured_is_not_in_the_records() {
+    let replay = load("replay.toml");
+    for number in 1..=3 {
+        let record = round(&replay, &format!("b200-gemm-{number}"))
+            .record
+            .as_ref()
+            .unwrap();
+        assert!(!record.candidates.contains_key("tma-epilogue"));
+        assert!(!record.candidates.contains_key("warp-specialisation"));
+        assert!(
+            record
+                .candidates
+                .values()
+                .all(|candidate| candidate.phase_shares.is_empty())
+        );
+    }
+}
+
+#[test]
+fn the_last_forecast_covers_all_seven_outcomes() {
+    let replay = load("replay.toml");
+    let odds = &round(&replay, "b200-gemm-3").pitches[0].odds;
+    for (verdict, chance) in [
+        (Verdict::Adopt, 0.15),
+        (Verdict::Marginal, 0.20),
+        (Verdict::ValidNegative, 0.30),
+        (Verdict::Regression, 0.25),
+        (Verdict::DoesNotCompile, 0.05),
+        (Verdict::Incorrect, 0.05),
+    ] {
+        assert!((odds.of(verdict) - chance).abs() < 1e-12, "{verdict}");
+    }
+}
+
+#[test]
+fn two_of_the_judges_four_sums_are_wrong() {
+    let replay = load("replay.toml");
+    let first = round(&replay, "b200-gemm-1");
+    let dossiers: Vec<_> = first
+        .pitches
+        .iter()
+        .map(|pitch| Dossier {
+            pitch,
+            violations: Vec::new(),
+            predicted: None,
+            history: History::default(),
+        })
+        .collect();
+    let ranking = Panel::new(&first.file().judge).rank(&dossiers);
+    let sums: Vec<_> = ranking
+        .flags
+        .iter()
+        .filter_map(|flag| match flag {
+            Flag::Arithmetic { pitch, printed, .. } => Some((pitch.as_str(), *printed)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sums, [("pipeline-stages", 8.4), ("warp-specialisation", 5.6)]);
+    assert!(
+        ranking
+            .flags
+            .iter()
+            .any(|flag| matches!(flag, Flag::Overconfident { pitch } if pitch == "pipeline-stages"))
+    );
+}
