@@ -67,6 +67,23 @@ impl<D: Dimension> Figure<D> {
         }
     }
 
+    /// The same written in another unit; unchanged if the dimension has no such unit.
+    #[must_use]
+    pub fn in_unit(mut self, name: &str) -> Self {
+        if let Some((unit, factor)) = D::UNITS.iter().find(|(unit, _)| *unit == name) {
+            let rescale = |value: f64| value * self.factor / factor;
+            self.written.value = rescale(self.written.value);
+            self.written.range = self.written.range.map(|range| range.map(rescale));
+            self.written
+                .measured
+                .iter_mut()
+                .for_each(|measurement| measurement.value = rescale(measurement.value));
+            self.written.unit = (*unit).to_owned();
+            self.factor = *factor;
+        }
+        self
+    }
+
     /// The value in the first unit of the dimension.
     pub fn get(&self) -> f64 {
         self.written.value * self.factor
@@ -155,5 +172,22 @@ impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
 impl<D> Serialize for Figure<D> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.written.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Count, Frequency};
+
+    #[test]
+    fn another_unit_changes_the_text_and_not_the_value() {
+        let clock = Figure::<Frequency>::new(2.5e9, "made up").in_unit("MHz");
+        assert_eq!((clock.text().as_str(), clock.get()), ("2500 MHz", 2.5e9));
+        assert_eq!(clock.clone().in_unit("GB/s"), clock);
+        assert_eq!(
+            Figure::<Count>::new(2.0, "made up").in_unit("thread").text(),
+            "2 thread"
+        );
     }
 }

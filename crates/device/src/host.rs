@@ -50,6 +50,7 @@ fn peak(threads: f64, lanes: f64, clock: f64) -> Figure<Flops> {
             clock / 1e6
         ),
     )
+    .in_unit("GFLOP/s")
 }
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn everything_detected_names_its_source() {
         let host = detect();
-        assert!(host.processors.get() >= 1.0);
+        assert!(host.processors.get() >= 1.0 && host.processors.text().ends_with(" thread"));
         assert!(host.processors.source().starts_with("detected: "));
         let cpu = host.cpu.unwrap();
         assert!(cpu.simd.source.starts_with("detected: "));

@@ -39,7 +39,7 @@ fn sizes_in(folder: &Path) -> Caches {
         }
         let shared = read(entry.join("shared_cpu_list")).unwrap_or_else(|| "unknown".to_owned());
         let source = format!("detected: {} (processors {shared})", entry.join("size").display());
-        let figure = Figure::new(size, source);
+        let figure = Figure::new(size, source).in_unit("KiB");
         match level {
             1 => caches.l1 = Some(figure.clone()),
             2 => caches.l2 = Some(figure.clone()),
