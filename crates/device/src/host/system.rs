@@ -6,13 +6,14 @@ use crate::{Count, Fact, Figure, Frequency};
 
 /// Threads this process may use; honours affinity and control groups.
 pub(super) fn threads() -> Figure<Count> {
-    match std::thread::available_parallelism() {
+    let threads = match std::thread::available_parallelism() {
         Ok(threads) => Figure::new(threads.get() as f64, "detected: available_parallelism"),
         Err(error) => Figure::new(
             1.0,
             format!("detected: available_parallelism failed ({error}), so one"),
         ),
-    }
+    };
+    threads.in_unit("thread")
 }
 
 /// The highest frequency the driver allows, else the current one of the first processor.
@@ -22,19 +23,18 @@ pub(super) fn clock() -> Option<Figure<Frequency>> {
         .and_then(|text| text.parse::<f64>().ok())
         .filter(|value| *value > 0.0)
     {
-        return Some(Figure::new(
-            kilohertz * 1e3,
-            format!("detected: {scaling} (highest)"),
-        ));
+        let clock = Figure::new(kilohertz * 1e3, format!("detected: {scaling} (highest)"));
+        return Some(clock.in_unit("MHz"));
     }
     let megahertz = processor_field("cpu MHz")?
         .parse::<f64>()
         .ok()
         .filter(|value| *value > 0.0)?;
-    Some(Figure::new(
+    let clock = Figure::new(
         megahertz * 1e6,
         "detected: cpu MHz of /proc/cpuinfo (at this moment)",
-    ))
+    );
+    Some(clock.in_unit("MHz"))
 }
 
 /// The processor's name.
