@@ -9,6 +9,7 @@ pub const VALUES: [f32; 16] = [
 pub const MAX: f32 = 6.0;
 
 /// The value of the low four bits of `code`; the high four are ignored.
+#[inline]
 pub const fn decode(code: u8) -> f32 {
     VALUES[(code & 0xF) as usize]
 }

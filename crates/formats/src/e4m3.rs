@@ -21,6 +21,7 @@ static VALUES: [f32; 256] = {
 };
 
 /// The value of `code`.
+#[inline]
 pub fn decode(code: u8) -> f32 {
     VALUES[usize::from(code)]
 }
@@ -32,6 +33,7 @@ pub fn encode(value: impl Into<f64>) -> u8 {
 }
 
 /// Whether `code` is one of the two NaNs.
+#[inline]
 pub fn is_nan(code: u8) -> bool {
     code & 0x7F == 0x7F
 }

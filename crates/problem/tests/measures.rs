@@ -149,3 +149,13 @@ fn zeros_of_either_sign_are_equal() {
     let measures = ErrorMeasures::between(&output, &expected, TOLERANCE);
     assert_eq!(measures.unequal, 0);
 }
+
+#[test]
+fn measures_of_a_broken_result_survive_json() {
+    let (expected, mut output) = right(Coverage::Full);
+    output.set(0, f64::INFINITY);
+    let measures = ErrorMeasures::between(&output, &expected, TOLERANCE);
+    assert_eq!(measures.nrmse, f64::INFINITY);
+    let json = serde_json::to_string(&measures).unwrap();
+    assert_eq!(serde_json::from_str::<ErrorMeasures>(&json).unwrap(), measures);
+}

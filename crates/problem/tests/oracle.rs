@@ -320,7 +320,7 @@ proptest! {
 
 #[test]
 fn depth_over_one_panel_is_summed_whole() {
-    let problem = gemm(&[[2, 3, 4096 + 4096 + 48]], Form::Plain);
+    let problem = gemm(&[[2, 3, 8240]], Form::Plain);
     let inputs = Inputs::generate(&problem, InputKind::Competition, 6);
     let Inputs::GroupedGemm(groups) = &inputs else {
         unreachable!("a GEMM was asked for")

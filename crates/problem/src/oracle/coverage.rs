@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Attention, Problem};
 
-/// Under this many FLOPs a whole output is computed: a fraction of a second of f64 products on two cores.
-const FULL_BELOW: u64 = 16_000_000_000;
+/// Under this many FLOPs a whole output is computed: less than a second of f64 products on two cores.
+const FULL_BELOW: u64 = 8_000_000_000;
 
 /// How much of an output the oracle computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ fn attention_rows(attention: &Attention) -> usize {
         .iter()
         .map(|sequence| 4 * (sequence.keys * attention.head_size * attention.heads) as u64)
         .sum();
-    ((FULL_BELOW / 2 / row_flops.max(1)) as usize).clamp(8, 64)
+    ((FULL_BELOW / 2 / row_flops.max(1)) as usize).clamp(8, 256)
 }
 
 /// `count` of `length` places: the ends, the edges of blocks of 128, then drawn ones until there are enough.
@@ -115,6 +115,49 @@ mod tests {
             assert!(places.contains(&place), "{place} in {places:?}");
         }
         assert_ne!(places, sample(4, 300, 9));
+    }
+
+    #[test]
+    fn small_problems_are_computed_whole_and_large_ones_sampled() {
+        let gemm = |m| {
+            let groups = vec![crate::GemmShape { m, n: 1000, k: 1024 }];
+            Problem::GroupedGemm(crate::GroupedGemm {
+                groups,
+                form: Default::default(),
+                output: Default::default(),
+            })
+        };
+        assert_eq!(Coverage::choose(&gemm(1000)), Coverage::Full);
+        assert!(matches!(
+            Coverage::choose(&gemm(4000)),
+            Coverage::Sampled { rows: 8, columns: 32 }
+        ));
+        let attention = |length| {
+            Problem::Attention(Attention {
+                sequences: vec![crate::Sequence {
+                    queries: length,
+                    keys: length,
+                }],
+                heads: 8,
+                kv_heads: 8,
+                head_size: 64,
+                causal: false,
+                format: crate::AttentionFormat::F16,
+                output: Default::default(),
+            })
+        };
+        assert_eq!(Coverage::choose(&attention(512)), Coverage::Full);
+        assert_eq!(
+            Coverage::choose(&attention(2048)),
+            Coverage::Sampled {
+                rows: 256,
+                columns: 0
+            }
+        );
+        assert_eq!(
+            Coverage::choose(&attention(1 << 20)),
+            Coverage::Sampled { rows: 8, columns: 0 }
+        );
     }
 
     #[test]
