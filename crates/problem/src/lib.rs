@@ -11,7 +11,7 @@ mod output;
 mod problem;
 mod rounding;
 pub mod storage;
-mod suite;
+pub mod suite;
 mod validate;
 mod work;
 
