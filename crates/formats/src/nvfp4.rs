@@ -69,7 +69,7 @@ pub enum FormatError {
     },
 }
 
-/// A row-major `[rows, columns]` NVFP4 tensor, blocks of [`BLOCK`](crate::BLOCK) along each row.
+/// A row-major `[rows, columns]` NVFP4 tensor, blocks of [`BLOCK`] along each row.
 ///
 /// Element `(r, c)` is `e2m1(r, c) × e4m3(r, c / 16) × tensor_scale`. Block scales and the tensor scale may be
 /// negative.
