@@ -1,1 +1,45 @@
-//! Placeholder module header.
+//! NVFP4 grouped GEMM and attention on the CPU.
+//!
+//! An [`Engine`] owns a pool of threads and an instruction set; [`Engine::build`] plans a problem under a schedule
+//! and refuses what it cannot do; [`Kernel::run`] computes. All operands are dequantised to f32, which is exact
+//! (e2m1 × e4m3 has at most six significant bits), multiplied by f32 fused multiply-adds into register blocks, and
+//! scaled in f64. Results are the same bits from run to run and for any number of threads.
+//!
+//! What the words of a schedule mean here:
+//!
+//! | word | on the CPU |
+//! |---|---|
+//! | tile (m, n, k) | the cache block that one thread computes at a time: m rows by n columns of the result, depth k a stage (attention: m queries, n keys a step, k the head size). Inside it register blocks of 8×32 (AVX-512), 6×16 (AVX2) or 4×8 (portable), zero-padded at the tails |
+//! | stages | panels of depth k of the streamed operand that are dequantised before they are multiplied. Unified: a thread prepares so many, then multiplies them, prefetching the quantised bytes that come next if there is more than one. Specialised: the slots of the bounded queue between producer and consumer |
+//! | epilogue | direct: each run of a register block is scaled, rounded and stored to its row of the output. Staged: the tile is finished in a buffer, then whole rows leave by non-temporal stores (plain copies on the portable path) |
+//! | roles | unified: every thread dequantises and multiplies. Specialised: a quarter of the threads, at least one, only dequantises the streamed operand; the others only multiply. Needs two threads |
+//! | order | per-tile: one launch of the pool, with its barrier, for each wave of as many tiles as multiplying threads. Static: one launch, each thread a contiguous share. Sorted: the dearest tile first to the thread with the least. Dynamic: from a shared counter |
+//! | lookup | how a tile's number becomes group and position: linear walks the groups, precomputed reads a table |
+//! | setup | per-call: plan, tables and buffers are made and freed in each call. Once: when the kernel is built |
+//! | swap-ab | the weights (attention: the keys) take the rows of tile and register block, the tokens (queries) the columns; the result is turned back as it is written |
+//! | split-k | the steps along K (keys) in so many contiguous parts, computed as tiles of their own and reduced in order by a launch of its own |
+//! | cluster | only \[1, 1\] |
+//!
+//! The tokens (A) of a GEMM are dequantised once a call into panels that all tiles share; the weights are
+//! dequantised by each tile that needs them. The phases of a traced run count both as load.
+
+mod attention;
+mod driver;
+mod engine;
+mod epilogue;
+mod error;
+mod family;
+mod gemm;
+mod memory;
+mod order;
+mod panels;
+mod pool;
+mod ring;
+mod service;
+mod simd;
+
+pub use engine::{Engine, EngineOptions, Kernel, Phases, Resources, RunTimes};
+pub use error::{BuildError, EngineError, RunError};
+pub use memory::OutOfMemory;
+pub use service::CpuService;
+pub use simd::{SimdError, SimdPath};

@@ -1,0 +1,476 @@
+//! The work of one attention call.
+
+use std::ops::Range;
+
+use gauntlet_problem::{AttentionInputs, HeadTensor};
+
+use crate::attention::plan::{AttentionPlan, AttentionTile};
+use crate::driver::TileWork;
+use crate::epilogue::{Finish, Sums, Target, Writer};
+use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
+use crate::panels::HeadRows;
+use crate::simd::{LANES, SoftmaxLanes};
+
+/// Plan, memory and operands of one call.
+#[derive(Debug)]
+pub(crate) struct AttentionWork<'a> {
+    pub plan: &'a AttentionPlan,
+    pub inputs: &'a AttentionInputs,
+    /// Unfinished results of split tiles: written by `finish`, read by `reduce`.
+    pub partials: Disjoint<'a, f32>,
+    pub writer: Writer<'a>,
+}
+
+/// One thread's memory.
+#[derive(Debug)]
+pub(crate) struct AttentionState {
+    /// Panels of Q.
+    queries: AlignedBuffer,
+    /// Register blocks of raw scores.
+    scores: AlignedBuffer,
+    /// The scores turned k-major; empty if the product leaves them so.
+    turned: AlignedBuffer,
+    /// Register blocks of the output's sums.
+    outputs: AlignedBuffer,
+    /// A query panel each.
+    lanes: Vec<SoftmaxLanes>,
+    /// A query each.
+    row_scales: Vec<f64>,
+    /// Dequantised rows on their way into a panel.
+    rows: AlignedBuffer,
+    staging: Vec<u8>,
+}
+
+impl AttentionState {
+    /// Bytes of one thread's memory.
+    pub fn bytes(plan: &AttentionPlan) -> usize {
+        let values = Self::lengths(plan)
+            .into_iter()
+            .fold(0_usize, usize::saturating_add);
+        values
+            .saturating_mul(size_of::<f32>())
+            .saturating_add(Self::staging_bytes(plan))
+    }
+
+    /// Makes one thread's memory.
+    pub fn allocate(plan: &AttentionPlan) -> Result<Self, OutOfMemory> {
+        let [queries, scores, turned, outputs, rows] = Self::lengths(plan).map(AlignedBuffer::zeroed);
+        // The vectors are never longer than the queries' panels and output sums, which have just been had.
+        Ok(Self {
+            queries: queries?,
+            scores: scores?,
+            turned: turned?,
+            outputs: outputs?,
+            rows: rows?,
+            lanes: vec![SoftmaxLanes::EMPTY; plan.query_panels()],
+            row_scales: vec![0.0; plan.queries],
+            staging: vec![0; Self::staging_bytes(plan)],
+        })
+    }
+
+    /// f32 values of queries, scores, turned, outputs and rows.
+    fn lengths(plan: &AttentionPlan) -> [usize; 5] {
+        let queries = plan.query_panels() * plan.query_width;
+        let scores = queries.saturating_mul(plan.key_panels() * plan.key_width);
+        let turned = if plan.swapped { 0 } else { scores };
+        let size = plan.problem.head_size;
+        [queries * size, scores, turned, plan.output_values(), LANES * size]
+    }
+
+    fn staging_bytes(plan: &AttentionPlan) -> usize {
+        let size = plan.problem.head_size;
+        Writer::staging_bytes(plan.epilogue, plan.problem.output, plan.queries, size)
+    }
+}
+
+impl<'a> AttentionWork<'a> {
+    fn keys(&self, tile: &AttentionTile, tensor: &'a HeadTensor) -> HeadRows<'a> {
+        HeadRows::new(tensor, self.plan.key_start(tile), self.plan.problem.head_size)
+    }
+
+    fn key_scale(&self, tile: &AttentionTile, tensor: &HeadTensor) -> f64 {
+        f64::from(
+            tensor.scales[tile.sequence * self.plan.problem.kv_heads + self.plan.problem.kv_head(tile.head)],
+        )
+    }
+
+    /// The scale of raw scores: those of Q and K, and 1/√d. Its sign goes to Q, so that the largest raw score is
+    /// the largest score.
+    fn score_scale(&self, tile: &AttentionTile) -> f64 {
+        let query = self.inputs.query.scales[tile.sequence * self.plan.problem.heads + tile.head];
+        f64::from(query) * self.key_scale(tile, &self.inputs.key)
+            / (self.plan.problem.head_size as f64).sqrt()
+    }
+
+    /// The score scale's magnitude, kept from 0 and ∞, where it would turn −∞ or 0 into NaN.
+    fn softmax_scale(&self, tile: &AttentionTile) -> f32 {
+        (self.score_scale(tile).abs() as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
+    }
+
+    fn tile_query_panels(&self, tile: &AttentionTile) -> usize {
+        self.plan.tile_queries(tile).len().div_ceil(self.plan.query_width)
+    }
+
+    /// Raw scores of all queries of the tile against `keys`, as blocks; returns them.
+    fn score(&self, tile: &AttentionTile, keys: usize, panels: &[f32], state: &mut AttentionState) {
+        let plan = self.plan;
+        let size = plan.problem.head_size;
+        let (query_panels, key_panels) = (self.tile_query_panels(tile), keys.div_ceil(plan.key_width));
+        let query = |panel: usize| &state.queries.values()[panel * plan.query_width * size..];
+        let key = |panel: usize| &panels[panel * plan.key_width * size..];
+        let block = plan.query_width * plan.key_width;
+        let mut blocks = state.scores.values_mut().chunks_exact_mut(block);
+        if plan.swapped {
+            for column in 0..query_panels {
+                for (row, block) in (0..key_panels).zip(&mut blocks) {
+                    plan.instructions
+                        .multiply(size, key(row), query(column), block, false);
+                }
+            }
+        } else {
+            for column in 0..key_panels {
+                for (row, block) in (0..query_panels).zip(&mut blocks) {
+                    plan.instructions
+                        .multiply(size, query(row), key(column), block, false);
+                }
+            }
+        }
+    }
+
+    /// Turns the blocks of query panel `panel` k-major in the keys.
+    fn turn(&self, tile: &AttentionTile, keys: usize, panel: usize, state: &mut AttentionState) {
+        let (width, columns) = (self.plan.query_width, self.plan.key_width);
+        let query_panels = self.tile_query_panels(tile);
+        let blocks = state
+            .scores
+            .values()
+            .chunks_exact(width * columns)
+            .skip(panel)
+            .step_by(query_panels);
+        let turned = &mut state.turned.values_mut()[panel * width * self.plan.keys..][..width * keys];
+        for (block, turned) in blocks.zip(turned.chunks_mut(width * columns)) {
+            for (column, lanes) in turned.chunks_exact_mut(width).enumerate() {
+                for (row, lane) in lanes.iter_mut().enumerate() {
+                    *lane = block[row * columns + column];
+                }
+            }
+        }
+    }
+
+    /// Sets scores that causality hides to −∞ in the k-major panel of `panel`.
+    fn mask(&self, tile: &AttentionTile, keys: &Range<usize>, panel: usize, scores: &mut [f32]) {
+        let width = self.plan.query_width;
+        let first = tile.query + panel * width;
+        if self.plan.visible(tile, first) >= keys.end {
+            return;
+        }
+        for lane in 0..width {
+            let visible = self.plan.visible(tile, first + lane).clamp(keys.start, keys.end);
+            for key in visible - keys.start..keys.len() {
+                scores[key * width + lane] = f32::NEG_INFINITY;
+            }
+        }
+    }
+
+    /// Multiplies probabilities with V into the output blocks of query panel `panel`.
+    fn gather(
+        &self,
+        keys: usize,
+        panel: usize,
+        query_panels: usize,
+        values: &[f32],
+        state: &mut GatherState<'_>,
+    ) {
+        let plan = self.plan;
+        let block = plan.query_width * plan.key_width;
+        for value in 0..plan.value_panels() {
+            let index = plan.output_block(panel, value, query_panels);
+            let outputs = &mut state.outputs[index * block..(index + 1) * block];
+            let value = &values[value * plan.key_width * plan.keys..];
+            if state.accumulate {
+                plan.scale_lanes(outputs, &state.lanes.rescale);
+            }
+            let (a, b) = if plan.swapped {
+                (value, state.scores)
+            } else {
+                (state.scores, value)
+            };
+            plan.instructions.multiply(keys, a, b, outputs, state.accumulate);
+        }
+    }
+
+    /// Divides by the sums of exponentials and writes.
+    fn write(&self, tile: &AttentionTile, state: &mut AttentionState) {
+        let plan = self.plan;
+        let queries = plan.tile_queries(tile);
+        let size = plan.problem.head_size;
+        let value_scale = self.key_scale(tile, &self.inputs.value);
+        let sums = state
+            .lanes
+            .iter()
+            .flat_map(|lanes| &lanes.sum[..plan.query_width]);
+        for (scale, sum) in state.row_scales.iter_mut().zip(sums) {
+            *scale = if *sum == 0.0 {
+                0.0
+            } else {
+                value_scale / f64::from(*sum)
+            };
+        }
+        let sums = Sums {
+            first: state.outputs.values(),
+            second: None,
+            row_panels: if plan.swapped {
+                plan.value_panels()
+            } else {
+                self.tile_query_panels(tile)
+            },
+            swapped: plan.swapped,
+        };
+        let target = Target {
+            start: plan.query_start(tile) + queries.start * size,
+            stride: size,
+            rows: queries.len(),
+            columns: size,
+        };
+        // SAFETY: each output row belongs to one tile, and each tile is written once.
+        unsafe {
+            self.writer.write(
+                &sums,
+                Finish::RowScales(&state.row_scales),
+                &target,
+                &mut state.staging,
+            );
+        }
+    }
+
+    /// Where the unfinished result of tile `index`, slices counted apart, is kept.
+    fn partial(&self, index: usize) -> Range<usize> {
+        let values = self.plan.part_values();
+        index * values..(index + 1) * values
+    }
+}
+
+/// What [`AttentionWork::gather`] needs of a state whose scores are borrowed.
+struct GatherState<'s> {
+    scores: &'s [f32],
+    lanes: &'s SoftmaxLanes,
+    outputs: &'s mut [f32],
+    accumulate: bool,
+}
+
+impl AttentionPlan {
+    /// The index of the output block of a query panel and a panel of V.
+    fn output_block(&self, query_panel: usize, value_panel: usize, query_panels: usize) -> usize {
+        if self.swapped {
+            query_panel * self.value_panels() + value_panel
+        } else {
+            value_panel * query_panels + query_panel
+        }
+    }
+
+    /// Multiplies each query of an output block by its factor.
+    fn scale_lanes(&self, block: &mut [f32], factors: &[f32; LANES]) {
+        let columns = self.instructions.columns();
+        for (row, values) in block.chunks_exact_mut(columns).enumerate() {
+            if self.swapped {
+                values
+                    .iter_mut()
+                    .zip(factors)
+                    .for_each(|(value, factor)| *value *= factor);
+            } else {
+                values.iter_mut().for_each(|value| *value *= factors[row]);
+            }
+        }
+    }
+}
+
+impl TileWork for AttentionWork<'_> {
+    type Tile = AttentionTile;
+    type State = AttentionState;
+
+    fn resident_pieces(&self) -> usize {
+        0
+    }
+
+    fn load_resident(&self, _piece: usize, _state: &mut AttentionState) {}
+
+    fn find(&self, index: usize) -> AttentionTile {
+        self.plan.find(index)
+    }
+
+    fn steps(&self, tile: &AttentionTile) -> usize {
+        self.plan.slice_steps(tile).len().max(1)
+    }
+
+    fn begin(&self, tile: &AttentionTile, state: &mut AttentionState) {
+        let plan = self.plan;
+        let size = plan.problem.head_size;
+        let width = plan.query_width;
+        let sign = self.score_scale(tile).signum() as f32;
+        HeadRows::new(&self.inputs.query, plan.query_start(tile), size).pack_across(
+            plan.tile_queries(tile),
+            sign,
+            width,
+            state.rows.values_mut(),
+            state.queries.values_mut(),
+            width * size,
+        );
+        state.lanes.fill(SoftmaxLanes::EMPTY);
+    }
+
+    fn prepare(&self, tile: &AttentionTile, step: usize, panel: &mut [f32], state: &mut AttentionState) {
+        let plan = self.plan;
+        let (width, size) = (plan.key_width, plan.problem.head_size);
+        let keys = plan.step_keys(tile, step);
+        let (key_panels, value_panels) = panel.split_at_mut(plan.key_values());
+        let rows = state.rows.values_mut();
+        self.keys(tile, &self.inputs.key).pack_across(
+            keys.clone(),
+            1.0,
+            width,
+            rows,
+            key_panels,
+            width * size,
+        );
+        self.keys(tile, &self.inputs.value)
+            .pack_along(keys, width, rows, value_panels, width * plan.keys);
+    }
+
+    fn prefetch(&self, tile: &AttentionTile, step: usize) {
+        let keys = self.plan.step_keys(tile, step);
+        self.keys(tile, &self.inputs.key).prefetch(keys.clone());
+        self.keys(tile, &self.inputs.value).prefetch(keys);
+    }
+
+    fn multiply(&self, tile: &AttentionTile, step: usize, panel: &[f32], state: &mut AttentionState) {
+        let plan = self.plan;
+        let keys = plan.step_keys(tile, step);
+        let (key_panels, value_panels) = panel.split_at(plan.key_values());
+        self.score(tile, keys.len(), key_panels, state);
+        let scale = self.softmax_scale(tile);
+        let query_panels = self.tile_query_panels(tile);
+        let width = plan.query_width;
+        for query in 0..query_panels {
+            let (start, buffer) = if plan.swapped {
+                let rows = keys.len().next_multiple_of(plan.key_width);
+                (query * width * rows, &mut state.scores)
+            } else {
+                self.turn(tile, keys.len(), query, state);
+                (query * width * plan.keys, &mut state.turned)
+            };
+            let scores = &mut buffer.values_mut()[start..start + width * keys.len()];
+            self.mask(tile, &keys, query, scores);
+            let lanes = &mut state.lanes[query];
+            plan.instructions.softmax(scores, width, scale, lanes);
+            let outputs = state.outputs.values_mut();
+            let mut gather = GatherState {
+                scores,
+                lanes,
+                outputs,
+                accumulate: step > 0,
+            };
+            self.gather(keys.len(), query, query_panels, value_panels, &mut gather);
+        }
+    }
+
+    fn finish(&self, tile: &AttentionTile, state: &mut AttentionState) {
+        let plan = self.plan;
+        if plan.split == 1 {
+            return self.write(tile, state);
+        }
+        // SAFETY: each slice of a tile has its own range, written once; nothing reads it before the launch ends.
+        let part = unsafe { self.partials.part_mut(self.partial(tile.index)) };
+        let (outputs, lanes) = part.split_at_mut(plan.output_values());
+        outputs.copy_from_slice(state.outputs.values());
+        for (lanes, part) in state
+            .lanes
+            .iter()
+            .zip(lanes.chunks_exact_mut(2 * plan.query_width))
+        {
+            part[..plan.query_width].copy_from_slice(&lanes.maximum[..plan.query_width]);
+            part[plan.query_width..].copy_from_slice(&lanes.sum[..plan.query_width]);
+        }
+    }
+
+    fn reductions(&self) -> usize {
+        if self.plan.split == 1 {
+            0
+        } else {
+            self.plan.tiles / self.plan.split
+        }
+    }
+
+    fn reduce(&self, index: usize, state: &mut AttentionState) {
+        let plan = self.plan;
+        let width = plan.query_width;
+        let tile = plan.find(index * plan.split);
+        let scale = self.softmax_scale(&tile);
+        let query_panels = self.tile_query_panels(&tile);
+        state.lanes.fill(SoftmaxLanes::EMPTY);
+        for slice in 0..plan.split {
+            // SAFETY: the slices were written in an earlier launch of the pool and are only read in this one.
+            let part = unsafe { self.partials.part(self.partial(tile.index + slice)) };
+            let (part_outputs, part_lanes) = part.split_at(plan.output_values());
+            for (query, part) in part_lanes.chunks_exact(2 * width).take(query_panels).enumerate() {
+                let (maximum, sum) = part.split_at(width);
+                let factors = merge(&mut state.lanes[query], maximum, sum, scale);
+                for value in 0..plan.value_panels() {
+                    let block = width * plan.key_width;
+                    let start = plan.output_block(query, value, query_panels) * block;
+                    let outputs = &mut state.outputs.values_mut()[start..start + block];
+                    let rescale = &state.lanes[query].rescale;
+                    plan.add_slice(
+                        outputs,
+                        rescale,
+                        &part_outputs[start..start + block],
+                        &factors,
+                        slice == 0,
+                    );
+                }
+            }
+        }
+        self.write(&tile, state);
+    }
+}
+
+impl AttentionPlan {
+    /// `outputs = outputs · rescale + part · factors`, each query its own; the first slice replaces what was there.
+    fn add_slice(
+        &self,
+        outputs: &mut [f32],
+        rescale: &[f32; LANES],
+        part: &[f32],
+        factors: &[f32; LANES],
+        first: bool,
+    ) {
+        let columns = self.instructions.columns();
+        for (index, (output, part)) in outputs.iter_mut().zip(part).enumerate() {
+            let lane = if self.swapped {
+                index % columns
+            } else {
+                index / columns
+            };
+            let before = if first { 0.0 } else { *output * rescale[lane] };
+            *output = before + part * factors[lane];
+        }
+    }
+}
+
+/// Joins the maxima and sums of one more slice to `lanes`, and returns what the slice's outputs are to be
+/// multiplied by.
+fn merge(lanes: &mut SoftmaxLanes, maximum: &[f32], sum: &[f32], scale: f32) -> [f32; LANES] {
+    let mut factors = [0.0; LANES];
+    for (lane, (maximum, sum)) in maximum.iter().zip(sum).enumerate() {
+        let largest = lanes.maximum[lane].max(*maximum);
+        let reference = if largest == f32::NEG_INFINITY {
+            0.0
+        } else {
+            largest
+        };
+        lanes.rescale[lane] = ((lanes.maximum[lane] - reference) * scale).exp();
+        factors[lane] = ((maximum - reference) * scale).exp();
+        lanes.sum[lane] = lanes.sum[lane] * lanes.rescale[lane] + sum * factors[lane];
+        lanes.maximum[lane] = largest;
+    }
+    factors
+}

@@ -1,0 +1,366 @@
+//! The engine: threads and an instruction set, and the kernels built for them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gauntlet_problem::{Inputs, Output, Problem};
+use gauntlet_schedule::{Cluster, Roles, Schedule, Setup};
+use serde::{Deserialize, Serialize};
+
+use crate::attention::AttentionPlan;
+use crate::driver::{Busy, Driver, Space, Team};
+use crate::error::{BuildError, EngineError, RunError};
+use crate::family::{Plan, Setting};
+use crate::gemm::GemmPlan;
+use crate::memory::OutOfMemory;
+use crate::order::Assignment;
+use crate::pool::Pool;
+use crate::simd::{Instructions, SimdPath};
+
+/// 64 GiB: buffers are zeroed when made, and operating systems hand out more than they have, so that a workspace far
+/// over the machine's memory would end the process instead of failing.
+const WORKSPACE_LIMIT: usize = 1 << 36;
+
+/// What an engine runs on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EngineOptions {
+    /// The instruction set; the best there is if none.
+    pub simd: Option<SimdPath>,
+    /// Threads, the caller's included; as many as the processors this process may use if none.
+    pub threads: Option<usize>,
+}
+
+/// A pool of threads and the loops of one instruction set.
+#[derive(Debug)]
+pub struct Engine {
+    pool: Arc<Pool>,
+    instructions: Instructions,
+}
+
+/// What a kernel takes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resources {
+    /// Threads that take part.
+    pub threads: usize,
+    /// Those of them that only prepare panels.
+    pub producers: usize,
+    /// Bytes of dequantised panels in flight for each multiplying thread, all stages.
+    pub panel_bytes_per_thread: usize,
+    /// Bytes of all buffers, the panels included.
+    pub workspace_bytes: usize,
+    /// Tiles, parts of split tiles counted apart.
+    pub tiles: usize,
+    /// Rows of the register block.
+    pub register_rows: usize,
+    /// Columns of the register block.
+    pub register_columns: usize,
+    /// Vector registers that hold the register block.
+    pub accumulator_registers: usize,
+}
+
+/// The times of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunTimes {
+    /// From the first thread's start of work to the end of the last: the time of the device, set-up not included.
+    pub kernel: Duration,
+    /// Where the time went, of a traced run.
+    pub phases: Option<Phases>,
+}
+
+/// Where a run's time went, in thread-seconds; all but `setup` add up to `kernel` × threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phases {
+    /// Plans, tables and buffers made by this call, and the check of its operands.
+    pub setup: Duration,
+    /// Dequantising and packing.
+    pub load: Duration,
+    /// Multiplying, the softmax included.
+    pub multiply: Duration,
+    /// Scaling, rounding and writing, and reducing what was split.
+    pub epilogue: Duration,
+    /// Waiting: for a panel, a free slot, or the slowest thread.
+    pub wait: Duration,
+}
+
+impl Engine {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// If the processor lacks the instruction set, or the threads cannot be had.
+    pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
+        let instructions = Instructions::detect(options.simd.unwrap_or_else(SimdPath::best))?;
+        let threads = match options.threads {
+            Some(0) => return Err(EngineError::NoThreads),
+            Some(threads) => threads,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let pool = Pool::new(threads).map_err(|source| EngineError::Spawn { threads, source })?;
+        Ok(Self {
+            pool: Arc::new(pool),
+            instructions,
+        })
+    }
+
+    /// The instruction set in use.
+    pub fn simd(&self) -> SimdPath {
+        self.instructions.path()
+    }
+
+    /// Threads, the caller's included.
+    pub fn threads(&self) -> usize {
+        self.pool.threads()
+    }
+
+    /// Plans `problem` under `schedule`.
+    ///
+    /// # Errors
+    ///
+    /// If a word of the schedule, or a size of the problem, is one that the CPU cannot do.
+    pub fn build(&self, problem: &Problem, schedule: &Schedule) -> Result<Kernel, BuildError> {
+        check_words(schedule)?;
+        let threads = self.pool.threads();
+        let team = Team::new(schedule.roles, threads).ok_or(BuildError::TooFewThreads { threads })?;
+        let builder = Builder {
+            instructions: self.instructions,
+            schedule: schedule.clone(),
+            team,
+            pool: Arc::clone(&self.pool),
+        };
+        let (resources, family) = match problem {
+            Problem::GroupedGemm(gemm) => {
+                let gemm = gemm.clone();
+                let prepared =
+                    Prepared::new(builder, Box::new(move |setting| GemmPlan::new(&gemm, setting)))?;
+                (prepared.resources, Family::GroupedGemm(prepared))
+            }
+            Problem::Attention(attention) => {
+                let attention = attention.clone();
+                let prepared = Prepared::new(
+                    builder,
+                    Box::new(move |setting| AttentionPlan::new(&attention, setting)),
+                )?;
+                (prepared.resources, Family::Attention(prepared))
+            }
+        };
+        Ok(Kernel { resources, family })
+    }
+}
+
+fn check_words(schedule: &Schedule) -> Result<(), BuildError> {
+    let counts = [
+        ("tile.m", schedule.tile.m),
+        ("tile.n", schedule.tile.n),
+        ("tile.k", schedule.tile.k),
+        ("stages", schedule.stages),
+        ("split-k", schedule.split_k),
+    ];
+    if let Some((word, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
+        return Err(BuildError::Zero { word });
+    }
+    match schedule.cluster {
+        Cluster { m: 1, n: 1 } => Ok(()),
+        Cluster { m, n } => Err(BuildError::Cluster { m, n }),
+    }
+}
+
+/// A problem under a schedule, ready to run.
+#[derive(Debug)]
+pub struct Kernel {
+    resources: Resources,
+    family: Family,
+}
+
+#[derive(Debug)]
+enum Family {
+    GroupedGemm(Prepared<GemmPlan>),
+    Attention(Prepared<AttentionPlan>),
+}
+
+impl Kernel {
+    /// What the kernel takes up.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Computes `output` from `inputs`.
+    ///
+    /// # Errors
+    ///
+    /// If the operands are not of the problem the kernel was built for, or (set-up per call) memory runs out.
+    pub fn run(&mut self, inputs: &Inputs, output: &mut Output) -> Result<RunTimes, RunError> {
+        match &mut self.family {
+            Family::GroupedGemm(prepared) => prepared.run::<false>(inputs, output),
+            Family::Attention(prepared) => prepared.run::<false>(inputs, output),
+        }
+    }
+
+    /// As [`run`](Self::run), and finds out where the time went, which costs a little of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_traced(&mut self, inputs: &Inputs, output: &mut Output) -> Result<RunTimes, RunError> {
+        match &mut self.family {
+            Family::GroupedGemm(prepared) => prepared.run::<true>(inputs, output),
+            Family::Attention(prepared) => prepared.run::<true>(inputs, output),
+        }
+    }
+}
+
+/// What plans are made from.
+#[derive(Debug)]
+struct Builder {
+    instructions: Instructions,
+    schedule: Schedule,
+    team: Team,
+    pool: Arc<Pool>,
+}
+
+/// A plan with its memory.
+#[derive(Debug)]
+struct Ready<P: Plan> {
+    plan: P,
+    assignment: Assignment,
+    shared: P::Shared,
+    space: Space<P::State>,
+}
+
+type MakePlan<P> = Box<dyn Fn(&Setting<'_>) -> Result<P, BuildError> + Send>;
+
+/// A family's kernel: ready, if set-up is once, or with what it takes to get ready in each call.
+struct Prepared<P: Plan> {
+    builder: Builder,
+    make_plan: MakePlan<P>,
+    ready: Option<Ready<P>>,
+    resources: Resources,
+}
+
+impl<P: Plan> std::fmt::Debug for Prepared<P> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Prepared")
+            .field("builder", &self.builder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: Plan> Prepared<P> {
+    fn new(builder: Builder, make_plan: MakePlan<P>) -> Result<Self, BuildError> {
+        let plan = make_plan(&builder.setting())?;
+        let resources = builder.resources(&plan);
+        if resources.workspace_bytes > WORKSPACE_LIMIT {
+            return Err(BuildError::WorkspaceTooLarge {
+                bytes: resources.workspace_bytes,
+                limit: WORKSPACE_LIMIT,
+            });
+        }
+        let ready = match builder.schedule.setup {
+            Setup::Once => Some(builder.ready(plan)?),
+            Setup::PerCall => None,
+        };
+        Ok(Self {
+            builder,
+            make_plan,
+            ready,
+            resources,
+        })
+    }
+
+    fn run<const TRACED: bool>(
+        &mut self,
+        inputs: &Inputs,
+        output: &mut Output,
+    ) -> Result<RunTimes, RunError> {
+        let start = Instant::now();
+        let mut fresh;
+        let ready = match &mut self.ready {
+            Some(ready) => ready,
+            None => {
+                fresh = self.builder.ready_again(&self.make_plan)?;
+                &mut fresh
+            }
+        };
+        let work = ready.plan.work(&mut ready.shared, inputs, output)?;
+        let driver = Driver {
+            pool: &self.builder.pool,
+            team: self.builder.team,
+            assignment: &ready.assignment,
+            work: &work,
+            space: &ready.space,
+        };
+        let setup = start.elapsed();
+        let (kernel, busy) = driver.run::<TRACED>();
+        let phases = TRACED.then(|| phases(setup, kernel, busy, self.builder.team.threads()));
+        Ok(RunTimes { kernel, phases })
+    }
+}
+
+fn phases(setup: Duration, kernel: Duration, busy: Busy, threads: usize) -> Phases {
+    let Busy {
+        load,
+        multiply,
+        epilogue,
+    } = busy;
+    let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+    let wait = kernel
+        .saturating_mul(threads)
+        .saturating_sub(load + multiply + epilogue);
+    Phases {
+        setup,
+        load,
+        multiply,
+        epilogue,
+        wait,
+    }
+}
+
+impl Builder {
+    fn setting(&self) -> Setting<'_> {
+        Setting {
+            instructions: self.instructions,
+            schedule: &self.schedule,
+        }
+    }
+
+    fn ready<P: Plan>(&self, plan: P) -> Result<Ready<P>, OutOfMemory> {
+        Ok(Ready {
+            assignment: Assignment::new(self.schedule.order, &plan.costs(), self.team.workers()),
+            shared: plan.allocate_shared()?,
+            space: plan.allocate_space(&self.team, self.schedule.stages)?,
+            plan,
+        })
+    }
+
+    /// Gets ready within a call. The plan was accepted when the kernel was built, so only memory can be wanting.
+    fn ready_again<P: Plan>(&self, make_plan: &MakePlan<P>) -> Result<Ready<P>, RunError> {
+        match make_plan(&self.setting()) {
+            Ok(plan) => Ok(self.ready(plan)?),
+            Err(error) => Err(RunError::Plan(error)),
+        }
+    }
+
+    fn resources<P: Plan>(&self, plan: &P) -> Resources {
+        let (team, instructions) = (&self.team, &self.instructions);
+        let panel_bytes = plan
+            .panel_values()
+            .saturating_mul(size_of::<f32>())
+            .saturating_mul(self.schedule.stages);
+        let (shared, state) = plan.workspace_bytes();
+        Resources {
+            threads: team.threads(),
+            producers: match self.schedule.roles {
+                Roles::Unified => 0,
+                Roles::Specialised => team.producers(),
+            },
+            panel_bytes_per_thread: panel_bytes,
+            workspace_bytes: shared
+                .saturating_add(state.saturating_mul(team.threads()))
+                .saturating_add(panel_bytes.saturating_mul(team.workers())),
+            tiles: plan.tiles(),
+            register_rows: instructions.rows(),
+            register_columns: instructions.columns(),
+            accumulator_registers: instructions.accumulators(),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Dequantised operands in the layout of the micro-kernel.
+//!
+//! A panel holds `width` neighbouring rows of an operand (rows or columns of the register block), k-major:
+//! `panel[k · width + lane]`. Lanes beyond the operand are zero.
+
+use std::ops::Range;
+
+use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
+use gauntlet_problem::{AttentionFormat, HeadTensor};
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::simd::{CHUNK_BLOCKS, Codes, Instructions, LANES, prefetch};
+
+/// Dequantises `columns` (multiples of 16) of the `rows` of `tensor`, at most `width` of them, into `panel`. The
+/// tensor scale is left out, which keeps every value exact.
+pub(crate) fn pack_nvfp4(
+    instructions: &Instructions,
+    tensor: &Nvfp4Tensor,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    width: usize,
+    codes: &mut Codes,
+    panel: &mut [f32],
+) {
+    let blocks_in_row = tensor.columns() / BLOCK;
+    let (mut block, end) = (columns.start / BLOCK, columns.end / BLOCK);
+    let mut panel = panel;
+    while block < end {
+        let blocks = (end - block).min(CHUNK_BLOCKS);
+        for (lane, row) in rows.clone().enumerate() {
+            let first = row * blocks_in_row + block;
+            let (words, _) = tensor.packed()[first * 8..(first + blocks) * 8].as_chunks::<4>();
+            for (turned, word) in codes.words.iter_mut().zip(words) {
+                turned[lane] = u32::from_le_bytes(*word);
+            }
+            for (turned, scale) in codes
+                .scales
+                .iter_mut()
+                .zip(&tensor.scales()[first..first + blocks])
+            {
+                turned[lane] = e4m3::decode(*scale);
+            }
+        }
+        if rows.len() < width {
+            codes.words[..2 * blocks]
+                .iter_mut()
+                .for_each(|words| words[rows.len()..width].fill(0));
+            codes.scales[..blocks]
+                .iter_mut()
+                .for_each(|scales| scales[rows.len()..width].fill(0.0));
+        }
+        instructions.decode(codes, blocks, width, panel);
+        panel = &mut panel[blocks * BLOCK * width..];
+        block += blocks;
+    }
+}
+
+/// Asks the caches for the codes of `columns` of `rows`.
+pub(crate) fn prefetch_nvfp4(tensor: &Nvfp4Tensor, rows: Range<usize>, columns: Range<usize>) {
+    for row in rows {
+        let first = row * tensor.columns() / 2;
+        prefetch(&tensor.packed()[first + columns.start / 2..first + columns.end / 2]);
+    }
+}
+
+/// The rows of one sequence and head in a [`HeadTensor`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeadRows<'a> {
+    tensor: &'a HeadTensor,
+    /// The element at which the head starts.
+    start: usize,
+    size: usize,
+}
+
+impl<'a> HeadRows<'a> {
+    /// Rows of `size` values that start at element `start`.
+    pub fn new(tensor: &'a HeadTensor, start: usize, size: usize) -> Self {
+        Self { tensor, start, size }
+    }
+
+    fn bytes(&self, rows: Range<usize>) -> &'a [u8] {
+        let element = self.tensor.format.bytes();
+        let first = self.start + rows.start * self.size;
+        &self.tensor.bytes[first * element..(first + rows.len() * self.size) * element]
+    }
+
+    /// Asks the caches for some rows.
+    pub fn prefetch(&self, rows: Range<usize>) {
+        prefetch(self.bytes(rows));
+    }
+
+    /// Row `row` as f32, times `sign`; its scale is left out.
+    fn dequantise(&self, row: usize, sign: f32, values: &mut [f32]) {
+        let bytes = self.bytes(row..row + 1);
+        match self.tensor.format {
+            AttentionFormat::E4m3 => {
+                for (value, byte) in values.iter_mut().zip(bytes) {
+                    *value = e4m3::decode(*byte);
+                }
+            }
+            AttentionFormat::F16 => {
+                let mut halves = [f16::ZERO; LANES];
+                for (values, bytes) in values.chunks_mut(LANES).zip(bytes.chunks(2 * LANES)) {
+                    let halves = &mut halves[..values.len()];
+                    for (half, bytes) in halves.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                        *half = f16::from_le_bytes(*bytes);
+                    }
+                    halves.convert_to_f32_slice(values);
+                }
+            }
+            AttentionFormat::Bf16 => {
+                for (value, bytes) in values.iter_mut().zip(bytes.as_chunks::<2>().0) {
+                    *value = bf16::from_le_bytes(*bytes).to_f32();
+                }
+            }
+        }
+        if sign < 0.0 {
+            values.iter_mut().for_each(|value| *value = -*value);
+        }
+    }
+
+    /// Packs rows side by side: the panels of an operand whose depth is the head (Q and K). `scratch` holds
+    /// `width · size` values; `panels` starts a new panel each `stride` values.
+    pub fn pack_across(
+        &self,
+        rows: Range<usize>,
+        sign: f32,
+        width: usize,
+        scratch: &mut [f32],
+        panels: &mut [f32],
+        stride: usize,
+    ) {
+        for (first, panel) in rows.clone().step_by(width).zip(panels.chunks_mut(stride)) {
+            let lanes = width.min(rows.end - first);
+            for (row, values) in (first..first + lanes).zip(scratch.chunks_exact_mut(self.size)) {
+                self.dequantise(row, sign, values);
+            }
+            for (k, turned) in panel.chunks_exact_mut(width).take(self.size).enumerate() {
+                for (lane, value) in turned[..lanes].iter_mut().enumerate() {
+                    *value = scratch[lane * self.size + k];
+                }
+                turned[lanes..].fill(0.0);
+            }
+        }
+    }
+
+    /// Packs rows one after another: the panels of an operand whose depth is the position (V). `scratch` holds
+    /// `size` values; `panels` starts a new panel each `stride` values.
+    pub fn pack_along(
+        &self,
+        rows: Range<usize>,
+        width: usize,
+        scratch: &mut [f32],
+        panels: &mut [f32],
+        stride: usize,
+    ) {
+        let values = &mut scratch[..self.size];
+        for (k, row) in rows.enumerate() {
+            self.dequantise(row, 1.0, values);
+            for (values, panel) in values.chunks(width).zip(panels.chunks_mut(stride)) {
+                let lanes = &mut panel[k * width..(k + 1) * width];
+                lanes[..values.len()].copy_from_slice(values);
+                lanes[values.len()..].fill(0.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Bounded queues of panels between one producer and its consumers, for specialised roles.
+//!
+//! Each consumer has a lane of as many slots as the schedule has stages. The panels themselves lie outside, each
+//! behind its own lock; the ring says whose turn a slot is, so those locks are never contended.
+
+use std::sync::{Condvar, Mutex};
+
+use crate::pool::{lock, wait};
+
+/// One step of one tile, ready in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Item {
+    /// The tile's number.
+    pub tile: usize,
+    /// The step within the tile.
+    pub step: usize,
+}
+
+/// The lanes of one producer.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    state: Mutex<State>,
+    filled: Condvar,
+    freed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    lanes: Vec<Lane>,
+    /// A thread of the team panicked: nobody waits any more.
+    aborted: bool,
+}
+
+#[derive(Debug)]
+struct Lane {
+    items: Vec<Item>,
+    published: usize,
+    released: usize,
+    closed: bool,
+}
+
+impl Ring {
+    /// `lanes` empty lanes of `slots` slots each.
+    pub fn new(lanes: usize, slots: usize) -> Self {
+        let lane = |_| Lane {
+            items: vec![Item::default(); slots],
+            published: 0,
+            released: 0,
+            closed: false,
+        };
+        let state = State {
+            lanes: (0..lanes).map(lane).collect(),
+            aborted: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            filled: Condvar::new(),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Empties and opens all lanes, before a launch.
+    pub fn reset(&self) {
+        let mut state = lock(&self.state);
+        state.aborted = false;
+        for lane in &mut state.lanes {
+            (lane.published, lane.released, lane.closed) = (0, 0, false);
+        }
+    }
+
+    /// Producer: waits for a free slot in an open lane, looking first at the lane after `last`. Returns lane and
+    /// slot; none when all lanes are closed.
+    pub fn claim(&self, last: usize) -> Option<(usize, usize)> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.aborted || state.lanes.iter().all(|lane| lane.closed) {
+                return None;
+            }
+            let count = state.lanes.len();
+            let free = (1..=count).map(|step| (last + step) % count).find(|lane| {
+                let lane = &state.lanes[*lane];
+                !lane.closed && lane.published - lane.released < lane.items.len()
+            });
+            match free {
+                Some(lane) => {
+                    return Some((lane, state.lanes[lane].published % state.lanes[lane].items.len()));
+                }
+                None => state = wait(&self.freed, state),
+            }
+        }
+    }
+
+    /// Producer: hands the claimed slot of `lane` over.
+    pub fn publish(&self, lane: usize, item: Item) {
+        let mut state = lock(&self.state);
+        let lane = &mut state.lanes[lane];
+        let slot = lane.published % lane.items.len();
+        lane.items[slot] = item;
+        lane.published += 1;
+        drop(state);
+        self.filled.notify_all();
+    }
+
+    /// Producer: says that nothing more comes in `lane`.
+    pub fn close(&self, lane: usize) {
+        lock(&self.state).lanes[lane].closed = true;
+        self.filled.notify_all();
+    }
+
+    /// Consumer: waits for the next panel of `lane`. Returns it and its slot; none at the end.
+    pub fn take(&self, lane: usize) -> Option<(Item, usize)> {
+        let mut state = lock(&self.state);
+        loop {
+            let aborted = state.aborted;
+            let own = &state.lanes[lane];
+            let slot = own.released % own.items.len();
+            if aborted {
+                return None;
+            } else if own.published > own.released {
+                return Some((own.items[slot], slot));
+            } else if own.closed {
+                return None;
+            }
+            state = wait(&self.filled, state);
+        }
+    }
+
+    /// Consumer: gives the slot it took back.
+    pub fn release(&self, lane: usize) {
+        lock(&self.state).lanes[lane].released += 1;
+        self.freed.notify_all();
+    }
+
+    /// A guard that, if its thread panics, ends everybody's waiting.
+    pub fn abort_on_panic(&self) -> AbortOnPanic<'_> {
+        AbortOnPanic { ring: self }
+    }
+}
+
+/// See [`Ring::abort_on_panic`].
+#[derive(Debug)]
+pub(crate) struct AbortOnPanic<'a> {
+    ring: &'a Ring,
+}
+
+impl Drop for AbortOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.ring.state).aborted = true;
+            self.ring.filled.notify_all();
+            self.ring.freed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every item arrives, in order, through slots that are never in two hands at once.
+    #[test]
+    fn items_arrive_in_order_through_exclusive_slots() {
+        for (lanes, slots) in [(1, 1), (1, 3), (3, 1), (3, 2)] {
+            let ring = Ring::new(lanes, slots);
+            let panels: Vec<Vec<Mutex<usize>>> = (0..lanes)
+                .map(|_| (0..slots).map(|_| Mutex::new(0)).collect())
+                .collect();
+            for _ in 0..3 {
+                ring.reset();
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let mut sent = vec![0; lanes];
+                        let mut last = 0;
+                        while let Some((lane, slot)) = ring.claim(last) {
+                            last = lane;
+                            if sent[lane] == 500 {
+                                ring.close(lane);
+                                continue;
+                            }
+                            *panels[lane][slot].try_lock().unwrap() = sent[lane];
+                            ring.publish(
+                                lane,
+                                Item {
+                                    tile: lane,
+                                    step: sent[lane],
+                                },
+                            );
+                            sent[lane] += 1;
+                        }
+                    });
+                    for lane in 0..lanes {
+                        let (ring, panels) = (&ring, &panels);
+                        scope.spawn(move || {
+                            let mut expected = 0;
+                            while let Some((item, slot)) = ring.take(lane) {
+                                assert_eq!(
+                                    item,
+                                    Item {
+                                        tile: lane,
+                                        step: expected
+                                    }
+                                );
+                                assert_eq!(*panels[lane][slot].try_lock().unwrap(), expected);
+                                expected += 1;
+                                ring.release(lane);
+                            }
+                            assert_eq!(expected, 500);
+                        });
+                    }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_waiting_of_the_others() {
+        let ring = Ring::new(1, 1);
+        std::thread::scope(|scope| {
+            let consumer = scope.spawn(|| ring.take(0));
+            let producer = scope.spawn(|| {
+                let _guard = ring.abort_on_panic();
+                panic!("on purpose");
+            });
+            assert!(producer.join().is_err());
+            assert_eq!(consumer.join().unwrap(), None);
+        });
+    }
+}

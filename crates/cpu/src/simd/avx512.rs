@@ -1,0 +1,99 @@
+//! AVX-512: 512-bit fused multiply-adds; sixteen e2m1 codes looked up by one permutation.
+
+use std::arch::x86_64::*;
+
+use super::{Codes, Loops, SoftmaxLanes, vector};
+
+const ROWS: usize = 8;
+const VECTORS: usize = 2;
+const COLUMNS: usize = 16 * VECTORS;
+
+/// 8 × 32: sixteen accumulators cover the latency of two FMA units twice over, and tiles of multiples of 8 rows
+/// and 32 columns need no padding.
+pub(super) static LOOPS: Loops = Loops {
+    rows: ROWS,
+    columns: COLUMNS,
+    accumulators: ROWS * VECTORS,
+    multiply,
+    decode,
+    softmax_rows: softmax::<ROWS>,
+    softmax_columns: softmax::<COLUMNS>,
+    scale,
+    swiglu,
+};
+
+/// # Safety
+///
+/// `a` holds `depth · ROWS` values, `b` `depth · COLUMNS`, `c` `ROWS · COLUMNS`.
+#[target_feature(enable = "avx512f")]
+unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accumulate: bool) {
+    let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
+    if accumulate {
+        for (row, sums) in sums.iter_mut().enumerate() {
+            for (vector, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: row < ROWS and vector < VECTORS, within c.
+                *sum = unsafe { _mm512_loadu_ps(c.add(row * COLUMNS + 16 * vector)) };
+            }
+        }
+    }
+    for k in 0..depth {
+        // SAFETY: k < depth, so the vectors lie within b.
+        let b: [__m512; VECTORS] =
+            std::array::from_fn(|vector| unsafe { _mm512_loadu_ps(b.add(k * COLUMNS + 16 * vector)) });
+        for (row, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: k < depth and row < ROWS, within a.
+            let a = _mm512_set1_ps(unsafe { *a.add(k * ROWS + row) });
+            for (sum, b) in sums.iter_mut().zip(b) {
+                *sum = _mm512_fmadd_ps(a, b, *sum);
+            }
+        }
+    }
+    for (row, sums) in sums.iter().enumerate() {
+        for (vector, sum) in sums.iter().enumerate() {
+            // SAFETY: row < ROWS and vector < VECTORS, within c.
+            unsafe { _mm512_storeu_ps(c.add(row * COLUMNS + 16 * vector), *sum) };
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
+    assert!(panel.len() >= blocks * 16 * width && width <= super::LANES);
+    let values = _mm512_setr_ps(
+        0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0,
+    );
+    for first in (0..width).step_by(16) {
+        let mask = u16::MAX >> (16 - (width - first).min(16));
+        for half in 0..2 * blocks {
+            // SAFETY: a row of `words` and of `scales` has 32 lanes, and first ≤ 16.
+            let (mut codes, scale) = unsafe {
+                (
+                    _mm512_loadu_si512(codes.words[half][first..].as_ptr().cast()),
+                    _mm512_loadu_ps(codes.scales[half / 2][first..].as_ptr()),
+                )
+            };
+            for depth in 8 * half..8 * half + 8 {
+                // The permutation reads the low four bits of each lane: one code.
+                let value = _mm512_mul_ps(_mm512_permutexvar_ps(codes, values), scale);
+                // SAFETY: depth < 16 · blocks, and the mask ends the store at `width`, within the panel.
+                unsafe { _mm512_mask_storeu_ps(panel.as_mut_ptr().add(depth * width + first), mask, value) };
+                codes = _mm512_srli_epi32::<4>(codes);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+fn softmax<const W: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
+    vector::softmax::<W, true>(panel, scale, lanes);
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+fn scale(sums: &[f32], scale: f64, out: &mut [f32]) {
+    vector::scale(sums, scale, out);
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+fn swiglu(gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {
+    vector::swiglu::<true>(gate, up, scales, out);
+}

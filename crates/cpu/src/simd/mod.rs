@@ -1,0 +1,299 @@
+//! Instruction sets: which there are, which this processor has, and the inner loops of each.
+//!
+//! Everything below this module is ordinary Rust over slices. The loops that must use particular registers
+//! (micro-kernel and decoder) are written with intrinsics per instruction set; those that a compiler vectorises
+//! well ([`vector`]) are written once and compiled for each.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+mod stream;
+mod vector;
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+pub(crate) use stream::{prefetch, store_rows_end, stream};
+
+/// An instruction set for which the kernels are compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SimdPath {
+    /// 512-bit vectors: AVX-512 F, VL, BW and DQ.
+    Avx512,
+    /// 256-bit vectors: AVX2 and FMA.
+    Avx2,
+    /// Plain Rust for the baseline of the architecture, vectorised by the compiler.
+    Portable,
+}
+
+/// Why an instruction set cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SimdError {
+    /// A name that is none of the three.
+    #[error("simd: unknown path `{name}`; one of avx512, avx2, portable")]
+    Unknown {
+        /// The name as given.
+        name: String,
+    },
+    /// The processor lacks features.
+    #[error("simd: {path} needs {}, which this processor lacks; use one of {}", missing.join(", "), names(available))]
+    Unavailable {
+        /// The path asked for.
+        path: SimdPath,
+        /// The features it lacks.
+        missing: Vec<&'static str>,
+        /// What can be used instead.
+        available: Vec<SimdPath>,
+    },
+}
+
+impl SimdPath {
+    /// Every path, the widest first.
+    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+
+    /// The paths that this processor can run, the widest first.
+    pub fn available() -> Vec<Self> {
+        Self::ALL
+            .into_iter()
+            .filter(|path| path.missing_features().is_empty())
+            .collect()
+    }
+
+    /// The widest path that this processor can run.
+    pub fn best() -> Self {
+        Self::available().first().copied().unwrap_or(Self::Portable)
+    }
+
+    /// The processor features that this path needs and that are not here.
+    pub fn missing_features(self) -> Vec<&'static str> {
+        self.features()
+            .into_iter()
+            .filter_map(|(name, present)| (!present).then_some(name))
+            .collect()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn features(self) -> Vec<(&'static str, bool)> {
+        macro_rules! features {
+            ($($name:tt),*) => { vec![$(($name, std::arch::is_x86_feature_detected!($name))),*] };
+        }
+        match self {
+            Self::Avx512 => features!("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"),
+            Self::Avx2 => features!("avx2", "fma"),
+            Self::Portable => Vec::new(),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn features(self) -> Vec<(&'static str, bool)> {
+        match self {
+            Self::Avx512 | Self::Avx2 => vec![("an x86-64 processor", false)],
+            Self::Portable => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for SimdPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        })
+    }
+}
+
+impl FromStr for SimdPath {
+    type Err = SimdError;
+
+    fn from_str(name: &str) -> Result<Self, SimdError> {
+        Self::ALL
+            .into_iter()
+            .find(|path| path.to_string() == name)
+            .ok_or_else(|| SimdError::Unknown {
+                name: name.to_owned(),
+            })
+    }
+}
+
+fn names(paths: &[SimdPath]) -> String {
+    paths
+        .iter()
+        .map(SimdPath::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The widest panel of any path, in lanes.
+pub(crate) const LANES: usize = 32;
+/// Blocks of 16 values decoded at a time.
+pub(crate) const CHUNK_BLOCKS: usize = 16;
+
+/// A chunk of NVFP4 rows on its way into a panel: codes and scales turned so that one vector holds one depth of
+/// neighbouring rows. Filled a whole chunk at a time, so that the decoder's wide loads do not wait for the narrow
+/// stores just before them (no store forwarding from several narrow stores to one wide load).
+#[derive(Debug)]
+pub(crate) struct Codes {
+    /// Eight codes each, lowest nibble first: `[half block][lane]`.
+    pub words: Box<[[u32; LANES]; 2 * CHUNK_BLOCKS]>,
+    /// Dequantised block scales: `[block][lane]`.
+    pub scales: Box<[[f32; LANES]; CHUNK_BLOCKS]>,
+}
+
+impl Codes {
+    pub fn new() -> Self {
+        Self {
+            words: Box::new([[0; LANES]; 2 * CHUNK_BLOCKS]),
+            scales: Box::new([[0.0; LANES]; CHUNK_BLOCKS]),
+        }
+    }
+}
+
+/// What the softmax of one panel carries from step to step, a lane each query.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SoftmaxLanes {
+    /// The largest raw score so far.
+    pub maximum: [f32; LANES],
+    /// The sum of exponentials relative to `maximum`.
+    pub sum: [f32; LANES],
+    /// What earlier sums and outputs must be multiplied by after the last step.
+    pub rescale: [f32; LANES],
+}
+
+impl SoftmaxLanes {
+    /// Before the first key.
+    pub const EMPTY: Self = Self {
+        maximum: [f32::NEG_INFINITY; LANES],
+        sum: [0.0; LANES],
+        rescale: [0.0; LANES],
+    };
+}
+
+/// `c = [c +] a·b` over `depth`: a is k-major `rows` wide, b k-major `columns` wide, c `rows × columns`.
+type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, bool);
+/// Decodes blocks of a chunk into a k-major panel of the given width.
+type Decode = unsafe fn(&Codes, usize, usize, &mut [f32]);
+/// One softmax step on a k-major panel of scores.
+type Softmax = unsafe fn(&mut [f32], f32, &mut SoftmaxLanes);
+/// `out = sum · scale`.
+type Scale = unsafe fn(&[f32], f64, &mut [f32]);
+/// `out = silu(gate · scale) · (up · scale)`.
+type Swiglu = unsafe fn(&[f32], &[f32], [f64; 2], &mut [f32]);
+
+/// The inner loops of one instruction set, behind methods that check lengths.
+///
+/// A value exists only for a path whose features were found, which is what makes the calls sound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instructions {
+    path: SimdPath,
+    loops: &'static Loops,
+}
+
+#[derive(Debug)]
+struct Loops {
+    rows: usize,
+    columns: usize,
+    accumulators: usize,
+    multiply: Multiply,
+    decode: Decode,
+    softmax_rows: Softmax,
+    softmax_columns: Softmax,
+    scale: Scale,
+    swiglu: Swiglu,
+}
+
+impl Instructions {
+    /// The loops of `path`, if the processor can run them.
+    pub fn detect(path: SimdPath) -> Result<Self, SimdError> {
+        let missing = path.missing_features();
+        if !missing.is_empty() {
+            return Err(SimdError::Unavailable {
+                path,
+                missing,
+                available: SimdPath::available(),
+            });
+        }
+        let loops = match path {
+            #[cfg(target_arch = "x86_64")]
+            SimdPath::Avx512 => &avx512::LOOPS,
+            #[cfg(target_arch = "x86_64")]
+            SimdPath::Avx2 => &avx2::LOOPS,
+            _ => &portable::LOOPS,
+        };
+        Ok(Self { path, loops })
+    }
+
+    /// Which path it is.
+    pub fn path(&self) -> SimdPath {
+        self.path
+    }
+
+    /// Rows of the register block.
+    pub fn rows(&self) -> usize {
+        self.loops.rows
+    }
+
+    /// Columns of the register block.
+    pub fn columns(&self) -> usize {
+        self.loops.columns
+    }
+
+    /// Vector registers that hold the register block.
+    pub fn accumulators(&self) -> usize {
+        self.loops.accumulators
+    }
+
+    /// `c = a·bᵀ`, or `c += a·bᵀ`, for one register block over `depth`: `a[k · rows + r]`, `b[k · columns + c]`,
+    /// `c[r · columns + c]`.
+    #[inline]
+    pub fn multiply(&self, depth: usize, a: &[f32], b: &[f32], c: &mut [f32], accumulate: bool) {
+        let (rows, columns) = (self.loops.rows, self.loops.columns);
+        assert!(a.len() >= depth * rows && b.len() >= depth * columns && c.len() >= rows * columns);
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe { (self.loops.multiply)(depth, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), accumulate) }
+    }
+
+    /// Decodes the first `blocks` blocks of `codes` into `panel`, k-major and `width` lanes wide.
+    #[inline]
+    pub fn decode(&self, codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
+        assert!(blocks <= CHUNK_BLOCKS && width <= LANES && panel.len() >= blocks * 16 * width);
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe { (self.loops.decode)(codes, blocks, width, panel) }
+    }
+
+    /// Replaces the raw scores of `panel` (k-major, `width` queries wide, which must be the rows or the columns
+    /// of the register block) by `exp((score − maximum) · scale)`, and brings `lanes` up to date.
+    #[inline]
+    pub fn softmax(&self, panel: &mut [f32], width: usize, scale: f32, lanes: &mut SoftmaxLanes) {
+        assert!(width == self.loops.rows || width == self.loops.columns);
+        assert!(panel.len().is_multiple_of(width));
+        let softmax = if width == self.loops.rows {
+            self.loops.softmax_rows
+        } else {
+            self.loops.softmax_columns
+        };
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { softmax(panel, scale, lanes) }
+    }
+
+    /// `out = sums · scale`, multiplied in f64 so that no scale overflows or loses bits before its result does.
+    #[inline]
+    pub fn scale(&self, sums: &[f32], scale: f64, out: &mut [f32]) {
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { (self.loops.scale)(sums, scale, out) }
+    }
+
+    /// `out = silu(gate · scales[0]) · (up · scales[1])`.
+    #[inline]
+    pub fn swiglu(&self, gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { (self.loops.swiglu)(gate, up, scales, out) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

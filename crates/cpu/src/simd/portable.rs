@@ -1,0 +1,63 @@
+//! Plain Rust, vectorised by the compiler for the baseline of the architecture.
+
+use gauntlet_formats::e2m1;
+
+use super::{Codes, Loops, SoftmaxLanes, vector};
+
+const ROWS: usize = 4;
+const COLUMNS: usize = 8;
+
+/// 4 × 8: eight 128-bit accumulators leave room for both operands in the 16 registers of SSE2.
+pub(super) static LOOPS: Loops = Loops {
+    rows: ROWS,
+    columns: COLUMNS,
+    accumulators: ROWS * COLUMNS / 4,
+    multiply,
+    decode,
+    softmax_rows: softmax::<ROWS>,
+    softmax_columns: softmax::<COLUMNS>,
+    scale: vector::scale,
+    swiglu: vector::swiglu::<false>,
+};
+
+/// # Safety
+///
+/// `a` holds `depth · ROWS` values, `b` `depth · COLUMNS`, `c` `ROWS · COLUMNS`, and `c` overlaps neither.
+unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accumulate: bool) {
+    // SAFETY: the caller promises these lengths.
+    let (a, b, c) = unsafe {
+        (
+            std::slice::from_raw_parts(a, depth * ROWS),
+            std::slice::from_raw_parts(b, depth * COLUMNS),
+            std::slice::from_raw_parts_mut(c, ROWS * COLUMNS),
+        )
+    };
+    let (c, _) = c.as_chunks_mut::<COLUMNS>();
+    let mut sums = [[0.0_f32; COLUMNS]; ROWS];
+    if accumulate {
+        sums.copy_from_slice(c);
+    }
+    for (a, b) in a.as_chunks::<ROWS>().0.iter().zip(b.as_chunks::<COLUMNS>().0) {
+        for row in 0..ROWS {
+            for column in 0..COLUMNS {
+                sums[row][column] += a[row] * b[column];
+            }
+        }
+    }
+    c.copy_from_slice(&sums);
+}
+
+fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
+    for (depth, lanes) in panel.chunks_exact_mut(width).take(blocks * 16).enumerate() {
+        let words = &codes.words[depth / 8];
+        let scales = &codes.scales[depth / 16];
+        let shift = 4 * (depth % 8);
+        for ((lane, word), scale) in lanes.iter_mut().zip(words).zip(scales) {
+            *lane = e2m1::VALUES[(word >> shift & 15) as usize] * scale;
+        }
+    }
+}
+
+fn softmax<const W: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
+    vector::softmax::<W, false>(panel, scale, lanes);
+}
