@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod listing;
 mod progress;
 mod schedule_text;
 mod sink;

@@ -10,5 +10,7 @@ mod record;
 mod service;
 
 pub use process::{Patience, WorkerCommand, WorkerError, WorkerProcess};
-pub use record::{CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty};
+pub use record::{
+    CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,
+};
 pub use service::{Service, serve};

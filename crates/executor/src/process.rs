@@ -70,9 +70,9 @@ impl Patience {
             Request::Build { .. } => self.build,
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
-            Request::Time { samples, .. } => {
-                self.compute.saturating_mul(u32::try_from(*samples).unwrap_or(u32::MAX))
-            }
+            Request::Time { samples, .. } => self
+                .compute
+                .saturating_mul(u32::try_from(*samples).unwrap_or(u32::MAX)),
         }
     }
 }
@@ -135,8 +135,13 @@ impl WorkerError {
 }
 
 fn describe_status(status: &Option<ExitStatus>) -> String {
-    let Some(status) = status else { return "its exit status is not known".to_owned() };
-    match (status.signal().and_then(|signal| Signal::try_from(signal).ok()), status.code()) {
+    let Some(status) = status else {
+        return "its exit status is not known".to_owned();
+    };
+    match (
+        status.signal().and_then(|signal| Signal::try_from(signal).ok()),
+        status.code(),
+    ) {
         (Some(signal), _) => format!("killed by {signal}"),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => status.to_string(),
@@ -177,7 +182,10 @@ impl WorkerProcess {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|source| WorkerError::Start { program: command.program.display().to_string(), source })?;
+            .map_err(|source| WorkerError::Start {
+                program: command.program.display().to_string(),
+                source,
+            })?;
         let (sender, lines) = sync_channel(4);
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || forward_lines(stdout, &sender));
@@ -188,7 +196,15 @@ impl WorkerProcess {
             thread::spawn(move || keep_tail(stderr, &kept))
         });
         let stdin = child.stdin.take();
-        let mut worker = Self { child, stdin, lines, last_words, listener, patience, next_id: 1 };
+        let mut worker = Self {
+            child,
+            stdin,
+            lines,
+            last_words,
+            listener,
+            patience,
+            next_id: 1,
+        };
         let description = worker.describe()?;
         Ok((worker, description))
     }
@@ -203,7 +219,10 @@ impl WorkerProcess {
             Answer::Description(description) if description.protocol == VERSION => Ok(description),
             Answer::Description(description) => Err(self.garbage(
                 "describe",
-                format!("it speaks version {} of the protocol, not {VERSION}", description.protocol),
+                format!(
+                    "it speaks version {} of the protocol, not {VERSION}",
+                    description.protocol
+                ),
                 &description.worker,
             )),
             other => Err(self.wrong_answer("describe", &other)),
@@ -212,7 +231,10 @@ impl WorkerProcess {
 
     /// Prepares a schedule for a problem.
     pub fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, WorkerError> {
-        match self.call(Request::Build { problem: problem.clone(), schedule: schedule.clone() })? {
+        match self.call(Request::Build {
+            problem: problem.clone(),
+            schedule: schedule.clone(),
+        })? {
             Answer::Built { resources } => Ok(resources),
             other => Err(self.wrong_answer("build", &other)),
         }
@@ -220,7 +242,10 @@ impl WorkerProcess {
 
     /// Loads operands from a safetensors file, `copies` times.
     pub fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, WorkerError> {
-        match self.call(Request::Load { inputs: inputs.to_owned(), copies })? {
+        match self.call(Request::Load {
+            inputs: inputs.to_owned(),
+            copies,
+        })? {
             Answer::Loaded { bytes } => Ok(bytes),
             other => Err(self.wrong_answer("load", &other)),
         }
@@ -243,7 +268,11 @@ impl WorkerProcess {
         phases: bool,
     ) -> Result<(Vec<Sample>, f64), WorkerError> {
         let start = Instant::now();
-        match self.call(Request::Time { samples, first_copy, phases })? {
+        match self.call(Request::Time {
+            samples,
+            first_copy,
+            phases,
+        })? {
             Answer::Timed { samples: timed } if timed.len() == samples => {
                 Ok((timed, start.elapsed().as_secs_f64()))
             }
@@ -258,7 +287,9 @@ impl WorkerProcess {
 
     /// Has the last result written to a file.
     pub fn output(&mut self, path: &Path) -> Result<u64, WorkerError> {
-        match self.call(Request::Output { path: path.to_owned() })? {
+        match self.call(Request::Output {
+            path: path.to_owned(),
+        })? {
             Answer::Written { bytes } => Ok(bytes),
             other => Err(self.wrong_answer("output", &other)),
         }
@@ -272,8 +303,10 @@ impl WorkerProcess {
         let mut line = serde_json::to_vec(&Envelope { id, request })
             .map_err(|error| self.garbage(call, error.to_string(), ""))?;
         line.push(b'\n');
-        let sent =
-            self.stdin.as_mut().is_some_and(|stdin| stdin.write_all(&line).and_then(|()| stdin.flush()).is_ok());
+        let sent = self
+            .stdin
+            .as_mut()
+            .is_some_and(|stdin| stdin.write_all(&line).and_then(|()| stdin.flush()).is_ok());
         if !sent {
             return Err(self.died(call));
         }
@@ -283,7 +316,11 @@ impl WorkerProcess {
             Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
             Err(RecvTimeoutError::Timeout) => {
                 self.kill();
-                return Err(WorkerError::Late { call, limit, last_words: self.last_words() });
+                return Err(WorkerError::Late {
+                    call,
+                    limit,
+                    last_words: self.last_words(),
+                });
             }
         };
         let reply: Reply =
@@ -306,13 +343,22 @@ impl WorkerProcess {
             thread::sleep(Duration::from_millis(5));
         }
         self.kill();
-        WorkerError::Died { call, status, last_words: self.last_words() }
+        WorkerError::Died {
+            call,
+            status,
+            last_words: self.last_words(),
+        }
     }
 
     fn garbage(&mut self, call: &'static str, reason: String, line: &str) -> WorkerError {
         self.kill();
         let line = line.chars().take(200).collect();
-        WorkerError::Garbage { call, reason, line, last_words: self.last_words() }
+        WorkerError::Garbage {
+            call,
+            reason,
+            line,
+            last_words: self.last_words(),
+        }
     }
 
     fn wrong_answer(&mut self, call: &'static str, answer: &Answer) -> WorkerError {
@@ -351,9 +397,10 @@ fn forward_lines(stdout: impl Read, lines: &SyncSender<io::Result<String>>) {
         let mut line = String::new();
         let message = match reader.by_ref().take(LONGEST_LINE).read_line(&mut line) {
             Ok(0) => return,
-            Ok(length) if length as u64 == LONGEST_LINE => {
-                Err(io::Error::other(format!("a line longer than {} MiB", LONGEST_LINE >> 20)))
-            }
+            Ok(length) if length as u64 == LONGEST_LINE => Err(io::Error::other(format!(
+                "a line longer than {} MiB",
+                LONGEST_LINE >> 20
+            ))),
             Ok(_) => Ok(line),
             Err(error) => Err(error),
         };

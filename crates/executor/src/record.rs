@@ -132,8 +132,10 @@ pub enum RecordError {
 impl Record {
     /// Reads a record from a TOML file.
     pub fn load(path: &Path) -> Result<Self, RecordError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| RecordError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| RecordError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
         Self::parse(path, &text)
     }
 
@@ -144,18 +146,27 @@ impl Record {
             span,
             message,
         };
-        let record: Self = toml::from_str(text)
-            .map_err(|error| malformed(error.span(), error.message().to_owned()))?;
+        let record: Self =
+            toml::from_str(text).map_err(|error| malformed(error.span(), error.message().to_owned()))?;
         if let Some(uncertainty) = &record.uncertainty
             && !(0.0..1.0).contains(&uncertainty.relative)
         {
-            return Err(malformed(None, format!("uncertainty.relative = {}: must lie in 0…1", uncertainty.relative)));
+            return Err(malformed(
+                None,
+                format!("uncertainty.relative = {}: must lie in 0…1", uncertainty.relative),
+            ));
         }
         for (name, candidate) in &record.candidates {
             for (case, times) in &candidate.times {
-                if times.as_slice().is_empty() || times.as_slice().iter().any(|time| !(*time > 0.0 && time.is_finite()))
+                if times.as_slice().is_empty()
+                    || times
+                        .as_slice()
+                        .iter()
+                        .any(|time| !(*time > 0.0 && time.is_finite()))
                 {
-                    let message = format!("candidates.{name}.times.{case}: times are positive microseconds, at least one");
+                    let message = format!(
+                        "candidates.{name}.times.{case}: times are positive microseconds, at least one"
+                    );
                     return Err(malformed(None, message));
                 }
             }

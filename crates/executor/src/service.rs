@@ -38,7 +38,11 @@ pub fn serve(service: &mut dyn Service, input: impl BufRead, mut output: impl Wr
                 let stop = matches!(request, Request::Stop);
                 (id, answer(service, request), stop)
             }
-            Err(error) => (0, Err(bad_request(format!("not a request of this protocol: {error}"))), false),
+            Err(error) => (
+                0,
+                Err(bad_request(format!("not a request of this protocol: {error}"))),
+                false,
+            ),
         };
         let outcome = match outcome {
             Ok(answer) => Outcome::Done(answer),
@@ -58,19 +62,34 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
     Ok(match request {
         Request::Describe => Answer::Description(service.describe()),
         Request::Build { problem, schedule } => {
-            problem.validate().map_err(|error| bad_request(error.to_string()))?;
-            Answer::Built { resources: service.build(&problem, &schedule)? }
+            problem
+                .validate()
+                .map_err(|error| bad_request(error.to_string()))?;
+            Answer::Built {
+                resources: service.build(&problem, &schedule)?,
+            }
         }
-        Request::Load { inputs, copies } => Answer::Loaded { bytes: service.load(&inputs, copies.max(1))? },
+        Request::Load { inputs, copies } => Answer::Loaded {
+            bytes: service.load(&inputs, copies.max(1))?,
+        },
         Request::Run { copy } => Answer::Ran(service.run(copy)?),
-        Request::Time { samples, first_copy, phases } => {
-            Answer::Timed { samples: service.time(samples, first_copy, phases)? }
-        }
-        Request::Output { path } => Answer::Written { bytes: service.output(&path)? },
+        Request::Time {
+            samples,
+            first_copy,
+            phases,
+        } => Answer::Timed {
+            samples: service.time(samples, first_copy, phases)?,
+        },
+        Request::Output { path } => Answer::Written {
+            bytes: service.output(&path)?,
+        },
         Request::Stop => Answer::Stopped,
     })
 }
 
 fn bad_request(message: String) -> Failure {
-    Failure { kind: FailureKind::BadRequest, message }
+    Failure {
+        kind: FailureKind::BadRequest,
+        message,
+    }
 }

@@ -67,7 +67,10 @@ impl Workshop {
         kind: InputKind,
         seed: u64,
     ) -> Result<(Inputs, PathBuf), LabError> {
-        let inputs = Inputs::generate(&case.problem, kind, seed);
+        let inputs = match &case.data {
+            Some(data) => Inputs::load(data, &case.problem)?,
+            None => Inputs::generate(&case.problem, kind, seed),
+        };
         let path = self.path(&format!("{kind}-{seed:016x}.inputs"));
         inputs.save(&path)?;
         Ok((inputs, path))

@@ -11,6 +11,7 @@
 //! [[benchmark]]                     # to be timed, at least one
 //! name = "large"
 //! inputs = "competition"            # or "wide" or "adversarial"; what is timed
+//! data = "layer-3.safetensors"      # real operands in place of made ones, from the suite's folder (see `storage`)
 //! speed-of-light = { device = "B200", microseconds = 18.833 }
 //! grouped-gemm = { groups = { m = [80, 176], n = 4096, k = 7168 } }   # a number stands for every group
 //!
@@ -27,7 +28,7 @@ mod error;
 mod file;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,9 @@ pub struct Case {
     pub problem: Problem,
     /// On what it is timed.
     pub inputs: InputKind,
+    /// A safetensors file of operands that take the place of made ones, in both the timing and the examination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
     /// What the best kernel imaginable would take.
     pub speed_of_light: Option<SpeedOfLight>,
 }
@@ -120,7 +124,7 @@ impl Suite {
     /// When the text is no suite, or has a case whose sizes make no problem.
     pub fn parse(text: &str, file: &Path) -> Result<Self, SuiteError> {
         let stem = file.file_stem().and_then(OsStr::to_str).unwrap_or("suite");
-        file::parse(text, stem).map_err(|fault| SuiteError::Invalid {
+        file::parse(text, stem, file.parent().unwrap_or(Path::new(""))).map_err(|fault| SuiteError::Invalid {
             file: file.into(),
             line: fault.line(text),
             span: fault.span,

@@ -8,7 +8,7 @@ use crate::{Error, LookPlan, log_speedup};
 ///
 /// All have defaults, and a file may name only those that differ; call [`Criteria::validate`] after reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Criteria {
     /// T: a speed-up is worth adopting from here on.
     pub target: f64,
@@ -46,7 +46,7 @@ impl Criteria {
         let wrong = |name, value, rule| Err(Error::Criterion { name, value, rule });
         if !(self.practically_zero >= 0.0 && self.practically_zero < 1.0) {
             return wrong(
-                "practically_zero",
+                "practically-zero",
                 self.practically_zero,
                 "must be at least 0 and less than 1",
             );
@@ -55,7 +55,7 @@ impl Criteria {
             return wrong(
                 "target",
                 self.target,
-                "must be finite and greater than practically_zero",
+                "must be finite and greater than practically-zero",
             );
         }
         if !(self.floor < 0.0 && self.floor > -1.0) {
@@ -123,7 +123,7 @@ mod tests {
         let edits: [(&str, Edit); 8] = [
             ("target", |criteria| criteria.target = 0.01),
             ("target", |criteria| criteria.target = f64::NAN),
-            ("practically_zero", |criteria| criteria.practically_zero = -0.01),
+            ("practically-zero", |criteria| criteria.practically_zero = -0.01),
             ("floor", |criteria| criteria.floor = 0.0),
             ("floor", |criteria| criteria.floor = -1.0),
             ("confidence", |criteria| criteria.confidence = 0.5),

@@ -17,6 +17,7 @@ use crate::arguments::Check;
 use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::suites;
 use crate::exit::Exit;
+use crate::listing;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
@@ -149,7 +150,7 @@ fn tell(checked: &Checked) {
             "worst NRMSE",
             "result",
         ];
-        anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+        listing::print(&head, rows);
         anstream::println!(
             "{}: {} of {} comparisons right, {} builds refused",
             report.suite,

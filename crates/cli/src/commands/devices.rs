@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::arguments::Devices;
 use crate::exit::Exit;
+use crate::listing;
 use crate::sink::write_json;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::Trouble;
 
 /// Lists devices, or shows one.
 pub fn devices(arguments: &Devices) -> Result<Exit, Trouble> {
@@ -55,7 +56,7 @@ fn list(json: bool) -> Result<(), Trouble> {
         ]
     });
     let head = ["device", "title", "architecture", "processors", "clock", "memory"];
-    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+    listing::print(&head, rows);
     anstream::println!("`gauntlet devices NAME` shows every figure with its source.");
     Ok(())
 }
@@ -68,10 +69,7 @@ fn show(device: &Device, json: bool) -> Result<(), Trouble> {
     let value = serde_json::to_value(device).map_err(|error| Trouble::broken(error.to_string()))?;
     let mut rows = Vec::new();
     figures("", &value, &mut rows);
-    anstream::println!(
-        "{}",
-        gauntlet_report::table(&["figure", "value", "source"], rows, terminal_width())
-    );
+    listing::print(&["figure", "value", "source"], rows);
     Ok(())
 }
 

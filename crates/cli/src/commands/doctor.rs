@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use crate::arguments::Doctor;
 use crate::exit::Exit;
+use crate::listing;
 use crate::sink::write_json;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::Trouble;
 
 /// One thing that matters, whether it is here, and what to do about it.
 #[derive(Debug, Serialize)]
@@ -49,10 +50,7 @@ pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
             item.remedy.to_owned(),
         ]
     });
-    anstream::println!(
-        "{}",
-        gauntlet_report::table(&["", "what", "found", "what to do"], rows, terminal_width())
-    );
+    listing::print(&["", "what", "found", "what to do"], rows);
     Ok(Exit::Done)
 }
 

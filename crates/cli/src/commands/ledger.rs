@@ -7,6 +7,7 @@ use gauntlet_lab::ledger::{Entry, Ledger, RunId, Verification};
 
 use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;
+use crate::listing;
 use crate::sink::write_json;
 use crate::trouble::{Trouble, terminal_width};
 
@@ -42,9 +43,7 @@ fn list(ledger: &Ledger) -> Result<(), Trouble> {
             state.to_owned(),
         ]
     });
-    anstream::println!(
-        "{}",
-        gauntlet_report::table(
+    listing::print(
             &["run", "file", "verdicts", "findings", "state"],
             rows,
             terminal_width()
@@ -68,8 +67,7 @@ fn show(ledger: &Ledger, what: &str) -> Result<(), Trouble> {
     let head = ["record", "at", "kind", "round", "pitch", "gate", "reason"];
     anstream::println!(
         "{}",
-        gauntlet_report::table(&head, rows, terminal_width().max(120))
-    );
+        gauntlet_report::table(&head, rows);
     Ok(())
 }
 

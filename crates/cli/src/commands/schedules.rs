@@ -7,9 +7,10 @@ use gauntlet_schedule::{Schedule, check, words};
 use crate::arguments::Schedules;
 use crate::commands::{devices, suites};
 use crate::exit::Exit;
+use crate::listing;
 use crate::schedule_text;
 use crate::sink::write_json;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::Trouble;
 
 /// Explains the words of a schedule, or checks some against a device.
 pub fn schedules(arguments: &Schedules) -> Result<Exit, Trouble> {
@@ -36,7 +37,7 @@ fn explain(json: bool) -> Result<Exit, Trouble> {
         ]
     });
     let head = ["word", "accepts", "baseline", "on a GPU", "on a CPU"];
-    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+    listing::print(&head, rows);
     Ok(Exit::Done)
 }
 

@@ -6,8 +6,9 @@ use gauntlet_problem::{Case, Suite};
 
 use crate::arguments::Suites;
 use crate::exit::Exit;
+use crate::listing;
 use crate::sink::write_json;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::Trouble;
 
 /// Lists suites, or shows one.
 pub fn suites(arguments: &Suites) -> Result<Exit, Trouble> {
@@ -45,7 +46,7 @@ fn list(json: bool) -> Result<(), Trouble> {
         vec![suite.name.clone(), counts.0, counts.1, suite.description.clone()]
     });
     let head = ["suite", "correctness", "benchmark", "what it is"];
-    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+    listing::print(&head, rows);
     anstream::println!(
         "`gauntlet suites NAME` shows the cases; a file of the same form makes a suite of your own."
     );
@@ -72,6 +73,6 @@ fn show(suite: &Suite, json: bool) -> Result<(), Trouble> {
         .map(|case| row("correctness", case))
         .chain(suite.benchmark.iter().map(|case| row("benchmark", case)));
     let head = ["for", "case", "problem", "GFLOP", "MB"];
-    anstream::println!("{}", gauntlet_report::table(&head, rows, terminal_width()));
+    listing::print(&head, rows);
     Ok(())
 }

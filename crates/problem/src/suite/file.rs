@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
@@ -12,7 +13,8 @@ use toml::Spanned;
 use super::error::Fault;
 use super::{Case, SpeedOfLight, Suite};
 use crate::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, InputKind, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, InputKind, Inputs, OutputFormat, Problem,
+    Sequence,
 };
 
 #[derive(Deserialize)]
@@ -33,6 +35,7 @@ struct CaseTable {
     name: Spanned<String>,
     #[serde(default)]
     inputs: InputKind,
+    data: Option<Spanned<PathBuf>>,
     speed_of_light: Option<Spanned<SpeedOfLight>>,
     grouped_gemm: Option<Spanned<GemmTable>>,
     attention: Option<Spanned<AttentionTable>>,
@@ -84,7 +87,8 @@ enum Sizes {
     Each(Vec<usize>),
 }
 
-pub(super) fn parse(text: &str, default_name: &str) -> Result<Suite, Fault> {
+/// Reads a suite; the operands that cases name are sought from `folder`.
+pub(super) fn parse(text: &str, default_name: &str, folder: &Path) -> Result<Suite, Fault> {
     let file: SuiteFile = toml::from_str(text)?;
     if file.benchmark.is_empty() {
         let message = "a suite needs at least one [[benchmark]] case";
@@ -96,12 +100,12 @@ pub(super) fn parse(text: &str, default_name: &str) -> Result<Suite, Fault> {
     Ok(Suite {
         name: file.name.unwrap_or_else(|| default_name.into()),
         description: file.description,
-        correctness: cases(file.correctness)?,
-        benchmark: cases(file.benchmark)?,
+        correctness: cases(file.correctness, folder)?,
+        benchmark: cases(file.benchmark, folder)?,
     })
 }
 
-fn cases(tables: Vec<CaseTable>) -> Result<Vec<Case>, Fault> {
+fn cases(tables: Vec<CaseTable>, folder: &Path) -> Result<Vec<Case>, Fault> {
     let mut names = HashSet::new();
     let check = |table: CaseTable| {
         let (name, span) = (table.name.get_ref().clone(), table.name.span());
@@ -111,12 +115,12 @@ fn cases(tables: Vec<CaseTable>) -> Result<Vec<Case>, Fault> {
                 format!("a second case `{name}`; give each a name of its own"),
             ));
         }
-        case(table)
+        case(table, folder)
     };
     tables.into_iter().map(check).collect()
 }
 
-fn case(table: CaseTable) -> Result<Case, Fault> {
+fn case(table: CaseTable, folder: &Path) -> Result<Case, Fault> {
     let (problem, span) = problem(&table)?;
     problem
         .validate()
@@ -129,12 +133,24 @@ fn case(table: CaseTable) -> Result<Case, Fault> {
             "the speed of light is a positive number of microseconds",
         ));
     }
+    let data = table.data.map(|data| operands(data, &problem, folder)).transpose()?;
     Ok(Case {
         name: table.name.into_inner(),
         problem,
         inputs: table.inputs,
+        data,
         speed_of_light: table.speed_of_light.map(Spanned::into_inner),
     })
+}
+
+/// The file of operands that a case names, read once so that a bad one is told here and not in the middle of a round.
+fn operands(data: Spanned<PathBuf>, problem: &Problem, folder: &Path) -> Result<PathBuf, Fault> {
+    let span = data.span();
+    let path = folder.join(data.into_inner());
+    match Inputs::load(&path, problem) {
+        Ok(_) => Ok(path),
+        Err(error) => Err(Fault::at(span, error.to_string())),
+    }
 }
 
 /// The problem, and where it is written.
