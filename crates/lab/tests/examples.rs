@@ -77,7 +77,7 @@ fn replay_and_cpu_read_the_same_pitches() {
 }
 
 #[test]
-fn every_recorded_time_belongs_to_a_case_and_every_candidate_to_a_pitch() {
+fn every_recorded_time_belongs_to_a_case() {
     for round in &load("replay.toml").rounds {
         let record = round.record.as_ref().unwrap();
         let cases: Vec<_> = round
