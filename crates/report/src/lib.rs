@@ -1,1 +1,38 @@
-//! Placeholder module header.
+//! What the lab found, as text for a terminal and as a page of HTML. Pure functions: nothing is printed here.
+//!
+//! Text carries ANSI styles; whoever prints it strips them where the terminal shows none. It is laid out for the
+//! width given, in columns, and is readable from 60 columns on.
+
+mod axis;
+mod bar;
+mod baseline;
+mod cases;
+mod claims;
+mod comparison;
+mod duration;
+mod finding;
+mod html;
+mod judged;
+mod outline;
+mod panel;
+mod picture;
+mod round;
+mod speedup;
+mod table;
+mod text;
+mod tone;
+mod tournament;
+mod verdicts;
+
+pub use axis::Axis;
+pub use comparison::comparison;
+pub use duration::duration;
+pub use finding::finding;
+pub use html::html;
+pub use judged::judged;
+pub use outline::criteria;
+pub use round::round;
+pub use speedup::{percent, percent_interval, times};
+pub use table::{Column, table};
+pub use tone::Tone;
+pub use tournament::tournament;

@@ -1,0 +1,120 @@
+//! Bars made of block characters.
+
+use owo_colors::Style;
+
+use crate::text::paint;
+
+/// Blocks of one to seven eighths.
+const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+/// Phases of a call in the order in which they are shown, each with a fill that tells it apart without colour.
+const PHASES: [(&str, char, Style); 5] = [
+    ("setup", '░', Style::new().magenta()),
+    ("load", '▓', Style::new().cyan()),
+    ("multiply", '█', Style::new().green()),
+    ("epilogue", '▒', Style::new().yellow()),
+    ("wait", '·', Style::new().bright_black()),
+];
+
+/// What fills a phase that has no fill of its own.
+const OTHER: (char, Style) = ('╳', Style::new().white());
+
+/// A bar for a part of a whole, to an eighth of a column, without what would fill up the rest.
+pub fn bar(part: f64, columns: usize) -> String {
+    let eighths = (part.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if let Some(index) = (eighths % 8).checked_sub(1) {
+        bar.push(EIGHTHS[index]);
+    }
+    bar
+}
+
+/// Where a phase comes in the order in which phases are shown.
+pub fn phase_order(name: &str) -> usize {
+    PHASES
+        .iter()
+        .position(|(phase, ..)| *phase == name)
+        .unwrap_or(PHASES.len())
+}
+
+/// Shares as one bar.
+pub fn stacked(shares: &[(String, f64)], columns: usize) -> String {
+    let parts: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
+    let cells = apportioned(&parts, columns);
+    shares
+        .iter()
+        .zip(cells)
+        .map(|((name, _), cells)| {
+            let (fill, style) = fill(name);
+            paint(fill.to_string().repeat(cells), style)
+        })
+        .collect()
+}
+
+/// What the bar's parts mean, greatest first: `█ multiply 62 %  ▓ load 30 %`.
+pub fn legend(shares: &[(String, f64)]) -> String {
+    let mut shares: Vec<_> = shares.iter().collect();
+    shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let entry = |(name, share): &(String, f64)| {
+        let (fill, style) = fill(name);
+        format!("{} {name} {:.0} %", paint(fill, style), share * 100.0)
+    };
+    shares.into_iter().map(entry).collect::<Vec<_>>().join("  ")
+}
+
+fn fill(phase: &str) -> (char, Style) {
+    PHASES
+        .get(phase_order(phase))
+        .map_or(OTHER, |(_, fill, style)| (*fill, *style))
+}
+
+/// Whole columns in proportion to the parts, adding up to `columns`: what is left after rounding down goes to the
+/// greatest remainders.
+fn apportioned(parts: &[f64], columns: usize) -> Vec<usize> {
+    let sum: f64 = parts.iter().map(|part| part.max(0.0)).sum();
+    if sum <= 0.0 {
+        return vec![0; parts.len()];
+    }
+    let exact: Vec<f64> = parts
+        .iter()
+        .map(|part| part.max(0.0) / sum * columns as f64)
+        .collect();
+    let mut cells: Vec<usize> = exact.iter().map(|cells| *cells as usize).collect();
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by(|one, other| exact[*other].fract().total_cmp(&exact[*one].fract()));
+    let left = columns.saturating_sub(cells.iter().sum());
+    for index in order.into_iter().take(left) {
+        cells[index] += 1;
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bars_have_eighths() {
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(0.85, 10), "████████▌");
+        assert_eq!(bar(2.0, 3), "███");
+    }
+
+    #[test]
+    fn columns_left_over_go_to_the_greatest_remainders() {
+        assert_eq!(apportioned(&[0.5, 0.3, 0.2], 10), [5, 3, 2]);
+        assert_eq!(apportioned(&[0.34, 0.33, 0.33], 10), [4, 3, 3]);
+        assert_eq!(apportioned(&[0.0, 0.0], 10), [0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_stacked_bar_is_full(parts in prop::collection::vec(0.01..1.0f64, 1..8), columns in 1usize..100) {
+            let cells = apportioned(&parts, columns);
+            prop_assert_eq!(cells.iter().sum::<usize>(), columns);
+        }
+    }
+}

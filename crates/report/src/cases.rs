@@ -1,0 +1,121 @@
+//! Times and speed-ups of each problem, with a picture.
+
+use gauntlet_lab::Comparison;
+use gauntlet_stats::{Criteria, Interval};
+use owo_colors::Style;
+
+use crate::axis::Axis;
+use crate::duration::duration;
+use crate::outline::{CaseLine, cases, ground};
+use crate::picture::{Picture, scale};
+use crate::speedup::percent_interval;
+use crate::table::{Column, table};
+use crate::text::{bold, dim, paint, paragraph, widest};
+use crate::tone::Tone;
+
+/// A picture narrower than this shows nothing.
+const NARROWEST_PICTURE: usize = 12;
+
+/// A wider one shows no more.
+const WIDEST_PICTURE: usize = 48;
+
+/// What is between the columns of the table and left of it.
+const GAPS: usize = 10;
+
+/// Room for a time.
+const TIME_COLUMNS: usize = 9;
+
+/// The problems of a comparison and the whole suite: times, speed-up, and a picture where there is room.
+pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) -> String {
+    let lines = cases(comparison);
+    let suite = comparison.assessment.suite.as_ref();
+    let texts: Vec<String> = lines.iter().map(speedup).collect();
+    let names = widest(lines.iter().map(|line| line.name)).max("suite".len());
+    let figures = widest(texts.iter().map(String::as_str)).max(suite.map_or(0, |_| 24));
+    let columns = width
+        .saturating_sub(names + figures + 2 * TIME_COLUMNS + GAPS + 2)
+        .min(WIDEST_PICTURE);
+    let intervals = lines.iter().filter_map(|line| line.interval).chain(suite);
+    let canvas = (columns >= NARROWEST_PICTURE && suite.is_some()).then(|| Canvas {
+        axis: Axis::of_intervals(intervals, criteria),
+        criteria,
+        columns,
+    });
+
+    let mut header = vec![
+        ("case", Column::Words),
+        ("baseline", Column::Figures),
+        ("candidate", Column::Figures),
+        ("speed-up", Column::Whole),
+    ];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (line, text) in lines.iter().zip(texts) {
+        rows.push(vec![
+            line.name.to_owned(),
+            duration(line.baseline),
+            duration(line.candidate),
+            text,
+        ]);
+    }
+    if let Some(suite) = suite {
+        rows.push(vec![
+            bold("suite"),
+            String::new(),
+            String::new(),
+            bold(percent_interval(suite)),
+        ]);
+    }
+    if let Some(canvas) = canvas {
+        header.push(("", Column::Whole));
+        let intervals = lines.iter().map(|line| line.interval).chain([suite]);
+        for (row, interval) in rows.iter_mut().zip(intervals) {
+            row.push(canvas.draw(interval));
+        }
+        rows.push(vec![
+            String::new(),
+            String::new(),
+            String::new(),
+            String::new(),
+            canvas.scale(),
+        ]);
+    }
+    table(&header, rows, 2, width) + &paragraph("  ", &dim(ground(comparison)), 2, width)
+}
+
+struct Canvas<'c> {
+    axis: Axis,
+    criteria: &'c Criteria,
+    columns: usize,
+}
+
+impl Canvas<'_> {
+    fn draw(&self, interval: Option<&Interval>) -> String {
+        let guides = Picture::with_guides(&self.axis, self.criteria, self.columns);
+        match interval {
+            Some(interval) => guides
+                .interval(&self.axis, interval, side(interval, self.criteria))
+                .text(),
+            None => guides.text(),
+        }
+    }
+
+    fn scale(&self) -> String {
+        scale(&self.axis, self.criteria, self.columns)
+    }
+}
+
+/// The colour of an interval by the side of no change on which it lies.
+fn side(interval: &Interval, criteria: &Criteria) -> Style {
+    Tone::from(gauntlet_lab::Verdict::from(gauntlet_stats::decide(
+        Some(interval),
+        criteria,
+    )))
+    .style()
+}
+
+fn speedup(line: &CaseLine) -> String {
+    match line.floor {
+        Some(floor) => format!("{}\n{}", line.speedup, paint(floor, Tone::Bad.style())),
+        None => line.speedup.clone(),
+    }
+}

@@ -1,0 +1,33 @@
+//! What a gate found, as it happens.
+
+use gauntlet_lab::{Finding, Outcome};
+use owo_colors::Style;
+
+use crate::duration::duration;
+use crate::text::{dim, fitted, paint, paragraph, usable};
+use crate::tone::Tone;
+
+/// Room for the longest name of a gate, `race-free`.
+const NAME_COLUMNS: usize = 10;
+
+/// Gates quicker than this go without their time.
+const WORTH_TELLING: f64 = 0.1;
+
+/// One line, wrapped if it must be: a mark, the gate, the reason and the time it took.
+pub fn finding(finding: &Finding, width: usize) -> String {
+    let (mark, style) = match finding.outcome {
+        Outcome::Pass => ('✓', Style::new().green()),
+        Outcome::Skip => ('–', Style::new().dimmed()),
+        Outcome::Stop(verdict) => ('✗', Tone::from(verdict).style()),
+    };
+    let first = format!(
+        "  {} {} ",
+        paint(mark, style),
+        fitted(&finding.gate, NAME_COLUMNS)
+    );
+    let mut reason = finding.reason.clone();
+    if finding.seconds >= WORTH_TELLING {
+        reason += &dim(format!(" ({})", duration(finding.seconds)));
+    }
+    paragraph(&first, &reason, 4 + NAME_COLUMNS + 1, usable(width))
+}

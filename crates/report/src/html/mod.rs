@@ -1,0 +1,90 @@
+//! One page that needs nothing but itself: no scripts, no fonts, no files. Everything from outside is escaped.
+
+mod chart;
+mod claims;
+mod intervals;
+mod phases;
+mod round;
+mod scores;
+
+use gauntlet_lab::{TournamentReport, Verdict};
+use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
+
+use crate::outline::{adoptions, verdict_counts};
+use crate::tone::Tone;
+
+/// Both themes; which one is shown is for the reader's system to say.
+const STYLE: &str = include_str!("style.css");
+
+/// A tournament as a page with its pictures.
+pub fn html(report: &TournamentReport) -> String {
+    markup! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (report.name) " · Gauntlet" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (header(report))
+                (summary(report))
+                @for one in &report.rounds { (round::round(one)) }
+                (origin(report))
+            }
+        }
+    }
+    .into_string()
+}
+
+/// A verdict as a coloured label.
+fn badge(verdict: Verdict) -> Markup {
+    let tone = Tone::from(verdict);
+    markup! { span class={ "badge " (tone.name()) } { (tone.mark()) " " (verdict) } }
+}
+
+fn header(report: &TournamentReport) -> Markup {
+    markup! {
+        header {
+            h1 { (report.name) }
+            p.title { (report.title) }
+        }
+    }
+}
+
+fn summary(report: &TournamentReport) -> Markup {
+    let adoptions = adoptions(report);
+    markup! {
+        section {
+            h2 { "In all" }
+            p.counts {
+                @for (verdict, count) in verdict_counts(report) {
+                    span.count { (count) " " (badge(verdict)) }
+                }
+            }
+            @if adoptions.is_empty() { p { "Nothing was adopted." } }
+            @else {
+                ul {
+                    @for (round, name) in adoptions { li { "round " (round.name) " adopted " b { (name) } } }
+                }
+            }
+            (claims::claims(report))
+        }
+    }
+}
+
+/// What the figures come from.
+fn origin(report: &TournamentReport) -> Markup {
+    markup! {
+        footer {
+            h2 { "Where this comes from" }
+            dl {
+                dt { "run" } dd { (report.run) }
+                dt { "gauntlet" } dd { (report.version) }
+                @for (name, value) in &report.environment { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}

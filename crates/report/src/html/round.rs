@@ -1,0 +1,191 @@
+//! A round: scores, baseline, verdicts, intervals, and everything else behind a fold.
+
+use gauntlet_lab::{BaselineReport, Comparison, Judged, Outcome, RoundReport};
+use gauntlet_stats::{Criteria, decide};
+use maud::{Markup, html};
+
+use super::badge;
+use super::intervals::{Row, intervals};
+use super::phases::phases;
+use super::scores::scores;
+use crate::duration::duration;
+use crate::outline::{cases, criteria, ground, peer, setting, stop, suite};
+use crate::speedup::{claim, times};
+use crate::tone::Tone;
+
+/// Everything that came of a round.
+pub fn round(report: &RoundReport) -> Markup {
+    html! {
+        section {
+            h2 { "Round " (report.name) }
+            p.title { (report.title) }
+            p.quiet { (setting(report)) br; (criteria(&report.file.criteria)) br; "fixed beforehand as " code { (report.digest) } }
+            (outcome(report))
+            h3 { "Panel" }
+            (scores(&report.ranking))
+            @if !report.ranking.flags.is_empty() {
+                ul.flags { @for flag in &report.ranking.flags { li { (flag) } } }
+            }
+            h3 { "Verdicts" }
+            (verdicts(report))
+            (suites(report))
+            (baseline(&report.baseline))
+            (phases(report))
+            h3 { "Candidate by candidate" }
+            @for judged in &report.judged { (candidate(judged, &report.file.criteria)) }
+        }
+    }
+}
+
+fn outcome(report: &RoundReport) -> Markup {
+    html! {
+        p.outcome {
+            @match &report.adopted {
+                Some(name) => { "Adopted: " b { (name) } }
+                None => "Nothing adopted; the baseline stays.",
+            }
+        }
+        @for notice in &report.notices { p.notice { (notice) } }
+    }
+}
+
+fn baseline(report: &BaselineReport) -> Markup {
+    html! {
+        h3 { "Where the time goes" }
+        p {
+            "Baseline: " (report.schedule) ". "
+            @match &report.fault {
+                Some(fault) => span.refuted { (fault) },
+                None => "It qualified.",
+            }
+        }
+    }
+}
+
+fn verdicts(report: &RoundReport) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr { th { "pitch" } th { "contestant" } th { "changes" } th { "verdict" } th { "gate" } th { "claimed" } th { "found" } } }
+                tbody { @for judged in &report.judged { (verdict(judged)) } }
+            }
+        }
+    }
+}
+
+fn verdict(judged: &Judged) -> Markup {
+    html! {
+        tr {
+            td { b { (judged.name) } }
+            td { (judged.contestant) }
+            td { @for word in &judged.words { div { (word) } } }
+            td { (badge(judged.verdict)) }
+            td { (stop(judged).map_or("—", |finding| &finding.gate)) }
+            td { (judged.claim.map_or("—".to_owned(), |outcome| claim(outcome.claimed))) }
+            td {
+                (judged.claim.and_then(|outcome| outcome.found).map_or("—".to_owned(), times))
+                @if judged.claim.is_some_and(|outcome| outcome.refuted == Some(true)) { " " span.refuted { "refuted" } }
+            }
+        }
+    }
+}
+
+fn suites(report: &RoundReport) -> Markup {
+    let row = |judged: &'_ Judged| {
+        Some((
+            judged.name.clone(),
+            suite(judged)?.clone(),
+            Tone::from(judged.verdict),
+        ))
+    };
+    let found: Vec<_> = report.judged.iter().filter_map(row).collect();
+    let rows: Vec<_> = found
+        .iter()
+        .map(|(name, interval, tone)| Row {
+            name,
+            interval,
+            tone: *tone,
+        })
+        .collect();
+    intervals(&rows, &report.file.criteria)
+}
+
+fn candidate(judged: &Judged, criteria: &Criteria) -> Markup {
+    html! {
+        details {
+            summary { b { (judged.name) } " " (badge(judged.verdict)) " " span.quiet { (judged.reason) } }
+            p { (judged.change) @if judged.control != "baseline" { " (built on " (judged.control) ")" } }
+            @for outcome in &judged.peers {
+                p class=(if outcome.contradicted { "refuted" } else { "quiet" }) { (peer(outcome)) }
+            }
+            (gates(judged))
+            @if let Some(comparison) = judged.comparison() { (case_by_case(comparison, criteria)) }
+        }
+    }
+}
+
+fn gates(judged: &Judged) -> Markup {
+    let mark = |outcome: Outcome| match outcome {
+        Outcome::Pass => "✓",
+        Outcome::Skip => "–",
+        Outcome::Stop(_) => "✗",
+    };
+    html! {
+        @if !judged.findings.is_empty() {
+            div.scroll {
+                table {
+                    thead { tr { th {} th { "gate" } th { "finding" } th { "took" } } }
+                    tbody {
+                        @for finding in &judged.findings {
+                            tr {
+                                td { (mark(finding.outcome)) }
+                                td.whole { (finding.gate) }
+                                td { (finding.reason) }
+                                td.number { (duration(finding.seconds)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
+    let lines = cases(comparison);
+    let tone = |interval| Tone::from(gauntlet_lab::Verdict::from(decide(Some(interval), criteria)));
+    let named = lines.iter().filter_map(|line| Some((line.name, line.interval?)));
+    let suite = comparison
+        .assessment
+        .suite
+        .as_ref()
+        .map(|interval| ("suite", interval));
+    let rows: Vec<_> = named
+        .chain(suite)
+        .map(|(name, interval)| Row {
+            name,
+            interval,
+            tone: tone(interval),
+        })
+        .collect();
+    html! {
+        div.scroll {
+            table {
+                thead { tr { th { "case" } th { "baseline" } th { "candidate" } th { "speed-up" } th {} } }
+                tbody {
+                    @for line in &lines {
+                        tr {
+                            td { (line.name) }
+                            td.number { (duration(line.baseline)) }
+                            td.number { (duration(line.candidate)) }
+                            td.number { (line.speedup) }
+                            td { @if let Some(floor) = line.floor { span.refuted { (floor) } } }
+                        }
+                    }
+                }
+            }
+        }
+        (intervals(&rows, criteria))
+        p.quiet { (ground(comparison)) "." @if let Some(declared) = &comparison.declared { " " (declared) "." } }
+    }
+}

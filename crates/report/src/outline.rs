@@ -1,0 +1,225 @@
+//! What a report says, before it is said as text or as HTML.
+
+use std::collections::BTreeMap;
+
+use gauntlet_lab::{
+    ClaimOutcome, Comparison, Evidence, Finding, Judged, RoundReport, TournamentReport, Verdict,
+};
+use gauntlet_stats::{Ground, Interval, Origin};
+
+use crate::bar::phase_order;
+use crate::speedup::{bound, percent, percent_interval};
+
+/// The finding that ended a candidate's way.
+pub fn stop(judged: &Judged) -> Option<&Finding> {
+    judged.findings.iter().find(|finding| finding.stops().is_some())
+}
+
+/// The suite's interval.
+pub fn suite(judged: &Judged) -> Option<&Interval> {
+    judged.comparison()?.assessment.suite.as_ref()
+}
+
+/// What the baseline's or a candidate's time is made of: the mean over cases of each phase's share.
+pub fn phases(findings: &[Finding]) -> Vec<(String, f64)> {
+    let cases = findings.iter().find_map(|finding| match &finding.evidence {
+        Evidence::Profile { cases } if !cases.is_empty() => Some(cases),
+        _ => None,
+    });
+    let Some(cases) = cases else { return Vec::new() };
+    let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+    for (phase, share) in cases.values().flat_map(|profile| &profile.shares) {
+        *sums.entry(phase).or_default() += share / cases.len() as f64;
+    }
+    let mut phases: Vec<_> = sums
+        .into_iter()
+        .map(|(phase, share)| (phase.to_owned(), share))
+        .collect();
+    phases.sort_by_key(|(phase, _)| phase_order(phase));
+    phases
+}
+
+/// One problem of a comparison with its times in seconds, its interval and what is wrong with it.
+pub struct CaseLine<'c> {
+    pub name: &'c str,
+    pub baseline: f64,
+    pub candidate: f64,
+    pub interval: Option<&'c Interval>,
+    pub speedup: String,
+    pub floor: Option<&'static str>,
+}
+
+/// The problems of a comparison.
+pub fn cases(comparison: &Comparison) -> Vec<CaseLine<'_>> {
+    use gauntlet_stats::FloorFinding::{Broken, Held, PossiblyBroken, Unknown};
+    let findings = &comparison.assessment.problems;
+    let line = |times: &'_ gauntlet_lab::CaseTimes| {
+        let finding = findings.iter().find(|finding| finding.name == times.case);
+        let interval = finding.and_then(|finding| finding.interval.as_ref());
+        let ratio = percent(times.baseline / times.candidate - 1.0);
+        let floor = finding.and_then(|finding| match finding.floor {
+            Broken => Some("under the floor"),
+            PossiblyBroken => Some("perhaps under the floor"),
+            Held | Unknown => None,
+        });
+        (
+            interval,
+            interval.map_or(format!("{ratio}, no interval"), percent_interval),
+            floor,
+        )
+    };
+    let whole = |times| {
+        let (interval, speedup, floor) = line(times);
+        CaseLine {
+            name: &times.case,
+            baseline: times.baseline,
+            candidate: times.candidate,
+            interval,
+            speedup,
+            floor,
+        }
+    };
+    comparison.cases.iter().map(whole).collect()
+}
+
+/// What stands behind a comparison's interval, how fine it could see, and why it ended early if it did.
+pub fn ground(comparison: &Comparison) -> String {
+    let assessment = &comparison.assessment;
+    let mut parts = Vec::new();
+    match assessment.suite.as_ref().map(|interval| &interval.origin) {
+        Some(Origin::Measured {
+            confidence,
+            processes,
+        }) => parts.push(format!(
+            "{processes} pairs of processes, {} looks taken, intervals at {} %",
+            comparison.looks.len(),
+            (confidence * 1e4).round() / 100.0
+        )),
+        Some(Origin::Declared) => parts.push("declared bounds, no statistics".to_owned()),
+        None => parts.push("no interval".to_owned()),
+    }
+    if let Some(effect) = assessment.smallest_visible_effect {
+        parts.push(format!(
+            "smallest effect that could have been seen {:.1} %",
+            effect * 100.0
+        ));
+    }
+    if let Ground::BrokenFloor { problems, otherwise } = &assessment.ground {
+        let alone = Verdict::from(*otherwise);
+        parts.push(format!(
+            "by the mean alone {alone}, but {} under the floor",
+            problems.join(", ")
+        ));
+    }
+    parts.extend(comparison.ended_early.clone());
+    parts.join("; ")
+}
+
+/// A claim of the tournament that was measured.
+pub struct TestedClaim<'r> {
+    pub pitch: &'r str,
+    pub claim: ClaimOutcome,
+    pub found: f64,
+    pub verdict: Verdict,
+}
+
+/// The claims of a tournament for which there is a speed-up, in the order examined.
+pub fn tested_claims(report: &TournamentReport) -> Vec<TestedClaim<'_>> {
+    let tested = |judged: &'_ Judged| {
+        let claim = judged.claim?;
+        Some((claim, claim.found?))
+    };
+    let all = report.rounds.iter().flat_map(|round| &round.judged);
+    all.filter_map(|judged| {
+        let (claim, found) = tested(judged)?;
+        Some(TestedClaim {
+            pitch: &judged.name,
+            claim,
+            found,
+            verdict: judged.verdict,
+        })
+    })
+    .collect()
+}
+
+/// How many claims there are without a speed-up.
+pub fn untested_claims(report: &TournamentReport) -> usize {
+    let claims = report
+        .rounds
+        .iter()
+        .flat_map(|round| &round.judged)
+        .filter_map(|judged| judged.claim);
+    claims.filter(|claim| claim.found.is_none()).count()
+}
+
+/// How often each verdict fell; those that did not are left out.
+pub fn verdict_counts(report: &TournamentReport) -> Vec<(Verdict, usize)> {
+    let count = |verdict: Verdict| {
+        let all = report.rounds.iter().flat_map(|round| &round.judged);
+        (verdict, all.filter(|judged| judged.verdict == verdict).count())
+    };
+    Verdict::ALL
+        .into_iter()
+        .map(count)
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}
+
+/// What was adopted, each with its round.
+pub fn adoptions(report: &TournamentReport) -> Vec<(&RoundReport, &str)> {
+    report
+        .rounds
+        .iter()
+        .filter_map(|round| Some((round, round.adopted.as_deref()?)))
+        .collect()
+}
+
+/// What runs the candidates, on what, with which problems.
+pub fn setting(round: &RoundReport) -> String {
+    let executor = match round.executor {
+        gauntlet_lab::ExecutorKind::Cpu => "cpu",
+        gauntlet_lab::ExecutorKind::Replay => "replay of recorded times",
+    };
+    let mut setting = format!("{executor} · {} · suite {}", round.device, round.file.suite);
+    if !round.file.cases.is_empty() {
+        setting += &format!(" ({})", round.file.cases.join(", "));
+    }
+    if round.file.research {
+        setting += " · research round";
+    }
+    setting
+}
+
+/// What an outcome against another program comes to, in a sentence.
+pub fn peer(outcome: &gauntlet_lab::PeerOutcome) -> String {
+    let claimed = crate::speedup::times(outcome.claimed);
+    match outcome.found {
+        Some(found) => {
+            let found = crate::speedup::times(found);
+            let end = if outcome.contradicted {
+                ": contradicted"
+            } else {
+                ""
+            };
+            format!(
+                "claimed {claimed} as fast as {}, the record says {found}{end}",
+                outcome.peer
+            )
+        }
+        None => format!(
+            "claimed {claimed} as fast as {}; nothing recorded of it",
+            outcome.peer
+        ),
+    }
+}
+
+/// The criteria in a line.
+pub fn criteria(criteria: &gauntlet_stats::Criteria) -> String {
+    format!(
+        "adopt from {}, nothing within {}, no problem under {}, {} % confidence",
+        bound(criteria.target),
+        bound(criteria.practically_zero).replace('+', "±"),
+        bound(criteria.floor),
+        (criteria.confidence * 1e4).round() / 100.0
+    )
+}

@@ -1,0 +1,137 @@
+//! What reports look like, on reports made by hand. The snapshots hold no colours.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod fixture;
+
+use anstream::adapter::strip_str;
+use gauntlet_lab::{Outcome, Verdict};
+use gauntlet_report::{comparison, finding, html, judged, tournament};
+use insta::assert_snapshot;
+
+fn plain(text: &str) -> String {
+    strip_str(text).to_string()
+}
+
+/// The columns of the longest line, styles left out.
+fn longest(text: &str) -> usize {
+    text.lines().map(textwrap::core::display_width).max().unwrap_or(0)
+}
+
+#[test]
+fn recorded_times_at_80_columns() {
+    assert_snapshot!(plain(&tournament(&fixture::replayed(), 80)));
+}
+
+#[test]
+fn measured_times_at_80_columns() {
+    assert_snapshot!(plain(&tournament(&fixture::measured(), 80)));
+}
+
+#[test]
+fn measured_times_at_120_columns() {
+    assert_snapshot!(plain(&tournament(&fixture::measured(), 120)));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in 72..160 {
+        for report in [fixture::replayed(), fixture::measured()] {
+            let text = tournament(&report, width);
+            assert!(longest(&text) <= width, "{width}:\n{}", plain(&text));
+        }
+    }
+}
+
+#[test]
+fn verdicts_as_they_fall() {
+    let [replayed, measured] = [fixture::replayed(), fixture::measured()];
+    let all = replayed
+        .rounds
+        .iter()
+        .chain(&measured.rounds)
+        .flat_map(|round| &round.judged);
+    assert_snapshot!(plain(&all.map(|one| judged(one, 80)).collect::<String>()));
+}
+
+#[test]
+fn findings_as_they_come() {
+    let findings = [
+        fixture::finding(
+            "feasible",
+            Outcome::Pass,
+            "every rule of the device is kept on 14 cases",
+            0.0001,
+        ),
+        fixture::finding(
+            "proved",
+            Outcome::Skip,
+            "there is no model of this kernel family yet",
+            0.0,
+        ),
+        fixture::finding("race-free", Outcome::Pass, "12 runs, bit for bit the same", 1.25),
+        fixture::finding(
+            "right",
+            Outcome::Stop(Verdict::Incorrect),
+            "case 3, wide, seed 17: 12 elements of 4096 differ, the worst at (3, 17): 0.25 where 0.5 is right",
+            0.31,
+        ),
+    ];
+    assert_snapshot!(plain(
+        &findings.iter().map(|one| finding(one, 80)).collect::<String>()
+    ));
+}
+
+#[test]
+fn a_comparison_with_its_looks() {
+    let (measured, criteria) = fixture::looked_at();
+    assert_snapshot!(plain(&comparison(&measured, &criteria, 80)));
+}
+
+#[test]
+fn verdicts_have_colours() {
+    let report = fixture::measured();
+    let text = judged(&report.rounds[0].judged[0], 80);
+    assert!(text.contains("\u{1b}["), "{text:?}");
+}
+
+#[test]
+fn pages_are_whole_and_hold_every_candidate() {
+    for report in [fixture::replayed(), fixture::measured()] {
+        let page = html(&report);
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
+        for judged in report.rounds.iter().flat_map(|round| &round.judged) {
+            assert!(
+                page.contains(&judged.reason.replace('&', "&amp;")),
+                "{}",
+                judged.name
+            );
+        }
+        for outside in ["<script", "http://", "https://", "NaN", "inf"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_measured_times() {
+    assert_snapshot!(html(&fixture::measured()).replace("><", ">\n<"));
+}
+
+#[test]
+fn names_cannot_smuggle_markup() {
+    let mut report = fixture::replayed();
+    let hostile = "<script>alert('&')</script>\"><b>";
+    report.name = hostile.to_owned();
+    report.rounds[0].notices.push(hostile.to_owned());
+    report.rounds[0].ranking.standings[0].pitch = hostile.to_owned();
+    let judged = &mut report.rounds[0].judged[0];
+    judged.name = hostile.to_owned();
+    judged.reason = hostile.to_owned();
+    judged.words.push(hostile.to_owned());
+    let page = html(&report);
+    assert!(
+        !page.contains("<script") && !page.contains("\"><b>"),
+        "markup got through"
+    );
+}
