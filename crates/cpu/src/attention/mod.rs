@@ -5,6 +5,7 @@
 //! round (`Sᵀ = K·Qᵀ`, `Oᵀ = Vᵀ·Pᵀ`). Either way the softmax works on panels of scores that are k-major in the
 //! keys, with a lane a query: the swapped product leaves them so, the other is turned first.
 
+mod outputs;
 mod plan;
 mod work;
 

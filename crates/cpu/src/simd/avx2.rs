@@ -15,8 +15,8 @@ pub(super) static LOOPS: Loops = Loops {
     accumulators: ROWS * VECTORS,
     multiply,
     decode,
-    softmax_rows: softmax::<ROWS>,
-    softmax_columns: softmax::<COLUMNS>,
+    softmax_rows: softmax::<ROWS, { 8 * ROWS }>,
+    softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
     scale,
     swiglu,
 };
@@ -85,8 +85,8 @@ fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn softmax<const W: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
-    vector::softmax::<W, true>(panel, scale, lanes);
+fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
+    vector::softmax::<W, C, true>(panel, scale, lanes);
 }
 
 #[target_feature(enable = "avx2,fma")]

@@ -16,8 +16,8 @@ pub(super) static LOOPS: Loops = Loops {
     accumulators: ROWS * VECTORS,
     multiply,
     decode,
-    softmax_rows: softmax::<ROWS>,
-    softmax_columns: softmax::<COLUMNS>,
+    softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
+    softmax_columns: softmax::<COLUMNS, COLUMNS>,
     scale,
     swiglu,
 };
@@ -84,8 +84,8 @@ fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-fn softmax<const W: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
-    vector::softmax::<W, true>(panel, scale, lanes);
+fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
+    vector::softmax::<W, C, true>(panel, scale, lanes);
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]

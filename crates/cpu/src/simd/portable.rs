@@ -14,8 +14,8 @@ pub(super) static LOOPS: Loops = Loops {
     accumulators: ROWS * COLUMNS / 4,
     multiply,
     decode,
-    softmax_rows: softmax::<ROWS>,
-    softmax_columns: softmax::<COLUMNS>,
+    softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
+    softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
     scale: vector::scale,
     swiglu: vector::swiglu::<false>,
 };
@@ -58,6 +58,6 @@ fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
     }
 }
 
-fn softmax<const W: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
-    vector::softmax::<W, false>(panel, scale, lanes);
+fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
+    vector::softmax::<W, C, false>(panel, scale, lanes);
 }

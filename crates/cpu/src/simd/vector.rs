@@ -10,43 +10,75 @@ use super::{LANES, SoftmaxLanes};
 ///
 /// The maximum is taken of raw scores and subtracted before the scale is applied, so that a large scale sends
 /// exponents to −∞ and never to ∞ − ∞. A lane that has seen only −∞ keeps sum 0.
+///
+/// `C` scores, some whole rows of `W`, are taken at a time: a loop over `W` alone is too short for compilers to
+/// vectorise if `W` is narrower than, or no multiple of, a vector.
 #[inline(always)]
-pub(super) fn softmax<const W: usize, const FMA: bool>(
+pub(super) fn softmax<const W: usize, const C: usize, const FMA: bool>(
     panel: &mut [f32],
     scale: f32,
     lanes: &mut SoftmaxLanes,
 ) {
-    let (scores, _) = panel.as_chunks_mut::<W>();
-    let mut maximum = [f32::NEG_INFINITY; W];
-    maximum.copy_from_slice(&lanes.maximum[..W]);
-    for row in &*scores {
-        for lane in 0..W {
-            maximum[lane] = if row[lane] > maximum[lane] {
-                row[lane]
+    const { assert!(C.is_multiple_of(W) && W <= LANES) };
+    let (chunks, tail) = panel.as_chunks_mut::<C>();
+    let mut last = [f32::NEG_INFINITY; C];
+    last[..tail.len()].copy_from_slice(tail);
+
+    let mut maxima = last;
+    for chunk in &*chunks {
+        for index in 0..C {
+            maxima[index] = if chunk[index] > maxima[index] {
+                chunk[index]
             } else {
-                maximum[lane]
+                maxima[index]
             };
         }
     }
-    let mut reference = [0.0_f32; W];
+    let mut references = [0.0_f32; C];
     for lane in 0..W {
-        reference[lane] = if maximum[lane] == f32::NEG_INFINITY {
+        let before = lanes.maximum[lane];
+        let maximum = maxima
+            .iter()
+            .skip(lane)
+            .step_by(W)
+            .fold(before, |largest, score| score.max(largest));
+        let reference = if maximum == f32::NEG_INFINITY {
             0.0
         } else {
-            maximum[lane]
+            maximum
         };
-        lanes.rescale[lane] = exp_nonpositive::<FMA>((lanes.maximum[lane] - reference[lane]) * scale);
+        lanes.rescale[lane] = exp_nonpositive::<FMA>((before - reference) * scale);
+        lanes.maximum[lane] = maximum;
+        references
+            .iter_mut()
+            .skip(lane)
+            .step_by(W)
+            .for_each(|slot| *slot = reference);
     }
-    let mut sum = [0.0_f32; W];
-    for row in scores {
-        for lane in 0..W {
-            row[lane] = exp_nonpositive::<FMA>((row[lane] - reference[lane]) * scale);
-            sum[lane] += row[lane];
-        }
+
+    let mut sums = [0.0_f32; C];
+    for chunk in chunks {
+        exponentiate::<C, FMA>(chunk, &references, scale, &mut sums);
     }
+    exponentiate::<C, FMA>(&mut last, &references, scale, &mut sums);
+    tail.copy_from_slice(&last[..tail.len()]);
     for lane in 0..W {
-        lanes.sum[lane] = multiply_add::<FMA>(lanes.sum[lane], lanes.rescale[lane], sum[lane]);
-        lanes.maximum[lane] = maximum[lane];
+        let sum = sums.iter().skip(lane).step_by(W).sum::<f32>();
+        lanes.sum[lane] = multiply_add::<FMA>(lanes.sum[lane], lanes.rescale[lane], sum);
+    }
+}
+
+/// Replaces scores by `exp((score − reference) · scale)` and adds them to `sums`.
+#[inline(always)]
+fn exponentiate<const C: usize, const FMA: bool>(
+    scores: &mut [f32; C],
+    references: &[f32; C],
+    scale: f32,
+    sums: &mut [f32; C],
+) {
+    for index in 0..C {
+        scores[index] = exp_nonpositive::<FMA>((scores[index] - references[index]) * scale);
+        sums[index] += scores[index];
     }
 }
 
@@ -101,5 +133,3 @@ pub(super) fn exp_nonpositive<const FMA: bool>(x: f32) -> f32 {
 fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
-
-const _: () = assert!(LANES >= 32, "softmax lanes hold the widest panel");
