@@ -3,14 +3,15 @@
 use std::fmt;
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::choice::names;
 use crate::read::{LARGEST, suggestion};
 use crate::{Epilogue, Lookup, Order, Roles, Schedule, Setup};
 
 /// A word of a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Word {
     /// [`Schedule::tile`].
     Tile,
@@ -35,7 +36,8 @@ pub enum Word {
 }
 
 /// What a word accepts and means.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Meaning {
     /// The word.
     pub word: Word,

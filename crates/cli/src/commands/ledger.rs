@@ -1,6 +1,5 @@
 //! `gauntlet ledger`.
 
-use std::io::Write;
 use std::path::Path;
 
 use gauntlet_lab::ledger::{Entry, Ledger, RunId, Verification};
@@ -9,7 +8,7 @@ use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;
 use crate::listing;
 use crate::sink::write_json;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::Trouble;
 
 /// Reads the ledger.
 pub fn ledger(arguments: &LedgerArguments, path: &Path) -> Result<Exit, Trouble> {
@@ -43,12 +42,7 @@ fn list(ledger: &Ledger) -> Result<(), Trouble> {
             state.to_owned(),
         ]
     });
-    listing::print(
-            &["run", "file", "verdicts", "findings", "state"],
-            rows,
-            terminal_width()
-        )
-    );
+    listing::print(&["run", "file", "verdicts", "findings", "state"], rows);
     Ok(())
 }
 
@@ -65,9 +59,7 @@ fn show(ledger: &Ledger, what: &str) -> Result<(), Trouble> {
     let entries = ledger.records(&RunId::new(what))?;
     let rows = entries.iter().map(row);
     let head = ["record", "at", "kind", "round", "pitch", "gate", "reason"];
-    anstream::println!(
-        "{}",
-        gauntlet_report::table(&head, rows);
+    listing::print(&head, rows);
     Ok(())
 }
 
@@ -89,11 +81,14 @@ fn row(entry: &Entry) -> Vec<String> {
 }
 
 fn verify(ledger: &Ledger) -> Result<Exit, Trouble> {
-    let verification = ledger.verify()?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{verification}").map_err(|error| Trouble::broken(error.to_string()))?;
-    Ok(match verification {
-        Verification::Intact { .. } => Exit::Done,
-        Verification::Broken { .. } => Exit::NotReached,
+    Ok(match ledger.verify()? {
+        Verification::Intact { records, head } => {
+            anstream::println!("{records} records, all as they were written; the chain ends in {head}");
+            Exit::Done
+        }
+        Verification::Broken { sequence, breach } => {
+            anstream::println!("broken at record {sequence}: {breach}");
+            Exit::NotReached
+        }
     })
 }

@@ -1,0 +1,205 @@
+//! Bad input: each gets a message that names the file, the line and the remedy, exit code 2, and leaves the ledger
+//! as it was.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
+
+/// Runs a round file with one thing wrong and checks that message and ledger are as they should be.
+#[track_caller]
+fn refused(round: &str, suite: &str, phrases: &[&str]) {
+    let place = Place::new();
+    place.write("suite.toml", suite);
+    place.write("round.toml", round);
+    let ran = place.run(&["run", "round.toml"]).expect(2);
+    names(&ran, phrases);
+    assert!(!place.path("ledger.sqlite").exists(), "a bad file must not make a ledger");
+}
+
+#[track_caller]
+fn names(ran: &Ran, phrases: &[&str]) {
+    let said = ran.folded();
+    for phrase in phrases {
+        assert!(said.contains(phrase), "no {phrase:?} in:\n{}", ran.err);
+    }
+    assert!(!said.contains("panicked"), "{}", ran.err);
+}
+
+#[test]
+fn malformed_toml() {
+    let round = tiny_round("").replace("budget = \"20s\"", "budget = = \"20s\"");
+    refused(&round, TINY_SUITE, &["round.toml:14", "budget = = \"20s\"", "help:"]);
+}
+
+#[test]
+fn an_unknown_schedule_word() {
+    let round = tiny_round(&pitch("typo", "stagez = 2", ""));
+    refused(&round, TINY_SUITE, &["round.toml:23", "stagez", "stages", "gauntlet schedules"]);
+}
+
+#[test]
+fn an_unknown_value_of_a_word() {
+    let round = tiny_round(&pitch("typo", "order = \"dynamik\"", ""));
+    refused(&round, TINY_SUITE, &["round.toml:23", "dynamik", "dynamic"]);
+}
+
+#[test]
+fn a_missing_claim() {
+    let whole = pitch("no-claim", "stages = 2", "");
+    let without: String = whole.lines().filter(|line| !line.starts_with("claim")).map(|line| format!("{line}\n")).collect();
+    refused(&tiny_round(&without), TINY_SUITE, &["round.toml:18", "missing field `claim`", "add `claim`"]);
+}
+
+#[test]
+fn odds_that_do_not_add_up() {
+    let round = tiny_round(&pitch("odd-odds", "stages = 2", "")).replace("inconclusive = 0.5", "inconclusive = 0.6");
+    refused(&round, TINY_SUITE, &["round.toml:25", "add up to 1.1"]);
+}
+
+#[test]
+fn a_depth_that_is_not_a_multiple_of_sixteen() {
+    let suite = TINY_SUITE.replace("k = 256", "k = 250");
+    refused(&tiny_round(""), &suite, &["suite.toml:12", "250", "16", "240", "256"]);
+}
+
+#[test]
+fn no_groups() {
+    let suite = TINY_SUITE.replace("groups = [{ m = 8, n = 96, k = 256 }]", "groups = []");
+    refused(&tiny_round(""), &suite, &["suite.toml:12", "group"]);
+}
+
+#[test]
+fn a_scale_that_is_not_a_number() {
+    let place = Place::new();
+    // One problem's operands as a safetensors file, with the third scale of A made NaN (0x7F).
+    let (rows, columns, depth) = (2_usize, 4_usize, 32_usize);
+    let mut a_scales = vec![0x38_u8; rows * depth / 16];
+    a_scales[2] = 0x7F;
+    let tensors: Vec<(&str, &str, Vec<usize>, Vec<u8>)> = vec![
+        ("0.a.values", "U8", vec![rows, depth / 2], vec![0x11; rows * depth / 2]),
+        ("0.a.scales", "F8_E4M3", vec![rows, depth / 16], a_scales),
+        ("0.a.tensor_scale", "F32", vec![], 1_f32.to_le_bytes().to_vec()),
+        ("0.b.values", "U8", vec![columns, depth / 2], vec![0x22; columns * depth / 2]),
+        ("0.b.scales", "F8_E4M3", vec![columns, depth / 16], vec![0x38; columns * depth / 16]),
+        ("0.b.tensor_scale", "F32", vec![], 1_f32.to_le_bytes().to_vec()),
+    ];
+    std::fs::write(place.path("operands.safetensors"), safetensors(&tensors)).unwrap();
+    place.write(
+        "suite.toml",
+        "[[benchmark]]\nname = \"real\"\ndata = \"operands.safetensors\"\n\
+         grouped-gemm = { groups = [{ m = 2, n = 4, k = 32 }] }\n",
+    );
+    place.write("round.toml", &tiny_round(""));
+    let ran = place.run(&["run", "round.toml"]).expect(2);
+    names(&ran, &["suite.toml:3", "operands.safetensors", "NaN", "row 1", "block 0"]);
+}
+
+/// The file form: eight bytes of header length, a JSON header, the tensors.
+fn safetensors(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
+    let mut header = serde_json::Map::new();
+    let mut bytes = Vec::new();
+    for (name, kind, shape, data) in tensors {
+        let start = bytes.len();
+        bytes.extend_from_slice(data);
+        let entry = serde_json::json!({ "dtype": kind, "shape": shape, "data_offsets": [start, bytes.len()] });
+        header.insert((*name).to_owned(), entry);
+    }
+    let header = serde_json::to_vec(&header).unwrap();
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header);
+    file.extend(bytes);
+    file
+}
+
+#[test]
+fn a_suite_file_that_does_not_exist() {
+    let place = Place::new();
+    place.write("round.toml", &tiny_round(""));
+    names(&place.run(&["run", "round.toml"]).expect(2), &["round.toml:6", "suite.toml", "check the path"]);
+}
+
+#[test]
+fn a_round_that_does_not_exist() {
+    let place = Place::new();
+    names(&place.run(&["run", "nowhere.toml"]).expect(2), &["nowhere.toml", "check the path"]);
+}
+
+#[test]
+fn a_suite_nobody_knows() {
+    let round = tiny_round("").replace("suite.toml", "group-gem");
+    refused(&round, TINY_SUITE, &["round.toml:6", "group-gem", "group-gemm, dual-gemm, attention"]);
+}
+
+#[test]
+fn a_device_nobody_knows() {
+    let round = tiny_round("").replace("\"host\"", "\"b20\"");
+    refused(&round, TINY_SUITE, &["round.toml:5", "b20", "b200"]);
+}
+
+#[test]
+fn a_ledger_of_a_newer_schema() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    place.run(&["run", "round.toml"]).expect(0);
+    let path = place.path("ledger.sqlite");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // `user_version` of an SQLite file: four bytes at offset 60, big-endian.
+    bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&path, &bytes).unwrap();
+    let ran = place.run(&["run", "round.toml"]).expect(2);
+    names(&ran, &["ledger.sqlite", "schema 99", "newer gauntlet"]);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes, "the newer ledger was touched");
+}
+
+#[test]
+fn a_ledger_in_a_place_that_cannot_be_written() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    // A folder below a file can be made by nobody, not even by root.
+    place.write("file", "");
+    let ran = place.run(&["--ledger", "file/ledger.sqlite", "run", "round.toml"]).expect(2);
+    names(&ran, &["file/ledger.sqlite", "--ledger"]);
+}
+
+#[test]
+fn a_read_only_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    let locked = place.path("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
+    if std::fs::write(locked.join("probe"), "").is_ok() {
+        // Root writes anywhere; the test above covers what root cannot do.
+        return;
+    }
+    let ran = place.run(&["--ledger", "locked/ledger.sqlite", "run", "round.toml"]).expect(2);
+    names(&ran, &["locked/ledger.sqlite", "--ledger"]);
+}
+
+#[test]
+fn a_full_disk() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    let disk = place.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&disk)
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !mounted {
+        // Only root may mount; the ledger's own tests limit its size instead.
+        return;
+    }
+    let ran = place.run(&["--ledger", "disk/ledger.sqlite", "run", "round.toml"]);
+    let unmounted = std::process::Command::new("umount").arg(&disk).status().unwrap();
+    assert!(unmounted.success());
+    names(&ran.expect(2), &["disk/ledger.sqlite", "full", "--ledger"]);
+}
