@@ -3,10 +3,11 @@
 use gauntlet_lab::Comparison;
 use gauntlet_stats::{Criteria, Interval};
 use owo_colors::Style;
+use textwrap::core::display_width;
 
 use crate::axis::Axis;
 use crate::duration::duration;
-use crate::outline::{CaseLine, cases, ground};
+use crate::outline::{CaseLine, Floor, cases, ground};
 use crate::picture::{Picture, scale};
 use crate::speedup::percent_interval;
 use crate::table::{Column, table};
@@ -20,7 +21,7 @@ const NARROWEST_PICTURE: usize = 12;
 const WIDEST_PICTURE: usize = 48;
 
 /// What is between the columns of the table and left of it.
-const GAPS: usize = 10;
+const GAPS: usize = 8;
 
 /// Room for a time.
 const TIME_COLUMNS: usize = 9;
@@ -31,7 +32,8 @@ pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) ->
     let suite = comparison.assessment.suite.as_ref();
     let texts: Vec<String> = lines.iter().map(speedup).collect();
     let names = widest(lines.iter().map(|line| line.name)).max("suite".len());
-    let figures = widest(texts.iter().map(String::as_str)).max(suite.map_or(0, |_| 24));
+    let figures = widest(texts.iter().map(String::as_str))
+        .max(suite.map_or(0, |suite| display_width(&percent_interval(suite))));
     let columns = width
         .saturating_sub(names + figures + 2 * TIME_COLUMNS + GAPS + 2)
         .min(WIDEST_PICTURE);
@@ -79,7 +81,7 @@ pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) ->
             canvas.scale(),
         ]);
     }
-    table(&header, rows, 2, width) + &paragraph("  ", &dim(ground(comparison)), 2, width)
+    table(&header, rows, 2, width) + &paragraph("  ", &dim(legend(&lines) + &ground(comparison)), 2, width)
 }
 
 struct Canvas<'c> {
@@ -115,7 +117,26 @@ fn side(interval: &Interval, criteria: &Criteria) -> Style {
 
 fn speedup(line: &CaseLine) -> String {
     match line.floor {
-        Some(floor) => format!("{}\n{}", line.speedup, paint(floor, Tone::Bad.style())),
+        Some(floor) => format!("{} {}", line.speedup, paint(mark(floor), Tone::Bad.style())),
         None => line.speedup.clone(),
     }
+}
+
+/// A sign for how a problem stands to the floor, explained under the table.
+fn mark(floor: Floor) -> char {
+    match floor {
+        Floor::Under => '▼',
+        Floor::PerhapsUnder => '▽',
+    }
+}
+
+/// The signs that a table uses.
+fn legend(lines: &[CaseLine]) -> String {
+    let used = |floor: &Floor| lines.iter().any(|line| line.floor == Some(*floor));
+    let entry = |floor| format!("{} {floor}; ", mark(floor));
+    [Floor::Under, Floor::PerhapsUnder]
+        .into_iter()
+        .filter(used)
+        .map(entry)
+        .collect()
 }

@@ -17,7 +17,7 @@ pub fn judged(judged: &Judged, width: usize) -> String {
         paint(judged.verdict, tone.style().bold())
     );
     if let Some(stop) = stop(judged) {
-        head += &dim(format!(" at the gate {}", stop.gate));
+        head += &dim(format!(" · gate {}", stop.gate));
     }
     let width = usable(width);
     paragraph(&mark, &head, 2, width) + &details(judged, 2, width)

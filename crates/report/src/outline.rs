@@ -1,6 +1,7 @@
 //! What a report says, before it is said as text or as HTML.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use gauntlet_lab::{
     ClaimOutcome, Comparison, Evidence, Finding, Judged, RoundReport, TournamentReport, Verdict,
@@ -46,7 +47,23 @@ pub struct CaseLine<'c> {
     pub candidate: f64,
     pub interval: Option<&'c Interval>,
     pub speedup: String,
-    pub floor: Option<&'static str>,
+    pub floor: Option<Floor>,
+}
+
+/// What is wrong with a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Floor {
+    Under,
+    PerhapsUnder,
+}
+
+impl fmt::Display for Floor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Under => "under the floor",
+            Self::PerhapsUnder => "perhaps under the floor",
+        })
+    }
 }
 
 /// The problems of a comparison.
@@ -58,8 +75,8 @@ pub fn cases(comparison: &Comparison) -> Vec<CaseLine<'_>> {
         let interval = finding.and_then(|finding| finding.interval.as_ref());
         let ratio = percent(times.baseline / times.candidate - 1.0);
         let floor = finding.and_then(|finding| match finding.floor {
-            Broken => Some("under the floor"),
-            PossiblyBroken => Some("perhaps under the floor"),
+            Broken => Some(Floor::Under),
+            PossiblyBroken => Some(Floor::PerhapsUnder),
             Held | Unknown => None,
         });
         (

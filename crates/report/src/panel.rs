@@ -18,33 +18,38 @@ const BAR_COLUMNS: usize = 10;
 /// From this width on there is room.
 const ROOM_FOR_BARS: usize = 96;
 
-/// The ranking as a table, with what does not hold together under it.
+/// The ranking as a table, with what does not hold together under it. Nothing without pitches.
 pub fn ranking(report: &RoundReport, width: usize) -> String {
-    let header = [
+    let standings = &report.ranking.standings;
+    let Some(first) = standings.first() else {
+        return String::new();
+    };
+    let judges: Vec<_> = first
+        .judgements
+        .iter()
+        .map(|judgement| judgement.judge.as_str())
+        .collect();
+    let mut header = vec![
         ("#", Column::Figures),
         ("pitch", Column::Words),
         ("contestant", Column::Words),
-        ("judges", Column::Whole),
-        ("mean", Column::Whole),
-        ("claim", Column::Whole),
     ];
-    let rows = report
-        .ranking
-        .standings
+    if judges.len() > 1 {
+        header.push(("judges", Column::Whole));
+    }
+    header.extend([("mean", Column::Whole), ("claim", Column::Whole)]);
+    let rows = standings
         .iter()
         .map(|standing| row(report, standing, width))
         .collect();
     let mut text = table(&header, rows, 2, width);
-    if let Some(first) = report.ranking.standings.first()
-        && first.judgements.len() > 1
-    {
-        let names: Vec<_> = first
-            .judgements
-            .iter()
-            .map(|judgement| judgement.judge.as_str())
-            .collect();
-        text += &dim(paragraph("  judges, in order: ", &names.join(", "), 4, width).trim_end());
-        text.push('\n');
+    if judges.len() > 1 {
+        text += &paragraph(
+            "  ",
+            &dim(format!("judges, in order: {}", judges.join(", "))),
+            4,
+            width,
+        );
     }
     for flag in &report.ranking.flags {
         text += &paragraph(
@@ -60,24 +65,31 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
 fn row(report: &RoundReport, standing: &Standing, width: usize) -> Vec<String> {
     let judged = report.judged.iter().find(|judged| judged.name == standing.pitch);
     let claimed = judged.and_then(|judged| judged.claim);
-    let mut mean = format!("{:>4.1}", standing.mean);
-    if width >= ROOM_FOR_BARS {
-        mean += &format!(
-            " {}",
-            paint(
-                bar(standing.mean / BEST_SCORE, BAR_COLUMNS),
-                Tone::Neutral.style()
-            )
-        );
-    }
-    vec![
+    let mut row = vec![
         standing.rank.to_string(),
         standing.pitch.clone(),
         judged.map_or(String::new(), |judged| judged.contestant.clone()),
-        totals(standing),
-        mean,
-        claimed.map_or("—".to_owned(), |outcome| claim(outcome.claimed)),
-    ]
+    ];
+    if standing.judgements.len() > 1 {
+        row.push(totals(standing));
+    }
+    row.push(mean(standing, width));
+    row.push(claimed.map_or("—".to_owned(), |outcome| claim(outcome.claimed)));
+    row
+}
+
+fn mean(standing: &Standing, width: usize) -> String {
+    let figure = format!("{:>4.1}", standing.mean);
+    if width < ROOM_FOR_BARS {
+        return figure;
+    }
+    format!(
+        "{figure} {}",
+        paint(
+            bar(standing.mean / BEST_SCORE, BAR_COLUMNS),
+            Tone::Neutral.style()
+        )
+    )
 }
 
 /// Each judge's total, in the order of the judges.

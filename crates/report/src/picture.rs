@@ -150,7 +150,7 @@ fn ruler(axis: &Axis, labels: &[(f64, String)], columns: usize) -> String {
             *cell = character;
         }
     }
-    dim(row.into_iter().collect::<String>())
+    dim(row.into_iter().collect::<String>().trim_end())
 }
 
 /// What the guides and marks mean.
@@ -197,8 +197,14 @@ mod tests {
     #[test]
     fn an_interval_lies_over_the_guides() {
         let rows = [
-            (measured(-0.1, 0.0, 0.1), "           ├────────●────────┤           "),
-            (measured(0.1, 0.15, 0.18), "                   ┊│ ┊      ├────●──┤   "),
+            (
+                measured(-0.1, 0.0, 0.1),
+                "           ├────────●────────┤           ",
+            ),
+            (
+                measured(0.1, 0.15, 0.18),
+                "                   ┊│ ┊      ├────●──┤   ",
+            ),
         ];
         for (interval, row) in rows {
             assert_eq!(drawn(&interval), row);
@@ -225,6 +231,6 @@ mod tests {
         let axis = Axis::covering([-0.5, 0.5]);
         let text = strip_str(&scale(&axis, &Criteria::default(), 40)).to_string();
         assert!(text.contains(" 0 ") && !text.contains("+2 %"), "{text}");
-        assert_eq!(text.chars().count(), 40);
+        assert!(text.chars().count() <= 40);
     }
 }

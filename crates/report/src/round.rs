@@ -31,7 +31,7 @@ pub fn round(report: &RoundReport, width: usize) -> String {
 }
 
 fn header(report: &RoundReport, width: usize) -> String {
-    let first = format!("{} ", bold(format!("Round {}", report.name)));
+    let first = format!("{} ", bold(format!("Round {}:", report.name)));
     let mut text = paragraph(&first, &report.title, 2, width);
     text += &paragraph("  ", &setting(report), 2, width);
     text += &paragraph("  ", &criteria(&report.file.criteria), 2, width);

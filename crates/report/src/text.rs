@@ -16,7 +16,13 @@ pub fn usable(width: usize) -> usize {
 
 /// Text in a style.
 pub fn paint(text: impl std::fmt::Display, style: Style) -> String {
-    text.style(style).to_string()
+    let text = text.to_string();
+    // Codes around nothing would keep lines from being trimmed.
+    if text.is_empty() {
+        text
+    } else {
+        text.style(style).to_string()
+    }
 }
 
 /// Text that matters less.
@@ -35,7 +41,9 @@ pub fn paragraph(first: &str, rest: &str, hang: usize, width: usize) -> String {
     let options = textwrap::Options::new(width)
         .initial_indent(first)
         .subsequent_indent(&indent);
-    textwrap::fill(rest, options) + "\n"
+    // A figure stays with its unit.
+    let bound = rest.replace(" %", "\u{a0}%");
+    textwrap::fill(&bound, options).replace('\u{a0}', " ") + "\n"
 }
 
 /// Text filled up with blanks to so many columns, or cut to them with an ellipsis.

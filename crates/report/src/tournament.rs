@@ -24,7 +24,12 @@ pub fn tournament(report: &TournamentReport, width: usize) -> String {
 }
 
 fn header(report: &TournamentReport, width: usize) -> String {
-    let mut text = paragraph(&format!("{} ", bold(&report.name)), &report.title, 2, width);
+    let mut text = paragraph(
+        &format!("{} ", bold(format!("{}:", report.name))),
+        &report.title,
+        2,
+        width,
+    );
     let run = format!("run {} · gauntlet {}", report.run, report.version);
     text += &paragraph("  ", &dim(run), 2, width);
     let facts: Vec<_> = report

@@ -17,6 +17,9 @@ const NAME_COLUMNS: usize = 24;
 
 /// The verdicts as a table.
 pub fn verdict_table(report: &RoundReport, width: usize) -> String {
+    if report.judged.is_empty() {
+        return String::new();
+    }
     let header = [
         ("pitch", Column::Words),
         ("changes", Column::Words),

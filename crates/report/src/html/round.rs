@@ -1,5 +1,6 @@
 //! A round: scores, baseline, verdicts, intervals, and everything else behind a fold.
 
+use gauntlet_lab::panel::Ranking;
 use gauntlet_lab::{BaselineReport, Comparison, Judged, Outcome, RoundReport};
 use gauntlet_stats::{Criteria, decide};
 use maud::{Markup, html};
@@ -21,18 +22,28 @@ pub fn round(report: &RoundReport) -> Markup {
             p.title { (report.title) }
             p.quiet { (setting(report)) br; (criteria(&report.file.criteria)) br; "fixed beforehand as " code { (report.digest) } }
             (outcome(report))
-            h3 { "Panel" }
-            (scores(&report.ranking))
-            @if !report.ranking.flags.is_empty() {
-                ul.flags { @for flag in &report.ranking.flags { li { (flag) } } }
+            @if !report.ranking.standings.is_empty() { (panel(&report.ranking)) }
+            @if !report.judged.is_empty() {
+                h3 { "Verdicts" }
+                (verdicts(report))
+                (suites(report))
             }
-            h3 { "Verdicts" }
-            (verdicts(report))
-            (suites(report))
             (baseline(&report.baseline))
             (phases(report))
-            h3 { "Candidate by candidate" }
-            @for judged in &report.judged { (candidate(judged, &report.file.criteria)) }
+            @if !report.judged.is_empty() {
+                h3 { "Candidate by candidate" }
+                @for judged in &report.judged { (candidate(judged, &report.file.criteria)) }
+            }
+        }
+    }
+}
+
+fn panel(ranking: &Ranking) -> Markup {
+    html! {
+        h3 { "Panel" }
+        (scores(ranking))
+        @if !ranking.flags.is_empty() {
+            ul.flags { @for flag in &ranking.flags { li { (flag) } } }
         }
     }
 }
@@ -51,9 +62,9 @@ fn outcome(report: &RoundReport) -> Markup {
 
 fn baseline(report: &BaselineReport) -> Markup {
     html! {
-        h3 { "Where the time goes" }
+        h3 { "Baseline, and where the time goes" }
         p {
-            "Baseline: " (report.schedule) ". "
+            (report.schedule) ". "
             @match &report.fault {
                 Some(fault) => span.refuted { (fault) },
                 None => "It qualified.",

@@ -13,9 +13,6 @@ const FOOT: f64 = 20.0;
 
 /// The pitches in order of rank.
 pub fn scores(ranking: &Ranking) -> Markup {
-    if ranking.standings.is_empty() {
-        return html! {};
-    }
     let x = |score: f64| LEFT + score / 10.0 * (RIGHT - LEFT);
     let bottom = ranking.standings.len() as f64 * ROW;
     let chart = svg(
