@@ -139,6 +139,15 @@ pub enum RunError {
     OutOfMemory(#[from] OutOfMemory),
 }
 
+/// Operands of the other family.
+pub(crate) fn wrong_family(found: &str, expected: &str) -> RunError {
+    RunError::Mismatch {
+        what: "inputs".into(),
+        found: found.into(),
+        expected: expected.into(),
+    }
+}
+
 /// `Ok` if `found` is what the problem has.
 pub(crate) fn expect_equal<T: PartialEq + std::fmt::Debug>(
     what: impl FnOnce() -> String,

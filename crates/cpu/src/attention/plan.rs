@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{Attention, AttentionFormat, HeadTensor, Inputs, Output, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
-use crate::error::{BuildError, RunError, expect_equal};
+use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Plan, Setting, limit_size, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::Instructions;
@@ -252,9 +252,10 @@ impl AttentionPlan {
         }
     }
 
-    fn check(&self, inputs: &Inputs, output: &Output) -> Result<(), RunError> {
+    /// The operands, if they and the output are of this problem.
+    fn check<'i>(&self, inputs: &'i Inputs, output: &Output) -> Result<&'i AttentionInputs, RunError> {
         let Inputs::Attention(inputs) = inputs else {
-            return expect_equal(|| "inputs".into(), "grouped GEMM", "attention");
+            return Err(wrong_family("grouped GEMM", "attention"));
         };
         let Attention {
             heads,
@@ -281,7 +282,8 @@ impl AttentionPlan {
         check("V", &inputs.value, kv_heads, keys)?;
         let bytes = queries * head_size * self.problem.output.bytes();
         expect_equal(|| "output format".into(), output.format, self.problem.output)?;
-        expect_equal(|| "output bytes".into(), output.bytes.len(), bytes)
+        expect_equal(|| "output bytes".into(), output.bytes.len(), bytes)?;
+        Ok(inputs)
     }
 }
 
@@ -329,10 +331,7 @@ impl Plan for AttentionPlan {
         inputs: &'a Inputs,
         output: &'a mut Output,
     ) -> Result<AttentionWork<'a>, RunError> {
-        self.check(inputs, output)?;
-        let Inputs::Attention(inputs) = inputs else {
-            unreachable!("checked above")
-        };
+        let inputs = self.check(inputs, output)?;
         Ok(AttentionWork {
             plan: self,
             inputs,

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{Form, GemmShape, GroupedGemm, Inputs, Output, OutputFormat};
+use gauntlet_problem::{Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Output, OutputFormat};
 use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::epilogue::Writer;
-use crate::error::{BuildError, RunError, expect_equal};
+use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Plan, Setting, limit_size, limit_tiles, share};
 use crate::gemm::work::{GemmState, GemmWork};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
@@ -270,9 +270,10 @@ impl GemmPlan {
         start..self.groups[tile.group].shape.k.min(start + self.depth)
     }
 
-    fn check(&self, inputs: &Inputs, output: &Output) -> Result<(), RunError> {
+    /// The operands, if they and the output are of this problem.
+    fn check<'i>(&self, inputs: &'i Inputs, output: &Output) -> Result<&'i [GroupInputs], RunError> {
         let Inputs::GroupedGemm(inputs) = inputs else {
-            return expect_equal(|| "inputs".into(), "attention", "grouped GEMM");
+            return Err(wrong_family("attention", "grouped GEMM"));
         };
         expect_equal(|| "number of groups".into(), inputs.len(), self.groups.len())?;
         for (index, (inputs, group)) in inputs.iter().zip(&self.groups).enumerate() {
@@ -297,7 +298,8 @@ impl GemmPlan {
             || "output bytes".into(),
             output.bytes.len(),
             elements * self.format.bytes(),
-        )
+        )?;
+        Ok(inputs)
     }
 }
 
@@ -351,10 +353,7 @@ impl Plan for GemmPlan {
         inputs: &'a Inputs,
         output: &'a mut Output,
     ) -> Result<GemmWork<'a>, RunError> {
-        self.check(inputs, output)?;
-        let Inputs::GroupedGemm(inputs) = inputs else {
-            unreachable!("checked above")
-        };
+        let inputs = self.check(inputs, output)?;
         Ok(GemmWork {
             plan: self,
             inputs,
