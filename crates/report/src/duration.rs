@@ -14,10 +14,11 @@ pub fn duration(seconds: f64) -> String {
     let unit = UNITS.iter().find(|(_, size)| rounded >= *size * (1.0 - 1e-9));
     let (name, size) = unit.unwrap_or(&("ns", 1e-9));
     let value = rounded / size;
-    let digits = if value < 1.0 || value >= 99.95 {
-        0
-    } else {
-        usize::from(value < 9.995) + 1
+    let digits = match value {
+        small if small < 1.0 => 0,
+        ones if ones < 9.995 => 2,
+        tens if tens < 99.95 => 1,
+        _ => 0,
     };
     format!("{value:.digits$} {name}")
 }

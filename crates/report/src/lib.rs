@@ -1,7 +1,7 @@
 //! What the lab found, as text for a terminal and as a page of HTML. Pure functions: nothing is printed here.
 //!
 //! Text carries ANSI styles; whoever prints it strips them where the terminal shows none. It is laid out for the
-//! width given, in columns, and is readable from 60 columns on.
+//! width given, in columns, and no line is longer from 70 columns on.
 
 mod axis;
 mod bar;

@@ -5,7 +5,7 @@
 mod fixture;
 
 use anstream::adapter::strip_str;
-use gauntlet_lab::{Outcome, Verdict};
+use gauntlet_lab::{Outcome, TournamentReport, Verdict};
 use gauntlet_report::{comparison, finding, html, judged, tournament};
 use insta::assert_snapshot;
 
@@ -16,6 +16,17 @@ fn plain(text: &str) -> String {
 /// The columns of the longest line, styles left out.
 fn longest(text: &str) -> usize {
     text.lines().map(textwrap::core::display_width).max().unwrap_or(0)
+}
+
+/// The longest words that the lab has for everything.
+fn long_names() -> TournamentReport {
+    let mut report = fixture::replayed();
+    let judged = &mut report.rounds[0].judged[1];
+    judged.name = "warp-specialisation-again-and-again (fallback)".to_owned();
+    judged.verdict = Verdict::DoesNotCompile;
+    judged.findings[0].gate = "race-free".to_owned();
+    judged.words = vec!["roles: unified → warp-specialised-with-two-consumers".to_owned()];
+    report
 }
 
 #[test]
@@ -36,7 +47,7 @@ fn measured_times_at_120_columns() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in 70..160 {
-        for report in [fixture::replayed(), fixture::measured()] {
+        for report in [fixture::replayed(), fixture::measured(), long_names()] {
             let text = tournament(&report, width);
             assert!(longest(&text) <= width, "{width}:\n{}", plain(&text));
         }

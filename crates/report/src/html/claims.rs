@@ -16,6 +16,9 @@ const SIDE: f64 = 360.0;
 /// Room for the labels of the axes.
 const MARGIN: f64 = 48.0;
 
+/// Room for half a label at the far end of the axis.
+const EDGE: f64 = 14.0;
+
 /// Ticks wanted on each axis.
 const TICKS: usize = 5;
 
@@ -69,12 +72,12 @@ fn plot(tested: &[TestedClaim]) -> Markup {
     let across = Scale {
         axis,
         from: MARGIN,
-        to: SIDE,
+        to: SIDE - EDGE,
     };
     let up = Scale {
         axis,
         from: SIDE - MARGIN,
-        to: 0.0,
+        to: EDGE,
     };
     let bottom = SIDE - MARGIN;
     let points = apart(
@@ -86,13 +89,13 @@ fn plot(tested: &[TestedClaim]) -> Markup {
         figure.plot {
             svg viewBox={ "0 0 " (SIDE) " " (SIDE) } role="img" aria-label="claimed against found speed-ups" {
                 @for tick in axis.ticks(TICKS) {
-                    line.tick x1=(at(across.x(tick))) x2=(at(across.x(tick))) y1="0" y2=(at(bottom)) {}
-                    line.tick x1=(at(MARGIN)) x2=(at(SIDE)) y1=(at(up.x(tick))) y2=(at(up.x(tick))) {}
+                    line.tick x1=(at(across.x(tick))) x2=(at(across.x(tick))) y1=(at(EDGE)) y2=(at(bottom)) {}
+                    line.tick x1=(at(MARGIN)) x2=(at(SIDE - EDGE)) y1=(at(up.x(tick))) y2=(at(up.x(tick))) {}
                     text.figure x=(at(across.x(tick))) y=(at(bottom + 15.0)) text-anchor="middle" { (multiple(tick)) }
                     text.figure x=(at(MARGIN - 5.0)) y=(at(up.x(tick) + 4.0)) text-anchor="end" { (multiple(tick)) }
                 }
-                line.zero x1=(at(MARGIN)) x2=(at(SIDE)) y1=(at(up.x(0.0))) y2=(at(up.x(0.0))) {}
-                line.agree x1=(at(MARGIN)) x2=(at(SIDE)) y1=(at(bottom)) y2="0" {}
+                line.zero x1=(at(MARGIN)) x2=(at(SIDE - EDGE)) y1=(at(up.x(0.0))) y2=(at(up.x(0.0))) {}
+                line.agree x1=(at(MARGIN)) x2=(at(SIDE - EDGE)) y1=(at(bottom)) y2=(at(EDGE)) {}
                 text.figure x=(at((MARGIN + SIDE) / 2.0)) y=(at(SIDE - 12.0)) text-anchor="middle" { "claimed" }
                 text.figure transform={ "translate(10 " (at(bottom / 2.0)) ") rotate(-90)" } text-anchor="middle" { "found" }
                 @for (index, (claim, (x, y))) in tested.iter().zip(points).enumerate() {

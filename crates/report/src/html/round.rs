@@ -92,7 +92,7 @@ fn verdict(judged: &Judged) -> Markup {
             td { @for word in &judged.words { div { (word) } } }
             td { (badge(judged.verdict)) }
             td { (stop(judged).map_or("—", |finding| &finding.gate)) }
-            td { (judged.claim.map_or("—".to_owned(), |outcome| claim(outcome.claimed))) }
+            td.whole { (judged.claim.map_or("—".to_owned(), |outcome| claim(outcome.claimed))) }
             td {
                 (judged.claim.and_then(|outcome| outcome.found).map_or("—".to_owned(), times))
                 @if judged.claim.is_some_and(|outcome| outcome.refuted == Some(true)) { " " span.refuted { "refuted" } }
