@@ -169,6 +169,7 @@ mod tests {
                 ring.reset();
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
+                        let _guard = ring.abort_on_panic();
                         let mut sent = vec![0; lanes];
                         let mut last = 0;
                         while let Some((lane, slot)) = ring.claim(last) {
@@ -191,6 +192,7 @@ mod tests {
                     for lane in 0..lanes {
                         let (ring, panels) = (&ring, &panels);
                         scope.spawn(move || {
+                            let _guard = ring.abort_on_panic();
                             let mut expected = 0;
                             while let Some((item, slot)) = ring.take(lane) {
                                 assert_eq!(
