@@ -75,8 +75,9 @@ impl Panel {
         }
     }
 
-    /// Scores every pitch and orders them by mean total. Ties go to the lower risk (the judges' mean score),
-    /// then to the lower cost, then to the closer agreement of the judges, then to the order given.
+    /// Scores every pitch and orders them by mean total, withdrawn ones last. Ties go to the lower risk (the
+    /// judges' mean score), then to the lower cost, then to the closer agreement of the judges, then to the order
+    /// given.
     pub fn rank(&self, dossiers: &[Dossier]) -> Ranking {
         let mut entrants: Vec<_> = dossiers
             .iter()
@@ -84,6 +85,7 @@ impl Panel {
             .collect();
         entrants.sort_by_key(|(dossier, standing)| {
             (
+                dossier.pitch.withdrawn.is_some(),
                 Reverse(comparable(standing.mean)),
                 Reverse(comparable(mean_risk(standing))),
                 comparable(dossier.pitch.cost.hours),

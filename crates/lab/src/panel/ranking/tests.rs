@@ -163,6 +163,14 @@ fn and_last_to_the_order_in_the_file() {
 }
 
 #[test]
+fn what_was_withdrawn_stands_last_whatever_its_scores() {
+    let mut withdrawn = pitch("withdrawn");
+    withdrawn.withdrawn = Some("it will be slower".to_owned());
+    let best = judge("fond", &[("withdrawn", scores([10.0, 10.0, 10.0, 10.0], None))]);
+    assert_eq!(order(&[best], &[withdrawn, pitch("other")]), ["other", "withdrawn"]);
+}
+
+#[test]
 fn a_ranking_goes_into_the_ledger_and_comes_back() {
     let pitches = ["pipeline-stages", "tile-size"].map(pitch);
     let dossiers: Vec<_> = pitches.iter().map(dossier).collect();
