@@ -113,12 +113,27 @@ fn every_recorded_time_belongs_to_a_case() {
 fn what_was_never_measured_has_no_figures() {
     let replay = load("replay.toml");
     for number in 1..=3 {
-        let record = round(&replay, &format!("b200-gemm-{number}")).record.as_ref().unwrap();
+        let record = round(&replay, &format!("b200-gemm-{number}"))
+            .record
+            .as_ref()
+            .unwrap();
         for name in ["tma-epilogue", "warp-specialisation"] {
             let note = record.candidates[name].note.clone();
-            assert_eq!(record.candidates[name], CandidateRecord { note, ..CandidateRecord::default() }, "{name}");
+            assert_eq!(
+                record.candidates[name],
+                CandidateRecord {
+                    note,
+                    ..CandidateRecord::default()
+                },
+                "{name}"
+            );
         }
-        assert!(record.candidates.values().all(|candidate| candidate.phase_shares.is_empty()));
+        assert!(
+            record
+                .candidates
+                .values()
+                .all(|candidate| candidate.phase_shares.is_empty())
+        );
     }
 }
 

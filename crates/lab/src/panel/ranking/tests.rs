@@ -167,7 +167,10 @@ fn what_was_withdrawn_stands_last_whatever_its_scores() {
     let mut withdrawn = pitch("withdrawn");
     withdrawn.withdrawn = Some("it will be slower".to_owned());
     let best = judge("fond", &[("withdrawn", scores([10.0, 10.0, 10.0, 10.0], None))]);
-    assert_eq!(order(&[best], &[withdrawn, pitch("other")]), ["other", "withdrawn"]);
+    assert_eq!(
+        order(&[best], &[withdrawn, pitch("other")]),
+        ["other", "withdrawn"]
+    );
 }
 
 #[test]
