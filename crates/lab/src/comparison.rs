@@ -355,7 +355,7 @@ pub fn compare_recorded(
     };
     let declared = record.uncertainty.as_ref().map(|uncertainty| {
         format!(
-            "each recorded time is taken to be within {:.1} %: {}",
+            "one number a side has no interval of its own, so each recorded time is taken to be within {:.1} %: {}",
             uncertainty.relative * 100.0,
             uncertainty.why
         )

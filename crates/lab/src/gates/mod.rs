@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use gauntlet_executor::{Record, WorkerError};
 
-use crate::abort::Metrics;
+use crate::abort::{AbortRule, Metrics};
 use crate::candidate::Candidate;
 use crate::error::LabError;
 use crate::finding::{Evidence, Finding, Outcome, Prediction, Profile};
@@ -147,7 +147,14 @@ impl<'a> Examination<'a> {
             return None;
         };
         Some(record.candidates.get(&self.candidate.name).ok_or_else(|| {
-            let reason = format!("the record has nothing on `{}`", self.candidate.name);
+            let mut reason = format!(
+                "left without a verdict: the record holds neither build, result nor time of `{}`, and none are invented",
+                self.candidate.name
+            );
+            let rules = self.pitch.map_or(&[][..], |pitch| &pitch.abort);
+            if let Some(rule) = AbortRule::unanswered(rules, &self.metrics).first() {
+                reason.push_str(&format!("; its own rule, to give up when {}, waits for a profile too", rule.when));
+            }
             Found::stop(Verdict::Blocked, reason, Evidence::Reason)
         }))
     }

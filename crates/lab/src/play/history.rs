@@ -1,5 +1,7 @@
 //! What earlier rounds of a tournament settled.
 
+use std::collections::BTreeMap;
+
 use crate::outcome::Judged;
 use crate::panel::{self, PastClaim};
 use crate::pitch::Pitch;
@@ -10,7 +12,8 @@ use crate::verdict::Verdict;
 #[derive(Debug, Default)]
 pub struct History {
     settled: Vec<Settled>,
-    rounds_without_adoption: usize,
+    /// By scope: another kernel on another device is another practice.
+    rounds_without_adoption: BTreeMap<String, usize>,
 }
 
 #[derive(Debug)]
@@ -67,12 +70,13 @@ impl History {
                 }),
             });
         }
-        self.rounds_without_adoption = if adopted || round.file().research {
+        let rounds = self.rounds_without_adoption.entry(scope(round)).or_default();
+        *rounds = if adopted || round.file().research {
             0
         } else {
-            self.rounds_without_adoption + 1
+            *rounds + 1
         };
-        self.rounds_without_adoption
+        *rounds
     }
 }
 
