@@ -7,5 +7,8 @@ use crate::trouble::terminal_width;
 /// Prints a listing on standard output.
 pub fn print(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     let head: Vec<_> = head.iter().map(|name| (*name, Column::Words)).collect();
-    anstream::println!("{}", table(&head, rows.into_iter().collect(), 0, terminal_width()));
+    anstream::println!(
+        "{}",
+        table(&head, rows.into_iter().collect(), 0, terminal_width())
+    );
 }

@@ -15,7 +15,10 @@ fn refused(round: &str, suite: &str, phrases: &[&str]) {
     place.write("round.toml", round);
     let ran = place.run(&["run", "round.toml"]).expect(2);
     names(&ran, phrases);
-    assert!(!place.path("ledger.sqlite").exists(), "a bad file must not make a ledger");
+    assert!(
+        !place.path("ledger.sqlite").exists(),
+        "a bad file must not make a ledger"
+    );
 }
 
 #[track_caller]
@@ -30,38 +33,59 @@ fn names(ran: &Ran, phrases: &[&str]) {
 #[test]
 fn malformed_toml() {
     let round = tiny_round("").replace("budget = \"20s\"", "budget = = \"20s\"");
-    refused(&round, TINY_SUITE, &["round.toml:14", "budget = = \"20s\"", "help:"]);
+    refused(
+        &round,
+        TINY_SUITE,
+        &["round.toml:14", "budget = = \"20s\"", "help:"],
+    );
 }
 
 #[test]
 fn an_unknown_schedule_word() {
     let round = tiny_round(&pitch("typo", "stagez = 2", ""));
-    refused(&round, TINY_SUITE, &["round.toml:23", "stagez", "stages", "gauntlet schedules"]);
+    refused(
+        &round,
+        TINY_SUITE,
+        &["round.toml:22", "stagez", "stages", "gauntlet schedules"],
+    );
 }
 
 #[test]
 fn an_unknown_value_of_a_word() {
     let round = tiny_round(&pitch("typo", "order = \"dynamik\"", ""));
-    refused(&round, TINY_SUITE, &["round.toml:23", "dynamik", "dynamic"]);
+    refused(&round, TINY_SUITE, &["round.toml:22", "dynamik", "dynamic"]);
 }
 
 #[test]
 fn a_missing_claim() {
     let whole = pitch("no-claim", "stages = 2", "");
-    let without: String = whole.lines().filter(|line| !line.starts_with("claim")).map(|line| format!("{line}\n")).collect();
-    refused(&tiny_round(&without), TINY_SUITE, &["round.toml:18", "missing field `claim`", "add `claim`"]);
+    let without: String = whole
+        .lines()
+        .filter(|line| !line.starts_with("claim"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    refused(
+        &tiny_round(&without),
+        TINY_SUITE,
+        &["round.toml:17", "missing field `claim`", "add `claim`"],
+    );
 }
 
 #[test]
 fn odds_that_do_not_add_up() {
-    let round = tiny_round(&pitch("odd-odds", "stages = 2", "")).replace("inconclusive = 0.5", "inconclusive = 0.6");
-    refused(&round, TINY_SUITE, &["round.toml:25", "add up to 1.1"]);
+    let round =
+        tiny_round(&pitch("odd-odds", "stages = 2", "")).replace("inconclusive = 0.5", "inconclusive = 0.6");
+    refused(&round, TINY_SUITE, &["round.toml:24", "add up to 1.1"]);
 }
 
 #[test]
 fn a_depth_that_is_not_a_multiple_of_sixteen() {
     let suite = TINY_SUITE.replace("k = 256", "k = 250");
-    refused(&tiny_round(""), &suite, &["suite.toml:12", "250", "16", "240", "256"]);
+    refused(
+        &tiny_round(""),
+        &suite,
+        &["suite.toml:12", "250", "16", "240", "256"],
+    );
 }
 
 #[test]
@@ -78,11 +102,26 @@ fn a_scale_that_is_not_a_number() {
     let mut a_scales = vec![0x38_u8; rows * depth / 16];
     a_scales[2] = 0x7F;
     let tensors: Vec<(&str, &str, Vec<usize>, Vec<u8>)> = vec![
-        ("0.a.values", "U8", vec![rows, depth / 2], vec![0x11; rows * depth / 2]),
+        (
+            "0.a.values",
+            "U8",
+            vec![rows, depth / 2],
+            vec![0x11; rows * depth / 2],
+        ),
         ("0.a.scales", "F8_E4M3", vec![rows, depth / 16], a_scales),
         ("0.a.tensor_scale", "F32", vec![], 1_f32.to_le_bytes().to_vec()),
-        ("0.b.values", "U8", vec![columns, depth / 2], vec![0x22; columns * depth / 2]),
-        ("0.b.scales", "F8_E4M3", vec![columns, depth / 16], vec![0x38; columns * depth / 16]),
+        (
+            "0.b.values",
+            "U8",
+            vec![columns, depth / 2],
+            vec![0x22; columns * depth / 2],
+        ),
+        (
+            "0.b.scales",
+            "F8_E4M3",
+            vec![columns, depth / 16],
+            vec![0x38; columns * depth / 16],
+        ),
         ("0.b.tensor_scale", "F32", vec![], 1_f32.to_le_bytes().to_vec()),
     ];
     std::fs::write(place.path("operands.safetensors"), safetensors(&tensors)).unwrap();
@@ -93,7 +132,10 @@ fn a_scale_that_is_not_a_number() {
     );
     place.write("round.toml", &tiny_round(""));
     let ran = place.run(&["run", "round.toml"]).expect(2);
-    names(&ran, &["suite.toml:3", "operands.safetensors", "NaN", "row 1", "block 0"]);
+    names(
+        &ran,
+        &["suite.toml:3", "operands.safetensors", "NaN", "row 1", "block 0"],
+    );
 }
 
 /// The file form: eight bytes of header length, a JSON header, the tensors.
@@ -103,7 +145,8 @@ fn safetensors(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
     for (name, kind, shape, data) in tensors {
         let start = bytes.len();
         bytes.extend_from_slice(data);
-        let entry = serde_json::json!({ "dtype": kind, "shape": shape, "data_offsets": [start, bytes.len()] });
+        let entry =
+            serde_json::json!({ "dtype": kind, "shape": shape, "data_offsets": [start, bytes.len()] });
         header.insert((*name).to_owned(), entry);
     }
     let header = serde_json::to_vec(&header).unwrap();
@@ -117,19 +160,29 @@ fn safetensors(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
 fn a_suite_file_that_does_not_exist() {
     let place = Place::new();
     place.write("round.toml", &tiny_round(""));
-    names(&place.run(&["run", "round.toml"]).expect(2), &["round.toml:6", "suite.toml", "check the path"]);
+    names(
+        &place.run(&["run", "round.toml"]).expect(2),
+        &["round.toml:6", "suite.toml", "check the path"],
+    );
 }
 
 #[test]
 fn a_round_that_does_not_exist() {
     let place = Place::new();
-    names(&place.run(&["run", "nowhere.toml"]).expect(2), &["nowhere.toml", "check the path"]);
+    names(
+        &place.run(&["run", "nowhere.toml"]).expect(2),
+        &["nowhere.toml", "check the path"],
+    );
 }
 
 #[test]
 fn a_suite_nobody_knows() {
     let round = tiny_round("").replace("suite.toml", "group-gem");
-    refused(&round, TINY_SUITE, &["round.toml:6", "group-gem", "group-gemm, dual-gemm, attention"]);
+    refused(
+        &round,
+        TINY_SUITE,
+        &["round.toml:6", "group-gem", "group-gemm, dual-gemm, attention"],
+    );
 }
 
 #[test]
@@ -151,7 +204,11 @@ fn a_ledger_of_a_newer_schema() {
     std::fs::write(&path, &bytes).unwrap();
     let ran = place.run(&["run", "round.toml"]).expect(2);
     names(&ran, &["ledger.sqlite", "schema 99", "newer gauntlet"]);
-    assert_eq!(std::fs::read(&path).unwrap(), bytes, "the newer ledger was touched");
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        bytes,
+        "the newer ledger was touched"
+    );
 }
 
 #[test]
@@ -161,7 +218,9 @@ fn a_ledger_in_a_place_that_cannot_be_written() {
     place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
     // A folder below a file can be made by nobody, not even by root.
     place.write("file", "");
-    let ran = place.run(&["--ledger", "file/ledger.sqlite", "run", "round.toml"]).expect(2);
+    let ran = place
+        .run(&["--ledger", "file/ledger.sqlite", "run", "round.toml"])
+        .expect(2);
     names(&ran, &["file/ledger.sqlite", "--ledger"]);
 }
 
@@ -178,7 +237,9 @@ fn a_read_only_folder() {
         // Root writes anywhere; the test above covers what root cannot do.
         return;
     }
-    let ran = place.run(&["--ledger", "locked/ledger.sqlite", "run", "round.toml"]).expect(2);
+    let ran = place
+        .run(&["--ledger", "locked/ledger.sqlite", "run", "round.toml"])
+        .expect(2);
     names(&ran, &["locked/ledger.sqlite", "--ledger"]);
 }
 

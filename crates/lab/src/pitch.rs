@@ -252,7 +252,9 @@ impl Pitch {
     pub fn identity(&self) -> String {
         match &self.command {
             Some(command) => format!("{command:?}"),
-            None => toml::to_string(&self.schedule).unwrap_or_else(|_| self.change.clone()),
+            // A change that no word of a schedule can say is known by its sentence.
+            None if self.schedule == ScheduleChange::default() => self.change.clone(),
+            None => format!("{:?}", self.schedule),
         }
     }
 }

@@ -144,11 +144,11 @@ impl Player<'_> {
         let mut clock = Clock::new(round.file().measurement.budget.unsigned_abs());
         while !waiting.is_empty() {
             let entrant = waiting.remove(0);
+            let control = entrant.control(&judged).unwrap_or(baseline);
             let barred = match &baseline_report.fault {
                 Some(fault) => Some((Verdict::Blocked, fault.clone())),
-                None => self.bar(&entrant, &judged, history),
+                None => self.bar(&entrant, control, &judged, history),
             };
-            let control = entrant.control(&judged).unwrap_or(baseline);
             let deadline = clock.deadline(waiting.len() + 1);
             let verdict = match barred {
                 Some((verdict, reason)) => self.refuse(&entrant, control, verdict, reason),
@@ -287,7 +287,13 @@ impl Player<'_> {
         };
         self.pass_gates(&mut examination, |_| true)?;
         let findings = examination.findings;
-        let (verdict, reason) = conclude(&findings);
+        let (verdict, reason) = match conclude(&findings) {
+            (Verdict::Adopt, _) if !self.settings.measure => (
+                Verdict::Inconclusive,
+                "it passes every gate that measures nothing; it was not measured".to_owned(),
+            ),
+            concluded => concluded,
+        };
         Ok(self.judged(entrant, control, candidate, verdict, reason, findings))
     }
 
@@ -325,8 +331,20 @@ impl Player<'_> {
     }
 
     /// Why a pitch is not examined at all.
-    fn bar(&self, entrant: &Entrant, judged: &[Judged], history: &History) -> Option<(Verdict, String)> {
+    fn bar(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        judged: &[Judged],
+        history: &History,
+    ) -> Option<(Verdict, String)> {
         let pitch = entrant.pitch;
+        let candidate = self.candidate(entrant, control);
+        let runs = self.round.file().executor != ExecutorKind::Replay;
+        if runs && candidate.schedule == control.schedule && candidate.command == control.command {
+            let reason = "it changes nothing: the control already has every word of it, so there is nothing to compare";
+            return Some((Verdict::Blocked, reason.to_owned()));
+        }
         if entrant.is_fallback() {
             return None;
         }

@@ -146,7 +146,8 @@ fn remedy_of(message: &str, what: &str) -> String {
     {
         return format!("add `{field}` to the {what}; the README's chapter on rounds shows every part");
     }
-    if message.starts_with("unknown field") || message.starts_with("unknown variant") {
+    let unknown = ["unknown field", "unknown variant", "a schedule has no word"];
+    if unknown.iter().any(|start| message.starts_with(start)) || message.contains("does not know") {
         return "use one of the words listed; `gauntlet schedules` explains those of a schedule".to_owned();
     }
     format!("correct the {what} at this place")

@@ -1,7 +1,11 @@
 //! What the end-to-end tests share: the binary, a folder of its own, and rounds small enough to play in seconds.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
-#![allow(dead_code, clippy::allow_attributes, reason = "each test file uses its own part")]
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    reason = "each test file uses its own part"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,7 +19,9 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -63,19 +69,33 @@ impl Ran {
 
     /// The text of standard error with line breaks of the frame folded, so that a phrase can be looked for.
     pub fn folded(&self) -> String {
-        self.err.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+        self.err
+            .split_whitespace()
+            .filter(|word| *word != "│")
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout:\n{}\nstderr:\n{}",
+            self.out,
+            self.err
+        );
         self
     }
 }
 
 /// A path in the repository.
 pub fn repository(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name).canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name)
+        .canonicalize()
+        .unwrap()
 }
 
 /// A suite of problems that take microseconds.

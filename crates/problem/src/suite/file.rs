@@ -133,7 +133,10 @@ fn case(table: CaseTable, folder: &Path) -> Result<Case, Fault> {
             "the speed of light is a positive number of microseconds",
         ));
     }
-    let data = table.data.map(|data| operands(data, &problem, folder)).transpose()?;
+    let data = table
+        .data
+        .map(|data| operands(data, &problem, folder))
+        .transpose()?;
     Ok(Case {
         name: table.name.into_inner(),
         problem,

@@ -1,0 +1,205 @@
+//! Every command answers, with text for people and JSON for machines.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Place, TINY_SUITE, pitch, tiny_round};
+use serde_json::Value;
+
+#[test]
+fn help_has_examples() {
+    let place = Place::new();
+    for command in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["bench", "--help"],
+        &["check", "--help"],
+    ] {
+        let ran = place.run(command).expect(0);
+        assert!(
+            ran.out.contains("Examples:") && ran.out.contains("gauntlet "),
+            "{}",
+            ran.out
+        );
+    }
+    assert!(place.run(&["--help"]).out.contains("Exit codes"));
+}
+
+#[test]
+fn listings_have_text_and_json() {
+    let place = Place::new();
+    for (command, word) in [
+        ("suites", "group-gemm"),
+        ("devices", "b200"),
+        ("schedules", "split-k"),
+        ("doctor", "SIMD"),
+    ] {
+        let text = place.run(&[command]).expect(0).out;
+        assert!(text.contains(word), "{text}");
+        let json = place.run(&[command, "--json"]).expect(0).out;
+        let value: Value = serde_json::from_str(&json).unwrap();
+        assert!(value.to_string().contains(word), "{json}");
+    }
+    assert!(
+        place
+            .run(&["suites", "group-gemm"])
+            .expect(0)
+            .out
+            .contains("case-4")
+    );
+    assert!(
+        place
+            .run(&["devices", "b200"])
+            .expect(0)
+            .out
+            .contains("microbench-blackwell")
+    );
+    assert!(
+        place
+            .run(&["completions", "bash"])
+            .expect(0)
+            .out
+            .contains("_gauntlet")
+    );
+}
+
+#[test]
+fn schedules_are_held_against_devices() {
+    let place = Place::new();
+    let refused = place
+        .run(&["schedules", "tile = [64, 64, 256]", "--device", "b200"])
+        .expect(1);
+    assert!(
+        refused.out.contains("mxf4nvf4 on sm_100a needs M = 128"),
+        "{}",
+        refused.out
+    );
+    place
+        .run(&["schedules", "stages = 2", "--device", "b200"])
+        .expect(0);
+    place.run(&["schedules", "stagez = 2"]).expect(2);
+}
+
+#[test]
+fn a_suite_is_checked_on_every_path() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place
+        .run(&["check", "suite.toml", "--json", "out.json"])
+        .expect(0);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let suite = &report["suites"][0];
+    assert_eq!(suite["compared"], suite["right"]);
+    assert!(suite["compared"].as_u64().unwrap() > 50, "{suite}");
+    let workers: std::collections::BTreeSet<_> = suite["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| point["worker"].as_str().unwrap())
+        .collect();
+    assert!(workers.contains("portable"));
+}
+
+#[test]
+fn a_round_is_checked_without_measuring() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    let ran = place.run(&["check", "round.toml"]).expect(0);
+    assert!(!place.path("ledger.sqlite").exists(), "a check keeps nothing");
+    assert!(ran.out.contains("two-stages"), "{}", ran.out);
+    assert!(
+        !ran.out.contains("adopt "),
+        "a check measures nothing, so it adopts nothing:\n{}",
+        ran.out
+    );
+}
+
+#[test]
+fn two_schedules_are_compared() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place
+        .run(&[
+            "bench",
+            "baseline",
+            "stages = 2",
+            "--suite",
+            "suite.toml",
+            "--warm",
+            "--json",
+            "out.json",
+        ])
+        .expect(0);
+    let result: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let cases = result["comparison"]["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 2);
+    assert!(
+        result["comparison"]["assessment"]["suite"]["lower"].is_number(),
+        "{result}"
+    );
+    place
+        .run(&["bench", "baseline", "cluster = [2, 1]", "--suite", "suite.toml"])
+        .expect(2);
+}
+
+#[test]
+fn the_ledger_is_listed_shown_and_exported() {
+    let place = Place::new();
+    assert!(
+        place
+            .run(&["ledger", "list"])
+            .expect(2)
+            .folded()
+            .contains("there is no ledger")
+    );
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    place.run(&["run", "round.toml"]).expect(0);
+    let listed = place.run(&["ledger", "list", "--json"]).expect(0).out;
+    let runs: Value = serde_json::from_str(&listed).unwrap();
+    let run = runs[0]["id"].as_str().unwrap().to_owned();
+    let shown = place.run(&["ledger", "show", &run]).expect(0).out;
+    assert!(shown.contains("verdict") && shown.contains("faster"), "{shown}");
+    let exported = place.run(&["ledger", "export", "--run", &run]).expect(0).out;
+    let kinds: Vec<Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(kinds.first().unwrap()["kind"], "run-started");
+    assert_eq!(kinds.last().unwrap()["kind"], "run-ended");
+    let criteria = kinds
+        .iter()
+        .find(|entry| entry["kind"] == "round-started")
+        .unwrap();
+    assert!(
+        criteria["body"]["digest"].is_string() && criteria["body"]["file"]["criteria"]["target"].is_number()
+    );
+    place.run(&["ledger", "show", "no-such-run"]).expect(2);
+}
+
+#[test]
+fn pages_and_files_are_written() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    let ran = place
+        .run(&["run", "round.toml", "--json", "-", "--html", "page.html"])
+        .expect(0);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["rounds"][0]["judged"].as_array().unwrap().len(), 1);
+    assert!(
+        std::fs::read_to_string(place.path("page.html"))
+            .unwrap()
+            .contains("<svg")
+    );
+    let ran = place
+        .run(&["run", "round.toml", "--json", "nowhere/out.json"])
+        .expect(3);
+    assert!(
+        ran.folded().contains("nowhere/out.json cannot be written"),
+        "{}",
+        ran.err
+    );
+}

@@ -1,0 +1,137 @@
+//! The recorded tournament, judged again: what is known to be wrong in the record must come out.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Place, repository};
+use serde_json::Value;
+
+fn replayed() -> Value {
+    let place = Place::new();
+    let file = repository("examples/shark-tank/replay.toml");
+    place
+        .run(&["run", file.to_str().unwrap(), "--json", "out.json"])
+        .expect(0);
+    serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap()
+}
+
+fn round<'v>(report: &'v Value, name: &str) -> &'v Value {
+    let rounds = report["rounds"].as_array().unwrap();
+    rounds
+        .iter()
+        .find(|round| round["name"] == name)
+        .unwrap_or_else(|| panic!("no round {name}"))
+}
+
+fn judged<'v>(report: &'v Value, of: &str, name: &str) -> &'v Value {
+    let judged = round(report, of)["judged"].as_array().unwrap();
+    judged
+        .iter()
+        .find(|one| one["name"] == name)
+        .unwrap_or_else(|| panic!("no pitch {name} in {of}"))
+}
+
+fn comparison(judged: &Value) -> &Value {
+    let findings = judged["findings"].as_array().unwrap();
+    let faster = findings
+        .iter()
+        .find(|finding| finding["gate"] == "faster")
+        .unwrap();
+    &faster["evidence"]
+}
+
+#[test]
+fn the_record_is_judged_as_it_deserves() {
+    let report = replayed();
+
+    // Three stages were slower on every case, by more than any doubt about the recorded numbers.
+    let stages = judged(&report, "b200-gemm-1", "pipeline-stages");
+    assert_eq!(stages["verdict"], "regression");
+    let problems = comparison(stages)["assessment"]["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 4);
+    for problem in problems {
+        assert!(problem["interval"]["upper"].as_f64().unwrap() < 0.0, "{problem}");
+    }
+    assert_eq!(stages["claim"]["refuted"], true);
+
+    // A tile of 64 rows is refused, with the rule and what would satisfy it.
+    let tile = judged(&report, "b200-gemm-1", "tile-size");
+    assert_eq!(tile["verdict"], "infeasible");
+    let reason = tile["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("tile.m = 64: mxf4nvf4 on sm_100a needs M = 128 for one CTA"),
+        "{reason}"
+    );
+    assert!(reason.contains("swap A and B"), "{reason}");
+
+    // What was never measured gets no verdict.
+    for (of, name) in [
+        ("b200-gemm-1", "tma-epilogue"),
+        ("b200-gemm-2", "tma-epilogue"),
+        ("b200-gemm-3", "tma-epilogue"),
+        ("b200-gemm-1", "warp-specialisation"),
+    ] {
+        let one = judged(&report, of, name);
+        assert_eq!(one["verdict"], "blocked", "{of} {name}");
+        assert!(one["claim"]["found"].is_null(), "{of} {name} was given a time");
+    }
+    let last = judged(&report, "b200-gemm-3", "tma-epilogue")["reason"]
+        .as_str()
+        .unwrap();
+    assert!(last.contains("baseline.epilogue-share < 0.03"), "{last}");
+    assert_eq!(
+        judged(&report, "b200-gemm-2", "pipeline-stages")["verdict"],
+        "aborted"
+    );
+
+    // Judge 1 prints 8.4 and 5.6 where the weights give 8.575 and 5.25; 7.6 and 6.9 are rounded rightly.
+    let flags = round(&report, "b200-gemm-1")["ranking"]["flags"].to_string();
+    assert!(flags.contains("8.575") && flags.contains("5.25"), "{flags}");
+    assert!(!flags.contains("7.575") && !flags.contains("6.875"), "{flags}");
+
+    // +0.7 % from one number a side decides nothing; the fused softmax is wrong; 16× is the other way round.
+    let three = judged(&report, "l4-sdpa-5-three-stages", "three-stages");
+    assert_eq!(three["verdict"], "inconclusive");
+    assert!(
+        three["reason"]
+            .as_str()
+            .unwrap()
+            .contains("one number a side has no interval")
+    );
+    assert_eq!(
+        judged(&report, "l4-sdpa-4-fused-softmax", "fused-softmax")["verdict"],
+        "incorrect"
+    );
+    let peers = judged(&report, "l4-sdpa-2-wmma", "wmma-pv")["peers"]
+        .as_array()
+        .unwrap();
+    assert_eq!(peers[0]["contradicted"], true);
+    assert!((peers[0]["found"].as_f64().unwrap() - 42.45 / 656.0).abs() < 1e-6);
+
+    // With all that its own log says, the control is wrong, and that ends the round.
+    let logged = round(&report, "l4-sdpa-6-three-stages-as-logged");
+    assert!(
+        logged["baseline"]["fault"]
+            .as_str()
+            .unwrap()
+            .contains("incorrect")
+    );
+    assert_eq!(logged["judged"][0]["verdict"], "blocked");
+
+    // Three rounds on the B200 without an adoption.
+    assert!(
+        round(&report, "b200-gemm-3")["notices"]
+            .to_string()
+            .contains("research")
+    );
+}
+
+#[test]
+fn a_requirement_that_is_not_reached_exits_with_one() {
+    let place = Place::new();
+    let file = repository("examples/shark-tank/replay.toml");
+    let file = file.to_str().unwrap();
+    place.run(&["run", file, "--require", "no-regression"]).expect(1);
+    place.run(&["run", file, "--require", "adopt"]).expect(0);
+}

@@ -1,0 +1,140 @@
+//! Killed at any moment: the ledger opens, nothing recorded is lost, and `--resume` finishes.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Moments at which something is killed, in milliseconds after the start; spread over the run by a factor.
+const MOMENTS: usize = 10;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let pitches: String = ["stages = 2", "order = \"dynamic\"", "epilogue = \"staged\""]
+        .iter()
+        .enumerate()
+        .map(|(index, schedule)| pitch(&format!("pitch-{index}"), schedule, ""))
+        .collect();
+    place.write("round.toml", &tiny_round(&pitches));
+    place
+}
+
+fn start(place: &Place, arguments: &[&str]) -> Child {
+    place
+        .command(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// How long a whole run takes here, to spread the kills over it.
+fn whole_run() -> Duration {
+    let place = place();
+    let start = Instant::now();
+    place.run(&["run", "round.toml"]).expect(0);
+    start.elapsed()
+}
+
+fn records(place: &Place) -> Vec<String> {
+    if !place.path("ledger.sqlite").exists() {
+        return Vec::new();
+    }
+    let exported = place.run(&["ledger", "export"]).expect(0);
+    exported.out.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_killed_coordinator_loses_nothing_and_resumes() {
+    let whole = whole_run();
+    for moment in 1..=MOMENTS {
+        let place = place();
+        let mut coordinator = start(&place, &["run", "round.toml"]);
+        std::thread::sleep(whole.mul_f64(moment as f64 / (MOMENTS + 1) as f64));
+        coordinator.kill().unwrap();
+        coordinator.wait().unwrap();
+
+        let before = records(&place);
+        if !before.is_empty() {
+            place.run(&["ledger", "verify"]).expect(0);
+        }
+        let begun = before.iter().any(|line| line.contains("run-started"));
+        let ended = before.iter().any(|line| line.contains("run-ended"));
+        let ran = place.run(if begun && !ended {
+            &["run", "round.toml", "--resume"]
+        } else {
+            &["run", "round.toml"]
+        });
+        let ran = ran.expect(0);
+        for pitch in ["pitch-0", "pitch-1", "pitch-2"] {
+            assert!(ran.out.contains(pitch), "{}", ran.out);
+        }
+
+        let after = records(&place);
+        assert_eq!(
+            after[..before.len()],
+            before[..],
+            "records of before the kill were lost or changed"
+        );
+        assert!(after.last().unwrap().contains("run-ended"));
+        place.run(&["ledger", "verify"]).expect(0);
+    }
+}
+
+/// The worker processes of a coordinator.
+fn workers(coordinator: u32) -> Vec<i32> {
+    let children = format!("/proc/{coordinator}/task/{coordinator}/children");
+    let listed = std::fs::read_to_string(children).unwrap_or_default();
+    listed
+        .split_whitespace()
+        .filter_map(|id| id.parse().ok())
+        .collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_worker_is_replaced_or_reported() {
+    let whole = whole_run();
+    for moment in 1..=MOMENTS {
+        let place = place();
+        let mut coordinator = start(&place, &["run", "round.toml"]);
+        std::thread::sleep(whole.mul_f64(moment as f64 / (MOMENTS + 1) as f64));
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut killed = false;
+        while !killed && Instant::now() < deadline && coordinator.try_wait().unwrap().is_none() {
+            if let Some(worker) = workers(coordinator.id()).first() {
+                killed = kill(Pid::from_raw(*worker), Signal::SIGKILL).is_ok();
+            }
+        }
+        let ran = Ran::of(coordinator.wait_with_output().unwrap()).expect(0);
+        for pitch in ["pitch-0", "pitch-1", "pitch-2"] {
+            assert!(ran.out.contains(pitch), "{}", ran.out);
+        }
+        assert!(
+            !ran.out.contains("killed by"),
+            "one death is an accident, and is tried once more:\n{}",
+            ran.out
+        );
+        place.run(&["ledger", "verify"]).expect(0);
+    }
+}
+
+#[test]
+fn what_was_not_cut_short_cannot_be_resumed() {
+    let place = place();
+    let ran = place.run(&["run", "round.toml", "--resume"]).expect(2);
+    assert!(
+        ran.folded().contains("no run of these files that was cut short"),
+        "{}",
+        ran.err
+    );
+    place.run(&["run", "round.toml"]).expect(0);
+    place.run(&["run", "round.toml", "--resume"]).expect(2);
+}

@@ -1,0 +1,122 @@
+//! Programs that speak the worker protocol badly: each ends itself alone and becomes a finding with its last words.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+
+use common::{Place, TINY_SUITE, pitch, tiny_round};
+use serde_json::Value;
+
+const DESCRIPTION: &str =
+    r#"{"id":1,"answer":"description","protocol":1,"worker":"shell","device":"host","details":{}}"#;
+
+/// Plays a round whose only pitch is a shell script; returns its verdict and reason.
+fn play(script: &str) -> (String, String) {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let path = place.write("worker.sh", &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let round = tiny_round(&pitch("theirs", "", "command = [\"./worker.sh\"]"));
+    place.write("round.toml", &round.replace("schedule = {  }\n", ""));
+    place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let judged = &report["rounds"][0]["judged"][0];
+    (
+        judged["verdict"].as_str().unwrap().to_owned(),
+        judged["reason"].as_str().unwrap().to_owned(),
+    )
+}
+
+#[test]
+fn one_that_exits_at_once() {
+    let (verdict, reason) = play("echo 'no device here' >&2; exit 7");
+    assert_eq!(verdict, "does-not-compile");
+    assert!(
+        reason.contains("died in `describe`") && reason.contains("exit code 7"),
+        "{reason}"
+    );
+    assert!(reason.contains("its last words: no device here"), "{reason}");
+}
+
+#[test]
+fn one_that_prints_garbage() {
+    let (verdict, reason) = play("echo 'hello, world'; sleep 60");
+    assert_eq!(verdict, "does-not-compile");
+    assert!(
+        reason.contains("what is not a reply") && reason.contains("hello, world"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn one_that_answers_another_question() {
+    let (_, reason) = play(&format!(
+        "echo '{}'; sleep 60",
+        DESCRIPTION.replace("\"id\":1", "\"id\":9")
+    ));
+    assert!(reason.contains("answers request 9, not 1"), "{reason}");
+}
+
+#[test]
+fn one_of_another_protocol() {
+    let (_, reason) = play(&format!(
+        "echo '{}'; sleep 60",
+        DESCRIPTION.replace("\"protocol\":1", "\"protocol\":2")
+    ));
+    assert!(reason.contains("version 2 of the protocol"), "{reason}");
+}
+
+#[test]
+fn one_that_refuses_to_build() {
+    let refusal = r#"{"id":2,"error":{"kind":"refused","message":"no fp4 unit"}}"#;
+    let (verdict, reason) = play(&format!(
+        "read a; echo '{DESCRIPTION}'; read b; echo '{refusal}'; read c"
+    ));
+    assert_eq!(
+        (verdict.as_str(), reason.contains("no fp4 unit")),
+        ("does-not-compile", true),
+        "{reason}"
+    );
+}
+
+#[test]
+fn one_that_does_not_exist() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let round =
+        tiny_round(&pitch("theirs", "", "command = [\"./nowhere\"]")).replace("schedule = {  }\n", "");
+    place.write("round.toml", &round);
+    let ran = place.run(&["run", "round.toml"]).expect(0);
+    assert!(
+        ran.out.contains("blocked") && ran.folded().contains("could not be started"),
+        "{}",
+        ran.err
+    );
+}
+
+/// The program itself, as a stranger's worker would be named.
+#[test]
+fn one_that_is_honest() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let program = env!("CARGO_BIN_EXE_gauntlet");
+    let command = format!("command = [\"{program}\", \"worker\", \"cpu\", \"--simd\", \"portable\"]");
+    place.write(
+        "round.toml",
+        &tiny_round(&pitch("theirs", "", &command)).replace("schedule = {  }\n", ""),
+    );
+    place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let findings = report["rounds"][0]["judged"][0]["findings"].as_array().unwrap();
+    let right = findings
+        .iter()
+        .find(|finding| finding["gate"] == "right")
+        .unwrap();
+    assert_eq!(right["outcome"], "pass", "{right}");
+    assert!(
+        findings.iter().any(|finding| finding["gate"] == "faster"),
+        "it was not compared"
+    );
+}
