@@ -149,7 +149,11 @@ impl Player<'_> {
                 Some(fault) => Some((Verdict::Blocked, fault.clone())),
                 None => self.bar(&entrant, control, &judged, history),
             };
-            let deadline = clock.deadline(waiting.len() + 1);
+            let contenders = waiting
+                .iter()
+                .filter(|entrant| entrant.pitch.withdrawn.is_none())
+                .count();
+            let deadline = clock.deadline(contenders + 1);
             let verdict = match barred {
                 Some((verdict, reason)) => self.refuse(&entrant, control, verdict, reason),
                 None => self.judge(&entrant, control, &executor, &metrics, deadline)?,
