@@ -109,7 +109,7 @@ fn a_scale_that_is_not_a_number() {
             vec![0x11; rows * depth / 2],
         ),
         ("0.a.scales", "F8_E4M3", vec![rows, depth / 16], a_scales),
-        ("0.a.tensor_scale", "F32", vec![], 1_f32.to_le_bytes().to_vec()),
+        ("0.a.tensor_scale", "F32", vec![1], 1_f32.to_le_bytes().to_vec()),
         (
             "0.b.values",
             "U8",
@@ -122,7 +122,7 @@ fn a_scale_that_is_not_a_number() {
             vec![columns, depth / 16],
             vec![0x38; columns * depth / 16],
         ),
-        ("0.b.tensor_scale", "F32", vec![], 1_f32.to_le_bytes().to_vec()),
+        ("0.b.tensor_scale", "F32", vec![1], 1_f32.to_le_bytes().to_vec()),
     ];
     std::fs::write(place.path("operands.safetensors"), safetensors(&tensors)).unwrap();
     place.write(
