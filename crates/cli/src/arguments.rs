@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 /// A lab that optimises GPU kernels by evidence.
 #[derive(Debug, Parser)]
-#[command(name = "gauntlet", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "gauntlet", version = env!("GAUNTLET_VERSION"), arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Arguments {
     /// Where everything that happens is kept.
     #[arg(

@@ -71,7 +71,7 @@ pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, Trouble> {
 }
 
 fn version() -> String {
-    env!("CARGO_PKG_VERSION").to_owned()
+    env!("GAUNTLET_VERSION").to_owned()
 }
 
 /// What the figures of a run depend on besides its files.
