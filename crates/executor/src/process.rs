@@ -28,6 +28,13 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// How much of a worker's standard error is kept for its last words.
 const LAST_WORDS: usize = 4096;
 
+/// How long a dead worker's standard error is awaited: a child of its own that left its process group may hold it open
+/// for ever.
+const LINGERING: Duration = Duration::from_millis(500);
+
+/// Samples beyond these take no longer to wait for: more are only asked of calls that are short.
+const LONG_SAMPLES: usize = 8;
+
 /// How to start a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerCommand {
@@ -48,7 +55,7 @@ pub struct Patience {
     pub build: Duration,
     /// For load and output, which read and write files.
     pub transfer: Duration,
-    /// For one computation; `time` may take this for each sample.
+    /// For one computation; `time` may take this for each of its first eight samples.
     pub compute: Duration,
 }
 
@@ -72,7 +79,7 @@ impl Patience {
             Request::Run { .. } => self.compute,
             Request::Time { samples, .. } => self
                 .compute
-                .saturating_mul(u32::try_from(*samples).unwrap_or(u32::MAX)),
+                .saturating_mul((*samples).clamp(1, LONG_SAMPLES) as u32),
         }
     }
 }
@@ -164,6 +171,7 @@ pub struct WorkerProcess {
     listener: Option<JoinHandle<()>>,
     patience: Patience,
     next_id: u64,
+    ended: bool,
 }
 
 impl WorkerProcess {
@@ -204,6 +212,7 @@ impl WorkerProcess {
             listener,
             patience,
             next_id: 1,
+            ended: false,
         };
         let description = worker.describe()?;
         Ok((worker, description))
@@ -274,7 +283,11 @@ impl WorkerProcess {
             phases,
         })? {
             Answer::Timed { samples: timed } if timed.len() == samples => {
-                Ok((timed, start.elapsed().as_secs_f64()))
+                let elapsed = start.elapsed().as_secs_f64();
+                match timed.iter().find(|sample| !sample.is_possible()) {
+                    Some(sample) => Err(self.garbage("time", format!("no such time can be: {sample:?}"), "")),
+                    None => Ok((timed, elapsed)),
+                }
             }
             Answer::Timed { samples: timed } => Err(self.garbage(
                 "time",
@@ -368,14 +381,23 @@ impl WorkerProcess {
 
     fn kill(&mut self) {
         self.stdin = None;
+        // Once: when the process has been waited for, its number may be another's.
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
         if let Ok(group) = i32::try_from(self.child.id()) {
             // The group may be gone already; that is what was wanted.
             let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
         let _reaped = self.child.wait();
-        if let Some(listener) = self.listener.take() {
-            // All holders of the other end are dead, so this ends at once.
-            let _joined = listener.join();
+        let deadline = Instant::now() + LINGERING;
+        while self
+            .listener
+            .as_ref()
+            .is_some_and(|listener| !listener.is_finished())
+            && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -401,6 +423,8 @@ fn forward_lines(stdout: impl Read, lines: &SyncSender<io::Result<String>>) {
                 "a line longer than {} MiB",
                 LONGEST_LINE >> 20
             ))),
+            // Cut off by the worker's death, of which the caller is to hear.
+            Ok(_) if !line.ends_with('\n') => return,
             Ok(_) => Ok(line),
             Err(error) => Err(error),
         };

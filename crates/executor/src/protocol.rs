@@ -201,6 +201,16 @@ pub struct Sample {
     pub phases: BTreeMap<String, f64>,
 }
 
+impl Sample {
+    /// Whether a clock could have shown it: the call takes some time, and no part less than none.
+    pub fn is_possible(&self) -> bool {
+        let parts = self.kernel.iter().chain(self.phases.values());
+        self.call > 0.0
+            && self.call.is_finite()
+            && parts.into_iter().all(|part| *part >= 0.0 && part.is_finite())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -149,28 +149,107 @@ impl Record {
         let record: Self =
             toml::from_str(text).map_err(|error| malformed(error.span(), error.message().to_owned()))?;
         if let Some(uncertainty) = &record.uncertainty
-            && !(0.0..1.0).contains(&uncertainty.relative)
+            && !(uncertainty.relative > 0.0 && uncertainty.relative < 1.0)
         {
             return Err(malformed(
                 None,
-                format!("uncertainty.relative = {}: must lie in 0…1", uncertainty.relative),
+                format!(
+                    "uncertainty.relative = {}: must lie between 0 and 1, both excluded; leave [uncertainty] out if \
+                     nothing is known",
+                    uncertainty.relative
+                ),
             ));
         }
-        for (name, candidate) in &record.candidates {
+        record.check().map_err(|message| malformed(None, message))?;
+        Ok(record)
+    }
+
+    /// TOML has NaN and infinity, which would pass every comparison with a bound unseen.
+    fn check(&self) -> Result<(), String> {
+        let impossible = |time: &f64| !(*time > 0.0 && time.is_finite());
+        for (name, candidate) in &self.candidates {
             for (case, times) in &candidate.times {
-                if times.as_slice().is_empty()
-                    || times
-                        .as_slice()
-                        .iter()
-                        .any(|time| !(*time > 0.0 && time.is_finite()))
-                {
-                    let message = format!(
+                if times.as_slice().is_empty() || times.as_slice().iter().any(impossible) {
+                    return Err(format!(
                         "candidates.{name}.times.{case}: times are positive microseconds, at least one"
-                    );
-                    return Err(malformed(None, message));
+                    ));
                 }
             }
+            if let Some((phase, share)) = candidate
+                .phase_shares
+                .iter()
+                .find(|(_, share)| !(0.0..=1.0).contains(*share))
+            {
+                return Err(format!(
+                    "candidates.{name}.phase-shares.{phase} = {share}: a share lies between 0 and 1"
+                ));
+            }
+            let resources = candidate
+                .compilation
+                .iter()
+                .flat_map(|compilation| &compilation.resources.0);
+            if let Some((resource, value)) = resources.into_iter().find(|(_, value)| !value.is_finite()) {
+                return Err(format!(
+                    "candidates.{name}.compilation.resources.{resource} = {value}: must be a finite number"
+                ));
+            }
+            if let Some(correctness) = &candidate.correctness
+                && (correctness.tests == 0 || correctness.passed > correctness.tests)
+            {
+                return Err(format!(
+                    "candidates.{name}.correctness: {} of {} tests passed; leave it out if none were run",
+                    correctness.passed, correctness.tests
+                ));
+            }
         }
-        Ok(record)
+        for (name, times) in &self.peers {
+            if let Some((case, time)) = times.iter().find(|(_, time)| impossible(time)) {
+                return Err(format!(
+                    "peers.{name}.{case} = {time}: times are positive microseconds"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_cannot_be_are_refused_by_name() {
+        for (text, culprit) in [
+            (
+                "[uncertainty]\nrelative = 0.0\nwhy = \"\"",
+                "uncertainty.relative = 0",
+            ),
+            ("candidates.a.times = { x = nan }", "candidates.a.times.x"),
+            ("candidates.a.times = { x = [] }", "candidates.a.times.x"),
+            (
+                "candidates.a.phase-shares = { epilogue = nan }",
+                "phase-shares.epilogue",
+            ),
+            (
+                "candidates.a.compilation.resources = { registers = inf }",
+                "resources.registers",
+            ),
+            (
+                "candidates.a.correctness = { passed = 0, tests = 0 }",
+                "0 of 0 tests",
+            ),
+            ("peers.other = { x = 0.0 }", "peers.other.x"),
+        ] {
+            let text = format!("source = \"\"\n{text}\n");
+            let text = if text.contains("candidates") {
+                text
+            } else {
+                format!("candidates = {{}}\n{text}")
+            };
+            let error = Record::parse(Path::new("record.toml"), &text)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(culprit), "{error}");
+        }
     }
 }
