@@ -11,6 +11,7 @@ impl Nvfp4Tensor {
     /// The tensor scale is amax / 2688, so that the largest magnitude becomes 6 × 448; a block's scale is
     /// e4m3(block amax / 6 / tensor scale); values are divided by both and rounded to the nearest e2m1 value, ties to
     /// even, saturating (the recipe of "Pretraining Large Language Models with NVFP4", arXiv 2509.25149).
+    /// Below 2688 times the smallest normal f32, where quotients are coarse, the tensor scale is the next one up.
     /// Scaling is by the tensor scale as it is stored, in `f64`, so that what is rounded is what is dequantised.
     /// A tensor of zeros gets scales of 0 and a tensor scale of 1; signs of zeros are kept.
     ///
@@ -53,8 +54,13 @@ fn tensor_scale(values: &[f32]) -> f32 {
     if largest == 0.0 {
         return 1.0;
     }
-    // The quotient of a subnormal may vanish, and a scale of 0 could not be divided by.
-    (largest / MAX).max(f32::from_bits(1))
+    let scale = largest / MAX;
+    if scale < f32::MIN_POSITIVE {
+        // Subnormals are coarse: rounded down, the scale may be 0, or so small that the largest value saturates.
+        scale.next_up()
+    } else {
+        scale
+    }
 }
 
 fn block_scale(block: &[f32], tensor_scale: f32) -> u8 {
