@@ -50,6 +50,18 @@ impl Attention {
             sequence.keys
         }
     }
+
+    /// Pairs of a query and a key that it sees, of one head of `sequence`.
+    pub(crate) fn visible_pairs(&self, sequence: Sequence) -> u64 {
+        let (queries, keys) = (sequence.queries as u64, sequence.keys as u64);
+        if self.causal {
+            // Aligned at the end: the last query sees all keys, each one before it one key fewer, down to none.
+            let seeing = queries.min(keys);
+            seeing * (keys - seeing) + seeing * (seeing + 1) / 2
+        } else {
+            queries * keys
+        }
+    }
 }
 
 fn running_sum(lengths: impl Iterator<Item = usize>) -> Vec<usize> {

@@ -150,6 +150,24 @@ pub enum InputsError {
 }
 
 impl Inputs {
+    /// Bytes of memory that one copy of the operands takes up.
+    pub fn memory_bytes(&self) -> usize {
+        let nvfp4 = |tensor: &Nvfp4Tensor| tensor.packed().len() + tensor.scales().len();
+        let heads = |tensor: &HeadTensor| tensor.bytes.len() + size_of_val(tensor.scales.as_slice());
+        let pieces = match self {
+            Self::GroupedGemm(groups) => groups
+                .iter()
+                .map(|GroupInputs { a, b, b2 }| {
+                    size_of::<GroupInputs>() + nvfp4(a) + nvfp4(b) + b2.as_ref().map_or(0, nvfp4)
+                })
+                .sum(),
+            Self::Attention(AttentionInputs { query, key, value }) => {
+                heads(query) + heads(key) + heads(value)
+            }
+        };
+        size_of::<Self>() + pieces
+    }
+
     /// Whether these are operands of `problem`: its family, sizes and formats, every element finite.
     ///
     /// # Errors

@@ -36,8 +36,7 @@ impl Output {
     /// # Errors
     /// When their number is not that of the problem's output.
     pub fn new(problem: &Problem, bytes: Vec<u8>) -> Result<Self, OutputError> {
-        let (parts, format) = (problem.parts(), problem.output_format());
-        let expected = elements(&parts) * format.bytes();
+        let (parts, format, expected) = (problem.parts(), problem.output_format(), problem.output_bytes());
         if bytes.len() != expected {
             return Err(OutputError {
                 expected,
@@ -52,7 +51,7 @@ impl Output {
     pub fn poisoned(problem: &Problem) -> Self {
         let (parts, format) = (problem.parts(), problem.output_format());
         // 0xFF in every byte is a NaN in all three formats.
-        let bytes = vec![0xFF; elements(&parts) * format.bytes()];
+        let bytes = vec![0xFF; problem.output_bytes()];
         Self { format, parts, bytes }
     }
 
@@ -100,8 +99,4 @@ impl Output {
             OutputFormat::F32 => self.bytes[at..at + 4].copy_from_slice(&rounded.to_le_bytes()),
         }
     }
-}
-
-fn elements(parts: &[Part]) -> usize {
-    parts.iter().map(|part| part.rows * part.columns).sum()
 }

@@ -164,6 +164,12 @@ impl Problem {
         }
     }
 
+    /// Bytes of the output: each element of each part.
+    pub fn output_bytes(&self) -> usize {
+        let elements: usize = self.parts().iter().map(|part| part.rows * part.columns).sum();
+        elements * self.output_format().bytes()
+    }
+
     /// What the result is rounded to.
     pub fn output_format(&self) -> OutputFormat {
         match self {

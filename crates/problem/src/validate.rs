@@ -11,6 +11,10 @@ pub const MAX_HEAD_SIZE: usize = 256;
 /// Most elements or FLOPs of a problem: what is summed over groups stays in 64 bits.
 const MAX_COUNT: f64 = (1u64 << 60) as f64;
 
+/// Most matrices of attention's output, sequences × heads: two numbers ask for as many as they say, and each has
+/// entries of its own in lists, however few its elements.
+const MAX_HEADS: usize = 1 << 20;
+
 /// Why sizes make no problem.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProblemError {
@@ -49,6 +53,16 @@ pub enum ProblemError {
         heads: usize,
         /// Key and value heads.
         kv_heads: usize,
+    },
+    /// More heads than lists should hold.
+    #[error(
+        "{sequences} sequences of {heads} heads are more than {MAX_HEADS} heads in all; split the problem"
+    )]
+    TooManyHeads {
+        /// Sequences.
+        sequences: usize,
+        /// Query heads of each.
+        heads: usize,
     },
     /// A head too small or too large.
     #[error("head size {head_size}; it must be 1 to {MAX_HEAD_SIZE}")]
@@ -107,6 +121,10 @@ fn validate_attention(attention: &Attention) -> Result<(), ProblemError> {
     }
     if heads == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
         return Err(ProblemError::Heads { heads, kv_heads });
+    }
+    let sequences = attention.sequences.len();
+    if sequences.saturating_mul(heads) > MAX_HEADS {
+        return Err(ProblemError::TooManyHeads { sequences, heads });
     }
     if head_size == 0 || head_size > MAX_HEAD_SIZE {
         return Err(ProblemError::HeadSize { head_size });
@@ -214,6 +232,12 @@ mod tests {
                 Err(ProblemError::Heads { heads, kv_heads })
             );
         }
+        // No element at all, and still a list of so many parts.
+        let heads = 1 << 31;
+        assert_eq!(
+            attention(&[[0, 1]], heads, heads, 64),
+            Err(ProblemError::TooManyHeads { sequences: 1, heads })
+        );
         for head_size in [0, 257] {
             assert_eq!(
                 attention(&[[4, 4]], 1, 1, head_size),

@@ -56,11 +56,7 @@ fn attention_flops(attention: &Attention) -> u64 {
     let pairs: u64 = attention
         .sequences
         .iter()
-        .map(|&sequence| {
-            (0..sequence.queries)
-                .map(|query| attention.visible_keys(sequence, query) as u64)
-                .sum::<u64>()
-        })
+        .map(|&sequence| attention.visible_pairs(sequence))
         .sum();
     4 * pairs * (attention.heads * attention.head_size) as u64
 }
@@ -116,21 +112,47 @@ mod tests {
         assert_eq!(gemm(2, Form::Swiglu).bytes(), (2 + 64) * (32 + 4) + 2 * 32 * 4);
     }
 
+    fn attention(queries: usize, keys: usize, causal: bool) -> Attention {
+        Attention {
+            sequences: vec![Sequence { queries, keys }],
+            heads: 2,
+            kv_heads: 1,
+            head_size: 8,
+            causal,
+            format: AttentionFormat::E4m3,
+            output: OutputFormat::F16,
+        }
+    }
+
     #[test]
     fn a_causal_mask_hides_half_of_the_pairs() {
-        let attention = |causal| {
-            Problem::Attention(Attention {
-                sequences: vec![Sequence { queries: 4, keys: 4 }],
-                heads: 2,
-                kv_heads: 1,
-                head_size: 8,
-                causal,
-                format: AttentionFormat::E4m3,
-                output: OutputFormat::F16,
-            })
-        };
-        assert_eq!(attention(false).flops(), 4 * 16 * 2 * 8);
-        assert_eq!(attention(true).flops(), 4 * 10 * 2 * 8);
-        assert_eq!(attention(true).bytes(), 8 * 8 + 2 * 4 * 8 + 4 * 4 + 8 * 8 * 2);
+        let problem = |causal| Problem::Attention(attention(4, 4, causal));
+        assert_eq!(problem(false).flops(), 4 * 16 * 2 * 8);
+        assert_eq!(problem(true).flops(), 4 * 10 * 2 * 8);
+        assert_eq!(problem(true).bytes(), 8 * 8 + 2 * 4 * 8 + 4 * 4 + 8 * 8 * 2);
+    }
+
+    #[test]
+    fn the_flops_of_attention_are_those_of_the_keys_that_its_queries_see() {
+        for (queries, keys) in (0..9).flat_map(|queries| (1..9).map(move |keys| (queries, keys))) {
+            for causal in [false, true] {
+                let attention = attention(queries, keys, causal);
+                let seen = |query| attention.visible_keys(attention.sequences[0], query) as u64;
+                let pairs: u64 = (0..queries).map(seen).sum();
+                let flops = Problem::Attention(attention.clone()).flops();
+                assert_eq!(
+                    flops,
+                    4 * pairs * 2 * 8,
+                    "{queries} queries, {keys} keys, {causal}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_sequences_are_counted_at_once() {
+        let problem = Problem::Attention(attention(1 << 50, 8, true));
+        assert_eq!(problem.validate(), Ok(()));
+        assert_eq!(problem.flops(), 4 * 36 * 2 * 8);
     }
 }

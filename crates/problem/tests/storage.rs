@@ -55,6 +55,10 @@ fn inputs_survive_the_file() {
                 inputs,
                 "{problem}, {kind:?}"
             );
+            // In memory as in the file, but for the file's header and the structures that hold the bytes.
+            let stored = std::fs::metadata(&path).unwrap().len();
+            let difference = stored.abs_diff(inputs.memory_bytes() as u64);
+            assert!(difference < 4096, "{problem}, {kind:?}: {difference}");
         }
     }
 }
