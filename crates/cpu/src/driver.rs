@@ -118,6 +118,11 @@ struct ThreadSpace<S> {
     clock: Clock,
 }
 
+/// Bytes of memory of one stage's panel of `panel` values, with its place in the ring.
+pub(crate) fn slot_bytes(panel: usize) -> usize {
+    AlignedBuffer::bytes(panel).saturating_add(size_of::<Mutex<Item>>())
+}
+
 impl<S> Space<S> {
     /// Room for `team`, each worker with `stages` panels of `panel` values.
     pub fn allocate(

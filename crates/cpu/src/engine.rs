@@ -8,18 +8,14 @@ use gauntlet_schedule::{Cluster, Roles, Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::attention::AttentionPlan;
-use crate::driver::{Busy, Driver, Space, Team};
+use crate::driver::{Busy, Driver, Space, Team, slot_bytes};
 use crate::error::{BuildError, EngineError, RunError};
 use crate::family::{Plan, Setting};
 use crate::gemm::GemmPlan;
-use crate::memory::OutOfMemory;
+use crate::memory::{OutOfMemory, available_bytes};
 use crate::order::Assignment;
 use crate::pool::Pool;
 use crate::simd::{Instructions, SimdPath};
-
-/// 64 GiB: buffers are zeroed when made, and operating systems hand out more than they have, so that a workspace far
-/// over the machine's memory would end the process instead of failing.
-const WORKSPACE_LIMIT: usize = 1 << 36;
 
 /// What an engine runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -249,11 +245,9 @@ impl<P: Plan> Prepared<P> {
     fn new(builder: Builder, make_plan: MakePlan<P>) -> Result<Self, BuildError> {
         let plan = make_plan(&builder.setting())?;
         let resources = builder.resources(&plan);
-        if resources.workspace_bytes > WORKSPACE_LIMIT {
-            return Err(BuildError::WorkspaceTooLarge {
-                bytes: resources.workspace_bytes,
-                limit: WORKSPACE_LIMIT,
-            });
+        let (bytes, available) = (resources.workspace_bytes, available_bytes());
+        if bytes > available {
+            return Err(BuildError::WorkspaceTooLarge { bytes, available });
         }
         let ready = match builder.schedule.setup {
             Setup::Once => Some(builder.ready(plan)?),
@@ -342,10 +336,9 @@ impl Builder {
 
     fn resources<P: Plan>(&self, plan: &P) -> Resources {
         let (team, instructions) = (&self.team, &self.instructions);
-        let panel_bytes = plan
-            .panel_values()
-            .saturating_mul(size_of::<f32>())
-            .saturating_mul(self.schedule.stages);
+        let stages = |bytes: usize| bytes.saturating_mul(self.schedule.stages);
+        let panel_bytes = stages(plan.panel_values().saturating_mul(size_of::<f32>()));
+        let slots = stages(slot_bytes(plan.panel_values()));
         let (shared, state) = plan.workspace_bytes();
         Resources {
             threads: team.threads(),
@@ -356,7 +349,7 @@ impl Builder {
             panel_bytes_per_thread: panel_bytes,
             workspace_bytes: shared
                 .saturating_add(state.saturating_mul(team.threads()))
-                .saturating_add(panel_bytes.saturating_mul(team.workers())),
+                .saturating_add(slots.saturating_mul(team.workers())),
             tiles: plan.tiles(),
             register_rows: instructions.rows(),
             register_columns: instructions.columns(),

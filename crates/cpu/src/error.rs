@@ -1,5 +1,6 @@
 //! Why an engine, a kernel or a run is refused.
 
+use gauntlet_problem::MAX_HEAD_SIZE;
 use thiserror::Error;
 
 use crate::memory::OutOfMemory;
@@ -72,7 +73,7 @@ pub enum BuildError {
         k: usize,
     },
     /// A head size outside what is supported.
-    #[error("head_size = {found}: the CPU computes multiples of 8 from 8 to 256")]
+    #[error("head_size = {found}: the CPU computes multiples of 8 from 8 to {MAX_HEAD_SIZE}")]
     HeadSize {
         /// The head size.
         found: usize,
@@ -103,15 +104,15 @@ pub enum BuildError {
         /// Tiles allowed.
         limit: usize,
     },
-    /// A workspace that no machine should be asked for.
+    /// A workspace larger than the memory that is free.
     #[error(
-        "the workspace needs {bytes} bytes, over the limit of {limit}; use a smaller tile, fewer stages or a smaller split-k"
+        "the workspace needs {bytes} bytes, and {available} can be had; use a smaller tile, fewer stages or a smaller split-k"
     )]
     WorkspaceTooLarge {
         /// Bytes of all buffers; `usize::MAX` stands for more than can be addressed.
         bytes: usize,
-        /// Bytes allowed.
-        limit: usize,
+        /// Bytes that can be had.
+        available: usize,
     },
     /// The workspace cannot be had.
     #[error(transparent)]

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use sysinfo::{MemoryRefreshKind, System};
 use thiserror::Error;
 
 /// The size of a cache line, and of the widest vector.
@@ -18,6 +19,23 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
+/// Bytes that can be used without the system having to end a process to find them: what is free of the machine's
+/// memory and of this container's, less a tenth for everybody else. `usize::MAX` where the system does not say.
+///
+/// Systems hand out more than they have, so that an allocation succeeds which is then fatal to fill.
+pub(crate) fn available_bytes() -> usize {
+    let Ok(mut system) = System::new() else {
+        return usize::MAX;
+    };
+    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+    // A container's page cache counts as used, and yet can be had: only what is resident cannot.
+    let container = system
+        .cgroup_limits()
+        .map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
+    let available = system.available_memory().min(container);
+    usize::try_from(available / 10 * 9).unwrap_or(usize::MAX)
+}
+
 /// f32 values that start at a cache line, zero at first.
 #[derive(Debug)]
 pub(crate) struct AlignedBuffer {
@@ -27,6 +45,12 @@ pub(crate) struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
+    /// Bytes of memory that a buffer of `length` values takes up.
+    pub fn bytes(length: usize) -> usize {
+        let values = length.saturating_mul(size_of::<f32>());
+        values.saturating_add(ALIGNMENT + size_of::<Self>())
+    }
+
     /// A buffer of `length` zeros.
     pub fn zeroed(length: usize) -> Result<Self, OutOfMemory> {
         let slack = ALIGNMENT / size_of::<f32>();
@@ -67,8 +91,8 @@ pub(crate) struct Disjoint<'a, T> {
 }
 
 // SAFETY: access goes through `part` and `part_mut`, whose callers promise that no element is written by one thread
-// while another uses it; elements then only move between threads as `T: Send` allows.
-unsafe impl<T: Send> Send for Disjoint<'_, T> {}
+// while another uses it. A copy on another thread can read what this one reads, so that `T: Sync` is needed too.
+unsafe impl<T: Send + Sync> Send for Disjoint<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Disjoint<'_, T> {}
 
@@ -124,6 +148,12 @@ mod tests {
             AlignedBuffer::zeroed(usize::MAX).unwrap_err(),
             OutOfMemory { bytes: usize::MAX }
         );
+    }
+
+    #[test]
+    fn some_memory_is_available_and_not_all_there_could_be() {
+        let available = available_bytes();
+        assert!((1 << 20..1 << 50).contains(&available), "{available}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Resou
 use gauntlet_problem::{Inputs, Output, Problem};
 use gauntlet_schedule::Schedule;
 
+use crate::memory::available_bytes;
 use crate::{BuildError, Engine, EngineError, EngineOptions, Kernel, Phases, RunTimes};
 
 /// Serves the CPU executor.
@@ -73,13 +74,20 @@ impl Service for CpuService {
         let resources = resources(&kernel);
         let before = self.built.take().filter(|before| before.problem == *problem);
         self.built = Some(match before {
-            Some(before) => Built { kernel, ..before },
-            None => Built {
-                problem: problem.clone(),
-                kernel,
-                copies: Vec::new(),
-                output: Output::poisoned(problem),
-            },
+            Some(mut before) => {
+                // What the kernel before computed is not this one's result.
+                before.output.poison();
+                Built { kernel, ..before }
+            }
+            None => {
+                check_memory("the result", problem.output_bytes())?;
+                Built {
+                    problem: problem.clone(),
+                    kernel,
+                    copies: Vec::new(),
+                    output: Output::poisoned(problem),
+                }
+            }
         });
         Ok(resources)
     }
@@ -89,8 +97,14 @@ impl Service for CpuService {
         // The old operands go first: both at once might not fit.
         built.copies.clear();
         let loaded = Inputs::load(inputs, &built.problem).map_err(|error| bad_request(&error.to_string()))?;
+        let bytes = loaded.memory_bytes();
+        let more = bytes.saturating_mul(copies.saturating_sub(1));
+        check_memory(
+            &format!("{copies} copies of the operands, the first apart,"),
+            more,
+        )?;
         built.copies = vec![loaded; copies];
-        Ok(built.problem.bytes() * copies as u64)
+        Ok((bytes * copies) as u64)
     }
 
     fn run(&mut self, copy: usize) -> Result<Sample, Failure> {
@@ -103,8 +117,11 @@ impl Service for CpuService {
     fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
         let built = self.loaded()?;
         let copies = built.copies.len();
-        (0..samples)
-            .map(|sample| built.call((first_copy + sample) % copies, phases))
+        (0..copies)
+            .cycle()
+            .skip(first_copy % copies)
+            .take(samples)
+            .map(|copy| built.call(copy, phases))
             .collect()
     }
 
@@ -173,6 +190,17 @@ fn resources(kernel: &Kernel) -> Resources {
         ("accumulator-registers", resources.accumulator_registers),
     ];
     Resources(named.map(|(name, value)| (name.to_owned(), value as f64)).into())
+}
+
+/// Fails what would not fit: taking the memory would end the worker.
+fn check_memory(what: &str, bytes: usize) -> Result<(), Failure> {
+    let available = available_bytes();
+    if bytes <= available {
+        return Ok(());
+    }
+    Err(broken(&format!(
+        "{what} would take {bytes} bytes of memory, and {available} can be had; use a smaller problem or fewer copies"
+    )))
 }
 
 fn refusal(error: &BuildError) -> Failure {

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
+use gauntlet_problem::{
+    Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, MAX_HEAD_SIZE, Output, Sequence,
+};
 use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::attention::work::{AttentionState, AttentionWork};
@@ -67,7 +69,7 @@ impl AttentionPlan {
             ..
         } = *setting;
         let head_size = problem.head_size;
-        if head_size == 0 || head_size > 256 || !head_size.is_multiple_of(8) {
+        if head_size == 0 || head_size > MAX_HEAD_SIZE || !head_size.is_multiple_of(8) {
             return Err(BuildError::HeadSize { found: head_size });
         }
         if schedule.tile.k != head_size {

@@ -5,7 +5,6 @@ use std::sync::{LazyLock, Mutex};
 use gauntlet_cpu::{Engine, EngineOptions, SimdPath};
 use gauntlet_problem::{Coverage, Expected, Inputs, Oracle, Output, OutputFormat, Problem};
 use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
-use half::{bf16, f16};
 use proptest::prelude::*;
 
 /// An engine with its own small pool.
@@ -106,12 +105,7 @@ pub fn expected(problem: &Problem, inputs: &Inputs) -> Expected {
 /// Whether `output` is what rounding the expected values once gives.
 pub fn assert_bits(output: &Output, expected: &Expected) {
     for (index, value) in expected.values() {
-        let rounded = match output.format {
-            OutputFormat::F16 => f16::from_f64(value).to_f32(),
-            OutputFormat::Bf16 => bf16::from_f64(value).to_f32(),
-            OutputFormat::F32 => value as f32,
-        };
-        assert_eq!(output.get(index), rounded, "element {index}");
+        assert_eq!(output.get(index), output.format.round(value), "element {index}");
     }
 }
 
