@@ -112,8 +112,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If a word of the schedule, or a size of the problem, is one that the CPU cannot do.
+    /// If the problem is not valid, or a word of the schedule or a size is one that the CPU cannot do.
     pub fn build(&self, problem: &Problem, schedule: &Schedule) -> Result<Kernel, BuildError> {
+        problem.validate()?;
         check_words(schedule)?;
         let threads = self.pool.threads();
         let team = Team::new(schedule.roles, threads).ok_or(BuildError::TooFewThreads { threads })?;

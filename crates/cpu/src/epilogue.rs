@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::memory::Disjoint;
-use crate::simd::{Instructions, LANES, SimdPath, store_rows_end, stream};
+use crate::simd::{Instructions, LANES, SimdPath, stream_rows};
 
 /// The accumulators of one tile: register blocks, those of a column panel one after another.
 #[derive(Debug, Clone, Copy)]
@@ -105,17 +105,13 @@ impl<'a> Writer<'a> {
                 {
                     self.finish_row(sums, finish, row, staged);
                 }
-                for (row, staged) in staging
-                    .chunks_exact(row_bytes.max(1))
-                    .take(target.rows)
-                    .enumerate()
-                {
-                    match self.instructions.path() {
-                        SimdPath::Portable => output_row(row).copy_from_slice(staged),
-                        SimdPath::Avx512 | SimdPath::Avx2 => stream(output_row(row), staged),
-                    }
+                let rows = (0..target.rows)
+                    .map(output_row)
+                    .zip(staging.chunks_exact(row_bytes.max(1)));
+                match self.instructions.path() {
+                    SimdPath::Portable => rows.for_each(|(row, staged)| row.copy_from_slice(staged)),
+                    SimdPath::Avx512 | SimdPath::Avx2 => stream_rows(rows),
                 }
-                store_rows_end();
             }
         }
     }

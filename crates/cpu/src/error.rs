@@ -1,6 +1,6 @@
 //! Why an engine, a kernel or a run is refused.
 
-use gauntlet_problem::MAX_HEAD_SIZE;
+use gauntlet_problem::{MAX_HEAD_SIZE, ProblemError};
 use thiserror::Error;
 
 use crate::memory::OutOfMemory;
@@ -28,6 +28,9 @@ pub enum EngineError {
 /// Why a schedule cannot compute a problem on this engine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuildError {
+    /// The sizes make no problem.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
     /// A word that counts something is zero.
     #[error("{word} = 0: must be at least 1")]
     Zero {
@@ -64,35 +67,11 @@ pub enum BuildError {
         /// Threads of the engine.
         threads: usize,
     },
-    /// A group's depth is no whole number of scale blocks.
-    #[error("group {group}: k = {k}, which is not a multiple of 16, the values of a scale block; pad it to {}", k.next_multiple_of(16))]
-    Depth {
-        /// The group's index.
-        group: usize,
-        /// Its depth.
-        k: usize,
-    },
     /// A head size outside what is supported.
     #[error("head_size = {found}: the CPU computes multiples of 8 from 8 to {MAX_HEAD_SIZE}")]
     HeadSize {
         /// The head size.
         found: usize,
-    },
-    /// Query heads cannot be shared out over key heads.
-    #[error("heads = {heads}, kv_heads = {kv_heads}: kv_heads must divide heads")]
-    Heads {
-        /// Query heads.
-        heads: usize,
-        /// Key and value heads.
-        kv_heads: usize,
-    },
-    /// A size that no memory could hold.
-    #[error("a size of {size} is over the limit of {limit}; split the problem")]
-    TooLarge {
-        /// The size.
-        size: usize,
-        /// The largest allowed.
-        limit: usize,
     },
     /// More tiles than a table should hold.
     #[error(

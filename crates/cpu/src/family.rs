@@ -11,9 +11,6 @@ use crate::simd::Instructions;
 /// Tiles for which tables are made; over 16 million the tables alone would cost more than the arithmetic.
 const TILE_LIMIT: usize = 1 << 24;
 
-/// Sizes whose products still fit into 64 bits.
-const SIZE_LIMIT: usize = 1 << 31;
-
 /// What a plan is made for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
@@ -64,17 +61,6 @@ pub(crate) fn limit_tiles(tiles: usize) -> Result<(), BuildError> {
         return Err(BuildError::TooManyTiles {
             tiles,
             limit: TILE_LIMIT,
-        });
-    }
-    Ok(())
-}
-
-/// Refuses sizes whose products would overflow.
-pub(crate) fn limit_size(size: usize) -> Result<(), BuildError> {
-    if size > SIZE_LIMIT {
-        return Err(BuildError::TooLarge {
-            size,
-            limit: SIZE_LIMIT,
         });
     }
     Ok(())

@@ -2,15 +2,13 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{
-    Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, MAX_HEAD_SIZE, Output, Sequence,
-};
+use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
-use crate::family::{Plan, Setting, limit_size, limit_tiles, share};
+use crate::family::{Plan, Setting, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::Instructions;
 
@@ -69,7 +67,7 @@ impl AttentionPlan {
             ..
         } = *setting;
         let head_size = problem.head_size;
-        if head_size == 0 || head_size > MAX_HEAD_SIZE || !head_size.is_multiple_of(8) {
+        if !head_size.is_multiple_of(8) {
             return Err(BuildError::HeadSize { found: head_size });
         }
         if schedule.tile.k != head_size {
@@ -77,18 +75,6 @@ impl AttentionPlan {
                 found: schedule.tile.k,
                 head_size,
             });
-        }
-        let (heads, kv_heads) = (problem.heads, problem.kv_heads);
-        if kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
-            return Err(BuildError::Heads { heads, kv_heads });
-        }
-        limit_size(heads)?;
-        for size in problem
-            .sequences
-            .iter()
-            .flat_map(|sequence| [sequence.queries, sequence.keys])
-        {
-            limit_size(size)?;
         }
         // No buffer need be larger than the longest sequence, however large the tile.
         let longest =
@@ -114,10 +100,13 @@ impl AttentionPlan {
             tiles: 0,
             table: None,
         };
-        let (mut query_rows, mut key_rows) = (0_usize, 0_usize);
-        for lengths in &problem.sequences {
+        let starts = problem
+            .first_query_rows()
+            .into_iter()
+            .zip(problem.first_key_rows());
+        for (lengths, (query_rows, key_rows)) in problem.sequences.iter().zip(starts) {
             let blocks = lengths.queries.div_ceil(plan.queries);
-            let tiles = blocks.saturating_mul(heads).saturating_mul(plan.split);
+            let tiles = blocks.saturating_mul(problem.heads).saturating_mul(plan.split);
             plan.sequences.push(Place {
                 lengths: *lengths,
                 tiles,
@@ -127,8 +116,6 @@ impl AttentionPlan {
             });
             plan.tiles = plan.tiles.saturating_add(tiles);
             limit_tiles(plan.tiles)?;
-            query_rows = query_rows.saturating_add(lengths.queries * heads);
-            key_rows = key_rows.saturating_add(lengths.keys * kv_heads);
         }
         if schedule.lookup == Lookup::Precomputed {
             plan.table = Some((0..plan.tiles).map(|index| plan.walk(index)).collect());
@@ -184,12 +171,9 @@ impl AttentionPlan {
 
     /// How many keys, from the first, `query` sees.
     pub fn visible(&self, tile: &AttentionTile, query: usize) -> usize {
-        let Sequence { queries, keys } = self.sequences[tile.sequence].lengths;
-        if self.problem.causal {
-            (query + 1 + keys).saturating_sub(queries).min(keys)
-        } else {
-            keys
-        }
+        let lengths = self.sequences[tile.sequence].lengths;
+        // The lanes that pad a panel come after the last query.
+        self.problem.visible_keys(lengths, query).min(lengths.keys)
     }
 
     /// How many keys, from the first, any query of the tile sees.
@@ -266,9 +250,7 @@ impl AttentionPlan {
             format,
             ..
         } = self.problem;
-        let lengths = || self.sequences.iter().map(|place| place.lengths);
-        let queries = heads * lengths().map(|lengths| lengths.queries).sum::<usize>();
-        let keys = kv_heads * lengths().map(|lengths| lengths.keys).sum::<usize>();
+        let (queries, keys) = (self.problem.query_rows(), self.problem.key_rows());
         let check = |name: &str, tensor: &HeadTensor, heads: usize, rows: usize| {
             let bytes = rows * head_size * AttentionFormat::bytes(format);
             expect_equal(|| format!("format of {name}"), tensor.format, format)?;

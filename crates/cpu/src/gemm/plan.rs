@@ -7,7 +7,7 @@ use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
-use crate::family::{Plan, Setting, limit_size, limit_tiles, share};
+use crate::family::{Plan, Setting, limit_tiles, share};
 use crate::gemm::work::{GemmState, GemmWork};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::Instructions;
@@ -115,21 +115,6 @@ impl GemmPlan {
                 found: schedule.tile.k,
             });
         }
-        for size in problem
-            .groups
-            .iter()
-            .flat_map(|shape| [shape.m, shape.n, shape.k])
-        {
-            limit_size(size)?;
-        }
-        if let Some((group, shape)) = problem
-            .groups
-            .iter()
-            .enumerate()
-            .find(|(_, shape)| !shape.k.is_multiple_of(16))
-        {
-            return Err(BuildError::Depth { group, k: shape.k });
-        }
         // No buffer need be larger than the largest group, however large the tile.
         let largest =
             |size: fn(&GemmShape) -> usize| problem.groups.iter().map(size).max().unwrap_or(0).max(1);
@@ -176,9 +161,10 @@ impl GemmPlan {
         let tiles = token_blocks
             .saturating_mul(shape.n.div_ceil(self.weights.extent))
             .saturating_mul(self.split);
-        let output = self.groups.last().map_or(0, |group| {
-            group.output.saturating_add(group.shape.m * group.shape.n)
-        });
+        let output = self
+            .groups
+            .last()
+            .map_or(0, |group| group.output + group.shape.m * group.shape.n);
         self.groups.push(Group {
             shape: *shape,
             tiles,

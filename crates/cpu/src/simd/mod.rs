@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-pub(crate) use stream::{prefetch, store_rows_end, stream};
+pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,10 +1,22 @@
 //! Stores that bypass the caches, and prefetches. Both are in the baseline of x86-64 (SSE, SSE2); elsewhere a
 //! stream is a copy and a prefetch nothing.
 
-/// Copies `source` to `target` (of the same length) with non-temporal stores where there are any. The stores of a
-/// whole tile are to be closed by [`store_rows_end`].
+/// Copies rows, each pair of the same length, from its second to its first, with non-temporal stores where there
+/// are any, and orders them before whatever this thread publishes next.
+pub(crate) fn stream_rows<'t, 's>(rows: impl Iterator<Item = (&'t mut [u8], &'s [u8])>) {
+    for (target, source) in rows {
+        stream(target, source);
+    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is in the baseline of x86-64, and a fence touches no memory.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// Copies `source` to `target`. Nothing may touch `target` before the fence of [`stream_rows`].
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn stream(target: &mut [u8], source: &[u8]) {
+fn stream(target: &mut [u8], source: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
 
     assert_eq!(target.len(), source.len());
@@ -15,7 +27,8 @@ pub(crate) fn stream(target: &mut [u8], source: &[u8]) {
     let (target_vectors, target_tail) = target.as_chunks_mut::<16>();
     let (source_vectors, source_tail) = source.as_chunks::<16>();
     for (target, source) in target_vectors.iter_mut().zip(source_vectors) {
-        // SAFETY: both are 16 bytes, and `head` brought the target to a multiple of 16.
+        // SAFETY: both are 16 bytes, and `head` brought the target to a multiple of 16. The fence that has to come
+        // before the next access is `stream_rows`'s, which holds the target exclusively until then.
         unsafe {
             let vector = _mm_loadu_si128(source.as_ptr().cast::<__m128i>());
             _mm_stream_si128(target.as_mut_ptr().cast::<__m128i>(), vector);
@@ -24,19 +37,10 @@ pub(crate) fn stream(target: &mut [u8], source: &[u8]) {
     target_tail.copy_from_slice(source_tail);
 }
 
-/// Copies `source` to `target` (of the same length).
+/// Copies `source` to `target`.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn stream(target: &mut [u8], source: &[u8]) {
+fn stream(target: &mut [u8], source: &[u8]) {
     target.copy_from_slice(source);
-}
-
-/// Orders the streamed stores of this thread before whatever it publishes next.
-pub(crate) fn store_rows_end() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is in the baseline of x86-64, and a fence touches no memory.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
 }
 
 /// Asks for the cache lines of `bytes`.

@@ -157,8 +157,8 @@ fn streams_copy_from_any_alignment() {
     for offset in 0..20 {
         for length in [0, 1, 15, 16, 17, 100] {
             let mut target = [0; 200];
-            stream(&mut target[offset..offset + length], &source[3..3 + length]);
-            store_rows_end();
+            let rows = [(&mut target[offset..offset + length], &source[3..3 + length])];
+            stream_rows(rows.into_iter());
             assert_eq!(target[offset..offset + length], source[3..3 + length]);
             assert!(
                 target[..offset]

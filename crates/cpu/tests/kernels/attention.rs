@@ -10,10 +10,7 @@ use gauntlet_schedule::{Schedule, Tile};
 use proptest::prelude::*;
 
 fn any_attention() -> impl Strategy<Value = Attention> {
-    let sequence = (
-        prop_oneof![Just(0), 1..80_usize],
-        prop_oneof![Just(0), 1..120_usize],
-    )
+    let sequence = (prop_oneof![Just(0), 1..80_usize], 1..120_usize)
         .prop_map(|(queries, keys)| Sequence { queries, keys });
     (
         prop::collection::vec(sequence, 1..4),

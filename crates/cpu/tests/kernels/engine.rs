@@ -76,7 +76,7 @@ fn refusals_name_the_word_and_the_remedy() {
     );
     assert_eq!(
         refusal(&gemm(&[[64, 64, 64], [64, 64, 40]]), &good),
-        "group 1: k = 40, which is not a multiple of 16, the values of a scale block; pad it to 48"
+        "group 1: K = 40 is not a multiple of 16, the values that share a scale; try 32 or 48"
     );
     assert_eq!(
         refusal(&attention(64), &schedule([64, 64, 32])),
@@ -94,10 +94,21 @@ fn absurd_sizes_are_refused_not_attempted() {
     assert!(
         refusal(&gemm(&[[1 << 20, 1 << 20, 16]]), &tiny).contains("over the limit of 16777216; use a larger")
     );
-    assert!(refusal(&gemm(&[[usize::MAX, 16, 16]]), &tiny).contains("over the limit of 2147483648"));
+    assert!(refusal(&gemm(&[[usize::MAX, 16, 16]]), &tiny).contains("more than 2⁶⁰"));
     let huge = schedule([usize::MAX, usize::MAX, usize::MAX - 15]);
-    assert!(refusal(&gemm(&[[1 << 30, 1 << 30, 1 << 30]]), &huge).contains("over the limit"));
-    assert!(refusal(&gemm(&[[1 << 20, 1 << 20, 1 << 20]]), &huge).contains("the workspace needs"));
+    // The largest that are still problems: one size after another nearly all of it, then all alike.
+    for sizes in [
+        [1 << 54, 1, 16],
+        [1, 1 << 54, 16],
+        [1, 1, 1 << 58],
+        [1 << 19, 1 << 19, 1 << 20],
+    ] {
+        let refusal = refusal(&gemm(&[sizes]), &huge);
+        assert!(
+            refusal.contains("the workspace needs") || refusal.contains("use a larger tile"),
+            "{sizes:?}: {refusal}"
+        );
+    }
     let deep = Schedule {
         stages: usize::MAX,
         ..schedule([64, 64, 64])
