@@ -40,11 +40,12 @@ pub struct Comparison {
     pub cases: Vec<CaseTimes>,
     /// Each look at the figures, in order; empty for records.
     pub looks: Vec<Look>,
-    /// The seed of the orders of blocks and of the bootstrap.
+    /// The seed of the orders of blocks and of the bootstrap; operands of the first case are made from it, those of the
+    /// second from the number after it, and so on.
     pub seed: u64,
     /// What the recorded bounds rest on; none for measurements.
     pub declared: Option<String>,
-    /// Why it ended before an answer, if it did.
+    /// What is missing of the plan, if anything: pairs for which there was no time, cases without recorded times.
     pub ended_early: Option<String>,
 }
 
@@ -74,19 +75,19 @@ pub struct Look {
     pub decision: Decision,
 }
 
-/// Measures a candidate against its control until a planned look decides, the plan ends, or the deadline comes.
+/// Measures a candidate against its control until a planned look decides, the plan ends, or the time allowed is over.
 pub fn measure(
     workshop: &Workshop,
     round: &Round,
     control: &Candidate,
     candidate: &Candidate,
-    deadline: Instant,
+    allowed: Duration,
     observer: &dyn Observer,
 ) -> Result<Comparison, Trouble> {
     let plan = &round.file().measurement;
     let criteria = &round.file().criteria;
     let mut bench = Bench::set_up(workshop, round, rand::random())?;
-    let result = bench.measure(control, candidate, plan, criteria, deadline, observer);
+    let result = bench.measure(control, candidate, plan, criteria, allowed, observer);
     bench.clear();
     result
 }
@@ -108,8 +109,8 @@ impl<'a> Bench<'a> {
             last_level_cache(&round.device)
         };
         let mut cases = Vec::new();
-        for case in &round.benchmark_cases {
-            let (_, path) = workshop.write_inputs(case, case.inputs, rand::random())?;
+        for (index, case) in round.benchmark_cases.iter().enumerate() {
+            let (_, path) = workshop.write_inputs(case, case.inputs, seed.wrapping_add(index as u64))?;
             cases.push((case, path, copies(case.problem.bytes(), cache)));
         }
         let blocks = vec![Vec::new(); cases.len()];
@@ -134,7 +135,7 @@ impl<'a> Bench<'a> {
         candidate: &Candidate,
         plan: &Measurement,
         criteria: &Criteria,
-        deadline: Instant,
+        allowed: Duration,
         observer: &dyn Observer,
     ) -> Result<Comparison, Trouble> {
         let start = Instant::now();
@@ -144,7 +145,7 @@ impl<'a> Bench<'a> {
         let most = plan.looks.last().copied().unwrap_or_default();
         for processes in 1..=most {
             let each = start.elapsed() / u32::try_from(processes.max(2) - 1).unwrap_or(u32::MAX);
-            let in_time = processes == 1 || Instant::now() + each <= deadline;
+            let in_time = processes == 1 || start.elapsed() + each <= allowed;
             let measured = if in_time {
                 self.measure_pair(control, candidate, processes - 1, plan.blocks, &looks, observer)?;
                 processes
@@ -311,19 +312,21 @@ fn times(case: &Case, blocks: &[Block]) -> CaseTimes {
     }
 }
 
-/// Compares recorded times by the bounds that the record declares; none when a case of the round has no time on one
-/// of the sides.
+/// Compares recorded times by the bounds that the record declares, on the cases with a time on both sides; none when
+/// there is no such case.
 pub fn compare_recorded(
     record: &Record,
     round: &Round,
+    control: &Candidate,
     candidate: &Candidate,
 ) -> Result<Option<Comparison>, LabError> {
     let criteria = &round.file().criteria;
     let of = |name: &str| record.candidates.get(name).map(|candidate| &candidate.times);
-    let (Some(baseline), Some(challenger)) = (of("baseline"), of(&candidate.name)) else {
+    let (Some(baseline), Some(challenger)) = (of(&control.name), of(&candidate.name)) else {
         return Ok(None);
     };
     let mut cases = Vec::new();
+    let mut absent = Vec::new();
     for case in &round.benchmark_cases {
         if let (Some(baseline), Some(challenger)) = (baseline.get(&case.name), challenger.get(&case.name)) {
             cases.push(CaseTimes {
@@ -332,6 +335,8 @@ pub fn compare_recorded(
                 candidate: median(challenger.as_slice()) * 1e-6,
                 blocks: Vec::new(),
             });
+        } else {
+            absent.push(case.name.as_str());
         }
     }
     if cases.is_empty() {
@@ -370,7 +375,8 @@ pub fn compare_recorded(
         looks: Vec::new(),
         seed: 0,
         declared,
-        ended_early: None,
+        ended_early: (!absent.is_empty())
+            .then(|| format!("no times of both sides for {}", absent.join(", "))),
     }))
 }
 

@@ -69,6 +69,9 @@ pub enum Evidence {
         runs: usize,
         /// Cases in which two runs differed in at least one bit.
         differing: Vec<String>,
+        /// The seed of each case's operands.
+        #[serde(default)]
+        seed: u64,
     },
     /// Where the time goes.
     Profile {

@@ -43,9 +43,18 @@ impl<'a> Journal<'a> {
         serde_json::from_value(entry.record.body.clone()).ok()
     }
 
-    /// Writes a record, unless the same place already has one of its kind.
+    /// Writes a record, unless the same place already has one of its kind; a notice, unless it has the very same.
     pub fn write(&self, kind: RecordKind, place: Place, body: &impl Serialize) -> Result<(), LabError> {
-        if kind != RecordKind::Notice && self.known(kind, place).is_some() {
+        // Every body is a struct of this crate with string keys, which JSON can always hold.
+        let body = serde_json::to_value(body).unwrap_or(Value::Null);
+        let is_known = match kind {
+            // A place may have several.
+            RecordKind::Notice => self.known.iter().any(|entry| {
+                entry.record.kind == kind && is_at(&entry.record, place) && entry.record.body == body
+            }),
+            _ => self.known(kind, place).is_some(),
+        };
+        if is_known {
             return Ok(());
         }
         let owned = |name: Option<&str>| name.map(str::to_owned);
@@ -55,19 +64,57 @@ impl<'a> Journal<'a> {
             round: owned(place.round),
             pitch: owned(place.pitch),
             gate: owned(place.gate),
-            // Every body is a struct of this crate with string keys, which JSON can always hold.
-            body: serde_json::to_value(body).unwrap_or(Value::Null),
+            body,
         })?;
         Ok(())
     }
 
     fn known(&self, kind: RecordKind, place: Place) -> Option<&Entry> {
-        self.known.iter().find(|entry| {
-            let record = &entry.record;
-            record.kind == kind
-                && record.round.as_deref() == place.round
-                && record.pitch.as_deref() == place.pitch
-                && record.gate.as_deref() == place.gate
-        })
+        self.known
+            .iter()
+            .find(|entry| entry.record.kind == kind && is_at(&entry.record, place))
+    }
+}
+
+fn is_at(record: &Record, place: Place) -> bool {
+    record.round.as_deref() == place.round
+        && record.pitch.as_deref() == place.pitch
+        && record.gate.as_deref() == place.gate
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ledger::RunStart;
+
+    #[test]
+    fn a_resumed_run_writes_nothing_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path().join("ledger.sqlite")).unwrap();
+        let start = RunStart {
+            version: String::new(),
+            file: String::new(),
+            digest: String::new(),
+            environment: Value::Null,
+        };
+        let run = ledger.start_run(&start).unwrap();
+        let write = || {
+            let journal = Journal::open(&ledger, run.clone()).unwrap();
+            let place = Place {
+                round: Some("one"),
+                ..Place::default()
+            };
+            journal.write(RecordKind::Ranking, place, &json!({})).unwrap();
+            for notice in ["research is due", "and so is rest"] {
+                journal
+                    .write(RecordKind::Notice, place, &json!({ "notice": notice }))
+                    .unwrap();
+            }
+        };
+        write();
+        write();
+        assert_eq!(ledger.records(&run).unwrap().len(), 4);
     }
 }

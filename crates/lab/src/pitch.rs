@@ -247,14 +247,22 @@ pub struct Fallback {
     pub schedule: Option<ScheduleChange>,
 }
 
+/// What the name of a fallback ends in, after the pitch's own.
+pub const FALLBACK: &str = " (fallback)";
+
 impl Pitch {
-    /// What makes two pitches the same change: the words changed, or the program run.
+    /// What makes two pitches the same change: the words changed and the program run.
     pub fn identity(&self) -> String {
-        match &self.command {
-            Some(command) => format!("{command:?}"),
-            // A change that no word of a schedule can say is known by its sentence.
-            None if self.schedule == ScheduleChange::default() => self.change.clone(),
-            None => format!("{:?}", self.schedule),
+        // A change that no word of a schedule can say is known by its sentence.
+        if self.command.is_none() && self.schedule == ScheduleChange::default() {
+            return self.change.clone();
         }
+        format!("{:?} {:?}", self.schedule, self.command)
+    }
+
+    /// The same of what is tried in its place, if something is.
+    pub fn identity_of_fallback(&self) -> Option<String> {
+        let schedule = self.fallback.schedule.as_ref()?;
+        Some(format!("{schedule:?} {:?}", None::<Vec<PathBuf>>))
     }
 }

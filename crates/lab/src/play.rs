@@ -5,7 +5,7 @@ mod entrants;
 mod history;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gauntlet_executor::{Patience, WorkerCommand};
 use gauntlet_schedule::check;
@@ -18,7 +18,7 @@ use crate::candidate::Candidate;
 use crate::claims::{claim_outcome, peer_outcomes};
 use crate::error::LabError;
 use crate::finding::{Evidence, Finding};
-use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
+use crate::gates::{Examination, Executor, Faster, GATES, Gate, examine, predict};
 use crate::journal::{Journal, Place};
 use crate::ledger::RecordKind;
 use crate::observer::Observer;
@@ -153,10 +153,10 @@ impl Player<'_> {
                 .iter()
                 .filter(|entrant| entrant.pitch.withdrawn.is_none())
                 .count();
-            let deadline = clock.deadline(contenders + 1);
+            let allowed = clock.share(contenders + 1);
             let verdict = match barred {
                 Some((verdict, reason)) => self.refuse(&entrant, control, verdict, reason),
-                None => self.judge(&entrant, control, &executor, &metrics, deadline)?,
+                None => self.judge(&entrant, control, &executor, &metrics, allowed)?,
             };
             clock.spend(&verdict.findings);
             self.write_verdict(&verdict)?;
@@ -219,7 +219,7 @@ impl Player<'_> {
                 let candidate = Candidate {
                     name: pitch.name.clone(),
                     schedule: pitch.schedule.apply(&baseline.schedule),
-                    command: round.command(&pitch.command),
+                    command: round.command(&pitch.command).or_else(|| baseline.command.clone()),
                 };
                 let mut violations = Vec::new();
                 for case in &round.benchmark_cases {
@@ -250,7 +250,7 @@ impl Player<'_> {
             observer: self.observer,
             metrics: Metrics::new(),
             findings: Vec::new(),
-            deadline: Instant::now(),
+            allowed: Duration::ZERO,
         };
         self.pass_gates(&mut examination, |gate| gate.examines_baselines())?;
         let findings = examination.findings;
@@ -275,7 +275,7 @@ impl Player<'_> {
         control: &Candidate,
         executor: &Executor,
         metrics: &Metrics,
-        deadline: Instant,
+        allowed: Duration,
     ) -> Result<Judged, LabError> {
         let candidate = self.candidate(entrant, control);
         let mut examination = Examination {
@@ -287,7 +287,7 @@ impl Player<'_> {
             observer: self.observer,
             metrics: metrics.clone(),
             findings: Vec::new(),
-            deadline,
+            allowed,
         };
         self.pass_gates(&mut examination, |_| true)?;
         let findings = examination.findings;
@@ -389,10 +389,13 @@ impl Player<'_> {
         Candidate {
             name: entrant.name.clone(),
             schedule: entrant.change.apply(&control.schedule),
+            // Words of a schedule change how the control's own program is built.
             command: if entrant.is_fallback() {
-                None
+                control.command.clone()
             } else {
-                self.round.command(&entrant.pitch.command)
+                self.round
+                    .command(&entrant.pitch.command)
+                    .or_else(|| control.command.clone())
             },
         }
     }
@@ -497,14 +500,13 @@ impl Clock {
         Self { left: budget }
     }
 
-    fn deadline(&self, candidates: usize) -> Instant {
-        Instant::now() + self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
+    fn share(&self, candidates: usize) -> Duration {
+        self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
     }
 
     fn spend(&mut self, findings: &[Finding]) {
-        let compared = findings
-            .iter()
-            .filter(|finding| matches!(finding.evidence, Evidence::Comparison(_)));
+        // By its gate and not by its evidence: a comparison that a worker's death cut short took its time too.
+        let compared = findings.iter().filter(|finding| finding.gate == Faster.name());
         let spent: f64 = compared.map(|finding| finding.seconds).sum();
         self.left = self.left.saturating_sub(Duration::from_secs_f64(spent));
     }

@@ -1,6 +1,8 @@
 //! Round files: a baseline, pitches, a suite and the criteria, all fixed before anything is measured.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod check;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_device::{Device, DeviceError};
@@ -11,7 +13,7 @@ use gauntlet_stats::Criteria;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::pitch::{Fallback, Pitch};
+use crate::pitch::Pitch;
 use crate::source::{FileError, Source};
 
 /// What a round file says.
@@ -263,14 +265,16 @@ impl Round {
         let mut pitches = Vec::new();
         for file in &source.value.pitches {
             let pitch: Source<Pitch> = Source::read(&source.resolve(file), "pitch")?;
-            texts.push(pitch.text);
-            pitches.push(pitch.value);
+            texts.push(pitch.text.clone());
+            pitches.push(pitch);
         }
-        pitches.extend(source.value.pitch.iter().cloned());
+        pitches.extend(source.value.pitch.iter().map(|pitch| source.with(pitch.clone())));
         let record = load_record(&source)?;
-        texts.push(serde_json::to_string(&(&device, &suite, &record)).unwrap_or_default());
-        check(&source, &pitches)?;
+        texts.push(serde_json::to_string(&(lasting(&device), &suite, &record)).unwrap_or_default());
+        check::check(&source, &pitches)?;
         let benchmark_cases = chosen_cases(&source, &suite)?;
+        let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
+        texts.extend(digests_of_named_files(&source, &suite, &pitches));
         let digest = digest_of(&texts);
         Ok(Self {
             source,
@@ -354,6 +358,31 @@ pub fn digest_of<T: AsRef<str>>(texts: &[T]) -> String {
         hasher.update(text.as_ref().as_bytes());
     }
     hasher.finalize().to_hex().to_string()
+}
+
+/// A device without what the system tells anew each time: the clock of a machine at hand may be that of this moment.
+fn lasting(device: &Device) -> Device {
+    let mut device = device.clone();
+    if let Some(cpu) = &mut device.cpu {
+        device.clock = None;
+        cpu.fp32_peak = None;
+    }
+    device
+}
+
+/// Digests of the operands and the programs that the files name; none of what cannot be read.
+fn digests_of_named_files(source: &Source<RoundFile>, suite: &Suite, pitches: &[Pitch]) -> Vec<String> {
+    let operands = suite.correctness.iter().chain(&suite.benchmark);
+    let operands = operands.filter_map(|case| case.data.clone());
+    let baseline = source.value.baseline.iter().map(|baseline| &baseline.command);
+    let commands = baseline.chain(pitches.iter().map(|pitch| &pitch.command));
+    let programs = commands.flatten().flatten().map(|part| source.resolve(part));
+    operands
+        .chain(programs)
+        .filter(|path| path.is_file())
+        .filter_map(|path| std::fs::read(path).ok())
+        .map(|bytes| blake3::hash(&bytes).to_hex().to_string())
+        .collect()
 }
 
 fn override_with(file: &mut RoundFile, overrides: &Overrides) {
@@ -465,106 +494,4 @@ fn chosen_cases(source: &Source<RoundFile>, suite: &Suite) -> Result<Vec<Case>, 
                 })
         })
         .collect()
-}
-
-fn check(source: &Source<RoundFile>, pitches: &[Pitch]) -> Result<(), FileError> {
-    let file = &source.value;
-    let measurement = &file.measurement;
-    let looks = &measurement.looks;
-    if looks.first().is_none_or(|first| *first < 2) || !looks.is_sorted_by(|one, next| one < next) {
-        return Err(source.error_at(
-            "looks",
-            format!("measurement.looks = {looks:?}: an interval over processes needs at least two of them"),
-            "give rising numbers of process pairs, the first at least 2, such as [4, 6, 9]",
-        ));
-    }
-    if measurement.blocks == 0 || measurement.budget <= SignedDuration::ZERO {
-        return Err(source.error_at(
-            "[measurement]",
-            "blocks and budget must be positive",
-            "give at least 1 block",
-        ));
-    }
-    file.criteria.validate().map_err(|error| {
-        source.error_at(
-            "[criteria]",
-            error.to_string(),
-            "see the README's chapter on criteria",
-        )
-    })?;
-    let mut names = BTreeSet::new();
-    for pitch in pitches {
-        if !names.insert(pitch.name.as_str()) || pitch.name == "baseline" {
-            let message = format!("the name `{}` is taken", pitch.name);
-            return Err(source.error_at(&pitch.name, message, "give every pitch of a round its own name"));
-        }
-    }
-    for pitch in pitches {
-        check_pitch(source, pitch, &names)?;
-    }
-    for judge in &file.judge {
-        if let Some(stranger) = judge.scores.keys().find(|name| !names.contains(name.as_str())) {
-            let message = format!(
-                "judge {} scores `{stranger}`, which is not pitched in this round",
-                judge.name
-            );
-            return Err(source.error_at(stranger, message, "correct the name, or take the scores out"));
-        }
-        for (pitch, scores) in &judge.scores {
-            let given = [
-                scores.speedup,
-                scores.feasibility,
-                scores.risk,
-                scores.quality,
-                scores.printed,
-            ];
-            if given
-                .into_iter()
-                .flatten()
-                .any(|score| !(0.0..=10.0).contains(&score))
-            {
-                let message = format!("judge {} gives {pitch} a score outside 0…10", judge.name);
-                return Err(source.error_at(pitch, message, "scores lie between 0 and 10"));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_pitch(source: &Source<RoundFile>, pitch: &Pitch, names: &BTreeSet<&str>) -> Result<(), FileError> {
-    let at = |message: String, remedy: &str| Err(source.error_at(&pitch.name, message, remedy));
-    if pitch.evidence.is_empty() {
-        return at(
-            format!("the pitch `{}` has no evidence", pitch.name),
-            "say why anyone should believe it; kind = \"intuition\" is an honest answer",
-        );
-    }
-    if let Some(after) = &pitch.after
-        && (!names.contains(after.as_str()) || *after == pitch.name)
-    {
-        let message = format!(
-            "the pitch `{}` comes after `{after}`, which is not pitched here",
-            pitch.name
-        );
-        return at(message, "name another pitch of the round");
-    }
-    let nothing = pitch.schedule == ScheduleChange::default() && pitch.command.is_none();
-    if nothing && source.value.executor != ExecutorKind::Replay {
-        return at(
-            format!(
-                "the pitch `{}` changes nothing: neither `schedule` nor `command`",
-                pitch.name
-            ),
-            "name the words of the schedule that change; `gauntlet schedules` lists them",
-        );
-    }
-    if let Fallback { plan, .. } = &pitch.fallback
-        && plan.trim().is_empty()
-    {
-        return at(
-            format!("the pitch `{}` has an empty fallback", pitch.name),
-            "say what to do if it fails",
-        );
-    }
-    Ok(())
 }

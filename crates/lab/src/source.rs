@@ -100,7 +100,11 @@ impl<T: DeserializeOwned> Source<T> {
             FileError::whole(
                 path,
                 format!("the {what} file cannot be read: {error}"),
-                "check the path; paths inside a file are relative to that file",
+                if error.kind() == std::io::ErrorKind::InvalidData {
+                    "a text file in TOML is wanted; check the path"
+                } else {
+                    "check the path; paths inside a file are relative to that file"
+                },
             )
         })?;
         let value = toml::from_str(&text).map_err(|error| FileError {
@@ -119,12 +123,24 @@ impl<T: DeserializeOwned> Source<T> {
 }
 
 impl<T> Source<T> {
-    /// An error about this file, pointing at the first place where `needle` stands, if it does.
+    /// Another value that stands in the same file.
+    pub fn with<U>(&self, value: U) -> Source<U> {
+        Source {
+            path: self.path.clone(),
+            text: self.text.clone(),
+            value,
+        }
+    }
+
+    /// An error about this file, pointing at the first place where `needle` stands in quotation marks, or else at all.
     pub fn error_at(&self, needle: &str, message: impl Into<String>, remedy: impl Into<String>) -> FileError {
+        // A short name is part of many words.
+        let quoted = self.text.find(&format!("\"{needle}\"")).map(|start| start + 1);
+        let start = quoted.or_else(|| self.text.find(needle));
         FileError {
             path: self.path.clone(),
             text: self.text.clone(),
-            span: self.text.find(needle).map(|start| start..start + needle.len()),
+            span: start.map(|start| start..start + needle.len()),
             message: message.into(),
             remedy: remedy.into(),
         }

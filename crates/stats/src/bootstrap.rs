@@ -9,7 +9,7 @@ use crate::summary::{mean, quantile};
 use crate::{Error, Interval, Origin, Sample, student};
 
 /// Under this count the tails of a 95 % interval rest on a handful of resamples.
-const LEAST_RESAMPLES: usize = 200;
+pub(crate) const LEAST_RESAMPLES: usize = 200;
 
 /// How to resample; the same figures give the same result on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

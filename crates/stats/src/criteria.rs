@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bootstrap::LEAST_RESAMPLES;
 use crate::{Error, LookPlan, log_speedup};
+
+/// More would take gigabytes and say nothing more.
+const MOST_RESAMPLES: usize = 1_000_000;
 
 /// The criteria of a round. Speed-ups are fractions: 0.02 is 2 % faster, −0.05 is 5 % slower.
 ///
@@ -65,6 +69,15 @@ impl Criteria {
                 "must lie between -1 and 0, both excluded (-0.05 is usual)",
             );
         }
+        if self.resamples < LEAST_RESAMPLES {
+            return Err(Error::TooFewResamples {
+                found: self.resamples,
+                least: LEAST_RESAMPLES,
+            });
+        }
+        if self.resamples > MOST_RESAMPLES {
+            return wrong("resamples", self.resamples as f64, "must be at most 1000000");
+        }
         self.look_plan().map(|_| ())
     }
 
@@ -120,7 +133,7 @@ mod tests {
     #[test]
     fn each_nonsense_is_named() {
         type Edit = fn(&mut Criteria);
-        let edits: [(&str, Edit); 8] = [
+        let edits: [(&str, Edit); 9] = [
             ("target", |criteria| criteria.target = 0.01),
             ("target", |criteria| criteria.target = f64::NAN),
             ("practically-zero", |criteria| criteria.practically_zero = -0.01),
@@ -129,6 +142,7 @@ mod tests {
             ("confidence", |criteria| criteria.confidence = 0.5),
             ("confidence", |criteria| criteria.confidence = 95.0),
             ("looks", |criteria| criteria.looks = 0),
+            ("resamples", |criteria| criteria.resamples = 1 << 40),
         ];
         for (name, edit) in edits {
             let mut criteria = Criteria::default();
@@ -136,6 +150,11 @@ mod tests {
             let message = criteria.validate().unwrap_err().to_string();
             assert!(message.contains(&format!("{name} = ")), "{name}: {message}");
         }
+        let few = Criteria {
+            resamples: 100,
+            ..Criteria::default()
+        };
+        assert!(few.validate().unwrap_err().to_string().contains("at least 200"));
     }
 
     #[test]

@@ -95,6 +95,22 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Resources>) -> Found
     } else {
         summary.join(", ")
     };
+    let silent: Vec<_> = examination
+        .round
+        .file()
+        .budgets
+        .keys()
+        .filter(|name| !largest.contains_key(name.as_str()))
+        .map(String::as_str)
+        .collect();
+    let summary = if silent.is_empty() {
+        summary
+    } else {
+        format!(
+            "{summary}; nobody tells its {}, so that budget is not checked",
+            silent.join(", ")
+        )
+    };
     let over = exceeded.first().cloned();
     let evidence = Evidence::Resources { cases, exceeded };
     match (over, abort) {

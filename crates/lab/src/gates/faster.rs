@@ -28,23 +28,18 @@ impl Gate for Faster {
         let (round, candidate) = (examination.round, examination.candidate);
         let comparison = match examination.executor {
             Executor::Live(workshop) => {
-                let (deadline, observer) = (examination.deadline, examination.observer);
-                measure(
-                    workshop,
-                    round,
-                    examination.control,
-                    candidate,
-                    deadline,
-                    observer,
-                )?
+                let (allowed, observer) = (examination.allowed, examination.observer);
+                measure(workshop, round, examination.control, candidate, allowed, observer)?
             }
-            Executor::Recorded(record) => match compare_recorded(record, round, candidate)? {
-                Some(comparison) => comparison,
-                None => {
-                    let reason = "the record holds no times of it, and none are invented";
-                    return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason));
+            Executor::Recorded(record) => {
+                match compare_recorded(record, round, examination.control, candidate)? {
+                    Some(comparison) => comparison,
+                    None => {
+                        let reason = "the record holds no times of it, and none are invented";
+                        return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason));
+                    }
                 }
-            },
+            }
         };
         if let Some(reason) = impossible(examination, &comparison) {
             return Ok(Found::stop(

@@ -10,8 +10,9 @@ mod race_free;
 pub(crate) mod right;
 mod worth_it;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use gauntlet_executor::protocol::FailureKind;
 use gauntlet_executor::{Record, WorkerError};
 
 use crate::abort::{AbortRule, Metrics};
@@ -24,6 +25,7 @@ use crate::round::Round;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
+pub use faster::Faster;
 pub use worth_it::predict;
 
 /// The gates in order. Adding one is a file and a line here.
@@ -136,8 +138,8 @@ pub struct Examination<'a> {
     pub metrics: Metrics,
     /// What earlier gates found.
     pub findings: Vec<Finding>,
-    /// When the comparison must end.
-    pub deadline: Instant,
+    /// How long the comparison may take; the other gates take what they need.
+    pub allowed: Duration,
 }
 
 impl<'a> Examination<'a> {
@@ -252,6 +254,8 @@ fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {
         // A kill comes from outside: the out-of-memory killer or a person.
         WorkerError::Died { status, .. } if killed(status.as_ref()) => Verdict::Blocked,
         WorkerError::Start { .. } => Verdict::Blocked,
+        // No memory or no device says nothing about the candidate.
+        WorkerError::Failed(failure) if failure.kind == FailureKind::Broken => Verdict::Blocked,
         _ if gate.name() == compiles::Compiles.name() => Verdict::DoesNotCompile,
         _ => Verdict::Incorrect,
     };

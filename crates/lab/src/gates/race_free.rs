@@ -1,6 +1,7 @@
 //! Race-free: the same inputs give the same bits, run after run; where there is a race checker, what it says.
 
 use gauntlet_problem::{Case, InputKind};
+use gauntlet_schedule::check;
 
 use super::right::{cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, Trouble};
@@ -40,13 +41,14 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
         .start(examination.candidate)
         .map_err(Trouble::Candidate)?;
     let cases = cases(examination);
+    let seed: u64 = rand::random();
     let mut differing = Vec::new();
     for case in &cases {
         examination.observer.progress(&case.name);
         worker
             .build(&case.problem, &examination.candidate.schedule)
             .map_err(Trouble::Candidate)?;
-        let (_, path) = workshop.write_inputs(case, InputKind::Wide, rand::random())?;
+        let (_, path) = workshop.write_inputs(case, InputKind::Wide, seed)?;
         worker.load(&path, 1).map_err(Trouble::Candidate)?;
         let _removed = std::fs::remove_file(&path);
         let mut first = None;
@@ -66,6 +68,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     let evidence = Evidence::Repeats {
         runs,
         differing: differing.clone(),
+        seed,
     };
     Ok(if differing.is_empty() {
         Found::pass(
@@ -84,8 +87,13 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
 /// The case made to be deep, which exercises the pipeline most, and the smallest that is timed.
 fn cases(examination: &Examination) -> Vec<Case> {
     let timed = &examination.round.benchmark_cases;
-    let mut cases = cases_for(&examination.candidate.schedule, timed.first());
+    let candidate = examination.candidate;
+    let mut cases = cases_for(&candidate.schedule, timed.first());
     cases.truncate(1);
+    cases.retain(|case| {
+        candidate.command.is_some()
+            || check(&candidate.schedule, &case.problem, &examination.round.device).is_empty()
+    });
     cases.extend(timed.iter().min_by_key(|case| case.problem.flops()).cloned());
     cases
 }

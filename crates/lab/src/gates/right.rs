@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gauntlet_executor::protocol::FailureKind;
+use gauntlet_executor::protocol::{Failure, FailureKind};
 use gauntlet_executor::{CandidateRecord, WorkerError, WorkerProcess};
 use gauntlet_problem::{
     Attention, Case, Coverage, ErrorMeasures, Expected, Form, GemmShape, GroupedGemm, InputKind, Oracle,
@@ -196,7 +196,13 @@ pub fn run_once(
         .run(0)
         .and_then(|_| worker.output(&written))
         .map_err(Trouble::Candidate)?;
-    Ok(workshop.take_output(&written, problem)?)
+    // The worker wrote the file, so what is wrong with it is the worker's failure and not the lab's.
+    workshop.take_output(&written, problem).map_err(|error| {
+        Trouble::Candidate(WorkerError::Failed(Failure {
+            kind: FailureKind::BadRequest,
+            message: format!("its result cannot be used: {error}"),
+        }))
+    })
 }
 
 /// What is wrong with a result, worst first.
@@ -255,6 +261,8 @@ pub fn cases_for(schedule: &Schedule, like: Option<&Case>) -> Vec<Case> {
     let case = |name: &str, problem| Case {
         name: name.to_owned(),
         problem,
+        // Operands from a file fit the problem that they were made for, and no other.
+        data: None,
         ..like.clone()
     };
     match &like.problem {

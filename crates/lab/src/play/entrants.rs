@@ -5,7 +5,7 @@ use gauntlet_schedule::ScheduleChange;
 use crate::candidate::Candidate;
 use crate::outcome::Judged;
 use crate::panel::Ranking;
-use crate::pitch::Pitch;
+use crate::pitch::{FALLBACK, Pitch};
 use crate::verdict::Verdict;
 
 /// A pitch, or its fallback, waiting to be examined.
@@ -28,7 +28,7 @@ pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entrant<'a>> {
     let mut queue: Vec<Entrant> = Vec::new();
     while !waiting.is_empty() {
         let placed = |name: &String| queue.iter().any(|entrant| entrant.name == *name);
-        // Pitches that wait for one another in a circle are taken as they stand, and barred for want of a control.
+        // Round files with pitches that wait for one another in a circle are refused, so that there always is a next.
         let next = waiting
             .iter()
             .position(|pitch| pitch.after.as_ref().is_none_or(placed))
@@ -64,7 +64,7 @@ impl<'a> Entrant<'a> {
             Verdict::Adopt | Verdict::Aborted | Verdict::Blocked
         );
         (failed && !self.is_fallback()).then(|| Entrant {
-            name: format!("{} (fallback)", self.name),
+            name: format!("{}{FALLBACK}", self.name),
             pitch: self.pitch,
             change: change.clone(),
         })

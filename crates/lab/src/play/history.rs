@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::outcome::Judged;
 use crate::panel::{self, PastClaim};
-use crate::pitch::Pitch;
+use crate::pitch::{FALLBACK, Pitch};
 use crate::round::Round;
 use crate::verdict::Verdict;
 
@@ -20,7 +20,8 @@ pub struct History {
 struct Settled {
     scope: String,
     identity: String,
-    contestant: String,
+    /// None for a fallback, which claims nothing.
+    contestant: Option<String>,
     round: String,
     verdict: Verdict,
     claim: Option<PastClaim>,
@@ -29,7 +30,11 @@ struct Settled {
 impl History {
     /// What became of a contestant's pitches so far.
     pub fn of(&self, contestant: &str) -> panel::History {
-        let own = || self.settled.iter().filter(|one| one.contestant == contestant);
+        let own = || {
+            self.settled
+                .iter()
+                .filter(|one| one.contestant.as_deref() == Some(contestant))
+        };
         panel::History {
             settled: own().count(),
             adopted: own().filter(|one| one.verdict == Verdict::Adopt).count(),
@@ -51,6 +56,7 @@ impl History {
     /// Adds a round; returns how many rounds there have now been without an adoption.
     pub fn add(&mut self, round: &Round, judged: &[Judged], adopted: bool) -> usize {
         for pitch in &round.pitches {
+            self.settle_fallback(round, pitch, judged);
             let Some(one) = judged.iter().find(|one| one.name == pitch.name) else {
                 continue;
             };
@@ -61,7 +67,7 @@ impl History {
             self.settled.push(Settled {
                 scope: scope(round),
                 identity: pitch.identity(),
-                contestant: pitch.contestant.clone(),
+                contestant: Some(pitch.contestant.clone()),
                 round: round.file().name.clone(),
                 verdict: one.verdict,
                 claim: measured.map(|measured| PastClaim {
@@ -77,6 +83,23 @@ impl History {
             *rounds + 1
         };
         *rounds
+    }
+
+    fn settle_fallback(&mut self, round: &Round, pitch: &Pitch, judged: &[Judged]) {
+        let name = format!("{}{FALLBACK}", pitch.name);
+        let tried = judged
+            .iter()
+            .find(|one| one.name == name && one.verdict.is_settled());
+        if let (Some(one), Some(identity)) = (tried, pitch.identity_of_fallback()) {
+            self.settled.push(Settled {
+                scope: scope(round),
+                identity,
+                contestant: None,
+                round: round.file().name.clone(),
+                verdict: one.verdict,
+                claim: None,
+            });
+        }
     }
 }
 

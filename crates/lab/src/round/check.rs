@@ -1,0 +1,227 @@
+//! What a round file must keep beyond its form, each with a message that points at the place.
+
+use std::collections::BTreeSet;
+
+use gauntlet_schedule::ScheduleChange;
+use jiff::SignedDuration;
+
+use super::{Correctness, ExecutorKind, Judge, Measurement, RoundFile};
+use crate::pitch::{FALLBACK, Pitch};
+use crate::source::{FileError, Source};
+
+/// More blocks or pairs of processes than anyone waits for: a slip of the hand, which would take all memory.
+const MOST_REPEATS: usize = 1000;
+
+const NO_PROGRAM: &str = "name the program and its arguments, or leave `command` out";
+
+/// Checks a round with its pitches, each in the file that it stands in.
+pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>]) -> Result<(), FileError> {
+    let file = &source.value;
+    check_measurement(source, &file.measurement)?;
+    check_correctness(source, &file.correctness)?;
+    file.criteria.validate().map_err(|error| {
+        source.error_at(
+            "[criteria]",
+            error.to_string(),
+            "see the README's chapter on criteria",
+        )
+    })?;
+    if let Some((name, budget)) = file.budgets.iter().find(|(_, budget)| !budget.is_finite()) {
+        let message = format!("budgets.{name} = {budget}: nothing is ever over such a budget");
+        return Err(source.error_at(name, message, "give a number, or take the budget out"));
+    }
+    let command = file
+        .baseline
+        .as_ref()
+        .and_then(|baseline| baseline.command.as_ref());
+    if command.is_some_and(Vec::is_empty) {
+        return Err(source.error_at("[baseline", "the baseline has an empty `command`", NO_PROGRAM));
+    }
+    let mut names = BTreeSet::new();
+    for pitch in pitches {
+        check_name(pitch, &mut names)?;
+    }
+    for pitch in pitches {
+        check_pitch(file.executor, pitch, &names)?;
+        check_order(pitch, pitches)?;
+    }
+    file.judge
+        .iter()
+        .try_for_each(|judge| check_judge(source, judge, &names))
+}
+
+fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> Result<(), FileError> {
+    let Measurement {
+        looks,
+        blocks,
+        budget,
+        ..
+    } = measurement;
+    if looks.first().is_none_or(|first| *first < 2) || !looks.is_sorted_by(|one, next| one < next) {
+        return Err(source.error_at(
+            "looks",
+            format!("measurement.looks = {looks:?}: an interval over processes needs at least two of them"),
+            "give rising numbers of process pairs, the first at least 2, such as [4, 6, 9]",
+        ));
+    }
+    if looks.last().is_some_and(|last| *last > MOST_REPEATS) {
+        let message = format!("measurement.looks = {looks:?}: over {MOST_REPEATS} pairs of processes");
+        return Err(source.error_at("looks", message, "such as [4, 6, 9]"));
+    }
+    if !(1..=MOST_REPEATS).contains(blocks) {
+        let message = format!("measurement.blocks = {blocks}: must lie in 1…{MOST_REPEATS}");
+        return Err(source.error_at("blocks", message, "3 is usual"));
+    }
+    if *budget <= SignedDuration::ZERO {
+        let message = format!("measurement.budget = {budget:#}: there is no time to measure in");
+        return Err(source.error_at("budget", message, "give a positive time, such as \"120s\""));
+    }
+    Ok(())
+}
+
+/// TOML has NaN and infinity, and nothing is ever over such a bound.
+fn check_correctness(source: &Source<RoundFile>, correctness: &Correctness) -> Result<(), FileError> {
+    if correctness.inputs.is_empty() {
+        return Err(source.error_at(
+            "inputs",
+            "correctness.inputs is empty: nothing would be tried on the suite's correctness cases",
+            "name at least one of competition, wide, adversarial, or leave it out for all three",
+        ));
+    }
+    for (name, bound) in [
+        ("tolerance.relative", correctness.tolerance.relative),
+        ("tolerance.absolute", correctness.tolerance.absolute),
+        ("nrmse", correctness.nrmse),
+        ("bias", correctness.bias),
+    ] {
+        if !(bound >= 0.0 && bound.is_finite()) {
+            let message = format!("correctness.{name} = {bound}: a bound is a finite number, 0 or more");
+            return Err(source.error_at(
+                "[correctness",
+                message,
+                "correct the bound, or leave it out for the usual one",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_name<'p>(pitch: &'p Source<Pitch>, names: &mut BTreeSet<&'p str>) -> Result<(), FileError> {
+    let name = pitch.value.name.as_str();
+    // Findings are kept under these names, and those of a fallback under the pitch's with an ending.
+    let kept = name == "baseline" || name.trim().is_empty() || name.ends_with(FALLBACK);
+    if kept || !names.insert(name) {
+        let message = if kept {
+            format!("a pitch cannot be called `{name}`")
+        } else {
+            format!("the name `{name}` is taken")
+        };
+        return Err(pitch.error_at(name, message, "give every pitch of a round its own name"));
+    }
+    Ok(())
+}
+
+fn check_judge(source: &Source<RoundFile>, judge: &Judge, names: &BTreeSet<&str>) -> Result<(), FileError> {
+    if let Some(stranger) = judge.scores.keys().find(|name| !names.contains(name.as_str())) {
+        let message = format!(
+            "judge {} scores `{stranger}`, which is not pitched in this round",
+            judge.name
+        );
+        return Err(source.error_at(stranger, message, "correct the name, or take the scores out"));
+    }
+    for (pitch, scores) in &judge.scores {
+        let given = [
+            scores.speedup,
+            scores.feasibility,
+            scores.risk,
+            scores.quality,
+            scores.printed,
+        ];
+        if given
+            .into_iter()
+            .flatten()
+            .any(|score| !(0.0..=10.0).contains(&score))
+        {
+            let message = format!("judge {} gives {pitch} a score outside 0…10", judge.name);
+            return Err(source.error_at(pitch, message, "scores lie between 0 and 10"));
+        }
+    }
+    Ok(())
+}
+
+fn check_pitch(
+    executor: ExecutorKind,
+    source: &Source<Pitch>,
+    names: &BTreeSet<&str>,
+) -> Result<(), FileError> {
+    let pitch = &source.value;
+    let at = |message: String, remedy: &str| Err(source.error_at(&pitch.name, message, remedy));
+    if pitch.evidence.is_empty() {
+        return at(
+            format!("the pitch `{}` has no evidence", pitch.name),
+            "say why anyone should believe it; kind = \"intuition\" is an honest answer",
+        );
+    }
+    if let Some(after) = &pitch.after
+        && (!names.contains(after.as_str()) || *after == pitch.name)
+    {
+        let message = format!(
+            "the pitch `{}` comes after `{after}`, which is not pitched here",
+            pitch.name
+        );
+        return at(message, "name another pitch of the round");
+    }
+    if pitch.command.as_ref().is_some_and(Vec::is_empty) {
+        return at(
+            format!("the pitch `{}` has an empty `command`", pitch.name),
+            NO_PROGRAM,
+        );
+    }
+    let nothing = pitch.schedule == ScheduleChange::default() && pitch.command.is_none();
+    if nothing && executor != ExecutorKind::Replay {
+        return at(
+            format!(
+                "the pitch `{}` changes nothing: neither `schedule` nor `command`",
+                pitch.name
+            ),
+            "name the words of the schedule that change; `gauntlet schedules` lists them",
+        );
+    }
+    if let Some(claim) = pitch
+        .claim
+        .against
+        .iter()
+        .find(|claim| !(claim.times > 0.0 && claim.times.is_finite()))
+    {
+        return at(
+            format!(
+                "the pitch `{}` claims to be {} times as fast as {}",
+                pitch.name, claim.times, claim.peer
+            ),
+            "give a positive number",
+        );
+    }
+    if pitch.fallback.plan.trim().is_empty() {
+        return at(
+            format!("the pitch `{}` has an empty fallback", pitch.name),
+            "say what to do if it fails",
+        );
+    }
+    Ok(())
+}
+
+/// Pitches that wait for one another in a circle would all be left without a control.
+fn check_order(source: &Source<Pitch>, pitches: &[Source<Pitch>]) -> Result<(), FileError> {
+    let pitch = &source.value;
+    let mut next = pitch.after.as_deref();
+    for _ in pitches {
+        let Some(name) = next else { return Ok(()) };
+        if name == pitch.name {
+            let message = format!("the pitch `{name}` comes after itself, by way of others");
+            return Err(source.error_at(name, message, "break the circle of `after`"));
+        }
+        let found = pitches.iter().find(|one| one.value.name == name);
+        next = found.and_then(|one| one.value.after.as_deref());
+    }
+    Ok(())
+}
