@@ -33,7 +33,7 @@ Examples:
   gauntlet check my-round.toml                  everything but the measuring
   gauntlet doctor                               what is here, and what is missing
 
-Exit codes: 0 done; 1 what --require asks for was not reached; 2 bad input; 3 something broke.";
+Exit codes: 0 done; 1 not reached, by --require, `check`, `schedules` or `ledger verify`; 2 bad input; 3 something broke.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -80,7 +80,7 @@ pub struct Run {
     #[arg(long)]
     pub suite: Option<String>,
     /// Time for each round's comparisons, such as 120s or 5m.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub budget: Option<SignedDuration>,
     /// Go on with the last run of the same files that was cut short.
     #[arg(long)]
@@ -123,7 +123,7 @@ pub struct Bench {
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,
     /// Time for the comparison.
-    #[arg(long, value_name = "TIME", default_value = "120s")]
+    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = positive_time)]
     pub budget: SignedDuration,
     /// Let operands stay in the caches between calls.
     #[arg(long)]
@@ -237,6 +237,14 @@ pub struct Doctor {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+fn positive_time(text: &str) -> Result<SignedDuration, String> {
+    match text.parse() {
+        Ok(time) if time > SignedDuration::ZERO => Ok(time),
+        Ok(_) => Err("there is no time to measure in; give a time such as 120s or 5m".to_owned()),
+        Err(error) => Err(format!("{error}; give a time such as 120s or 5m")),
+    }
 }
 
 /// `worker`.

@@ -2,13 +2,11 @@
 
 use gauntlet_report::{Column, table};
 
-use crate::trouble::terminal_width;
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
 
 /// Prints a listing on standard output.
-pub fn print(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+pub fn print(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Trouble> {
     let head: Vec<_> = head.iter().map(|name| (*name, Column::Words)).collect();
-    anstream::println!(
-        "{}",
-        table(&head, rows.into_iter().collect(), 0, terminal_width())
-    );
+    sink::print(table(&head, rows.into_iter().collect(), 0, terminal_width()))
 }

@@ -6,7 +6,7 @@ use gauntlet_lab::panel::Ranking;
 use gauntlet_lab::{Finding, Judged, Observer, Round, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::trouble::terminal_width;
+use crate::trouble::{say, terminal_width};
 
 /// Prints to standard error, so that standard output holds the report alone.
 pub struct Progress {
@@ -34,7 +34,7 @@ impl Progress {
     }
 
     fn say(&self, text: &str) {
-        self.line.suspend(|| anstream::eprintln!("{text}"));
+        self.line.suspend(|| say(&format!("{text}\n")));
     }
 }
 
@@ -51,6 +51,9 @@ impl Observer for Progress {
     }
 
     fn ranked(&self, ranking: &Ranking) {
+        if ranking.standings.is_empty() {
+            return self.say("  nothing is pitched; only the baseline is examined");
+        }
         let names: Vec<_> = ranking
             .standings
             .iter()

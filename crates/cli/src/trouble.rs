@@ -1,6 +1,7 @@
 //! Errors on their way to a person: what, where, and the remedy.
 
 use std::fmt;
+use std::io::{self, Write};
 
 use gauntlet_lab::ledger::LedgerError;
 use gauntlet_lab::{FileError, LabError};
@@ -14,7 +15,7 @@ pub struct Trouble {
     exit: Exit,
     message: String,
     remedy: Option<String>,
-    place: Option<(NamedSource<String>, SourceSpan)>,
+    place: Option<Box<(NamedSource<String>, SourceSpan)>>,
 }
 
 impl Trouble {
@@ -38,17 +39,38 @@ impl Trouble {
         }
     }
 
+    /// Standard output cannot be written. A reader who went away, as `head` does, has seen enough: no trouble.
+    pub fn of_stdout(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self {
+                exit: Exit::Done,
+                ..Self::broken("")
+            };
+        }
+        Self::broken(format!(
+            "standard output cannot be written: {error}; check where it leads"
+        ))
+    }
+
     /// Prints it on standard error and says how to exit.
     pub fn tell(self) -> Exit {
+        if self.exit == Exit::Done {
+            return self.exit;
+        }
         let mut text = String::new();
         let theme = GraphicalTheme::unicode();
         let handler = GraphicalReportHandler::new_themed(theme).with_width(terminal_width());
         match handler.render_report(&mut text, &self) {
-            Ok(()) => anstream::eprint!("{text}"),
-            Err(_) => anstream::eprintln!("{}", self.message),
+            Ok(()) => say(&text),
+            Err(_) => say(&format!("{}\n", self.message)),
         }
         self.exit
     }
+}
+
+/// Prints on standard error. That nobody listens there is no reason to stop.
+pub fn say(text: &str) {
+    let _heard = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// Columns of the terminal; 100 where there is none.
@@ -74,11 +96,11 @@ impl Diagnostic for Trouble {
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
         self.place
             .as_ref()
-            .map(|(source, _)| source as &dyn miette::SourceCode)
+            .map(|place| &place.0 as &dyn miette::SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let (_, span) = self.place.as_ref()?;
+        let (_, span) = self.place.as_deref()?;
         Some(Box::new(std::iter::once(LabeledSpan::new_with_span(
             Some("here".to_owned()),
             *span,
@@ -93,10 +115,8 @@ impl From<FileError> for Trouble {
         let place = error.span.map(|span| {
             let start = span.start.min(error.text.len());
             let length = span.end.min(error.text.len()).saturating_sub(start);
-            (
-                NamedSource::new(name, error.text),
-                SourceSpan::new(start.into(), length),
-            )
+            let source = NamedSource::new(name, error.text);
+            Box::new((source, SourceSpan::new(start.into(), length)))
         });
         Self {
             exit: Exit::BadInput,

@@ -264,3 +264,105 @@ fn a_full_disk() {
     assert!(unmounted.success());
     names(&ran.expect(2), &["disk/ledger.sqlite", "full", "--ledger"]);
 }
+
+#[test]
+fn pitches_that_wait_for_one_another() {
+    let pitches =
+        pitch("one", "stages = 2", "after = \"two\"") + &pitch("two", "stages = 3", "after = \"one\"");
+    refused(
+        &tiny_round(&pitches),
+        TINY_SUITE,
+        &["round.toml:18", "`one` comes after itself"],
+    );
+}
+
+#[test]
+fn a_name_under_which_a_fallback_is_kept() {
+    let round = tiny_round(&pitch("one (fallback)", "stages = 2", ""));
+    refused(
+        &round,
+        TINY_SUITE,
+        &["round.toml:18", "cannot be called `one (fallback)`"],
+    );
+}
+
+#[test]
+fn bounds_that_nothing_exceeds() {
+    for (added, phrase) in [
+        ("[correctness]\nnrmse = nan", "correctness.nrmse = NaN"),
+        ("[correctness]\ninputs = []", "correctness.inputs is empty"),
+        ("[budgets]\npanel-bytes = nan", "budgets.panel-bytes = NaN"),
+        ("[criteria]\nresamples = 5", "at least 200"),
+    ] {
+        refused(
+            &tiny_round(&format!("\n{added}\n")),
+            TINY_SUITE,
+            &[phrase, "round.toml:1"],
+        );
+    }
+    let round = tiny_round("").replace("blocks = 1", "blocks = 9000000000000000000");
+    refused(&round, TINY_SUITE, &["round.toml:13", "must lie in 1…1000"]);
+}
+
+#[test]
+fn a_fault_of_a_pitch_in_its_own_file() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let whole = pitch("mine", "stages = 2", "").replace("[[pitch]]", "");
+    let without = whole.replace(
+        "evidence = [{ kind = \"intuition\", text = \"it feels right\" }]",
+        "evidence = []",
+    );
+    place.write("pitches/mine.toml", &without);
+    let round = tiny_round("").replace(
+        "[baseline.schedule]",
+        "pitches = [\"pitches/mine.toml\"]\n[baseline.schedule]",
+    );
+    place.write("round.toml", &round);
+    let ran = place.run(&["run", "round.toml"]).expect(2);
+    names(&ran, &["pitches/mine.toml:3", "no evidence"]);
+}
+
+#[test]
+fn times_without_time() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(""));
+    for budget in ["--budget=0s", "--budget=-5s", "--budget=soon"] {
+        names(
+            &place.run(&["run", "round.toml", budget]).expect(2),
+            &["120s or 5m"],
+        );
+        let bench = ["bench", "baseline", "stages = 2", "--suite", "suite.toml", budget];
+        names(&place.run(&bench).expect(2), &["120s or 5m"]);
+    }
+    assert!(!place.path("ledger.sqlite").exists());
+}
+
+#[test]
+fn a_place_for_results_that_is_not_there() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(""));
+    let ran = place
+        .run(&["run", "round.toml", "--json", "nowhere/out.json"])
+        .expect(2);
+    names(
+        &ran,
+        &["nowhere/out.json cannot be written", "folder that exists"],
+    );
+    assert!(
+        !place.path("ledger.sqlite").exists(),
+        "it is refused before anything is played"
+    );
+}
+
+#[test]
+fn a_schedule_that_no_case_allows() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let ran = place
+        .run(&["check", "suite.toml", "--schedule", "cluster = [2, 1]"])
+        .expect(2);
+    names(&ran, &["allows this schedule", "no blocks share loads"]);
+}

@@ -82,6 +82,39 @@ fn one_that_refuses_to_build() {
 }
 
 #[test]
+fn one_that_lacks_memory() {
+    let broken = r#"{"id":2,"error":{"kind":"broken","message":"no memory left"}}"#;
+    let (verdict, reason) = play(&format!(
+        "read a; echo '{DESCRIPTION}'; read b; echo '{broken}'; read c"
+    ));
+    assert_eq!((verdict.as_str(), reason.as_str()), ("blocked", "no memory left"));
+}
+
+#[test]
+fn one_whose_result_is_no_result() {
+    // Each gate starts a worker of its own, whose requests count from 1.
+    let script = format!(
+        r#"
+while read -r line; do
+  id=$(echo "$line" | sed 's/^{{"id":\([0-9]*\).*/\1/')
+  case "$line" in
+    *'"call":"describe"'*) echo '{DESCRIPTION}' ;;
+    *'"call":"build"'*) echo "{{\"id\":$id,\"answer\":\"built\",\"resources\":{{}}}}" ;;
+    *'"call":"load"'*) echo "{{\"id\":$id,\"answer\":\"loaded\",\"bytes\":1}}" ;;
+    *'"call":"run"'*) echo "{{\"id\":$id,\"answer\":\"ran\",\"call\":0.001}}" ;;
+    *'"call":"output"'*)
+      path=$(echo "$line" | sed 's/.*"path":"\([^"]*\)".*/\1/')
+      echo nonsense > "$path"
+      echo "{{\"id\":$id,\"answer\":\"written\",\"bytes\":9}}" ;;
+  esac
+done"#
+    );
+    let (verdict, reason) = play(&script);
+    assert_eq!(verdict, "incorrect", "{reason}");
+    assert!(reason.contains("its result cannot be used"), "{reason}");
+}
+
+#[test]
 fn one_that_does_not_exist() {
     let place = Place::new();
     place.write("suite.toml", TINY_SUITE);

@@ -1,7 +1,5 @@
 //! `gauntlet bench`.
 
-use std::time::Instant;
-
 use gauntlet_device::Device;
 use gauntlet_executor::Patience;
 use gauntlet_lab::gates::Trouble as GateTrouble;
@@ -22,6 +20,7 @@ use crate::trouble::{Trouble, terminal_width};
 
 /// Compares two schedules on this machine's CPU.
 pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
+    arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
     let candidate = schedule_text::read(&arguments.candidate, &baseline)?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
@@ -41,9 +40,9 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     let comparison = compare(&round, &baseline, &candidate, arguments)?;
     let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
     if !to_stdout {
-        anstream::println!("baseline   {baseline}\ncandidate  {candidate}\n");
+        sink::print(format_args!("baseline   {baseline}\ncandidate  {candidate}\n"))?;
         let report = gauntlet_report::comparison(&comparison, &round.file().criteria, terminal_width());
-        anstream::println!("{report}");
+        sink::print(report)?;
     }
     if let Some(path) = &arguments.json {
         let result = json!({
@@ -98,10 +97,10 @@ fn compare(
         schedule: schedule.clone(),
         command: None,
     };
-    let deadline = Instant::now() + arguments.budget.unsigned_abs();
+    let allowed = arguments.budget.unsigned_abs();
     let progress = Progress::new();
     let (baseline, candidate) = (arm("baseline", baseline), arm("candidate", candidate));
-    measure(&workshop, round, &baseline, &candidate, deadline, &progress).map_err(|trouble| match trouble {
+    measure(&workshop, round, &baseline, &candidate, allowed, &progress).map_err(|trouble| match trouble {
         GateTrouble::Lab(error) => error.into(),
         GateTrouble::Candidate(error) => Trouble::broken(format!("the candidate failed: {error}")),
         GateTrouble::Control(error) => Trouble::broken(format!("the baseline failed: {error}")),

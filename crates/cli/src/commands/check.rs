@@ -32,6 +32,7 @@ struct Checked {
 
 /// Examines rounds or suites without measuring.
 pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
+    arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let mut checked = Checked {
         environment: environment(),
         tournaments: Vec::new(),
@@ -50,7 +51,7 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
     }
     let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
     if !to_stdout {
-        tell(&checked);
+        tell(&checked)?;
     }
     if let Some(path) = &arguments.json {
         sink::write_json(path, &checked)?;
@@ -93,6 +94,9 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
     let given = given
         .map(|text| schedule_text::read(text, &Schedule::baseline()))
         .transpose()?;
+    if let Some(schedule) = &given {
+        keeps_a_rule(schedule, suite, &device)?;
+    }
     let paths = match &arguments.simd {
         Some(name) => vec![name.parse::<SimdPath>().map_err(|error| {
             Trouble::bad_input(
@@ -123,9 +127,22 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
     Ok(sweep(&plan, &|message| progress.show(message))?)
 }
 
-fn tell(checked: &Checked) {
+/// Refuses a schedule that no case of the suite allows: nothing would be examined, and nothing found wrong.
+fn keeps_a_rule(schedule: &Schedule, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+    let mut cases = suite.correctness.iter().chain(&suite.benchmark);
+    let broken = |case: &Case| violations(schedule, &case.problem, device).into_iter().next();
+    match suite.benchmark.first().and_then(broken) {
+        Some(violation) if cases.all(|case| broken(case).is_some()) => Err(Trouble::bad_input(
+            format!("no case of {} allows this schedule: {violation}", suite.name),
+            "`gauntlet schedules` explains the words",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn tell(checked: &Checked) -> Result<(), Trouble> {
     for report in &checked.tournaments {
-        anstream::println!("{}", gauntlet_report::tournament(report, terminal_width()));
+        sink::print(gauntlet_report::tournament(report, terminal_width()))?;
     }
     for report in &checked.suites {
         let rows = report.points.iter().map(|point| {
@@ -150,15 +167,13 @@ fn tell(checked: &Checked) {
             "worst NRMSE",
             "result",
         ];
-        listing::print(&head, rows);
-        anstream::println!(
+        listing::print(&head, rows)?;
+        sink::print(format_args!(
             "{}: {} of {} comparisons right, {} builds refused",
-            report.suite,
-            report.right,
-            report.compared,
-            report.refused
-        );
+            report.suite, report.right, report.compared, report.refused
+        ))?;
     }
+    Ok(())
 }
 
 fn is_sound(checked: &Checked) -> bool {

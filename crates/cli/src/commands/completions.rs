@@ -1,5 +1,7 @@
 //! `gauntlet completions`.
 
+use std::io::Write;
+
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions};
@@ -8,11 +10,16 @@ use crate::trouble::Trouble;
 
 /// Prints completions for a shell.
 pub fn completions(arguments: &Completions) -> Result<Exit, Trouble> {
+    // Into memory first: the generator panics where it cannot write.
+    let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
         &mut Arguments::command(),
         "gauntlet",
-        &mut std::io::stdout(),
+        &mut script,
     );
+    std::io::stdout()
+        .write_all(&script)
+        .map_err(|error| Trouble::of_stdout(&error))?;
     Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::arguments::Devices;
 use crate::exit::Exit;
 use crate::listing;
-use crate::sink::write_json;
+use crate::sink::{self, write_json};
 use crate::trouble::Trouble;
 
 /// Lists devices, or shows one.
@@ -56,8 +56,8 @@ fn list(json: bool) -> Result<(), Trouble> {
         ]
     });
     let head = ["device", "title", "architecture", "processors", "clock", "memory"];
-    listing::print(&head, rows);
-    anstream::println!("`gauntlet devices NAME` shows every figure with its source.");
+    listing::print(&head, rows)?;
+    sink::print("`gauntlet devices NAME` shows every figure with its source.")?;
     Ok(())
 }
 
@@ -65,11 +65,14 @@ fn show(device: &Device, json: bool) -> Result<(), Trouble> {
     if json {
         return write_json(Path::new("-"), device);
     }
-    anstream::println!("{} — {}, {}", device.name, device.title, device.arch);
+    sink::print(format_args!(
+        "{} — {}, {}",
+        device.name, device.title, device.arch
+    ))?;
     let value = serde_json::to_value(device).map_err(|error| Trouble::broken(error.to_string()))?;
     let mut rows = Vec::new();
     figures("", &value, &mut rows);
-    listing::print(&["figure", "value", "source"], rows);
+    listing::print(&["figure", "value", "source"], rows)?;
     Ok(())
 }
 

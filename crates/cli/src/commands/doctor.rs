@@ -50,7 +50,7 @@ pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
             item.remedy.to_owned(),
         ]
     });
-    listing::print(&["", "what", "found", "what to do"], rows);
+    listing::print(&["", "what", "found", "what to do"], rows)?;
     Ok(Exit::Done)
 }
 

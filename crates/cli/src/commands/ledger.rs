@@ -7,7 +7,7 @@ use gauntlet_lab::ledger::{Entry, Ledger, RunId, Verification};
 use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;
 use crate::listing;
-use crate::sink::write_json;
+use crate::sink::{self, write_json};
 use crate::trouble::Trouble;
 
 /// Reads the ledger.
@@ -42,7 +42,7 @@ fn list(ledger: &Ledger) -> Result<(), Trouble> {
             state.to_owned(),
         ]
     });
-    listing::print(&["run", "file", "verdicts", "findings", "state"], rows);
+    listing::print(&["run", "file", "verdicts", "findings", "state"], rows)?;
     Ok(())
 }
 
@@ -58,36 +58,42 @@ fn show(ledger: &Ledger, what: &str) -> Result<(), Trouble> {
     }
     let entries = ledger.records(&RunId::new(what))?;
     let rows = entries.iter().map(row);
-    let head = ["record", "at", "kind", "round", "pitch", "gate", "reason"];
-    listing::print(&head, rows);
+    let head = ["record", "at", "kind", "where", "reason"];
+    listing::print(&head, rows)?;
     Ok(())
 }
 
 fn row(entry: &Entry) -> Vec<String> {
     let record = &entry.record;
-    let text = |name: &Option<String>| name.clone().unwrap_or_default();
-    let said = ["reason", "notice", "adopted"]
+    let place: Vec<&str> = [&record.round, &record.pitch, &record.gate]
+        .into_iter()
+        .filter_map(|name| name.as_deref())
+        .collect();
+    let said = ["reason", "notice", "adopted", "file"]
         .iter()
         .find_map(|key| record.body.get(key)?.as_str());
     vec![
         entry.sequence.to_string(),
         entry.at.strftime("%H:%M:%S").to_string(),
         record.kind.name().to_owned(),
-        text(&record.round),
-        text(&record.pitch),
-        text(&record.gate),
-        said.unwrap_or_default().chars().take(200).collect(),
+        place.join(" / "),
+        said.unwrap_or_default().chars().take(MOST_CHARACTERS).collect(),
     ]
 }
+
+/// Of a reason in a list; `gauntlet ledger show NUMBER` prints it whole.
+const MOST_CHARACTERS: usize = 120;
 
 fn verify(ledger: &Ledger) -> Result<Exit, Trouble> {
     Ok(match ledger.verify()? {
         Verification::Intact { records, head } => {
-            anstream::println!("{records} records, all as they were written; the chain ends in {head}");
+            sink::print(format_args!(
+                "{records} records, all as they were written; the chain ends in {head}"
+            ))?;
             Exit::Done
         }
         Verification::Broken { sequence, breach } => {
-            anstream::println!("broken at record {sequence}: {breach}");
+            sink::print(format_args!("broken at record {sequence}: {breach}"))?;
             Exit::NotReached
         }
     })

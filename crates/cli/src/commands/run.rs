@@ -21,6 +21,12 @@ pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
         suite: arguments.suite.clone(),
         budget: arguments.budget,
     };
+    let files = &arguments.files;
+    files
+        .json
+        .iter()
+        .chain(&files.html)
+        .try_for_each(|path| sink::check(path))?;
     let tournament = Tournament::load(&arguments.path, &overrides)?;
     let settings = settings(true)?;
     let ledger = Ledger::open(ledger)?;
@@ -32,8 +38,12 @@ pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
     };
     let to_stdout = arguments.files.json.as_deref().is_some_and(sink::is_stdout);
     if !to_stdout {
-        anstream::println!("{}", gauntlet_report::tournament(&report, terminal_width()));
-        anstream::println!("Kept in {} as run {}.", ledger.path().display(), report.run);
+        sink::print(gauntlet_report::tournament(&report, terminal_width()))?;
+        sink::print(format_args!(
+            "Kept in {} as run {}.",
+            ledger.path().display(),
+            report.run
+        ))?;
     }
     if let Some(path) = &arguments.files.json {
         sink::write_json(path, &report)?;

@@ -9,7 +9,7 @@ use crate::commands::{devices, suites};
 use crate::exit::Exit;
 use crate::listing;
 use crate::schedule_text;
-use crate::sink::write_json;
+use crate::sink::{self, write_json};
 use crate::trouble::Trouble;
 
 /// Explains the words of a schedule, or checks some against a device.
@@ -37,7 +37,7 @@ fn explain(json: bool) -> Result<Exit, Trouble> {
         ]
     });
     let head = ["word", "accepts", "baseline", "on a GPU", "on a CPU"];
-    listing::print(&head, rows);
+    listing::print(&head, rows)?;
     Ok(Exit::Done)
 }
 
@@ -56,16 +56,15 @@ fn verify(text: &str, arguments: &Schedules) -> Result<Exit, Trouble> {
     if arguments.json {
         write_json(Path::new("-"), &violations)?;
     } else {
-        anstream::println!("{schedule}");
+        sink::print(format_args!("{schedule}"))?;
         for violation in &violations {
-            anstream::println!("✗ {violation}\n  source: {}", violation.source);
+            sink::print(format_args!("✗ {violation}\n  source: {}", violation.source))?;
         }
         if violations.is_empty() {
-            anstream::println!(
+            sink::print(format_args!(
                 "✓ {} accepts it on every benchmark case of {}",
-                device.title,
-                suite.name
-            );
+                device.title, suite.name
+            ))?;
         }
     }
     Ok(if violations.is_empty() {

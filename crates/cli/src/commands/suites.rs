@@ -7,7 +7,7 @@ use gauntlet_problem::{Case, Suite};
 use crate::arguments::Suites;
 use crate::exit::Exit;
 use crate::listing;
-use crate::sink::write_json;
+use crate::sink::{self, write_json};
 use crate::trouble::Trouble;
 
 /// Lists suites, or shows one.
@@ -46,10 +46,10 @@ fn list(json: bool) -> Result<(), Trouble> {
         vec![suite.name.clone(), counts.0, counts.1, suite.description.clone()]
     });
     let head = ["suite", "correctness", "benchmark", "what it is"];
-    listing::print(&head, rows);
-    anstream::println!(
+    listing::print(&head, rows)?;
+    sink::print(format_args!(
         "`gauntlet suites NAME` shows the cases; a file of the same form makes a suite of your own."
-    );
+    ))?;
     Ok(())
 }
 
@@ -57,7 +57,7 @@ fn show(suite: &Suite, json: bool) -> Result<(), Trouble> {
     if json {
         return write_json(Path::new("-"), suite);
     }
-    anstream::println!("{} — {}", suite.name, suite.description);
+    sink::print(format_args!("{} — {}", suite.name, suite.description))?;
     let row = |use_of: &str, case: &Case| {
         vec![
             use_of.to_owned(),
@@ -73,6 +73,6 @@ fn show(suite: &Suite, json: bool) -> Result<(), Trouble> {
         .map(|case| row("correctness", case))
         .chain(suite.benchmark.iter().map(|case| row("benchmark", case)));
     let head = ["for", "case", "problem", "GFLOP", "MB"];
-    listing::print(&head, rows);
+    listing::print(&head, rows)?;
     Ok(())
 }
