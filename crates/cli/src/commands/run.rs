@@ -95,6 +95,12 @@ pub fn environment() -> BTreeMap<String, String> {
         ),
         ("simd".to_owned(), gauntlet_cpu::SimdPath::best().to_string()),
     ]);
+    // Workers take these in place of what they would choose.
+    for variable in ["GAUNTLET_SIMD", "GAUNTLET_THREADS"] {
+        if let Ok(value) = std::env::var(variable) {
+            environment.insert(variable.to_owned(), value);
+        }
+    }
     if let Some(model) = host.cpu.as_ref().and_then(|cpu| cpu.model.as_ref()) {
         environment.insert("processor".to_owned(), model.value.clone());
     }
