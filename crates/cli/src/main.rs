@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod exit;
+mod lease;
 mod listing;
 mod progress;
 mod schedule_text;
@@ -19,6 +20,14 @@ use crate::trouble::Trouble;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // Workers are in process groups of their own, which an interrupt at the terminal does not reach.
+    let handled = ctrlc::set_handler(|| {
+        gauntlet_executor::end_all_workers();
+        std::process::exit(INTERRUPTED);
+    });
+    if let Err(error) = handled {
+        anstream::eprintln!("interrupts cannot be caught ({error}): workers may outlive this program");
+    }
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run, &arguments.ledger),
         Command::Bench(bench) => commands::bench::bench(&bench),
@@ -33,6 +42,9 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(Trouble::tell).into()
 }
+
+/// What shells expect of a program ended by an interrupt: 128 and the signal's number.
+const INTERRUPTED: i32 = 130;
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {

@@ -1,6 +1,6 @@
 //! The recorded tournament, judged again: what is known to be wrong in the record must come out.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
 

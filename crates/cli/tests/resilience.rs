@@ -138,3 +138,60 @@ fn what_was_not_cut_short_cannot_be_resumed() {
     place.run(&["run", "round.toml"]).expect(0);
     place.run(&["run", "round.toml", "--resume"]).expect(2);
 }
+
+#[test]
+fn a_run_that_is_being_played_is_not_resumed() {
+    let place = place();
+    let mut first = start(&place, &["run", "round.toml"]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !records(&place).iter().any(|line| line.contains("round-started")) {
+        assert!(Instant::now() < deadline, "the first run did not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Stopped, so that it cannot end before the second one has looked.
+    let process = Pid::from_raw(i32::try_from(first.id()).unwrap());
+    kill(process, Signal::SIGSTOP).unwrap();
+    let second = place.run(&["run", "round.toml", "--resume"]);
+    kill(process, Signal::SIGCONT).unwrap();
+    assert!(first.wait().unwrap().success());
+    assert!(second.folded().contains("still being played"), "{}", second.err);
+    second.expect(2);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupt_takes_the_workers_along() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    let marker = place.path("worker.pid");
+    let script = format!("#!/bin/sh\necho $$ > '{}'\nexec sleep 300\n", marker.display());
+    let path = place.write("worker.sh", &script);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let theirs = pitch("theirs", "", "command = [\"./worker.sh\"]").replace("schedule = {  }\n", "");
+    place.write("round.toml", &tiny_round(&theirs));
+    let mut coordinator = start(&place, &["run", "round.toml"]);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let worker: u32 = loop {
+        let told = std::fs::read_to_string(&marker).unwrap_or_default();
+        if let Ok(worker) = told.trim().parse() {
+            break worker;
+        }
+        assert!(Instant::now() < deadline, "the worker was never started");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    kill(
+        Pid::from_raw(i32::try_from(coordinator.id()).unwrap()),
+        Signal::SIGINT,
+    )
+    .unwrap();
+    assert_eq!(coordinator.wait().unwrap().code(), Some(130));
+    // Nobody may be left to reap it, so a zombie counts as gone.
+    let alive = || {
+        let status = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
+        !status.is_empty() && !status.contains(") Z ")
+    };
+    while alive() {
+        assert!(Instant::now() < deadline, "the worker outlives the interrupt");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

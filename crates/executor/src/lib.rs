@@ -4,11 +4,13 @@
 //! input ([`protocol`]). [`serve`] is the worker's side, [`WorkerProcess`] the coordinator's. A crash or a hang
 //! ends one worker and reaches the caller as a [`WorkerError`] with the worker's last words.
 
+mod living;
 mod process;
 pub mod protocol;
 mod record;
 mod service;
 
+pub use living::end_all_workers;
 pub use process::{Patience, WorkerCommand, WorkerError, WorkerProcess};
 pub use record::{
     CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,

@@ -17,6 +17,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use thiserror::Error;
 
+use crate::living;
 use crate::protocol::{
     Answer, Description, Envelope, Failure, Outcome, Reply, Request, Resources, Sample, VERSION,
 };
@@ -194,6 +195,9 @@ impl WorkerProcess {
                 program: command.program.display().to_string(),
                 source,
             })?;
+        if let Ok(group) = i32::try_from(child.id()) {
+            living::enter(group);
+        }
         let (sender, lines) = sync_channel(4);
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || forward_lines(stdout, &sender));
@@ -386,6 +390,7 @@ impl WorkerProcess {
             return;
         }
         if let Ok(group) = i32::try_from(self.child.id()) {
+            living::leave(group);
             // The group may be gone already; that is what was wanted.
             let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }

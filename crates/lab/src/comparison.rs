@@ -110,8 +110,8 @@ impl<'a> Bench<'a> {
         };
         let mut cases = Vec::new();
         for (index, case) in round.benchmark_cases.iter().enumerate() {
-            let (_, path) = workshop.write_inputs(case, case.inputs, seed.wrapping_add(index as u64))?;
-            cases.push((case, path, copies(case.problem.bytes(), cache)));
+            let (inputs, path) = workshop.write_inputs(case, case.inputs, seed.wrapping_add(index as u64))?;
+            cases.push((case, path, copies(inputs.memory_bytes() as u64, cache)));
         }
         let blocks = vec![Vec::new(); cases.len()];
         Ok(Self {

@@ -40,7 +40,7 @@ pub use pitch::{
 pub use play::{Settings, play};
 pub use round::{
     Baseline, Correctness, ExecutorKind, GivenScores, Judge, Measurement, Overrides, Round, RoundFile,
-    Weights,
+    Weights, digest_of,
 };
 pub use source::{FileError, Source};
 pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};

@@ -1,8 +1,10 @@
 //! Playing rounds: the panel ranks, each candidate goes through the gates, verdicts fall, what is adopted becomes
 //! the next baseline. Everything is in the ledger before the next step begins.
 
+mod clock;
 mod entrants;
 mod history;
+mod sentence;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,20 +13,19 @@ use gauntlet_executor::{Patience, WorkerCommand};
 use gauntlet_schedule::check;
 use serde_json::json;
 
+use self::clock::Clock;
 use self::entrants::{Entrant, queue};
 use self::history::History;
 use crate::abort::Metrics;
 use crate::candidate::Candidate;
-use crate::claims::{claim_outcome, peer_outcomes};
 use crate::error::LabError;
 use crate::finding::{Evidence, Finding};
-use crate::gates::{Examination, Executor, Faster, GATES, Gate, examine, predict};
+use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
 use crate::journal::{Journal, Place};
 use crate::ledger::RecordKind;
 use crate::observer::Observer;
-use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport, comparison, conclude};
+use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport, conclude};
 use crate::panel::{Dossier, Panel, Ranking};
-use crate::pitch::Pitch;
 use crate::round::{ExecutorKind, Round};
 use crate::tournament::Tournament;
 use crate::verdict::Verdict;
@@ -374,80 +375,6 @@ impl Player<'_> {
         None
     }
 
-    fn refuse(&self, entrant: &Entrant, control: &Candidate, verdict: Verdict, reason: String) -> Judged {
-        self.judged(
-            entrant,
-            control,
-            self.candidate(entrant, control),
-            verdict,
-            reason,
-            Vec::new(),
-        )
-    }
-
-    fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
-        Candidate {
-            name: entrant.name.clone(),
-            schedule: entrant.change.apply(&control.schedule),
-            // Words of a schedule change how the control's own program is built.
-            command: if entrant.is_fallback() {
-                control.command.clone()
-            } else {
-                self.round
-                    .command(&entrant.pitch.command)
-                    .or_else(|| control.command.clone())
-            },
-        }
-    }
-
-    fn judged(
-        &self,
-        entrant: &Entrant,
-        control: &Candidate,
-        candidate: Candidate,
-        verdict: Verdict,
-        reason: String,
-        findings: Vec<Finding>,
-    ) -> Judged {
-        let pitch: &Pitch = entrant.pitch;
-        let words = control.schedule.changes_to(&candidate.schedule);
-        let claims = !entrant.is_fallback();
-        Judged {
-            name: entrant.name.clone(),
-            contestant: pitch.contestant.clone(),
-            change: if claims {
-                pitch.change.clone()
-            } else {
-                pitch.fallback.plan.clone()
-            },
-            words: words.iter().map(ToString::to_string).collect(),
-            control: control.name.clone(),
-            verdict,
-            reason,
-            claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
-            peers: if claims {
-                peer_outcomes(pitch, self.round.record.as_ref())
-            } else {
-                Vec::new()
-            },
-            findings,
-            candidate,
-            gain: 0.0,
-        }
-    }
-
-    fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
-        let own = verdict
-            .comparison()
-            .and_then(|comparison| comparison.assessment.suite.as_ref());
-        let own = own.map_or(0.0, |interval| interval.lower);
-        let below = judged
-            .iter()
-            .find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
-        verdict.gain = own + below.map_or(0.0, |one| one.gain);
-        verdict
-    }
-
     fn write_verdict(&self, judged: &Judged) -> Result<(), LabError> {
         let place = Place {
             pitch: Some(&judged.name),
@@ -488,26 +415,4 @@ fn metrics_of(findings: &[Finding]) -> Metrics {
         })
         .flatten()
         .collect()
-}
-
-/// The round's budget for comparisons, shared among the candidates still to come.
-struct Clock {
-    left: Duration,
-}
-
-impl Clock {
-    fn new(budget: Duration) -> Self {
-        Self { left: budget }
-    }
-
-    fn share(&self, candidates: usize) -> Duration {
-        self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
-    }
-
-    fn spend(&mut self, findings: &[Finding]) {
-        // By its gate and not by its evidence: a comparison that a worker's death cut short took its time too.
-        let compared = findings.iter().filter(|finding| finding.gate == Faster.name());
-        let spent: f64 = compared.map(|finding| finding.seconds).sum();
-        self.left = self.left.saturating_sub(Duration::from_secs_f64(spent));
-    }
 }

@@ -1,11 +1,12 @@
 //! Round files: a baseline, pitches, a suite and the criteria, all fixed before anything is measured.
 
 mod check;
+mod named;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_device::{Device, DeviceError};
+use gauntlet_device::Device;
 use gauntlet_executor::Record;
 use gauntlet_problem::{Case, InputKind, Suite, Tolerance};
 use gauntlet_schedule::{Schedule, ScheduleChange};
@@ -257,11 +258,11 @@ impl Round {
     /// Reads a round file and all that it names.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
         let mut source: Source<RoundFile> = Source::read(path, "round")?;
-        override_with(&mut source.value, overrides);
+        named::override_with(&mut source.value, overrides);
         source.value.criteria.looks = source.value.measurement.looks.len();
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
-        let device = load_device(&source)?;
-        let suite = load_suite(&source)?;
+        let device = named::load_device(&source)?;
+        let suite = named::load_suite(&source)?;
         let mut pitches = Vec::new();
         for file in &source.value.pitches {
             let pitch: Source<Pitch> = Source::read(&source.resolve(file), "pitch")?;
@@ -269,12 +270,12 @@ impl Round {
             pitches.push(pitch);
         }
         pitches.extend(source.value.pitch.iter().map(|pitch| source.with(pitch.clone())));
-        let record = load_record(&source)?;
-        texts.push(serde_json::to_string(&(lasting(&device), &suite, &record)).unwrap_or_default());
+        let record = named::load_record(&source)?;
+        texts.push(serde_json::to_string(&(named::lasting(&device), &suite, &record)).unwrap_or_default());
         check::check(&source, &pitches)?;
-        let benchmark_cases = chosen_cases(&source, &suite)?;
+        let benchmark_cases = named::chosen_cases(&source, &suite)?;
         let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
-        texts.extend(digests_of_named_files(&source, &suite, &pitches));
+        texts.extend(named::digests_of_named_files(&source, &suite, &pitches));
         let digest = digest_of(&texts);
         Ok(Self {
             source,
@@ -358,140 +359,4 @@ pub fn digest_of<T: AsRef<str>>(texts: &[T]) -> String {
         hasher.update(text.as_ref().as_bytes());
     }
     hasher.finalize().to_hex().to_string()
-}
-
-/// A device without what the system tells anew each time: the clock of a machine at hand may be that of this moment.
-fn lasting(device: &Device) -> Device {
-    let mut device = device.clone();
-    if let Some(cpu) = &mut device.cpu {
-        device.clock = None;
-        cpu.fp32_peak = None;
-    }
-    device
-}
-
-/// Digests of the operands and the programs that the files name; none of what cannot be read.
-fn digests_of_named_files(source: &Source<RoundFile>, suite: &Suite, pitches: &[Pitch]) -> Vec<String> {
-    let operands = suite.correctness.iter().chain(&suite.benchmark);
-    let operands = operands.filter_map(|case| case.data.clone());
-    let baseline = source.value.baseline.iter().map(|baseline| &baseline.command);
-    let commands = baseline.chain(pitches.iter().map(|pitch| &pitch.command));
-    let programs = commands.flatten().flatten().map(|part| source.resolve(part));
-    operands
-        .chain(programs)
-        .filter(|path| path.is_file())
-        .filter_map(|path| std::fs::read(path).ok())
-        .map(|bytes| blake3::hash(&bytes).to_hex().to_string())
-        .collect()
-}
-
-fn override_with(file: &mut RoundFile, overrides: &Overrides) {
-    if let Some(executor) = overrides.executor {
-        file.executor = executor;
-    }
-    if let Some(device) = &overrides.device {
-        file.device.clone_from(device);
-    }
-    if let Some(suite) = &overrides.suite {
-        file.suite.clone_from(suite);
-        file.cases.clear();
-    }
-    if let Some(budget) = overrides.budget {
-        file.measurement.budget = budget;
-    }
-}
-
-fn load_device(source: &Source<RoundFile>) -> Result<Device, FileError> {
-    let name = &source.value.device;
-    let found = if name == "host" {
-        Ok(Device::host())
-    } else if is_path(name) {
-        Device::load(&source.resolve(Path::new(name)))
-    } else {
-        Device::builtin(name)
-    };
-    found.map_err(|error| match error {
-        DeviceError::Invalid { file, span, message } => FileError {
-            text: std::fs::read_to_string(&file).unwrap_or_default(),
-            path: file,
-            span,
-            message,
-            remedy: "correct the device file at this place".to_owned(),
-        },
-        error => {
-            let remedy = format!(
-                "use host, a path to a device file, or one of {}",
-                Device::builtin_names().collect::<Vec<_>>().join(", ")
-            );
-            source.error_at(name, error.to_string(), remedy)
-        }
-    })
-}
-
-fn load_suite(source: &Source<RoundFile>) -> Result<Suite, FileError> {
-    let name = &source.value.suite;
-    let found = if is_path(name) {
-        Suite::load(&source.resolve(Path::new(name)))
-    } else {
-        Suite::builtin(name)
-    };
-    found
-        .map_err(|error| FileError::of_suite(error, |message, remedy| source.error_at(name, message, remedy)))
-}
-
-fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, FileError> {
-    match (&source.value.record, source.value.executor) {
-        (Some(path), ExecutorKind::Replay) => {
-            Record::load(&source.resolve(path))
-                .map(Some)
-                .map_err(|error| match error {
-                    gauntlet_executor::RecordError::Malformed {
-                        path,
-                        text,
-                        span,
-                        message,
-                    } => FileError {
-                        path,
-                        text,
-                        span,
-                        message,
-                        remedy: "correct the record at this place".to_owned(),
-                    },
-                    other => source.error_at("record", other.to_string(), "check the round's `record`"),
-                })
-        }
-        (None, ExecutorKind::Replay) => Err(source.error_at(
-            "executor",
-            "executor = \"replay\" without a `record`",
-            "name the file of recorded times: record = \"…\"",
-        )),
-        (_, ExecutorKind::Cpu) => Ok(None),
-    }
-}
-
-/// A name with a slash or an ending is a path.
-fn is_path(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".toml")
-}
-
-fn chosen_cases(source: &Source<RoundFile>, suite: &Suite) -> Result<Vec<Case>, FileError> {
-    let wanted = &source.value.cases;
-    if wanted.is_empty() {
-        return Ok(suite.benchmark.clone());
-    }
-    let known: Vec<_> = suite.benchmark.iter().map(|case| case.name.as_str()).collect();
-    wanted
-        .iter()
-        .map(|name| {
-            suite
-                .benchmark
-                .iter()
-                .find(|case| case.name == *name)
-                .cloned()
-                .ok_or_else(|| {
-                    let message = format!("the suite {} has no benchmark case `{name}`", suite.name);
-                    source.error_at(name, message, format!("one of {}", known.join(", ")))
-                })
-        })
-        .collect()
 }

@@ -51,7 +51,7 @@ pub fn claims(report: &TournamentReport, width: usize) -> String {
     }
     if untested > 0 {
         text += &dim(format!(
-            "  without a measured or recorded speed-up: {untested} claims\n"
+            "  claims without a measured or recorded speed-up: {untested}\n"
         ));
     }
     text

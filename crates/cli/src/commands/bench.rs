@@ -1,9 +1,11 @@
 //! `gauntlet bench`.
 
+use std::time::Duration;
+
 use gauntlet_device::Device;
 use gauntlet_executor::Patience;
-use gauntlet_lab::gates::Trouble as GateTrouble;
-use gauntlet_lab::{Candidate, Comparison, Measurement, Round, Workshop, measure};
+use gauntlet_lab::gates::{Examination, Executor, GATES, Trouble as GateTrouble, examine};
+use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, Workshop, measure};
 use gauntlet_problem::Suite;
 use gauntlet_schedule::{Schedule, check};
 use gauntlet_stats::{Criteria, Decision};
@@ -37,7 +39,22 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
         ..Measurement::default()
     };
     let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
-    let comparison = compare(&round, &baseline, &candidate, arguments)?;
+    let executor = Executor::Live(Workshop::new(cpu_worker(None)?, Patience::default())?);
+    let progress = Progress::new();
+    let arms = [("baseline", &baseline), ("candidate", &candidate)].map(|(name, schedule)| Candidate {
+        name: name.to_owned(),
+        schedule: schedule.clone(),
+        command: None,
+    });
+    for arm in &arms {
+        if let Some(fault) = fault(&round, arm, &executor, &progress)? {
+            drop(progress);
+            sink::print(format_args!("{}: {fault}", arm.name))?;
+            return Ok(Exit::NotReached);
+        }
+    }
+    let comparison = compare(&round, &arms, &executor, arguments, &progress)?;
+    drop(progress);
     let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
     if !to_stdout {
         sink::print(format_args!("baseline   {baseline}\ncandidate  {candidate}\n"))?;
@@ -85,22 +102,45 @@ fn allowed(schedule: &Schedule, text: &str, suite: &Suite, device: &Device) -> R
     Ok(())
 }
 
+/// What the gate `right` has against a candidate: the speed of a wrong kernel is of no interest.
+fn fault(
+    round: &Round,
+    candidate: &Candidate,
+    executor: &Executor,
+    observer: &dyn Observer,
+) -> Result<Option<String>, Trouble> {
+    let examination = Examination {
+        round,
+        candidate,
+        control: candidate,
+        pitch: None,
+        executor,
+        observer,
+        metrics: Metrics::new(),
+        findings: Vec::new(),
+        allowed: Duration::ZERO,
+    };
+    for gate in GATES.iter().filter(|gate| gate.name() == "right") {
+        let finding = examine(*gate, &examination)?;
+        if let Some(verdict) = finding.stops() {
+            return Ok(Some(format!("{verdict}: {}", finding.reason)));
+        }
+    }
+    Ok(None)
+}
+
 fn compare(
     round: &Round,
-    baseline: &Schedule,
-    candidate: &Schedule,
+    [baseline, candidate]: &[Candidate; 2],
+    executor: &Executor,
     arguments: &Bench,
+    observer: &dyn Observer,
 ) -> Result<Comparison, Trouble> {
-    let workshop = Workshop::new(cpu_worker(None)?, Patience::default())?;
-    let arm = |name: &str, schedule: &Schedule| Candidate {
-        name: name.to_owned(),
-        schedule: schedule.clone(),
-        command: None,
+    let Executor::Live(workshop) = executor else {
+        return Err(Trouble::broken("nothing runs the candidates"));
     };
     let allowed = arguments.budget.unsigned_abs();
-    let progress = Progress::new();
-    let (baseline, candidate) = (arm("baseline", baseline), arm("candidate", candidate));
-    measure(&workshop, round, &baseline, &candidate, allowed, &progress).map_err(|trouble| match trouble {
+    measure(workshop, round, baseline, candidate, allowed, observer).map_err(|trouble| match trouble {
         GateTrouble::Lab(error) => error.into(),
         GateTrouble::Candidate(error) => Trouble::broken(format!("the candidate failed: {error}")),
         GateTrouble::Control(error) => Trouble::broken(format!("the baseline failed: {error}")),

@@ -46,6 +46,12 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
                 .suites
                 .push(check_suite(&suites::find(target)?, arguments)?);
         } else {
+            if arguments.simd.is_some() || arguments.schedule.is_some() {
+                return Err(Trouble::bad_input(
+                    format!("--simd and --schedule are for suites, and {target} is none"),
+                    "leave them out; a round says itself which schedules it compares",
+                ));
+            }
             checked.tournaments.push(check_rounds(path)?);
         }
     }

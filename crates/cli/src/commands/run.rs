@@ -9,6 +9,7 @@ use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, V
 
 use crate::arguments::{Requirement, Run};
 use crate::exit::Exit;
+use crate::lease::Lease;
 use crate::progress::Progress;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -30,7 +31,7 @@ pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
     let tournament = Tournament::load(&arguments.path, &overrides)?;
     let settings = settings(true)?;
     let ledger = Ledger::open(ledger)?;
-    let run = start(arguments, &tournament, &settings, &ledger)?;
+    let (run, _lease) = start(arguments, &tournament, &settings, &ledger)?;
     let journal = Journal::open(&ledger, run)?;
     let report = {
         let progress = Progress::new();
@@ -107,37 +108,54 @@ pub fn environment() -> BTreeMap<String, String> {
     environment
 }
 
+/// Begins a run, or goes on with one, and holds it for as long as the lease lives.
 fn start(
     arguments: &Run,
     tournament: &Tournament,
     settings: &Settings,
     ledger: &Ledger,
-) -> Result<RunId, Trouble> {
-    let unfinished = ledger.last_unfinished_run(&tournament.digest)?;
-    match (arguments.resume, unfinished) {
-        (true, Some(run)) => {
+) -> Result<(RunId, Lease), Trouble> {
+    // Findings of another version of this program are not this one's.
+    let digest = gauntlet_lab::digest_of(&[tournament.digest.as_str(), settings.version.as_str()]);
+    let unfinished = ledger.last_unfinished_run(&digest)?;
+    let leased = unfinished
+        .map(|run| Ok::<_, Trouble>((Lease::take(ledger.path(), &run)?, run)))
+        .transpose()?;
+    match (arguments.resume, leased) {
+        (true, Some((Some(lease), run))) => {
             anstream::eprintln!("Going on with run {run}.");
-            Ok(run)
+            Ok((run, lease))
         }
+        (true, Some((None, run))) => Err(Trouble::bad_input(
+            format!("run {run} is still being played by another program"),
+            "wait for it to end, or leave out --resume to begin another",
+        )),
         (true, None) => Err(Trouble::bad_input(
             format!(
                 "{} holds no run of these files that was cut short",
                 ledger.path().display()
             ),
-            "leave out --resume; a run can only be resumed with the very files, overrides and ledger it began with",
+            "leave out --resume; a run can only be resumed with the very files, overrides, ledger and version of this \
+             program that it began with",
         )),
-        (false, unfinished) => {
-            if let Some(run) = unfinished {
+        (false, leased) => {
+            if let Some((Some(_), run)) = leased {
                 anstream::eprintln!(
                     "Run {run} of the same files was cut short; --resume would go on with it."
                 );
             }
-            Ok(ledger.start_run(&RunStart {
+            let run = ledger.start_run(&RunStart {
                 version: settings.version.clone(),
                 file: arguments.path.display().to_string(),
-                digest: tournament.digest.clone(),
+                digest,
                 environment: serde_json::to_value(&settings.environment).unwrap_or_default(),
-            })?)
+            })?;
+            match Lease::take(ledger.path(), &run)? {
+                Some(lease) => Ok((run, lease)),
+                None => Err(Trouble::broken(format!(
+                    "another program holds the new run {run}"
+                ))),
+            }
         }
     }
 }

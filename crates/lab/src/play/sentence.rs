@@ -1,0 +1,96 @@
+//! From what was found about an entrant to its verdict as reports and ledger hold it.
+
+use super::Player;
+use super::entrants::Entrant;
+use crate::candidate::Candidate;
+use crate::claims::{claim_outcome, peer_outcomes};
+use crate::finding::Finding;
+use crate::outcome::{Judged, comparison};
+use crate::pitch::Pitch;
+use crate::verdict::Verdict;
+
+impl Player<'_> {
+    /// The verdict on a pitch that is not examined.
+    pub(super) fn refuse(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        verdict: Verdict,
+        reason: String,
+    ) -> Judged {
+        self.judged(
+            entrant,
+            control,
+            self.candidate(entrant, control),
+            verdict,
+            reason,
+            Vec::new(),
+        )
+    }
+
+    /// What an entrant makes of its control.
+    pub(super) fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
+        Candidate {
+            name: entrant.name.clone(),
+            schedule: entrant.change.apply(&control.schedule),
+            // Words of a schedule change how the control's own program is built.
+            command: if entrant.is_fallback() {
+                control.command.clone()
+            } else {
+                self.round
+                    .command(&entrant.pitch.command)
+                    .or_else(|| control.command.clone())
+            },
+        }
+    }
+
+    /// A verdict with all that belongs to it.
+    pub(super) fn judged(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        candidate: Candidate,
+        verdict: Verdict,
+        reason: String,
+        findings: Vec<Finding>,
+    ) -> Judged {
+        let pitch: &Pitch = entrant.pitch;
+        let words = control.schedule.changes_to(&candidate.schedule);
+        let claims = !entrant.is_fallback();
+        Judged {
+            name: entrant.name.clone(),
+            contestant: pitch.contestant.clone(),
+            change: if claims {
+                pitch.change.clone()
+            } else {
+                pitch.fallback.plan.clone()
+            },
+            words: words.iter().map(ToString::to_string).collect(),
+            control: control.name.clone(),
+            verdict,
+            reason,
+            claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
+            peers: if claims {
+                peer_outcomes(pitch, self.round.record.as_ref())
+            } else {
+                Vec::new()
+            },
+            findings,
+            candidate,
+            gain: 0.0,
+        }
+    }
+
+    /// Adds up what it gains with what it builds on.
+    pub(super) fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
+        let own = verdict
+            .comparison()
+            .and_then(|comparison| comparison.assessment.suite.as_ref());
+        let own = own.map_or(0.0, |interval| interval.lower);
+        let below = judged
+            .iter()
+            .find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
+        verdict.gain = own + below.map_or(0.0, |one| one.gain);
+        verdict
+    }
+}
