@@ -108,7 +108,7 @@ pub fn ground(comparison: &Comparison) -> String {
             confidence,
             processes,
         }) => parts.push(format!(
-            "{processes} pairs of processes, {} looks taken, intervals at {} %",
+            "{processes} pairs of processes, looks taken: {}, intervals at {} %",
             comparison.looks.len(),
             (confidence * 1e4).round() / 100.0
         )),
