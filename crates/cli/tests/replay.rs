@@ -135,3 +135,34 @@ fn a_requirement_that_is_not_reached_exits_with_one() {
     place.run(&["run", file, "--require", "no-regression"]).expect(1);
     place.run(&["run", file, "--require", "adopt"]).expect(0);
 }
+
+#[test]
+fn a_time_under_the_roofline_is_void() {
+    let place = Place::new();
+    place.write(
+        "record.toml",
+        "source = \"a clock that was stopped too early\"\n\
+         [candidates.baseline]\ntimes = { case-3 = 20.0 }\n\
+         [candidates.miracle]\ntimes = { case-3 = 0.5 }\n",
+    );
+    let round = common::tiny_round(&common::pitch("miracle", "stages = 2", ""))
+        .replace(
+            "\"cpu\"",
+            "\"replay\"\nrecord = \"record.toml\"\ncases = [\"case-3\"]",
+        )
+        .replace("\"host\"", "\"b200\"")
+        .replace("suite.toml", "group-gemm")
+        .replace("tile = [16, 32, 64]", "tile = [128, 128, 256]");
+    place.write("round.toml", &round);
+    place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let miracle = &report["rounds"][0]["judged"][0];
+    assert_eq!(miracle["verdict"], "blocked", "{miracle}");
+    assert!(
+        miracle["reason"]
+            .as_str()
+            .unwrap()
+            .contains("void: case-3 took 5.000e-7 s"),
+        "{miracle}"
+    );
+}

@@ -65,24 +65,22 @@ impl Gate for Faster {
 
 /// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void.
 fn impossible(examination: &Examination, comparison: &Comparison) -> Option<String> {
-    for times in &comparison.cases {
-        let case = examination
-            .round
-            .benchmark_cases
-            .iter()
-            .find(|case| case.name == times.case)?;
-        let schedule = &examination.candidate.schedule;
-        let limit = estimate(&case.problem, schedule, &examination.round.device)
-            .ok()?
-            .limit()?;
-        if times.candidate < limit {
-            return Some(format!(
-                "void: {} took {:.3e} s where the roofline of {} is {limit:.3e} s",
-                times.case, times.candidate, examination.round.device.name,
-            ));
-        }
-    }
-    None
+    let (cases, device) = (&examination.round.benchmark_cases, &examination.round.device);
+    comparison.cases.iter().find_map(|times| {
+        let case = cases.iter().find(|case| case.name == times.case)?;
+        let limit = |schedule| estimate(&case.problem, schedule, device).ok()?.limit();
+        let arms = [
+            (times.baseline, &examination.control.schedule),
+            (times.candidate, &examination.candidate.schedule),
+        ];
+        arms.into_iter().find_map(|(time, schedule)| {
+            let limit = limit(schedule).filter(|limit| time < *limit)?;
+            Some(format!(
+                "void: {} took {time:.3e} s where the roofline of {} is {limit:.3e} s",
+                times.case, device.name,
+            ))
+        })
+    })
 }
 
 fn sentence(comparison: &Comparison) -> String {
