@@ -9,10 +9,12 @@ mod process;
 pub mod protocol;
 mod record;
 mod service;
+mod trouble;
 
 pub use living::end_all_workers;
-pub use process::{Patience, WorkerCommand, WorkerError, WorkerProcess};
+pub use process::{Patience, WorkerCommand, WorkerProcess};
 pub use record::{
     CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,
 };
 pub use service::{Service, serve};
+pub use trouble::WorkerError;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -15,12 +15,10 @@ use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use thiserror::Error;
 
 use crate::living;
-use crate::protocol::{
-    Answer, Description, Envelope, Failure, Outcome, Reply, Request, Resources, Sample, VERSION,
-};
+use crate::protocol::{Answer, Description, Envelope, Outcome, Reply, Request, Resources, Sample, VERSION};
+use crate::trouble::WorkerError;
 
 /// A line longer than this is garbage, not a reply: the longest honest one, a thousand samples with phases, is
 /// under a megabyte.
@@ -82,84 +80,6 @@ impl Patience {
                 .compute
                 .saturating_mul((*samples).clamp(1, LONG_SAMPLES) as u32),
         }
-    }
-}
-
-/// Why a worker gave no answer.
-#[derive(Debug, Error)]
-pub enum WorkerError {
-    /// The program could not be started.
-    #[error(
-        "the worker {program} could not be started: {source}; check that the program exists and is executable"
-    )]
-    Start {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The process ended during a call.
-    #[error("the worker died in `{call}` ({}){}", describe_status(.status), quoted(.last_words))]
-    Died {
-        /// The call.
-        call: &'static str,
-        /// How it ended.
-        status: Option<ExitStatus>,
-        /// The end of its standard error.
-        last_words: String,
-    },
-    /// No reply came in time; the worker was killed.
-    #[error("the worker gave no reply to `{call}` within {limit:?} and was killed{}", quoted(.last_words))]
-    Late {
-        /// The call.
-        call: &'static str,
-        /// The limit.
-        limit: Duration,
-        /// The end of its standard error.
-        last_words: String,
-    },
-    /// What came was not a reply of the protocol; the worker was killed.
-    #[error("the worker answered `{call}` with what is not a reply ({reason}): {line:?}{}", quoted(.last_words))]
-    Garbage {
-        /// The call.
-        call: &'static str,
-        /// What is wrong with it.
-        reason: String,
-        /// The beginning of the line.
-        line: String,
-        /// The end of its standard error.
-        last_words: String,
-    },
-    /// The worker said that it could not do it; it lives on.
-    #[error("{}", .0.message)]
-    Failed(Failure),
-}
-
-impl WorkerError {
-    /// Whether the process is gone, so that another may be tried.
-    pub fn is_death(&self) -> bool {
-        !matches!(self, Self::Failed(_))
-    }
-}
-
-fn describe_status(status: &Option<ExitStatus>) -> String {
-    let Some(status) = status else {
-        return "its exit status is not known".to_owned();
-    };
-    match (
-        status.signal().and_then(|signal| Signal::try_from(signal).ok()),
-        status.code(),
-    ) {
-        (Some(signal), _) => format!("killed by {signal}"),
-        (None, Some(code)) => format!("exit code {code}"),
-        (None, None) => status.to_string(),
-    }
-}
-
-fn quoted(last_words: &str) -> String {
-    match last_words.trim() {
-        "" => String::new(),
-        words => format!("; its last words: {words}"),
     }
 }
 
