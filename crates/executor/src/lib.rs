@@ -4,6 +4,7 @@
 //! input ([`protocol`]). [`serve`] is the worker's side, [`WorkerProcess`] the coordinator's. A crash or a hang
 //! ends one worker and reaches the caller as a [`WorkerError`] with the worker's last words.
 
+mod census;
 mod living;
 mod process;
 pub mod protocol;
@@ -11,6 +12,7 @@ mod record;
 mod service;
 mod trouble;
 
+pub use census::Census;
 pub use living::end_all_workers;
 pub use process::{Patience, WorkerCommand, WorkerProcess};
 pub use record::{

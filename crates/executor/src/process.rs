@@ -16,6 +16,7 @@ use gauntlet_schedule::Schedule;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::census::{Census, Group};
 use crate::living;
 use crate::protocol::{Answer, Description, Envelope, Outcome, Reply, Request, Resources, Sample, VERSION};
 use crate::trouble::WorkerError;
@@ -91,6 +92,7 @@ pub struct WorkerProcess {
     last_words: Arc<Mutex<Vec<u8>>>,
     listener: Option<JoinHandle<()>>,
     patience: Patience,
+    group: Group,
     next_id: u64,
     ended: bool,
 }
@@ -115,9 +117,8 @@ impl WorkerProcess {
                 program: command.program.display().to_string(),
                 source,
             })?;
-        if let Ok(group) = i32::try_from(child.id()) {
-            living::enter(group);
-        }
+        let group = i32::try_from(child.id()).unwrap_or(i32::MAX);
+        living::enter(group);
         let (sender, lines) = sync_channel(4);
         if let Some(stdout) = child.stdout.take() {
             thread::spawn(move || forward_lines(stdout, &sender));
@@ -135,6 +136,7 @@ impl WorkerProcess {
             last_words,
             listener,
             patience,
+            group: Group::new(Pid::from_raw(group)),
             next_id: 1,
             ended: false,
         };
@@ -145,6 +147,18 @@ impl WorkerProcess {
     /// The process's id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Seconds of processor time taken by the worker so far, with the processes of its group that the last
+    /// [`census`](Self::census) found; none where the system does not tell. Takes microseconds.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        self.group.cpu_seconds()
+    }
+
+    /// Counts the processes of the worker's group and what they take; none where the system does not tell. Takes up to
+    /// milliseconds, since every process of the system is looked at.
+    pub fn census(&mut self) -> Option<Census> {
+        self.group.count()
     }
 
     fn describe(&mut self) -> Result<Description, WorkerError> {

@@ -1,0 +1,228 @@
+//! The census from `/proc` and the processes' own clocks.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+use super::Census;
+
+/// A worker's process group and what its members had taken when they were last counted.
+pub(crate) struct Group {
+    leader: Pid,
+    members: BTreeMap<i32, Taken>,
+    /// Seconds taken by members that are gone without a trace in their parents' times.
+    gone: f64,
+}
+
+/// Seconds of processor time of one process.
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    own: f64,
+    /// By its children that ended and were waited for.
+    children: f64,
+}
+
+impl Taken {
+    fn sum(self) -> f64 {
+        self.own + self.children
+    }
+}
+
+impl Group {
+    pub fn new(leader: Pid) -> Self {
+        Self {
+            leader,
+            members: BTreeMap::from([(leader.as_raw(), Taken::default())]),
+            gone: 0.0,
+        }
+    }
+
+    /// Seconds of processor time of all members known from the last count: two system calls a member, to the
+    /// nanosecond. Members that came later are missing until the next count.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        let living = self.members.iter().map(|(id, taken)| {
+            // The time of one that is gone stays what it was.
+            clock(Pid::from_raw(*id)).unwrap_or(0.0).max(taken.own) + taken.children
+        });
+        Some(living.sum::<f64>() + self.gone)
+    }
+
+    /// Counts the members and what they take, by reading the state of every process of the system.
+    pub fn count(&mut self) -> Option<Census> {
+        let tick = 1.0 / sysconf(SysconfVar::CLK_TCK).ok()?? as f64;
+        let mut processes = 0;
+        let mut threads = 0;
+        let mut resident_bytes = 0;
+        let mut members = BTreeMap::new();
+        for id in processes_of_the_system()? {
+            let Some(state) = State::read(id).filter(|state| state.group == self.leader.as_raw()) else {
+                continue;
+            };
+            let taken = Taken {
+                own: clock(Pid::from_raw(id)).unwrap_or(state.own_ticks as f64 * tick),
+                children: state.children_ticks as f64 * tick,
+            };
+            if state.is_dead {
+                let parent = Pid::from_raw(state.parent);
+                if id != self.leader.as_raw() && parent == Pid::this() {
+                    // Left behind by its parent, so it came to this program, which alone can let it go.
+                    let _reaped = waitpid(Pid::from_raw(id), Some(WaitPidFlag::WNOHANG));
+                    self.members.remove(&id);
+                    self.gone += taken.sum();
+                    continue;
+                }
+            } else {
+                processes += 1;
+                threads += state.threads;
+                resident_bytes += resident(id);
+            }
+            members.insert(id, taken);
+        }
+        self.gone += self.unaccounted(&members, 2.0 * tick);
+        self.members = members;
+        Some(Census {
+            processes,
+            threads,
+            resident_bytes,
+            cpu_seconds: self.members.values().map(|taken| taken.sum()).sum::<f64>() + self.gone,
+        })
+    }
+
+    /// Seconds of those that vanished since the last count beyond what came to the times of those that waited for
+    /// them; `grain` is what rounding to clock ticks may hide.
+    fn unaccounted(&self, now: &BTreeMap<i32, Taken>, grain: f64) -> f64 {
+        let mut vanished = 0.0;
+        let mut inherited = 0.0;
+        for (id, before) in &self.members {
+            match now.get(id) {
+                Some(taken) => inherited += taken.children - before.children,
+                None => vanished += before.sum(),
+            }
+        }
+        let rest: f64 = vanished - inherited;
+        if rest > grain { rest } else { 0.0 }
+    }
+}
+
+/// Seconds of processor time of a process with all of its threads.
+fn clock(process: Pid) -> Option<f64> {
+    let time = clock_gettime(ClockId::pid_cpu_clock_id(process).ok()?).ok()?;
+    Some(time.tv_sec() as f64 + 1e-9 * time.tv_nsec() as f64)
+}
+
+fn processes_of_the_system() -> Option<impl Iterator<Item = i32>> {
+    let entries = fs::read_dir("/proc").ok()?;
+    Some(
+        entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok()),
+    )
+}
+
+/// What `/proc/<id>/stat` says of a process; see proc_pid_stat(5).
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    is_dead: bool,
+    parent: i32,
+    group: i32,
+    own_ticks: u64,
+    children_ticks: u64,
+    threads: usize,
+}
+
+impl State {
+    fn read(id: i32) -> Option<Self> {
+        Self::parse(&fs::read(format!("/proc/{id}/stat")).ok()?)
+    }
+
+    fn parse(line: &[u8]) -> Option<Self> {
+        // The name, in parentheses, is the process's own choice: it may hold blanks, parentheses and any bytes.
+        let end = line.iter().rposition(|byte| *byte == b')')?;
+        let fields: Vec<&str> = std::str::from_utf8(&line[end + 1..])
+            .ok()?
+            .split_ascii_whitespace()
+            .collect();
+        // Counted from the third field of the manual, the state.
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Self {
+            is_dead: matches!(*fields.first()?, "Z" | "X"),
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            own_ticks: number(11)? + number(12)?,
+            children_ticks: number(13)? + number(14)?,
+            threads: usize::try_from(number(17)?).ok()?,
+        })
+    }
+}
+
+/// Bytes of anonymous and shared memory of a process; 0 if it is gone.
+fn resident(id: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let kilobytes = |name: &str| -> u64 {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok())
+            .unwrap_or(0)
+    };
+    1024 * (kilobytes("RssAnon:") + kilobytes("RssShmem:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_its_own_choice_does_not_mislead() {
+        let line = b"7 (a) Z 1 (b\xff) S 3 42 42 0 -1 4194304 1 0 0 0 5 6 70 80 20 0 9 0 100 1 1";
+        let state = State::parse(line).unwrap();
+        assert_eq!(
+            state,
+            State {
+                is_dead: false,
+                parent: 3,
+                group: 42,
+                own_ticks: 11,
+                children_ticks: 150,
+                threads: 9,
+            }
+        );
+    }
+
+    #[test]
+    fn time_of_those_that_vanish_is_counted_once() {
+        let taken = |own, children| Taken { own, children };
+        let before = BTreeMap::from([(1, taken(1.0, 0.0)), (2, taken(3.0, 0.0))]);
+        let group = Group {
+            leader: Pid::from_raw(1),
+            members: before,
+            gone: 0.0,
+        };
+        // Waited for: its time is now its parent's.
+        assert_eq!(
+            group.unaccounted(&BTreeMap::from([(1, taken(1.0, 3.5))]), 0.02),
+            0.0
+        );
+        // Not waited for.
+        assert_eq!(
+            group.unaccounted(&BTreeMap::from([(1, taken(1.0, 0.0))]), 0.02),
+            3.0
+        );
+    }
+
+    #[test]
+    fn this_process_is_seen_with_its_time_and_memory() {
+        let own = State::read(Pid::this().as_raw()).unwrap();
+        assert!(!own.is_dead && own.threads >= 1);
+        assert!(resident(Pid::this().as_raw()) > 100 << 10);
+        let before = clock(Pid::this()).unwrap();
+        let mut sum = 0_u64;
+        while clock(Pid::this()).unwrap() < before + 0.02 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert_eq!(State::read(i32::MAX), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! What a worker takes is told, whoever of its group takes it.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use gauntlet_executor::{Patience, WorkerCommand, WorkerProcess};
+
+const DESCRIPTION: &str =
+    r#"{"id":1,"answer":"description","protocol":1,"worker":"shell","device":"host","details":{}}"#;
+
+fn start(script: &str) -> WorkerProcess {
+    let command = WorkerCommand {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+        environment: BTreeMap::new(),
+    };
+    WorkerProcess::start(&command, &std::env::temp_dir(), Patience::default())
+        .unwrap()
+        .0
+}
+
+/// Until it holds, or ten seconds are over.
+fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+#[test]
+fn one_that_waits_takes_nothing() {
+    let mut worker = start(&format!("read line; echo '{DESCRIPTION}'; read line"));
+    let first = worker.census().unwrap();
+    assert_eq!((first.processes, first.threads), (1, 1));
+    assert!(first.resident_bytes > 10 << 10, "{first:?}");
+    let before = worker.cpu_seconds().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(worker.cpu_seconds().unwrap() - before < 0.02);
+}
+
+#[test]
+fn work_left_running_is_seen() {
+    // The burner is a child; the answer came long before it ends.
+    let mut worker = start(&format!(
+        "read line; (while :; do :; done) & echo '{DESCRIPTION}'; read line"
+    ));
+    assert!(eventually(|| worker.census().unwrap().processes == 2));
+    let before = worker.cpu_seconds().unwrap();
+    assert!(eventually(|| worker.cpu_seconds().unwrap() - before > 0.1));
+}
+
+#[test]
+fn work_of_children_that_are_gone_is_not_forgotten() {
+    let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    for script in [
+        // Waited for by its parent; left behind by its parent.
+        format!("({burn}); read line; echo '{DESCRIPTION}'; read line"),
+        format!("(({burn}) &) ; sleep 0.05; read line; echo '{DESCRIPTION}'; read line"),
+    ] {
+        let mut worker = start(&script);
+        let mut last = 0.0;
+        assert!(eventually(|| {
+            let census = worker.census().unwrap();
+            assert!(
+                census.cpu_seconds >= last - 0.02,
+                "{} after {last}",
+                census.cpu_seconds
+            );
+            last = census.cpu_seconds;
+            census.processes == 1
+        }));
+        assert!(last > 0.03, "{last}");
+    }
+}
+
+#[test]
+fn asking_is_cheap() {
+    let mut worker = start(&format!("read line; echo '{DESCRIPTION}'; read line"));
+    let mean = |calls: u32, ask: &mut dyn FnMut()| {
+        let begun = Instant::now();
+        (0..calls).for_each(|_| ask());
+        begun.elapsed() / calls
+    };
+    let clock = mean(1000, &mut || {
+        worker.cpu_seconds().unwrap();
+    });
+    let census = mean(20, &mut || {
+        worker.census().unwrap();
+    });
+    println!("cpu_seconds {clock:?}, census {census:?}");
+    // A hundred times what was measured, so that a busy machine passes and a scan of /proc does not.
+    assert!(clock < Duration::from_micros(100), "{clock:?}");
+    assert!(census < Duration::from_millis(200), "{census:?}");
+}
