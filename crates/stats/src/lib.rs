@@ -19,6 +19,7 @@ mod floor;
 mod holm;
 mod interval;
 mod looks;
+mod rivals;
 mod student;
 mod summary;
 mod verdict;
@@ -33,6 +34,7 @@ pub use floor::FloorFinding;
 pub use holm::holm_adjusted;
 pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
 pub use looks::LookPlan;
+pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use summary::{coefficient_of_variation, median, median_absolute_deviation, quantile};
 pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};
 

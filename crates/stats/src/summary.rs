@@ -37,12 +37,17 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The sample standard deviation (divisor n − 1).
-pub(crate) fn standard_deviation(values: &[f64]) -> f64 {
+/// The sample variance (divisor n − 1); NaN for fewer than two values.
+pub(crate) fn variance(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return f64::NAN;
     }
-    Data::new(values.to_vec()).std_dev().unwrap_or(f64::NAN)
+    Data::new(values.to_vec()).variance().unwrap_or(f64::NAN)
+}
+
+/// The sample standard deviation (divisor n − 1); NaN for fewer than two values.
+pub(crate) fn standard_deviation(values: &[f64]) -> f64 {
+    variance(values).sqrt()
 }
 
 #[cfg(test)]

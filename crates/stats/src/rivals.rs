@@ -1,0 +1,111 @@
+//! Rules of the field that take every time for an independent observation. No verdict rests on them: they are
+//! here to be compared with, on the same samples.
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::summary::{mean, variance};
+
+/// Two-sided p-value of Welch's t-test that `one` and `other` have the same mean, without assuming the same
+/// variance, with the degrees of freedom of Welch and Satterthwaite.
+///
+/// None with fewer than 2 values on a side, with a value that is not finite, or when neither side varies.
+pub fn welch_p_value(one: &[f64], other: &[f64]) -> Option<f64> {
+    if one.len() < 2 || other.len() < 2 || !all_finite(one, other) {
+        return None;
+    }
+    let (count, other_count) = (one.len() as f64, other.len() as f64);
+    let (error, other_error) = (variance(one) / count, variance(other) / other_count);
+    let squared_error = error + other_error;
+    if squared_error <= 0.0 {
+        return None;
+    }
+    let statistic = (mean(one) - mean(other)) / squared_error.sqrt();
+    let freedom =
+        squared_error.powi(2) / (error.powi(2) / (count - 1.0) + other_error.powi(2) / (other_count - 1.0));
+    let distribution = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    Some(2.0 * distribution.cdf(-statistic.abs()))
+}
+
+/// Two-sided p-value of the rank-sum test of Mann & Whitney that values of `one` and `other` are as often the
+/// greater: the normal approximation, corrected for ties and for continuity.
+///
+/// None with an empty side, with a value that is not finite, or when all values are the same.
+pub fn mann_whitney_p_value(one: &[f64], other: &[f64]) -> Option<f64> {
+    if one.is_empty() || other.is_empty() || !all_finite(one, other) {
+        return None;
+    }
+    let (count, other_count) = (one.len() as f64, other.len() as f64);
+    let all = count + other_count;
+    // The values of both with their side, in groups of tied ones, which share the mean of their ranks.
+    let mut pooled: Vec<(f64, bool)> = one.iter().map(|value| (*value, true)).collect();
+    pooled.extend(other.iter().map(|value| (*value, false)));
+    pooled.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let (mut below, mut rank_sum, mut ties) = (0.0, 0.0, 0.0);
+    for group in pooled.chunk_by(|left, right| left.0 == right.0) {
+        let tied = group.len() as f64;
+        let of_one = group.iter().filter(|(_, is_one)| *is_one).count() as f64;
+        rank_sum += of_one * (below + (tied + 1.0) / 2.0);
+        ties += tied.powi(3) - tied;
+        below += tied;
+    }
+    // How often a value of `one` is the greater, ties counting half.
+    let wins = rank_sum - count * (count + 1.0) / 2.0;
+    let distance = (wins - count * other_count / 2.0).abs();
+
+    let variance = count * other_count / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)));
+    if variance <= 0.0 {
+        return None;
+    }
+    let statistic = (distance - 0.5) / variance.sqrt();
+    Some((2.0 * Normal::standard().cdf(-statistic)).min(1.0))
+}
+
+fn all_finite(one: &[f64], other: &[f64]) -> bool {
+    one.iter().chain(other).all(|value| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ONE: [f64; 6] = [10.1, 10.4, 9.9, 10.2, 11.7, 10.0];
+    const OTHER: [f64; 5] = [10.4, 10.9, 10.6, 10.4, 12.9];
+
+    #[test]
+    fn as_scipy_has_it() {
+        // scipy 1.17.1: ttest_ind(equal_var=False), mannwhitneyu(method="asymptotic").
+        let welch = welch_p_value(&ONE, &OTHER).unwrap();
+        assert!((welch - 0.271_542_969_034_918_26).abs() < 1e-12, "{welch}");
+        let rank = mann_whitney_p_value(&ONE, &OTHER).unwrap();
+        assert!((rank - 0.080_042_270_358_313_14).abs() < 1e-9, "{rank}");
+    }
+
+    #[test]
+    fn nothing_is_said_without_spread_or_values() {
+        assert_eq!(welch_p_value(&[1.0], &OTHER), None);
+        assert_eq!(welch_p_value(&[1.0, 1.0], &[2.0, 2.0]), None);
+        assert_eq!(welch_p_value(&[1.0, f64::NAN], &OTHER), None);
+        assert_eq!(mann_whitney_p_value(&[], &OTHER), None);
+        assert_eq!(mann_whitney_p_value(&[1.0, 1.0], &[1.0]), None);
+        assert_eq!(mann_whitney_p_value(&[f64::INFINITY], &OTHER), None);
+        // One against one: nothing can be told, and the correction for continuity does not pass 1.
+        assert_eq!(mann_whitney_p_value(&[1.0], &[2.0]), Some(1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn sides_and_units_do_not_matter(
+            one in prop::collection::vec(1e-6..1e-2, 2..20),
+            other in prop::collection::vec(1e-6..1e-2, 2..20),
+        ) {
+            for rule in [welch_p_value, mann_whitney_p_value] {
+                let p_value = rule(&one, &other).unwrap();
+                prop_assert!((0.0..=1.0).contains(&p_value));
+                prop_assert!((rule(&other, &one).unwrap() - p_value).abs() < 1e-12);
+                let doubled = |times: &[f64]| times.iter().map(|time| time * 2.0).collect::<Vec<_>>();
+                prop_assert!((rule(&doubled(&one), &doubled(&other)).unwrap() - p_value).abs() < 1e-12);
+            }
+        }
+    }
+}
