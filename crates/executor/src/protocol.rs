@@ -56,7 +56,8 @@ pub enum Request {
         /// Which copy of the operands.
         copy: usize,
     },
-    /// Compute `samples` times, each on the next copy, and report each time.
+    /// Compute `samples` times, each on the next copy, and report each time. The last result stays, to be written by
+    /// `output`.
     Time {
         /// How many.
         samples: usize,
@@ -65,7 +66,7 @@ pub enum Request {
         /// Whether to report phases too; this may slow the kernel.
         phases: bool,
     },
-    /// Write the result of the last run to this file (safetensors).
+    /// Write the result of the last call, run or timed, to this file (safetensors).
     Output {
         /// Where to.
         path: PathBuf,

@@ -27,11 +27,11 @@ mod workshop;
 
 pub use abort::{AbortRule, Condition, METRICS, Metrics};
 pub use candidate::Candidate;
-pub use comparison::{CaseTimes, Comparison, Look, measure};
+pub use comparison::{CaseTimes, Comparison, Conduct, Look, Suspicion, measure};
 pub use error::LabError;
 pub use finding::{CaseErrors, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
 pub use journal::Journal;
-pub use observer::{Blind, Observer};
+pub use observer::{Blind, Narrowing, Observer};
 pub use outcome::{BaselineReport, ClaimOutcome, Judged, PeerOutcome, RoundReport, TournamentReport};
 pub use pitch::{
     Claim, Cost, Evidence as PitchEvidence, EvidenceKind, Fallback, Odds, PeerClaim, Pitch, Quantiles, Risk,

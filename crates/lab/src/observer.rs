@@ -1,5 +1,7 @@
 //! Who watches a round being played.
 
+use gauntlet_stats::{Criteria, Interval};
+
 use crate::finding::Finding;
 use crate::outcome::{Judged, RoundReport};
 use crate::panel::Ranking;
@@ -15,6 +17,8 @@ pub trait Observer {
     fn gate_begins(&self, _candidate: &str, _gate: &str) {}
     /// Something moved inside a gate, such as `case-2, wide`.
     fn progress(&self, _message: &str) {}
+    /// A comparison has measured a further pair of processes.
+    fn narrows(&self, _narrowing: &Narrowing) {}
     /// A gate is done.
     fn gate_ends(&self, _candidate: &str, _finding: &Finding) {}
     /// A candidate has its verdict.
@@ -23,6 +27,21 @@ pub trait Observer {
     fn notice(&self, _message: &str) {}
     /// A round is over.
     fn round_ends(&self, _report: &RoundReport) {}
+}
+
+/// How far a comparison has come.
+#[derive(Debug, Clone)]
+pub struct Narrowing<'a> {
+    /// Who is compared.
+    pub candidate: &'a str,
+    /// Pairs of processes measured.
+    pub pairs: usize,
+    /// The most that may be.
+    pub most: usize,
+    /// The suite's speed-up as it stands.
+    pub interval: Interval,
+    /// What will judge it.
+    pub criteria: &'a Criteria,
 }
 
 /// Sees nothing.

@@ -4,7 +4,9 @@
 mod clock;
 mod entrants;
 mod history;
+mod patience;
 mod sentence;
+mod wave;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +16,9 @@ use gauntlet_schedule::check;
 use serde_json::json;
 
 use self::clock::Clock;
-use self::entrants::{Entrant, queue};
+use self::entrants::{Entrant, next_wave, queue};
 use self::history::History;
+use self::wave::{Contestant, Played};
 use crate::abort::Metrics;
 use crate::candidate::Candidate;
 use crate::error::LabError;
@@ -24,7 +27,7 @@ use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
 use crate::journal::{Journal, Place};
 use crate::ledger::RecordKind;
 use crate::observer::Observer;
-use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport, conclude};
+use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
 use crate::panel::{Dossier, Panel, Ranking};
 use crate::round::{ExecutorKind, Round};
 use crate::tournament::Tournament;
@@ -144,28 +147,43 @@ impl Player<'_> {
         let mut waiting = queue(&round.pitches, &ranking);
         let mut clock = Clock::new(round.file().measurement.budget.unsigned_abs());
         while !waiting.is_empty() {
-            let entrant = waiting.remove(0);
-            let control = entrant.control(&judged).unwrap_or(baseline);
-            let barred = match &baseline_report.fault {
-                Some(fault) => Some((Verdict::Blocked, fault.clone())),
-                None => self.bar(&entrant, control, &judged, history),
-            };
-            let contenders = waiting
-                .iter()
-                .filter(|entrant| entrant.pitch.withdrawn.is_none())
-                .count();
-            let allowed = clock.share(contenders + 1);
-            let verdict = match barred {
-                Some((verdict, reason)) => self.refuse(&entrant, control, verdict, reason),
-                None => self.judge(&entrant, control, &executor, &metrics, allowed)?,
-            };
-            clock.spend(&verdict.findings);
-            self.write_verdict(&verdict)?;
-            self.observer.judged(&verdict);
-            if let Some(fallback) = entrant.fallback(&verdict) {
-                waiting.insert(0, fallback);
+            let wave = next_wave(&mut waiting);
+            let (some, all) = (wave.len(), wave.len() + waiting.len());
+            let mut contestants = Vec::new();
+            let mut played = Vec::new();
+            for entrant in wave {
+                let control = entrant.control(&judged).unwrap_or(baseline);
+                let barred = match &baseline_report.fault {
+                    Some(fault) => Some((Verdict::Blocked, fault.clone())),
+                    None => self.bar(&entrant, control, &judged, history),
+                };
+                match barred {
+                    Some((verdict, reason)) => {
+                        let judged = self.refuse(&entrant, control, verdict, reason);
+                        self.announce(&judged)?;
+                        played.push(Played {
+                            entrant,
+                            judged,
+                            spent: Duration::ZERO,
+                        });
+                    }
+                    None => {
+                        let candidate = self.candidate(&entrant, control);
+                        contestants.push(Contestant::new(entrant, control.clone(), candidate));
+                    }
+                }
             }
-            judged.push(self.with_gain(verdict, &entrant, &judged));
+            let budget = clock.share(some, all);
+            self.play_wave(contestants, &executor, &metrics, budget, |one| {
+                self.announce(&one.judged)?;
+                played.push(one);
+                Ok(())
+            })?;
+            for one in played {
+                clock.spend(one.spent);
+                waiting.extend(one.entrant.fallback(&one.judged));
+                judged.push(self.with_gain(one.judged, &one.entrant, &judged));
+            }
         }
         let adopted = judged
             .iter()
@@ -251,9 +269,10 @@ impl Player<'_> {
             observer: self.observer,
             metrics: Metrics::new(),
             findings: Vec::new(),
-            allowed: Duration::ZERO,
+            comparison: None,
         };
-        self.pass_gates(&mut examination, |gate| gate.examines_baselines())?;
+        let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
+        self.pass_gates(&mut examination, gates)?;
         let findings = examination.findings;
         let stopped = findings.iter().find(|finding| finding.stops().is_some());
         let fault = stopped.and_then(|finding| {
@@ -270,58 +289,18 @@ impl Player<'_> {
         })
     }
 
-    fn judge(
-        &self,
-        entrant: &Entrant,
-        control: &Candidate,
-        executor: &Executor,
-        metrics: &Metrics,
-        allowed: Duration,
-    ) -> Result<Judged, LabError> {
-        let candidate = self.candidate(entrant, control);
-        let mut examination = Examination {
-            round: self.round,
-            candidate: &candidate,
-            control,
-            pitch: Some(entrant.pitch),
-            executor,
-            observer: self.observer,
-            metrics: metrics.clone(),
-            findings: Vec::new(),
-            allowed,
-        };
-        self.pass_gates(&mut examination, |_| true)?;
-        let findings = examination.findings;
-        let (verdict, reason) = match conclude(&findings) {
-            (Verdict::Adopt, _) if !self.settings.measure => (
-                Verdict::Inconclusive,
-                "it passes every gate that measures nothing; it was not measured".to_owned(),
-            ),
-            concluded => concluded,
-        };
-        Ok(self.judged(entrant, control, candidate, verdict, reason, findings))
-    }
-
     /// Examines gate after gate until one stops; what the ledger already knows is not examined again.
-    fn pass_gates(
+    fn pass_gates<'g>(
         &self,
         examination: &mut Examination,
-        applies: impl Fn(&dyn Gate) -> bool,
+        gates: impl Iterator<Item = &'g dyn Gate>,
     ) -> Result<(), LabError> {
-        let gates = GATES
-            .iter()
-            .filter(|gate| applies(**gate) && (self.settings.measure || !gate.measures()));
-        for gate in gates {
-            let name = examination.candidate.name.clone();
-            let place = Place {
-                pitch: Some(&name),
-                gate: Some(gate.name()),
-                ..self.place()
-            };
-            let finding = match self.journal.finding(place) {
+        for gate in gates.filter(|gate| self.settings.measure || !gate.measures()) {
+            let finding = match self.known(examination, gate) {
                 Some(known) => known,
                 None => {
-                    let finding = examine(*gate, examination)?;
+                    let finding = examine(gate, examination)?;
+                    let place = self.place_of(examination, gate);
                     self.journal.write(RecordKind::Finding, place, &finding)?;
                     finding
                 }
@@ -333,6 +312,19 @@ impl Player<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What a gate found before the run was cut short.
+    fn known(&self, examination: &Examination, gate: &dyn Gate) -> Option<Finding> {
+        self.journal.finding(self.place_of(examination, gate))
+    }
+
+    fn place_of<'p>(&'p self, examination: &Examination<'p>, gate: &dyn Gate) -> Place<'p> {
+        Place {
+            pitch: Some(&examination.candidate.name),
+            gate: Some(gate.name()),
+            ..self.place()
+        }
     }
 
     /// Why a pitch is not examined at all.
@@ -373,6 +365,13 @@ impl Player<'_> {
             return Some((Verdict::Blocked, reason));
         }
         None
+    }
+
+    /// Writes a verdict down and tells it.
+    fn announce(&self, judged: &Judged) -> Result<(), LabError> {
+        self.write_verdict(judged)?;
+        self.observer.judged(judged);
+        Ok(())
     }
 
     fn write_verdict(&self, judged: &Judged) -> Result<(), LabError> {

@@ -148,7 +148,7 @@ fn examine(
                 }
             }
             Err(Trouble::Lab(error)) => return Err(error),
-            Err(Trouble::Void(what)) => point.faults.push(fault(what, None)),
+            Err(Trouble::Void(what) | Trouble::Wrong(what)) => point.faults.push(fault(what, None)),
             Err(Trouble::Candidate(error) | Trouble::Control(error)) => {
                 let refused =
                     matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);

@@ -10,7 +10,7 @@ mod product;
 
 pub use coverage::Coverage;
 
-use crate::{Inputs, InputsError, Part, Problem};
+use crate::{Inputs, InputsError, Output, Part, Problem};
 
 /// What the oracle computed of a problem's output.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +60,32 @@ impl Grid {
 }
 
 impl Expected {
+    /// Another computation's result in the oracle's place: every element, as rounded as it is.
+    pub fn of(output: &Output) -> Self {
+        let mut first = 0;
+        let whole = |part: &Part| {
+            let elements = part.rows * part.columns;
+            let grid = Grid {
+                rows: (0..part.rows).collect(),
+                columns: (0..part.columns).collect(),
+                values: (first..first + elements)
+                    .map(|index| output.get(index).into())
+                    .collect(),
+            };
+            let expected = ExpectedPart {
+                part: part.clone(),
+                first,
+                grids: vec![grid],
+            };
+            first += elements;
+            expected
+        };
+        Self {
+            coverage: Coverage::Full,
+            parts: output.parts.iter().map(whole).collect(),
+        }
+    }
+
     /// Number of elements computed.
     pub fn elements(&self) -> usize {
         self.parts

@@ -1,7 +1,5 @@
 //! `gauntlet bench`.
 
-use std::time::Duration;
-
 use gauntlet_device::Device;
 use gauntlet_executor::Patience;
 use gauntlet_lab::gates::{Examination, Executor, GATES, Trouble as GateTrouble, examine};
@@ -118,7 +116,7 @@ fn fault(
         observer,
         metrics: Metrics::new(),
         findings: Vec::new(),
-        allowed: Duration::ZERO,
+        comparison: None,
     };
     for gate in GATES.iter().filter(|gate| gate.name() == "right") {
         let finding = examine(*gate, &examination)?;
@@ -145,6 +143,7 @@ fn compare(
         GateTrouble::Candidate(error) => Trouble::broken(format!("the candidate failed: {error}")),
         GateTrouble::Control(error) => Trouble::broken(format!("the baseline failed: {error}")),
         GateTrouble::Void(reason) => Trouble::broken(format!("void: {reason}")),
+        GateTrouble::Wrong(reason) => Trouble::broken(format!("the candidate is wrong: {reason}")),
     })
 }
 

@@ -4,7 +4,7 @@ use gauntlet_model::estimate;
 use gauntlet_stats::{Assessment, Decision, Ground};
 
 use super::{Examination, Executor, Found, Gate, Trouble};
-use crate::comparison::{Comparison, compare_recorded, measure};
+use crate::comparison::{Comparison, compare_recorded};
 use crate::finding::{Evidence, Outcome};
 use crate::verdict::Verdict;
 
@@ -26,12 +26,10 @@ impl Gate for Faster {
 
     fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
         let (round, candidate) = (examination.round, examination.candidate);
-        let comparison = match examination.executor {
-            Executor::Live(workshop) => {
-                let (allowed, observer) = (examination.allowed, examination.observer);
-                measure(workshop, round, examination.control, candidate, allowed, observer)?
-            }
-            Executor::Recorded(record) => {
+        let comparison = match (examination.executor, &examination.comparison) {
+            (Executor::Live(_), Some(comparison)) => comparison.clone(),
+            (Executor::Live(_), None) => return Ok(Found::skip("it was not measured")),
+            (Executor::Recorded(record), _) => {
                 match compare_recorded(record, round, examination.control, candidate)? {
                     Some(comparison) => comparison,
                     None => {
@@ -41,7 +39,7 @@ impl Gate for Faster {
                 }
             }
         };
-        if let Some(reason) = impossible(examination, &comparison) {
+        if let Some(reason) = impossible(examination, &comparison).or_else(|| disbelieved(&comparison)) {
             return Ok(Found::stop(
                 Verdict::Blocked,
                 reason,
@@ -81,6 +79,12 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
             ))
         })
     })
+}
+
+/// Times that cannot be believed decide nothing either.
+fn disbelieved(comparison: &Comparison) -> Option<String> {
+    let suspicion = comparison.conduct.as_ref()?.suspicion?;
+    Some(format!("void: {suspicion}"))
 }
 
 fn sentence(comparison: &Comparison) -> String {

@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 
 use gauntlet_executor::protocol::FailureKind;
 use gauntlet_executor::{Record, WorkerError};
+use gauntlet_stats::Arm;
 
 use crate::abort::{AbortRule, Metrics};
 use crate::candidate::Candidate;
+use crate::comparison::Comparison;
 use crate::error::LabError;
 use crate::finding::{Evidence, Finding, Outcome, Prediction, Profile};
 use crate::observer::Observer;
@@ -100,10 +102,22 @@ pub enum Trouble {
     Candidate(WorkerError),
     /// The control's worker failed.
     Control(WorkerError),
-    /// A worker reported times that cannot be.
+    /// A worker reported times that cannot be, or does not deserve to be believed.
     Void(String),
+    /// What the candidate computed while it was timed is wrong.
+    Wrong(String),
     /// The lab failed.
     Lab(LabError),
+}
+
+impl Trouble {
+    /// The trouble of a worker of that side.
+    pub fn of(arm: Arm, error: WorkerError) -> Self {
+        match arm {
+            Arm::Baseline => Self::Control(error),
+            Arm::Candidate => Self::Candidate(error),
+        }
+    }
 }
 
 impl<T: Into<LabError>> From<T> for Trouble {
@@ -138,8 +152,8 @@ pub struct Examination<'a> {
     pub metrics: Metrics,
     /// What earlier gates found.
     pub findings: Vec<Finding>,
-    /// How long the comparison may take; the other gates take what they need.
-    pub allowed: Duration,
+    /// What the comparison came to, once it is measured: the round decides how long each may take.
+    pub comparison: Option<Comparison>,
 }
 
 impl<'a> Examination<'a> {
@@ -210,43 +224,42 @@ pub fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whos
 /// machine; the second ends the candidate.
 pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, LabError> {
     let start = Instant::now();
-    examination
-        .observer
-        .gate_begins(&examination.candidate.name, gate.name());
+    let (observer, name) = (examination.observer, &examination.candidate.name);
+    observer.gate_begins(name, gate.name());
     let mut result = gate.examine(examination);
     if let Err(Trouble::Candidate(error) | Trouble::Control(error)) = &result
         && error.is_death()
     {
-        let name = &examination.candidate.name;
-        examination
-            .observer
-            .notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
+        observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
         result = gate.examine(examination);
     }
+    let finding = conclude(gate, result, start.elapsed())?;
+    observer.gate_ends(name, &finding);
+    Ok(finding)
+}
+
+/// The finding that an examination's result comes to.
+pub fn conclude(
+    gate: &dyn Gate,
+    result: Result<Found, Trouble>,
+    took: Duration,
+) -> Result<Finding, LabError> {
+    let stop = |verdict, reason| Found::stop(verdict, reason, Evidence::Reason);
     let found = match result {
         Ok(found) => found,
         Err(Trouble::Candidate(error)) => found_in_failure(gate, &error),
-        Err(Trouble::Control(error)) => Found::stop(
-            Verdict::Blocked,
-            format!("the control failed: {error}"),
-            Evidence::Reason,
-        ),
-        Err(Trouble::Void(reason)) => {
-            Found::stop(Verdict::Blocked, format!("void: {reason}"), Evidence::Reason)
-        }
+        Err(Trouble::Control(error)) => stop(Verdict::Blocked, format!("the control failed: {error}")),
+        Err(Trouble::Void(reason)) => stop(Verdict::Blocked, format!("void: {reason}")),
+        Err(Trouble::Wrong(reason)) => stop(Verdict::Incorrect, reason),
         Err(Trouble::Lab(error)) => return Err(error),
     };
-    let finding = Finding {
+    Ok(Finding {
         gate: gate.name().to_owned(),
         outcome: found.outcome,
         reason: found.reason,
         evidence: found.evidence,
-        seconds: start.elapsed().as_secs_f64(),
-    };
-    examination
-        .observer
-        .gate_ends(&examination.candidate.name, &finding);
-    Ok(finding)
+        seconds: took.as_secs_f64(),
+    })
 }
 
 fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {

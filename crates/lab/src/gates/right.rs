@@ -191,22 +191,29 @@ pub fn run_once(
     worker: &mut WorkerProcess,
     problem: &Problem,
 ) -> Result<Output, Trouble> {
+    let result = worker.run(0).and_then(|_| fetch(workshop, worker, problem));
+    result.map_err(Trouble::Candidate)
+}
+
+/// Fetches the result of the last call.
+pub fn fetch(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    problem: &Problem,
+) -> Result<Output, WorkerError> {
     let written = workshop.path(&format!("{}.output", worker.id()));
-    worker
-        .run(0)
-        .and_then(|_| worker.output(&written))
-        .map_err(Trouble::Candidate)?;
+    worker.output(&written)?;
     // The worker wrote the file, so what is wrong with it is the worker's failure and not the lab's.
     workshop.take_output(&written, problem).map_err(|error| {
-        Trouble::Candidate(WorkerError::Failed(Failure {
+        WorkerError::Failed(Failure {
             kind: FailureKind::BadRequest,
             message: format!("its result cannot be used: {error}"),
-        }))
+        })
     })
 }
 
 /// What is wrong with a result, worst first.
-fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
+pub fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
     let exact = kind == InputKind::Competition
         && case.data.is_none()
         && matches!(

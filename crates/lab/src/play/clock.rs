@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-use crate::finding::Finding;
-use crate::gates::{Faster, Gate};
-
 /// The time left, shared among the candidates still to come.
 pub struct Clock {
     left: Duration,
@@ -16,16 +13,30 @@ impl Clock {
         Self { left: budget }
     }
 
-    /// What each of so many candidates may take.
-    pub fn share(&self, candidates: usize) -> Duration {
-        self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
+    /// What `some` of `all` candidates may take together.
+    pub fn share(&self, some: usize, all: usize) -> Duration {
+        self.left.mul_f64(some as f64 / all.max(some).max(1) as f64)
     }
 
-    /// Takes off what a candidate's comparison took.
-    pub fn spend(&mut self, findings: &[Finding]) {
-        // By its gate and not by its evidence: a comparison that a worker's death cut short took its time too.
-        let compared = findings.iter().filter(|finding| finding.gate == Faster.name());
-        let spent: f64 = compared.map(|finding| finding.seconds).sum();
-        self.left = self.left.saturating_sub(Duration::from_secs_f64(spent));
+    /// Takes off what a comparison took, whatever came of it.
+    pub fn spend(&mut self, spent: Duration) {
+        self.left = self.left.saturating_sub(spent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_leaves_the_others_share() {
+        let mut clock = Clock::new(Duration::from_secs(60));
+        assert_eq!(clock.share(1, 3), Duration::from_secs(20));
+        clock.spend(Duration::from_secs(10));
+        assert_eq!(clock.share(2, 2), Duration::from_secs(50));
+        assert_eq!(clock.share(1, 2), Duration::from_secs(25));
+        clock.spend(Duration::from_secs(90));
+        assert_eq!(clock.share(1, 1), Duration::ZERO);
+        assert_eq!(clock.share(0, 0), Duration::ZERO);
     }
 }

@@ -43,6 +43,16 @@ pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entrant<'a>> {
     queue
 }
 
+/// Takes those that wait for nobody: what they build on, if anything, has its verdict.
+pub fn next_wave<'a>(waiting: &mut Vec<Entrant<'a>>) -> Vec<Entrant<'a>> {
+    let names: Vec<String> = waiting.iter().map(|entrant| entrant.name.clone()).collect();
+    let waits = |entrant: &mut Entrant| {
+        let after = entrant.pitch.after.as_ref();
+        after.is_none_or(|after| !names.contains(after))
+    };
+    waiting.extract_if(.., waits).collect()
+}
+
 impl<'a> Entrant<'a> {
     /// Whether it is a fallback.
     pub fn is_fallback(&self) -> bool {

@@ -12,6 +12,9 @@ use crate::{Attention, Problem};
 /// Under this many FLOPs a whole output is computed: less than a second of f64 products on two cores.
 const FULL_BELOW: u64 = 8_000_000_000;
 
+/// Under this many even a glance takes all: some ten milliseconds.
+const FULL_AT_A_GLANCE: u64 = 100_000_000;
+
 /// How much of an output the oracle computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -40,6 +43,17 @@ impl Coverage {
                 rows: attention_rows(attention),
                 columns: 0,
             },
+        }
+    }
+
+    /// A few rows and columns of each part: milliseconds, so that results can be looked at between measurements.
+    pub fn spot(problem: &Problem) -> Self {
+        if problem.flops() < FULL_AT_A_GLANCE {
+            return Self::Full;
+        }
+        match problem {
+            Problem::GroupedGemm(_) => Self::Sampled { rows: 2, columns: 8 },
+            Problem::Attention(_) => Self::Sampled { rows: 2, columns: 0 },
         }
     }
 

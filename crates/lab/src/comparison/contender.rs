@@ -1,0 +1,83 @@
+//! One side of a pair: a worker process, watched while it is asked and while it is not.
+
+use std::time::Instant;
+
+use gauntlet_executor::{WorkerError, WorkerProcess};
+use gauntlet_stats::Arm;
+
+use crate::candidate::Candidate;
+use crate::gates::Trouble;
+use crate::workshop::Workshop;
+
+/// A fresh worker process of one side.
+pub struct Contender<'a> {
+    /// Whose side.
+    pub arm: Arm,
+    /// What it runs.
+    pub candidate: &'a Candidate,
+    worker: WorkerProcess,
+    /// Its CPU seconds when it last answered.
+    answered: Option<f64>,
+    /// What it used since.
+    pub use_of_cpu: CpuUse,
+}
+
+/// CPU seconds of one side over a case.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CpuUse {
+    /// While it answered.
+    pub asked: f64,
+    /// Between an answer and the next request, when the other side has its turn.
+    pub idle: f64,
+}
+
+impl<'a> Contender<'a> {
+    /// Starts a process.
+    pub fn start(workshop: &Workshop, arm: Arm, candidate: &'a Candidate) -> Result<Self, Trouble> {
+        let (worker, _) = workshop
+            .start(candidate)
+            .map_err(|error| Trouble::of(arm, error))?;
+        Ok(Self {
+            arm,
+            candidate,
+            worker,
+            answered: None,
+            use_of_cpu: CpuUse::default(),
+        })
+    }
+
+    /// Has the worker do something; also returns how long that took by the coordinator's clock, in seconds.
+    pub fn ask<T>(
+        &mut self,
+        call: impl FnOnce(&mut WorkerProcess) -> Result<T, WorkerError>,
+    ) -> Result<(T, f64), Trouble> {
+        let before = self.worker.cpu_seconds();
+        if let (Some(answered), Some(before)) = (self.answered, before) {
+            self.use_of_cpu.idle += before - answered;
+        }
+        let start = Instant::now();
+        let answer = call(&mut self.worker).map_err(|error| Trouble::of(self.arm, error))?;
+        let elapsed = start.elapsed().as_secs_f64();
+        self.answered = self.worker.cpu_seconds();
+        if let (Some(before), Some(after)) = (before, self.answered) {
+            self.use_of_cpu.asked += after - before;
+        }
+        Ok((answer, elapsed))
+    }
+
+    /// Forgets what it used so far, and brings up to date which processes are watched.
+    pub fn begin_case(&mut self) {
+        let _counted = self.worker.census();
+        self.answered = self.worker.cpu_seconds();
+        self.use_of_cpu = CpuUse::default();
+    }
+
+    /// What it used in the case, its idle time up to now and children that came since included.
+    pub fn end_case(&mut self) -> CpuUse {
+        if let (Some(answered), Some(now)) = (self.answered, self.worker.cpu_seconds()) {
+            self.use_of_cpu.idle += now - answered;
+            self.answered = Some(now);
+        }
+        self.use_of_cpu
+    }
+}

@@ -1,0 +1,330 @@
+//! A comparison under way: measured pair by pair, so that a round can spend its time where it changes a verdict.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gauntlet_device::Device;
+use gauntlet_problem::Case;
+use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
+
+use super::conduct::{CaseConduct, Conduct, Suspicion};
+use super::pair::{Dealt, Pair};
+use super::{CaseTimes, Comparison, Look};
+use crate::candidate::Candidate;
+use crate::error::LabError;
+use crate::gates::Trouble;
+use crate::observer::{Narrowing, Observer};
+use crate::round::Round;
+use crate::workshop::Workshop;
+
+/// Operands of one problem never take more than this, however large the last-level cache is said to be.
+const MOST_OPERAND_BYTES: u64 = 2 << 30;
+
+/// A candidate against its control, measured as far as it has come.
+pub struct Contest<'a> {
+    workshop: &'a Workshop,
+    round: &'a Round,
+    control: Candidate,
+    candidate: Candidate,
+    cases: Vec<CaseSoFar<'a>>,
+    seed: u64,
+    /// Pairs measured.
+    pairs: usize,
+    spent: Duration,
+    looks: Vec<Look>,
+    assessment: Assessment,
+    suspicion: Option<Suspicion>,
+    /// Whether a worker's death has been forgiven: a lone one may be an accident of the machine.
+    forgiven: bool,
+}
+
+struct CaseSoFar<'a> {
+    case: &'a Case,
+    warm_up: PathBuf,
+    copies: usize,
+    blocks: Vec<Block>,
+    conduct: Vec<CaseConduct>,
+}
+
+impl<'a> Contest<'a> {
+    /// Nothing measured yet.
+    pub fn new(
+        workshop: &'a Workshop,
+        round: &'a Round,
+        control: Candidate,
+        candidate: Candidate,
+        seed: u64,
+    ) -> Result<Self, Trouble> {
+        let cache = if round.file().measurement.warm {
+            0
+        } else {
+            last_level_cache(&round.device)
+        };
+        let mut cases = Vec::new();
+        for (index, case) in round.benchmark_cases.iter().enumerate() {
+            let (inputs, warm_up) =
+                workshop.write_inputs(case, case.inputs, seed.wrapping_add(index as u64))?;
+            cases.push(CaseSoFar {
+                case,
+                warm_up,
+                copies: copies(inputs.memory_bytes() as u64, cache),
+                blocks: Vec::new(),
+                conduct: Vec::new(),
+            });
+        }
+        let names: Vec<String> = cases.iter().map(|one| one.case.name.clone()).collect();
+        Ok(Self {
+            workshop,
+            round,
+            control,
+            candidate,
+            cases,
+            seed,
+            pairs: 0,
+            spent: Duration::ZERO,
+            looks: Vec::new(),
+            assessment: without_interval(&names, &round.file().criteria),
+            suspicion: None,
+            forgiven: false,
+        })
+    }
+
+    /// The time measured so far.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    /// Pairs of processes measured.
+    pub fn pairs(&self) -> usize {
+        self.pairs
+    }
+
+    /// How many pairs would decide it if the spread stays as it is; none when that cannot be said.
+    pub fn needed(&self) -> Option<usize> {
+        None // TEMPORARY
+    }
+
+    /// Whether it is decided, cannot be believed, or has no look left.
+    pub fn is_over(&self) -> bool {
+        let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
+        decided || self.suspicion.is_some() || self.pairs >= self.most()
+    }
+
+    /// Measures up to the next planned look, and looks; false when a further pair would take longer than what is left
+    /// of the time allowed. The first pair is measured in any case.
+    pub fn advance(&mut self, allowed: Duration, observer: &dyn Observer) -> Result<bool, Trouble> {
+        let before = self.spent;
+        let target = self.next_look();
+        while self.pairs < target {
+            if self.pairs > 0 && self.spent - before + self.pace() > allowed {
+                return Ok(false);
+            }
+            self.measure_pair(observer)?;
+            self.tell(observer)?;
+        }
+        self.look()?;
+        Ok(true)
+    }
+
+    /// What it came to.
+    pub fn finish(mut self) -> Result<Comparison, Trouble> {
+        // When the time is up the next planned look is taken at once. Its share of the error is its own whenever it is
+        // taken, as long as the figures have no say in when; and the clock does not know them.
+        if self.pairs > self.looks.last().map_or(1, |look| look.processes) {
+            self.look()?;
+        }
+        let conduct = Conduct::judge(&self.conducts())?;
+        Ok(Comparison {
+            cases: self.cases.iter().map(CaseSoFar::times).collect(),
+            ended_early: self.ended_early(),
+            assessment: self.assessment.clone(),
+            looks: self.looks.clone(),
+            seed: self.seed,
+            conduct: Some(conduct),
+            declared: None,
+        })
+    }
+
+    fn ended_early(&self) -> Option<String> {
+        let most = self.most();
+        let undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
+        if !undecided {
+            return None;
+        }
+        let pairs = self.pairs;
+        let mut said =
+            (pairs < most).then(|| format!("the time was up after {pairs} of {most} pairs of processes"));
+        if let Some(needed) = self.needed().filter(|needed| *needed > pairs) {
+            let minutes = self.pace().as_secs_f64() * needed as f64 / 60.0;
+            let would = format!("about {needed} pairs ({minutes:.1} min) would have decided it");
+            said = Some(said.map_or(would.clone(), |said| format!("{said}; {would}")));
+        }
+        said
+    }
+
+    fn most(&self) -> usize {
+        self.round
+            .file()
+            .measurement
+            .looks
+            .last()
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn next_look(&self) -> usize {
+        let looks = &self.round.file().measurement.looks;
+        looks
+            .iter()
+            .copied()
+            .find(|look| *look > self.pairs)
+            .unwrap_or(self.pairs)
+    }
+
+    /// What a pair has taken on average.
+    fn pace(&self) -> Duration {
+        self.spent / u32::try_from(self.pairs.max(1)).unwrap_or(u32::MAX)
+    }
+
+    fn look(&mut self) -> Result<(), Trouble> {
+        self.assessment = self.assess(self.looks.len() + 1)?;
+        self.suspicion = Conduct::judge(&self.conducts())?.suspicion;
+        self.looks.push(Look {
+            processes: self.pairs,
+            interval: self.assessment.suite.clone(),
+            decision: self.assessment.decision,
+        });
+        Ok(())
+    }
+
+    fn assess(&self, look: usize) -> Result<Assessment, LabError> {
+        let mut problems = Vec::new();
+        for one in &self.cases {
+            problems.push((one.case.name.clone(), Sample::from_blocks(&one.blocks)?));
+        }
+        Ok(compare(&problems, &self.round.file().criteria, look, self.seed)?)
+    }
+
+    fn conducts(&self) -> Vec<Vec<CaseConduct>> {
+        self.cases.iter().map(|one| one.conduct.clone()).collect()
+    }
+
+    /// Shows how far it has come; a person's look decides nothing, so it costs nothing of the error.
+    fn tell(&self, observer: &dyn Observer) -> Result<(), LabError> {
+        if self.pairs < 2 {
+            return Ok(());
+        }
+        if let Some(interval) = self.assess(self.looks.len() + 1)?.suite {
+            observer.narrows(&Narrowing {
+                candidate: &self.candidate.name,
+                pairs: self.pairs,
+                most: self.most(),
+                interval,
+                criteria: &self.round.file().criteria,
+            });
+        }
+        Ok(())
+    }
+
+    fn measure_pair(&mut self, observer: &dyn Observer) -> Result<(), Trouble> {
+        let start = Instant::now();
+        let measured = match self.try_pair(observer) {
+            Err(Trouble::Candidate(error) | Trouble::Control(error))
+                if error.is_death() && !self.forgiven =>
+            {
+                self.forgiven = true;
+                observer.notice(&format!(
+                    "{}: {error}; the pair is measured once more",
+                    self.candidate.name
+                ));
+                self.try_pair(observer)
+            }
+            other => other,
+        };
+        self.spent += start.elapsed();
+        // Kept apart until all cases are through: a pair that dies half-way counts for none of them.
+        for (one, (blocks, conduct)) in self.cases.iter_mut().zip(measured?) {
+            one.blocks.extend(blocks);
+            one.conduct.push(conduct);
+        }
+        self.pairs += 1;
+        Ok(())
+    }
+
+    fn try_pair(&self, observer: &dyn Observer) -> Result<Vec<(Vec<Block>, CaseConduct)>, Trouble> {
+        let rules = &self.round.file().correctness;
+        let mut pair = Pair::start(self.workshop, rules, self.pairs, &self.control, &self.candidate)?;
+        let mut measured = Vec::new();
+        for (index, one) in self.cases.iter().enumerate() {
+            observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
+            let stream = self.pairs * self.cases.len() + index;
+            let orders = block_orders(self.seed, stream, self.round.file().measurement.blocks);
+            let seed = self.seed.wrapping_add((self.cases.len() + stream) as u64);
+            let (inputs, fresh) = self.workshop.write_inputs(one.case, one.case.inputs, seed)?;
+            let dealt = Dealt {
+                case: one.case,
+                warm_up: &one.warm_up,
+                fresh: &fresh,
+                inputs: &inputs,
+                copies: one.copies,
+            };
+            let result = pair.measure(&dealt, &orders);
+            remove(&fresh);
+            let result = result?;
+            measured.push((result.blocks, result.conduct));
+        }
+        Ok(measured)
+    }
+}
+
+impl Drop for Contest<'_> {
+    fn drop(&mut self) {
+        self.cases.iter().for_each(|one| remove(&one.warm_up));
+    }
+}
+
+fn remove(path: &Path) {
+    // What is left goes with the workshop's folder.
+    let _removed = std::fs::remove_file(path);
+}
+
+impl CaseSoFar<'_> {
+    fn times(&self) -> CaseTimes {
+        let all = |arm: fn(&Block) -> &Vec<f64>| -> Vec<f64> {
+            self.blocks.iter().flat_map(arm).copied().collect()
+        };
+        CaseTimes {
+            case: self.case.name.clone(),
+            baseline: median(&all(|block| &block.baseline)),
+            candidate: median(&all(|block| &block.candidate)),
+            blocks: self.blocks.clone(),
+        }
+    }
+}
+
+/// Bytes of the last cache before memory; 0 where it is not known, so that nothing rotates.
+fn last_level_cache(device: &Device) -> u64 {
+    let of_cpu = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
+    of_cpu
+        .or(device.memory.l2_size.as_ref())
+        .map_or(0, |size| size.get() as u64)
+}
+
+/// How many copies of a problem's operands make its rotation leave the last-level cache behind.
+fn copies(bytes: u64, cache: u64) -> usize {
+    let bytes = bytes.max(1);
+    let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes);
+    usize::try_from(wanted).unwrap_or(usize::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_leaves_the_cache() {
+        assert_eq!(copies(100, 0), 1);
+        assert_eq!(copies(100, 1000), 20);
+        assert_eq!(copies(1 << 30, 1 << 40), 2);
+    }
+}
