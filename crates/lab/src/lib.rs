@@ -14,6 +14,7 @@ pub mod gates;
 mod journal;
 pub mod ledger;
 mod observer;
+mod operands;
 mod outcome;
 pub mod panel;
 mod pitch;

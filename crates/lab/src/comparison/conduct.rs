@@ -1,13 +1,12 @@
 //! Can the times be believed? A worker takes its own times, so what it does around them is watched: by the
 //! coordinator's clock, by the CPU time it uses, and by what it does with operands it has not seen before.
 
-use std::fmt;
-
 use gauntlet_stats::{Arm, Block, Bootstrap, Interval, Resampling, Sample, median};
 use serde::{Deserialize, Serialize};
 
 use super::contender::CpuUse;
 use super::pair::Slot;
+use super::suspicion::Suspicion;
 use crate::error::LabError;
 
 /// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, surely.
@@ -56,65 +55,6 @@ pub struct Conduct {
     pub loading: Option<f64>,
     /// Why the times cannot be believed; none when they can.
     pub suspicion: Option<Suspicion>,
-}
-
-/// Why times cannot be believed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Suspicion {
-    /// A side's own clock flatters the candidate.
-    OwnClock {
-        /// By at least this factor.
-        factor: f64,
-    },
-    /// The candidate is fast on operands it has seen before only.
-    Memory {
-        /// By at least this factor.
-        factor: f64,
-    },
-    /// A side works while the other is timed, or leaves work behind when it answers.
-    Idle {
-        /// Whether it is the candidate.
-        candidate: bool,
-        /// CPU time while idle over CPU time when asked.
-        share: f64,
-    },
-    /// The candidate does in `load`, which is not timed, what belongs into the call.
-    Loading {
-        /// Of the control's calls.
-        calls: f64,
-    },
-}
-
-impl fmt::Display for Suspicion {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OwnClock { factor } => write!(
-                formatter,
-                "the workers' own reports make the candidate at least {:.1} % faster than the coordinator's clock saw; \
-                 report each call from before its first instruction to after its last",
-                (factor - 1.0) * 100.0
-            ),
-            Self::Memory { factor } => write!(
-                formatter,
-                "on operands that it has seen before the candidate is at least {:.1} % faster than in its first call, \
-                 and the control is not: a call must compute its result",
-                (factor - 1.0) * 100.0
-            ),
-            Self::Idle { candidate, share } => write!(
-                formatter,
-                "the {} uses {:.0} % as much CPU time while nothing is asked of it as when something is: work is left \
-                 running after the answer, or slows the other side; let threads end or sleep before answering",
-                if *candidate { "candidate" } else { "control" },
-                share * 100.0
-            ),
-            Self::Loading { calls } => write!(
-                formatter,
-                "loading takes the candidate {calls:.1} calls longer than it should: work on operands belongs inside the \
-                 timed call"
-            ),
-        }
-    }
 }
 
 /// What was seen of one case in one pair of processes.

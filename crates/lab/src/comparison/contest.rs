@@ -1,19 +1,20 @@
 //! A comparison under way: measured pair by pair, so that a round can spend its time where it changes a verdict.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
 use gauntlet_problem::Case;
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
 
-use super::conduct::{CaseConduct, Conduct, Suspicion};
+use super::conduct::{CaseConduct, Conduct};
 use super::pair::{Dealt, Pair};
+use super::suspicion::Suspicion;
 use super::{CaseTimes, Comparison, Look};
 use crate::candidate::Candidate;
 use crate::error::LabError;
 use crate::gates::Trouble;
 use crate::observer::{Narrowing, Observer};
+use crate::operands::Operands;
 use crate::round::Round;
 use crate::workshop::Workshop;
 
@@ -40,7 +41,7 @@ pub struct Contest<'a> {
 
 struct CaseSoFar<'a> {
     case: &'a Case,
-    warm_up: PathBuf,
+    warm_up: Operands,
     copies: usize,
     blocks: Vec<Block>,
     conduct: Vec<CaseConduct>,
@@ -63,7 +64,7 @@ impl<'a> Contest<'a> {
         let mut cases = Vec::new();
         for (index, case) in round.benchmark_cases.iter().enumerate() {
             let (inputs, warm_up) =
-                workshop.write_inputs(case, case.inputs, seed.wrapping_add(index as u64))?;
+                Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
             cases.push(CaseSoFar {
                 case,
                 warm_up,
@@ -260,7 +261,7 @@ impl<'a> Contest<'a> {
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.round.file().measurement.blocks);
             let seed = self.seed.wrapping_add((self.cases.len() + stream) as u64);
-            let (inputs, fresh) = self.workshop.write_inputs(one.case, one.case.inputs, seed)?;
+            let (inputs, fresh) = Operands::write(self.workshop, one.case, one.case.inputs, seed)?;
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
@@ -268,24 +269,11 @@ impl<'a> Contest<'a> {
                 inputs: &inputs,
                 copies: one.copies,
             };
-            let result = pair.measure(&dealt, &orders);
-            remove(&fresh);
-            let result = result?;
+            let result = pair.measure(&dealt, &orders)?;
             measured.push((result.blocks, result.conduct));
         }
         Ok(measured)
     }
-}
-
-impl Drop for Contest<'_> {
-    fn drop(&mut self) {
-        self.cases.iter().for_each(|one| remove(&one.warm_up));
-    }
-}
-
-fn remove(path: &Path) {
-    // What is left goes with the workshop's folder.
-    let _removed = std::fs::remove_file(path);
 }
 
 impl CaseSoFar<'_> {

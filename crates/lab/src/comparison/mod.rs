@@ -6,6 +6,7 @@ mod contender;
 mod contest;
 mod pair;
 mod recorded;
+mod suspicion;
 
 use std::time::Duration;
 
@@ -18,9 +19,10 @@ use crate::observer::Observer;
 use crate::round::Round;
 use crate::workshop::Workshop;
 
-pub use conduct::{Conduct, Suspicion};
+pub use conduct::Conduct;
 pub use contest::Contest;
 pub use recorded::compare_recorded;
+pub use suspicion::Suspicion;
 
 /// What was measured, or read from a record, and what it comes to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,6 @@
 //! One pair of fresh processes: both sides build, load and are timed in turns, case after case, and what they computed
 //! while they were timed is looked at.
 
-use std::path::Path;
-
 use gauntlet_executor::protocol::Sample as Timing;
 use gauntlet_problem::{Case, Coverage, ErrorMeasures, Expected, Inputs, Oracle, Output};
 use gauntlet_stats::{Arm, Block, BlockOrder, median};
@@ -12,6 +10,7 @@ use super::contender::Contender;
 use crate::candidate::Candidate;
 use crate::gates::Trouble;
 use crate::gates::right::{fault, fetch};
+use crate::operands::Operands;
 use crate::round::Correctness;
 use crate::workshop::Workshop;
 
@@ -30,9 +29,9 @@ pub struct Dealt<'c> {
     /// The case.
     pub case: &'c Case,
     /// Operands to warm up on.
-    pub warm_up: &'c Path,
+    pub warm_up: &'c Operands,
     /// Operands that no worker has seen before.
-    pub fresh: &'c Path,
+    pub fresh: &'c Operands,
     /// The same.
     pub inputs: &'c Inputs,
     /// How many copies of them to rotate over.
@@ -111,21 +110,21 @@ impl<'a> Pair<'a> {
         for side in [&mut self.control, &mut self.candidate] {
             let schedule = &side.candidate.schedule;
             side.ask(|worker| worker.build(&dealt.case.problem, schedule))?;
-            side.ask(|worker| worker.load(dealt.warm_up, 1))?;
+            side.ask(|worker| worker.load(dealt.warm_up.path(), 1))?;
             side.time(1, 0)?;
             side.time(1, 0)?;
         }
         self.control.begin_case();
         self.candidate.begin_case();
-        let (_, candidate) = self.candidate.ask(|worker| worker.load(dealt.fresh, 1))?;
-        let (_, control) = self.control.ask(|worker| worker.load(dealt.fresh, 1))?;
+        let (_, candidate) = self.candidate.ask(|worker| worker.load(dealt.fresh.path(), 1))?;
+        let (_, control) = self.control.ask(|worker| worker.load(dealt.fresh.path(), 1))?;
         let first_of_control = self.control.time(1, 0)?;
         let first_of_candidate = self.candidate.time(1, 0)?;
         conduct.note_first_calls(&first_of_control, &first_of_candidate);
         conduct.note_loading(control, candidate, first_of_control.median);
         if dealt.copies > 1 {
             for side in [&mut self.control, &mut self.candidate] {
-                side.ask(|worker| worker.load(dealt.fresh, dealt.copies))?;
+                side.ask(|worker| worker.load(dealt.fresh.path(), dealt.copies))?;
             }
         }
         Ok(())
@@ -148,6 +147,10 @@ impl<'a> Pair<'a> {
     /// What the last timed calls left behind must be results: a few elements by the oracle, and all of them by the
     /// other side's, which no choice of elements can be guessed for.
     fn look_at_results(&mut self, dealt: &Dealt) -> Result<(), Trouble> {
+        if !dealt.fresh.are_untouched() || !dealt.warm_up.are_untouched() {
+            let fault = "the file of operands is not as it was written";
+            return Err(wrong(Arm::Candidate, dealt.case, fault));
+        }
         let problem = &dealt.case.problem;
         let expected = Oracle::compute(problem, dealt.inputs, Coverage::spot(problem))?;
         let (workshop, rules) = (self.workshop, self.rules);

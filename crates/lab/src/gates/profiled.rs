@@ -9,6 +9,7 @@ use gauntlet_stats::median;
 use super::{Examination, Executor, Found, Gate, Trouble, mean_shares};
 use crate::abort::AbortRule;
 use crate::finding::{Evidence, Profile};
+use crate::operands::Operands;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
@@ -59,9 +60,8 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<Strin
         worker
             .build(&case.problem, &examination.candidate.schedule)
             .map_err(Trouble::Candidate)?;
-        let (_, path) = workshop.write_inputs(case, case.inputs, rand::random())?;
-        worker.load(&path, 1).map_err(Trouble::Candidate)?;
-        let _removed = std::fs::remove_file(&path);
+        let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
+        worker.load(operands.path(), 1).map_err(Trouble::Candidate)?;
         // One call to warm caches and page tables, not counted.
         worker.time(1, 0, false).map_err(Trouble::Candidate)?;
         let (samples, _) = worker.time(SAMPLES, 0, true).map_err(Trouble::Candidate)?;

@@ -6,6 +6,7 @@ use gauntlet_schedule::check;
 use super::right::{cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::finding::Evidence;
+use crate::operands::Operands;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
@@ -48,9 +49,8 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
         worker
             .build(&case.problem, &examination.candidate.schedule)
             .map_err(Trouble::Candidate)?;
-        let (_, path) = workshop.write_inputs(case, InputKind::Wide, seed)?;
-        worker.load(&path, 1).map_err(Trouble::Candidate)?;
-        let _removed = std::fs::remove_file(&path);
+        let (_, operands) = Operands::write(workshop, case, InputKind::Wide, seed)?;
+        worker.load(operands.path(), 1).map_err(Trouble::Candidate)?;
         let mut first = None;
         for _ in 0..RUNS {
             let output = run_once(workshop, &mut worker, &case.problem)?;

@@ -1,0 +1,168 @@
+//! What is wrong with a result.
+
+use gauntlet_problem::{Case, ErrorMeasures, Form, GroupedGemm, InputKind, Problem};
+
+use crate::round::Correctness;
+
+/// How many standard deviations a bias may lie from none by chance.
+const CHANCE_DEVIATIONS: f64 = 5.0;
+
+/// What is wrong with a result, worst first.
+pub fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
+    let exact = kind == InputKind::Competition
+        && case.data.is_none()
+        && matches!(
+            &case.problem,
+            Problem::GroupedGemm(GroupedGemm {
+                form: Form::Plain,
+                ..
+            })
+        );
+    if errors.unwritten > 0 {
+        return Some(format!(
+            "{} elements are NaN or were never written",
+            errors.unwritten
+        ));
+    }
+    if exact && errors.unequal > 0 {
+        return Some(format!(
+            "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
+            errors.unequal, errors
+        ));
+    }
+    if errors.nrmse > rules.nrmse {
+        return Some(format!(
+            "NRMSE {:.2e} is over {:.2e}; {errors}",
+            errors.nrmse, rules.nrmse
+        ));
+    }
+    // Rounding to nearest errs either way with even odds, so over n elements the mean strays by NRMSE/√n; five times
+    // that comes once in a hundred thousand comparisons (Hoeffding's bound), and on few elements is over the limit.
+    let chance = CHANCE_DEVIATIONS * errors.nrmse / (errors.compared.max(1) as f64).sqrt();
+    if errors.mean_signed.abs() > rules.bias.max(chance) {
+        return Some(format!(
+            "bias {:+.2e} is over ±{:.2e}; {errors}",
+            errors.mean_signed,
+            rules.bias.max(chance)
+        ));
+    }
+    if errors.mismatches > 0 {
+        return Some(format!(
+            "{} elements are outside the tolerance; {errors}",
+            errors.mismatches
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::{Coverage, GemmShape, Inputs, Oracle, Output, OutputFormat};
+
+    use super::*;
+
+    fn case(form: Form) -> Case {
+        let groups = vec![GemmShape { m: 96, n: 128, k: 64 }];
+        let output = OutputFormat::F32;
+        Case {
+            name: "test".to_owned(),
+            problem: Problem::GroupedGemm(GroupedGemm { groups, form, output }),
+            inputs: InputKind::Wide,
+            data: None,
+            speed_of_light: None,
+        }
+    }
+
+    /// What the gate says of the oracle's own result after `tamper` has changed each element by its index.
+    fn said(kind: InputKind, tamper: impl Fn(usize, f64) -> f64) -> Option<String> {
+        let case = case(Form::Plain);
+        let inputs = Inputs::generate(&case.problem, kind, 7);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let mut output = Output::poisoned(&case.problem);
+        for (index, value) in expected.values() {
+            output.set(index, tamper(index, value));
+        }
+        let rules = Correctness::default();
+        let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
+        fault(&case, kind, &errors, &rules)
+    }
+
+    #[test]
+    fn the_right_result_passes() {
+        for kind in InputKind::ALL {
+            assert_eq!(said(kind, |_, value| value), None);
+        }
+    }
+
+    #[test]
+    fn an_element_never_written_is_told() {
+        let fault = said(
+            InputKind::Wide,
+            |index, value| if index == 5 { f64::NAN } else { value },
+        );
+        assert!(
+            fault
+                .unwrap()
+                .starts_with("1 elements are NaN or were never written")
+        );
+    }
+
+    #[test]
+    fn the_last_bit_counts_where_every_order_of_summation_is_exact() {
+        let fault = said(InputKind::Competition, |index, value| {
+            if index == 5 { value + 0.25 } else { value }
+        });
+        assert!(fault.unwrap().starts_with("1 elements differ from the oracle"));
+    }
+
+    #[test]
+    fn errors_of_either_sign_everywhere_are_told_by_their_mean_square() {
+        let fault = said(InputKind::Wide, |index, value| {
+            value * if index % 2 == 0 { 1.0009 } else { 0.9991 }
+        });
+        assert!(fault.unwrap().starts_with("NRMSE"));
+    }
+
+    #[test]
+    fn a_bias_within_every_tolerance_is_told() {
+        // 3e-4 of the root mean square, always upward: under the limits on NRMSE, as a biased quantiser would be.
+        let case = case(Form::Plain);
+        let inputs = Inputs::generate(&case.problem, InputKind::Wide, 7);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let squares: f64 = expected.values().map(|(_, value)| value * value).sum();
+        let shift = 3e-4 * (squares / expected.values().count() as f64).sqrt();
+        assert!(
+            said(InputKind::Wide, |_, value| value + shift)
+                .unwrap()
+                .starts_with("bias +3.00e-4")
+        );
+        // The same size of error with even odds of either sign is no bias.
+        let even = |index: usize, value: f64| {
+            if index.is_multiple_of(2) {
+                value + shift
+            } else {
+                value - shift
+            }
+        };
+        assert!(!said(InputKind::Wide, even).is_some_and(|fault| fault.starts_with("bias")));
+    }
+
+    #[test]
+    fn one_element_far_off_is_told_though_the_mean_square_is_small() {
+        let case = case(Form::Plain);
+        let inputs = Inputs::generate(&case.problem, InputKind::Wide, 7);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let rules = Correctness::default();
+        // The element nearest to zero has the least tolerance in proportion to the rest.
+        let (least, value) = expected
+            .values()
+            .min_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))
+            .unwrap();
+        let off = value + 3.0 * (rules.tolerance.absolute + rules.tolerance.relative * value.abs());
+        let fault = said(
+            InputKind::Wide,
+            |index, value| if index == least { off } else { value },
+        );
+        assert!(fault.unwrap().contains("1 elements are outside the tolerance"));
+    }
+}
