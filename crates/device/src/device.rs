@@ -132,6 +132,9 @@ pub struct Cpu {
     /// Peak fp32 multiply-adds of all threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp32_peak: Option<Figure<Flops>>,
+    /// What all threads surely cannot exceed in any format, so that a time under it is no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Figure<Flops>>,
 }
 
 impl Device {

@@ -13,6 +13,7 @@ pub(crate) fn detect() -> Device {
     let clock = system::clock();
     let model = system::model();
     let caches = cache::sizes();
+    let ceiling = ceiling(threads.get());
     let fp32_peak = clock
         .as_ref()
         .map(|clock| peak(threads.get(), simd::lanes(&simd.value), clock.get()));
@@ -37,6 +38,7 @@ pub(crate) fn detect() -> Device {
             last_level_size: caches.last_level,
             governor: system::governor(),
             fp32_peak,
+            ceiling: Some(ceiling),
         }),
     }
 }
@@ -51,6 +53,25 @@ fn peak(threads: f64, lanes: f64, clock: f64) -> Figure<Flops> {
         ),
     )
     .in_unit("GFLOP/s")
+}
+
+/// Multiplications and additions a clock of the strongest core there is: AMX on int8, 16 × 16 × 64 products in 16
+/// clocks (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
+const MOST_A_CLOCK: f64 = 2048.0;
+
+/// No core on the market turbos so high.
+const FASTEST_CLOCK: f64 = 7e9;
+
+fn ceiling(threads: f64) -> Figure<Flops> {
+    Figure::new(
+        threads * MOST_A_CLOCK * FASTEST_CLOCK,
+        format!(
+            "bound: {threads} threads × {MOST_A_CLOCK} operations a clock, AMX on int8 being the most of any core, × \
+             {:.0} GHz, which no core reaches",
+            FASTEST_CLOCK / 1e9
+        ),
+    )
+    .in_unit("TFLOP/s")
 }
 
 #[cfg(test)]

@@ -43,9 +43,10 @@ pub struct Estimate {
     /// The time at the highest published rates, every operand moved once, nothing padded; operands in memory, not in
     /// a cache.
     pub roofline_seconds: f64,
-    /// Whether nothing can be faster than the roofline. Not so on a CPU, whose clock is a guess and whose peak is that
-    /// of fp32, which integer products exceed.
-    pub firm: bool,
+    /// The time that nothing can undercut, so that a measurement below it is broken: the roofline of a GPU. That of a
+    /// CPU is no such limit, since its clock is a guess and its peak that of fp32, which integer products exceed; there
+    /// it follows from a ceiling that surely holds. None where nothing is sure.
+    pub limit: Option<f64>,
     /// What the roofline is bound by.
     pub bound: Bound,
     /// What the time is made of; adds up to `seconds`.
@@ -84,13 +85,6 @@ pub struct MissingFigure {
     pub figure: &'static str,
 }
 
-impl Estimate {
-    /// The time that nothing can undercut: a measurement below it is broken. None where the roofline is no such limit.
-    pub fn limit(&self) -> Option<f64> {
-        self.firm.then_some(self.roofline_seconds)
-    }
-}
-
 /// Estimates one problem.
 ///
 /// # Errors
@@ -115,14 +109,18 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
     let seconds = overlapped + rates.launch;
 
     let error = error_factor(device.arch);
-    let firm = device.arch != Arch::Cpu;
+    let ceiling = device.cpu.as_ref().and_then(|cpu| cpu.ceiling.as_ref());
+    let limit = match device.arch {
+        Arch::Cpu => ceiling.map(|ceiling| count::flops(problem) / ceiling.get()),
+        _ => Some(roofline),
+    };
     let low = seconds / error;
     Ok(Estimate {
         seconds,
-        low: if firm { low.max(roofline) } else { low },
+        low: limit.map_or(low, |limit| low.max(limit)),
         high: seconds * error,
         roofline_seconds: roofline,
-        firm,
+        limit,
         bound: if memory_floor >= compute_floor {
             Bound::Memory
         } else {

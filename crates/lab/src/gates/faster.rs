@@ -66,7 +66,7 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
     let (cases, device) = (&examination.round.benchmark_cases, &examination.round.device);
     comparison.cases.iter().find_map(|times| {
         let case = cases.iter().find(|case| case.name == times.case)?;
-        let limit = |schedule| estimate(&case.problem, schedule, device).ok()?.limit();
+        let limit = |schedule| estimate(&case.problem, schedule, device).ok()?.limit;
         let arms = [
             (times.baseline, &examination.control.schedule),
             (times.candidate, &examination.candidate.schedule),
