@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gauntlet_lab::panel::Ranking;
-use gauntlet_lab::{Finding, Judged, Observer, Round, RoundReport};
+use gauntlet_lab::{Finding, Judged, Narrowing, Observer, Round, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::trouble::{say, terminal_width};
@@ -69,6 +69,14 @@ impl Observer for Progress {
 
     fn progress(&self, message: &str) {
         self.show(&format!("{} — {message}", self.line.prefix()));
+    }
+
+    fn narrows(&self, narrowing: &Narrowing) {
+        let line = gauntlet_report::narrowing(narrowing);
+        // The moving line is cut to the terminal's width, which no style survives.
+        let plain = anstream::adapter::strip_str(&line);
+        self.line.set_prefix(format!("{}: {plain}", narrowing.candidate));
+        self.line.set_message(self.line.prefix());
     }
 
     fn gate_ends(&self, candidate: &str, finding: &Finding) {

@@ -12,7 +12,7 @@ use super::suspicion::Suspicion;
 use super::{CaseTimes, Comparison, Look};
 use crate::candidate::Candidate;
 use crate::error::LabError;
-use crate::gates::Trouble;
+use crate::gates::{Faster, Gate, Trouble};
 use crate::observer::{Narrowing, Observer};
 use crate::operands::Operands;
 use crate::round::Round;
@@ -114,6 +114,7 @@ impl<'a> Contest<'a> {
     /// Measures up to the next planned look, and looks; false when a further pair would take longer than what is left
     /// of the time allowed. The first pair is measured in any case.
     pub fn advance(&mut self, allowed: Duration, observer: &dyn Observer) -> Result<bool, Trouble> {
+        observer.gate_begins(&self.candidate.name, Faster.name());
         let before = self.spent;
         let target = self.next_look();
         while self.pairs < target {

@@ -1,0 +1,76 @@
+//! A comparison under way, in a line.
+
+use gauntlet_lab::Narrowing;
+use gauntlet_stats::log_speedup;
+use owo_colors::Style;
+
+use crate::axis::Axis;
+use crate::picture::Picture;
+use crate::speedup::percent_interval;
+
+/// Columns of the picture.
+const COLUMNS: usize = 32;
+
+/// The least that the picture shows either way, so that the interval is seen to narrow rather than the axis to zoom.
+const LEAST: f64 = 0.10;
+
+/// How far it has come: `pair 5 of at most 9   ├──●──┤   +3.1 % [+0.4 … +6.0]`.
+pub fn narrowing(narrowing: &Narrowing) -> String {
+    let Narrowing {
+        pairs,
+        most,
+        interval,
+        criteria,
+        ..
+    } = narrowing;
+    let axis = Axis::covering([
+        interval.lower,
+        interval.upper,
+        log_speedup(-LEAST),
+        log_speedup(LEAST),
+    ]);
+    let picture = Picture::with_guides(&axis, criteria, COLUMNS)
+        .interval(&axis, interval, Style::new())
+        .text();
+    format!(
+        "pair {pairs} of at most {most} {picture} {}",
+        percent_interval(interval)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_stats::{Criteria, Interval, Origin};
+
+    use super::*;
+
+    #[test]
+    fn the_axis_stands_still_while_the_interval_narrows() {
+        let criteria = Criteria::default();
+        let line = |half: f64| {
+            let interval = Interval {
+                estimate: 0.03,
+                lower: 0.03 - half,
+                upper: 0.03 + half,
+                origin: Origin::Measured {
+                    confidence: 0.95,
+                    processes: 4,
+                },
+            };
+            let text = narrowing(&Narrowing {
+                candidate: "one",
+                pairs: 4,
+                most: 9,
+                interval,
+                criteria: &criteria,
+            });
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        let wide = line(0.05);
+        let narrow = line(0.02);
+        assert!(narrow.starts_with("pair 4 of at most 9 "), "{narrow}");
+        let columns = |line: &str, mark| line.chars().position(|character| character == mark);
+        assert_eq!(columns(&wide, '●'), columns(&narrow, '●'));
+        assert!(columns(&wide, '├') < columns(&narrow, '├'), "{wide}\n{narrow}");
+    }
+}
