@@ -1,4 +1,4 @@
-//! The distribution of the mean log speed-up under resampling of processes and blocks.
+//! The distribution of the mean log speed-up under resampling of processes.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,10 +25,17 @@ pub struct Resampling {
 ///
 /// The observation is the process: everything that a process got by luck (page placement, core, address
 /// layout) is shared by all its blocks, of all problems. So each resample draws processes with replacement,
-/// jointly for the whole suite, then blocks with replacement within each drawn process and problem (two-stage
-/// cluster bootstrap: Davison & Hinkley 1997, "Bootstrap Methods and their Application", §3.8). Its second
-/// stage counts the spread within processes twice, so the interval errs on the wide side where that spread is
-/// the larger one.
+/// jointly for the whole suite, and keeps each process' mean (cluster bootstrap, strategy 1 of Davison &
+/// Hinkley 1997, "Bootstrap Methods and their Application", §3.8: the spread of the means already holds that
+/// of the blocks).
+///
+/// To draw blocks within the drawn processes as well would count the spread within processes twice. Simulated
+/// comparisons decided (`scripts/reference/resampling_study.py`: 4,000 for each of 10 kinds of noise and 4, 6
+/// or 9 pairs of 3 blocks: white, luck of the process with and without, Student's t with 2 or 3 degrees of
+/// freedom in slots or processes, lognormal interruptions, autocorrelation 0.8, bimodal processes, drift).
+/// Whole processes: coverage 94.6 … 98.7 % at a nominal 95 %, 97.5 … 99.7 % at 98 %, where the standard error
+/// is 0.35 and 0.22 %. With blocks as well 95.0 … 99.7 % and 97.7 … 100 %, intervals up to 26 % wider where
+/// blocks vary most and no wider where processes do.
 ///
 /// A problem's effect is the mean over processes of the mean over their blocks; the suite's is the mean over
 /// its problems, the log of the geometric mean speed-up.
@@ -47,19 +54,18 @@ impl Bootstrap {
     /// No problem, fewer than 2 processes, problems measured by different processes, too few resamples.
     pub fn new(problems: &[Sample], resampling: Resampling) -> Result<Self, Error> {
         check(problems, resampling)?;
-        let effects: Vec<Vec<&[f64]>> = problems.iter().map(Sample::by_process).collect();
+        let means: Vec<Vec<f64>> = problems.iter().map(Sample::process_means).collect();
         let mut generator = ChaCha8Rng::seed_from_u64(resampling.seed);
         let mut suite = Vec::with_capacity(resampling.resamples);
         let mut by_problem = vec![Vec::with_capacity(resampling.resamples); problems.len()];
         for _ in 0..resampling.resamples {
-            let resample = draw(&effects, &mut generator);
+            let resample = draw(&means, &mut generator);
             suite.push(mean(&resample));
             for (replicates, effect) in by_problem.iter_mut().zip(resample) {
                 replicates.push(effect);
             }
         }
 
-        let means: Vec<Vec<f64>> = problems.iter().map(Sample::process_means).collect();
         let problems = means.iter().cloned().zip(by_problem);
         Ok(Self {
             suite: Distribution {
@@ -87,6 +93,11 @@ impl Distribution {
     /// The mean of the process means.
     pub fn estimate(&self) -> f64 {
         mean(&self.process_means)
+    }
+
+    /// The mean log speed-up of each process, processes ascending.
+    pub fn process_means(&self) -> &[f64] {
+        &self.process_means
     }
 
     /// How many processes stand behind it.
@@ -167,23 +178,18 @@ fn check(problems: &[Sample], resampling: Resampling) -> Result<(), Error> {
     Ok(())
 }
 
-/// One resample: the effect of each problem. `effects[problem][process]` are the blocks' log speed-ups.
-fn draw(effects: &[Vec<&[f64]>], generator: &mut ChaCha8Rng) -> Vec<f64> {
-    let processes = effects[0].len();
-    let mut sums = vec![0.0; effects.len()];
+/// One resample: the effect of each problem. `means[problem][process]` are the processes' mean log speed-ups.
+fn draw(means: &[Vec<f64>], generator: &mut ChaCha8Rng) -> Vec<f64> {
+    let processes = means[0].len();
+    let mut sums = vec![0.0; means.len()];
     for _ in 0..processes {
         let process = pick(processes, generator);
-        for (sum, problem) in sums.iter_mut().zip(effects) {
-            *sum += resampled_mean(problem[process], generator);
+        for (sum, problem) in sums.iter_mut().zip(means) {
+            *sum += problem[process];
         }
     }
     sums.iter_mut().for_each(|sum| *sum /= processes as f64);
     sums
-}
-
-fn resampled_mean(blocks: &[f64], generator: &mut ChaCha8Rng) -> f64 {
-    let sum: f64 = blocks.iter().map(|_| blocks[pick(blocks.len(), generator)]).sum();
-    sum / blocks.len() as f64
 }
 
 /// A uniform index under `count`, drawn as 32 bits so that all platforms draw the same.
@@ -192,7 +198,7 @@ fn pick(count: usize, generator: &mut ChaCha8Rng) -> usize {
 }
 
 /// The mean over problems of each process's means.
-fn across_problems(means: &[Vec<f64>]) -> Vec<f64> {
+pub(crate) fn across_problems(means: &[Vec<f64>]) -> Vec<f64> {
     (0..means[0].len())
         .map(|process| mean(&means.iter().map(|problem| problem[process]).collect::<Vec<_>>()))
         .collect()
@@ -215,11 +221,7 @@ mod tests {
     fn sample(times: &Times, of: fn(&(f64, f64)) -> (f64, f64)) -> Sample {
         let block = |process, pair| {
             let (baseline, candidate) = of(pair);
-            Block {
-                process,
-                baseline: vec![baseline],
-                candidate: vec![candidate],
-            }
+            Block::new(process, vec![baseline], vec![candidate])
         };
         let blocks: Vec<Block> = times
             .iter()

@@ -1,78 +1,12 @@
 //! The whole comparison: a suite's evidence in, an assessment with its ground out.
 
-use serde::{Deserialize, Serialize};
-
 use crate::floor::{examine_declared, examine_measured};
-use crate::verdict::{claim_refuted, decide, smallest_visible_effect};
+use crate::verdict::{decide, smallest_visible_effect};
 use crate::{
-    Bootstrap, Criteria, Decision, DeclaredPair, Distribution, Error, FloorFinding, Interval, Resampling,
-    Sample, declared_interval, declared_suite,
+    Assessment, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error, FloorFinding,
+    Ground, Interval, ProblemFinding, Resampling, Sample, SignFlip, declared_interval, declared_suite,
+    needed_processes,
 };
-
-/// What a comparison came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Assessment {
-    /// The decision on the suite, floors included.
-    pub decision: Decision,
-    /// What the decision rests on.
-    pub ground: Ground,
-    /// The geometric mean speed-up over the suite; none without enough evidence.
-    pub suite: Option<Interval>,
-    /// Each problem, in the order given.
-    pub problems: Vec<ProblemFinding>,
-    /// The smallest speed-up that the suite's interval could have told from none, as a fraction.
-    pub smallest_visible_effect: Option<f64>,
-}
-
-/// What a decision rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "on", rename_all = "kebab-case")]
-pub enum Ground {
-    /// The suite's interval.
-    SuiteInterval,
-    /// A suite that would have been adopted or marginal, but is a regression on these problems.
-    BrokenFloor {
-        /// Names of the problems under the floor.
-        problems: Vec<String>,
-        /// What the suite's interval alone would have said.
-        otherwise: Decision,
-    },
-    /// There is no interval, hence nothing to decide on.
-    NoInterval,
-}
-
-/// One problem of the suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProblemFinding {
-    /// The problem's name in the suite.
-    pub name: String,
-    /// Its speed-up, at the same confidence as the suite's and not corrected for the number of problems.
-    pub interval: Option<Interval>,
-    /// How it stands to the floor.
-    pub floor: FloorFinding,
-    /// Holm's adjusted p-value of "under the floor"; only for measured problems.
-    pub adjusted_p_value: Option<f64>,
-}
-
-impl Assessment {
-    /// Whether the suite's interval refutes a claim, by the rule of [`claim_refuted`](crate::claim_refuted);
-    /// none without an interval.
-    pub fn claim_refuted(&self, lowest_claimed: f64) -> Option<bool> {
-        self.suite
-            .as_ref()
-            .map(|interval| claim_refuted(interval, lowest_claimed))
-    }
-
-    /// The problems that may be under the floor without evidence that they are: worth a warning.
-    pub fn possibly_broken(&self) -> Vec<&str> {
-        self.named(FloorFinding::PossiblyBroken)
-    }
-
-    fn named(&self, floor: FloorFinding) -> Vec<&str> {
-        let found = self.problems.iter().filter(|problem| problem.floor == floor);
-        found.map(|problem| problem.name.as_str()).collect()
-    }
-}
 
 /// Judges measured samples of named problems at a planned look (counting from 1) of the criteria.
 ///
@@ -87,14 +21,38 @@ pub fn compare(
 ) -> Result<Assessment, Error> {
     criteria.validate()?;
     let confidence = criteria.look_plan()?.confidence_at(look)?;
+    compare_at(problems, criteria, confidence, seed)
+}
+
+/// The same at a look after which, contrary to plan, no other follows, for a reason that does not know the
+/// figures: the time is up. It may use all the error that the looks before it have left (see
+/// [`LookPlan::closing_confidence_at`](crate::LookPlan::closing_confidence_at)).
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_closing(
+    problems: &[(String, Sample)],
+    criteria: &Criteria,
+    look: usize,
+    seed: u64,
+) -> Result<Assessment, Error> {
+    criteria.validate()?;
+    let confidence = criteria.look_plan()?.closing_confidence_at(look)?;
+    compare_at(problems, criteria, confidence, seed)
+}
+
+fn compare_at(
+    problems: &[(String, Sample)],
+    criteria: &Criteria,
+    confidence: f64,
+    seed: u64,
+) -> Result<Assessment, Error> {
+    let resampling = Resampling {
+        resamples: criteria.resamples,
+        seed,
+    };
     let samples: Vec<Sample> = problems.iter().map(|(_, sample)| sample.clone()).collect();
-    let bootstrap = Bootstrap::new(
-        &samples,
-        Resampling {
-            resamples: criteria.resamples,
-            seed,
-        },
-    )?;
+    let bootstrap = Bootstrap::new(&samples, resampling)?;
     let interval = |distribution: &Distribution| distribution.interval(confidence);
     let intervals: Vec<Interval> = bootstrap
         .problems
@@ -113,11 +71,20 @@ pub fn compare(
                 floor,
                 adjusted_p_value: Some(p_value),
             });
-    Ok(assess(
-        Some(interval(&bootstrap.suite)?),
-        findings.collect(),
-        criteria,
-    ))
+    let suite = interval(&bootstrap.suite)?;
+    let clock = ClockCheck::of(&suite, &samples, confidence, resampling)?;
+    let sign_flip = SignFlip::new(bootstrap.suite.process_means(), resampling)?;
+    let assessment = assess(Some(suite), findings.collect(), criteria);
+    let needed_processes = match assessment.decision {
+        Decision::Inconclusive => needed_processes(&bootstrap.suite, criteria, confidence),
+        _ => None,
+    };
+    Ok(Assessment {
+        sign_flip_p_value: Some(sign_flip.two_sided),
+        needed_processes,
+        clock,
+        ..assessment
+    })
 }
 
 /// Judges recorded single numbers by their declared uncertainty: worst-case bounds, so neither looks nor Holm
@@ -175,6 +142,9 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
         suite,
         problems,
         smallest_visible_effect,
+        sign_flip_p_value: None,
+        needed_processes: None,
+        clock: None,
     };
     let broken = assessment.named(FloorFinding::Broken);
     if matches!(decision, Decision::Adopt | Decision::Marginal) && !broken.is_empty() {
@@ -191,6 +161,7 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Block, ClockFinding};
 
     fn declared(pairs: &[(f64, f64)], relative_uncertainty: f64) -> Assessment {
         let pair = |(baseline, candidate): &(f64, f64)| {
@@ -282,10 +253,85 @@ mod tests {
         ));
     }
 
+    /// A comparison of process means, with the candidate's clock as a multiple of the baseline's if logged.
+    fn measured(effects: &[f64], clock: Option<f64>) -> Assessment {
+        let clocks = |factor: f64| clock.map(|_| vec![1000.0 * factor]).unwrap_or_default();
+        let block = |(process, effect): (usize, &f64)| Block {
+            baseline_clocks: clocks(1.0),
+            candidate_clocks: clocks(clock.unwrap_or_default()),
+            ..Block::new(process, vec![effect.exp()], vec![1.0])
+        };
+        let blocks: Vec<Block> = effects.iter().enumerate().map(block).collect();
+        let problems = [("one".to_owned(), Sample::from_blocks(&blocks).unwrap())];
+        compare(&problems, &Criteria::default(), 1, 1).unwrap()
+    }
+
     #[test]
     fn assessments_survive_a_file() {
-        let assessment = declared(&[(2.0, 1.0), (0.8, 1.0)], 0.01);
-        let text = toml::to_string(&assessment).unwrap();
-        assert_eq!(toml::from_str::<Assessment>(&text).unwrap(), assessment);
+        let clocked = measured(&[0.051, 0.048, 0.052, 0.05], Some(1.04));
+        assert!(clocked.clock.is_some());
+        for assessment in [declared(&[(2.0, 1.0), (0.8, 1.0)], 0.01), clocked] {
+            let text = toml::to_string(&assessment).unwrap();
+            assert_eq!(toml::from_str::<Assessment>(&text).unwrap(), assessment);
+        }
+        // What was written before there were clocks and sign flips is still read.
+        let bare = toml::to_string(&declared(&[(2.0, 1.0)], 0.01)).unwrap();
+        assert!(!bare.contains("clock") && !bare.contains("sign_flip"), "{bare}");
+    }
+
+    #[test]
+    fn the_second_opinion_is_given_and_decides_nothing() {
+        let faster = measured(&[0.051, 0.048, 0.052, 0.05], None);
+        assert_eq!(
+            (faster.decision, faster.sign_flip_p_value),
+            (Decision::Adopt, Some(0.125))
+        );
+        assert_eq!(faster.sign_flip_agrees(), Some(true));
+        assert_eq!((faster.needed_processes, &faster.clock), (None, &None));
+
+        // All of one sign, so the smallest p-value there is, but too spread for the interval.
+        let open = measured(&[0.001, 0.12, 0.002, 0.03, 0.001, 0.06], None);
+        assert_eq!(
+            (open.decision, open.sign_flip_p_value),
+            (Decision::Inconclusive, Some(2.0 / 64.0))
+        );
+        assert_eq!(open.sign_flip_agrees(), None);
+        assert!(open.needed_processes.unwrap() > 6);
+
+        let declared = declared(&[(2.0, 1.0)], 0.01);
+        assert_eq!(declared.sign_flip_agrees(), None);
+    }
+
+    #[test]
+    fn a_faster_clock_is_told_and_time_decides() {
+        let effects = [0.051, 0.048, 0.052, 0.05];
+        let same = measured(&effects, Some(1.0));
+        assert_eq!(same.clock.unwrap().finding, ClockFinding::Confirmed);
+        let faster_clock = measured(&effects, Some(1.05));
+        assert_eq!(faster_clock.decision, Decision::Adopt);
+        let check = faster_clock.clock.unwrap();
+        assert_eq!(check.finding, ClockFinding::ExplainedByClock);
+        assert!((check.clock - 1.05f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_closing_look_uses_what_is_left() {
+        let criteria = Criteria {
+            looks: 3,
+            ..Criteria::default()
+        };
+        let blocks: Vec<Block> = [0.05, 0.04, 0.06, 0.03]
+            .iter()
+            .enumerate()
+            .map(|(process, effect): (usize, &f64)| Block::new(process, vec![effect.exp()], vec![1.0]))
+            .collect();
+        let problems = [("one".to_owned(), Sample::from_blocks(&blocks).unwrap())];
+        let width = |assessment: Assessment| assessment.suite.unwrap().half_width();
+        let planned = width(compare(&problems, &criteria, 1, 1).unwrap());
+        let closing = width(compare_closing(&problems, &criteria, 1, 1).unwrap());
+        let only = width(compare(&problems, &Criteria::default(), 1, 1).unwrap());
+        assert!(closing < planned);
+        assert_eq!(closing, only);
+        assert!(compare_closing(&problems, &criteria, 4, 1).is_err());
     }
 }

@@ -28,6 +28,36 @@ pub enum Error {
         /// The process the block was measured in.
         process: usize,
     },
+    /// Clocks that cannot be told to which times they belong.
+    #[error(
+        "a block of process {process} has {times} {arm} times and {clocks} clocks; log the clock of every time \
+         of the block, or of none"
+    )]
+    UnevenClocks {
+        /// "baseline" or "candidate".
+        arm: &'static str,
+        /// The process the block was measured in.
+        process: usize,
+        /// How many times the arm has.
+        times: usize,
+        /// How many clocks.
+        clocks: usize,
+    },
+    /// A clock that nothing can run at.
+    #[error(
+        "{arm} clock {index} of a block of process {process} is {value} MHz; a clock is positive and finite: \
+         leave the block's clocks out, or look at where they are read"
+    )]
+    ImpossibleClock {
+        /// "baseline" or "candidate".
+        arm: &'static str,
+        /// Position in the block's list of this arm.
+        index: usize,
+        /// The process the block was measured in.
+        process: usize,
+        /// The offending value, in MHz.
+        value: f64,
+    },
     /// Nothing to estimate a spread between processes from.
     #[error(
         "{found} process(es) measured; an interval needs at least 2, because the spread between processes \

@@ -9,8 +9,10 @@
 //! negates it, and means over problems are geometric means of speed-ups. At the edges (criteria, claims,
 //! printed figures) it is a fraction of speed-up: 0.02 is 2 % faster, ln 1.02 inside.
 
+mod assessment;
 mod block;
 mod bootstrap;
+mod clock;
 mod comparison;
 mod criteria;
 mod design;
@@ -19,14 +21,18 @@ mod floor;
 mod holm;
 mod interval;
 mod looks;
+mod planning;
 mod rivals;
+mod sign_flip;
 mod student;
 mod summary;
 mod verdict;
 
+pub use assessment::{Assessment, Ground, ProblemFinding};
 pub use block::{Block, Sample};
 pub use bootstrap::{Bootstrap, Distribution, Resampling};
-pub use comparison::{Assessment, Ground, ProblemFinding, compare, compare_declared, without_interval};
+pub use clock::{ClockCheck, ClockFinding};
+pub use comparison::{compare, compare_closing, compare_declared, without_interval};
 pub use criteria::Criteria;
 pub use design::{Arm, BlockOrder, block_orders};
 pub use error::Error;
@@ -34,8 +40,10 @@ pub use floor::FloorFinding;
 pub use holm::holm_adjusted;
 pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
 pub use looks::LookPlan;
+pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
-pub use summary::{coefficient_of_variation, median, median_absolute_deviation, quantile};
+pub use sign_flip::SignFlip;
+pub use summary::{median, quantile};
 pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};
 
 /// A fraction of speed-up (0.02 = 2 % faster) as a log speed-up, `ln(1 + fraction)`.

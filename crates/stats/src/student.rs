@@ -1,12 +1,26 @@
 //! Student's t on process means, and the widening of percentile intervals that follows from it.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
+use statrs::function::gamma::ln_gamma;
 
 use crate::summary::{mean, standard_deviation};
 
 /// Half the width of the two-sided Student interval of the mean of `means`: t · s / √n.
 pub(crate) fn half_width(means: &[f64], confidence: f64) -> f64 {
-    critical_value(means.len(), confidence) * standard_error(means)
+    half_width_of(means.len(), standard_deviation(means), confidence)
+}
+
+/// The same from the standard deviation between `processes` means.
+pub(crate) fn half_width_of(processes: usize, standard_deviation: f64, confidence: f64) -> f64 {
+    critical_value(processes, confidence) * standard_deviation / (processes as f64).sqrt()
+}
+
+/// The chance that Student's interval from `processes` means lies wholly over a boundary that the true mean is
+/// `distance` standard deviations of a process mean above: P(T′ > t_{1−α/2, n−1}), where T′ is noncentral t
+/// with noncentrality distance · √n.
+pub(crate) fn power(processes: usize, distance: f64, confidence: f64) -> f64 {
+    let noncentrality = distance * (processes as f64).sqrt();
+    noncentral_upper_tail(processes, noncentrality, critical_value(processes, confidence))
 }
 
 /// The tail that takes the place of α/2 in a percentile interval from `processes` observations:
@@ -61,6 +75,44 @@ fn lower_tail(processes: usize, statistic: f64) -> f64 {
     with_freedom(processes).map_or(1.0, |distribution| distribution.cdf(statistic))
 }
 
+/// P((Z + δ) / S > t) for t > 0, standard normal Z and S = √(χ²/ν): the integral of Φ(δ − t·s) over the density
+/// of S, by Simpson's rule where neither factor is constant to the last digit.
+fn noncentral_upper_tail(processes: usize, noncentrality: f64, statistic: f64) -> f64 {
+    /// Beyond so many standard deviations a normal distribution has nothing left for a double.
+    const REACH: f64 = 9.0;
+    const STEPS: usize = 400;
+    let freedom = processes as f64 - 1.0;
+    let Ok(chi_squared) = ChiSquared::new(freedom) else {
+        return 0.0;
+    };
+    // S lies within REACH / √(2ν) of 1, as near as its standard deviation tells.
+    let width = REACH / (2.0 * freedom).sqrt();
+    let from = ((noncentrality - REACH) / statistic).max(1.0 - width).max(0.0);
+    let to = ((noncentrality + REACH) / statistic).min(1.0 + width);
+    // Under `from`, Φ is 1 (or the density 0).
+    let sure = chi_squared.cdf(freedom * from * from);
+    if to <= from {
+        return sure;
+    }
+    let constant = std::f64::consts::LN_2 + freedom / 2.0 * (freedom / 2.0).ln() - ln_gamma(freedom / 2.0);
+    let integrand = |s: f64| {
+        let density = s.powf(freedom - 1.0) * (constant - freedom * s * s / 2.0).exp();
+        density * Normal::standard().cdf(noncentrality - statistic * s)
+    };
+    let step = (to - from) / STEPS as f64;
+    let weighted: f64 = (0..=STEPS)
+        .map(|place| {
+            let weight = match place {
+                0 | STEPS => 1.0,
+                _ if place % 2 == 1 => 4.0,
+                _ => 2.0,
+            };
+            weight * integrand(from + step * place as f64)
+        })
+        .sum();
+    (sure + weighted * step / 3.0).min(1.0)
+}
+
 fn with_freedom(processes: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, processes as f64 - 1.0).ok()
 }
@@ -111,6 +163,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn power_is_the_error_without_an_effect_and_grows_to_1() {
+        for processes in [2, 4, 9, 200] {
+            assert!((power(processes, 0.0, 0.95) - 0.025).abs() < 1e-7, "{processes}");
+            let powers = [0.0, 0.2, 0.5, 1.0, 2.0, 50.0].map(|distance| power(processes, distance, 0.95));
+            assert!(powers.is_sorted(), "{processes}: {powers:?}");
+        }
+        assert!(power(9, 50.0, 0.95) > 1.0 - 1e-9);
     }
 
     #[test]

@@ -1,0 +1,99 @@
+//! What a comparison came to, and on what ground.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sign_flip::smallest_p_value;
+use crate::verdict::claim_refuted;
+use crate::{ClockCheck, Decision, FloorFinding, Interval, Origin};
+
+/// What a comparison came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assessment {
+    /// The decision on the suite, floors included.
+    pub decision: Decision,
+    /// What the decision rests on.
+    pub ground: Ground,
+    /// The geometric mean speed-up over the suite; none without enough evidence.
+    pub suite: Option<Interval>,
+    /// Each problem, in the order given.
+    pub problems: Vec<ProblemFinding>,
+    /// The smallest speed-up that the suite's interval could have told from none, as a fraction.
+    pub smallest_visible_effect: Option<f64>,
+    /// Two-sided p-value of "no difference" over the suite by the sign-flip test (see [`SignFlip`]); only for
+    /// measured problems. A second opinion that is reported and decides nothing: see
+    /// [`Assessment::sign_flip_agrees`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_flip_p_value: Option<f64>,
+    /// How many pairs of processes an inconclusive measurement would have needed, if its estimate and spread
+    /// are the true ones (see [`needed_processes`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_processes: Option<usize>,
+    /// What the clocks say about the suite's speed-up; none without clocks for every time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockCheck>,
+}
+
+/// What a decision rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "on", rename_all = "kebab-case")]
+pub enum Ground {
+    /// The suite's interval.
+    SuiteInterval,
+    /// A suite that would have been adopted or marginal, but is a regression on these problems.
+    BrokenFloor {
+        /// Names of the problems under the floor.
+        problems: Vec<String>,
+        /// What the suite's interval alone would have said.
+        otherwise: Decision,
+    },
+    /// There is no interval, hence nothing to decide on.
+    NoInterval,
+}
+
+/// One problem of the suite.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProblemFinding {
+    /// The problem's name in the suite.
+    pub name: String,
+    /// Its speed-up, at the same confidence as the suite's and not corrected for the number of problems.
+    pub interval: Option<Interval>,
+    /// How it stands to the floor.
+    pub floor: FloorFinding,
+    /// Holm's adjusted p-value of "under the floor"; only for measured problems.
+    pub adjusted_p_value: Option<f64>,
+}
+
+impl Assessment {
+    /// Whether the suite's interval refutes a claim, by the rule of [`claim_refuted`](crate::claim_refuted);
+    /// none without an interval.
+    pub fn claim_refuted(&self, lowest_claimed: f64) -> Option<bool> {
+        self.suite
+            .as_ref()
+            .map(|interval| claim_refuted(interval, lowest_claimed))
+    }
+
+    /// Whether the sign-flip test, too, sees the difference that the suite's interval sees; none when the
+    /// interval holds zero, or nothing was measured.
+    ///
+    /// It agrees with a p-value of at most the interval's error, or one as low as so few processes can give.
+    /// A disagreement is worth a warning, no more: the test sees less with few processes, and cannot overrule
+    /// an interval whose error rate was checked on every kind of noise it was tried on, nor does its agreement
+    /// make a decision of an interval that is inconclusive.
+    pub fn sign_flip_agrees(&self) -> Option<bool> {
+        let (interval, p_value) = (self.suite.as_ref()?, self.sign_flip_p_value?);
+        let Origin::Measured {
+            confidence,
+            processes,
+        } = interval.origin
+        else {
+            return None;
+        };
+        let sees_difference = interval.lower > 0.0 || interval.upper < 0.0;
+        sees_difference.then(|| p_value <= (1.0 - confidence).max(smallest_p_value(processes)))
+    }
+
+    pub(crate) fn named(&self, floor: FloorFinding) -> Vec<&str> {
+        let found = self.problems.iter().filter(|problem| problem.floor == floor);
+        found.map(|problem| problem.name.as_str()).collect()
+    }
+}

@@ -1,0 +1,311 @@
+//! How much must be measured to see an effect.
+
+use crate::bootstrap::across_problems;
+use crate::criteria::check_confidence;
+use crate::summary::{mean, standard_deviation};
+use crate::verdict::decide;
+use crate::{Criteria, Decision, Distribution, Error, Interval, Origin, Sample, log_speedup, student};
+
+/// Nobody measures in more pairs of processes, or in more blocks; a plan that needs them is no plan.
+const MOST: usize = 1000;
+
+/// How log speed-ups spread: what a process has by luck, and what each of its blocks has besides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Standard deviation between processes that infinitely many blocks would leave.
+    pub between: f64,
+    /// Standard deviation between the blocks of a process.
+    pub within: f64,
+}
+
+impl Spread {
+    /// The spread of a suite's mean log speed-up, from a pilot measured by the same processes: the blocks'
+    /// pooled variance within processes, and what the variance of the process means has beyond it, at least 0
+    /// (the moment estimator of one-way analysis of variance with a random factor).
+    ///
+    /// None with fewer than 2 processes, with problems measured by different processes, or when some problem
+    /// has no process with 2 blocks.
+    pub fn estimate(problems: &[Sample]) -> Option<Self> {
+        let processes = problems.first()?.processes();
+        if processes.len() < 2 || problems.iter().any(|sample| sample.processes() != processes) {
+            return None;
+        }
+        let count = problems.len() as f64;
+        let (mut within, mut of_means) = (0.0, 0.0);
+        for sample in problems {
+            let variance = pooled_variance(&sample.by_process())?;
+            let shares: Vec<f64> = sample
+                .by_process()
+                .iter()
+                .map(|blocks| 1.0 / blocks.len() as f64)
+                .collect();
+            within += variance / (count * count);
+            of_means += variance * mean(&shares) / (count * count);
+        }
+        let means: Vec<Vec<f64>> = problems.iter().map(Sample::process_means).collect();
+        let found = standard_deviation(&across_problems(&means)).powi(2);
+        Some(Self {
+            between: (found - of_means).max(0.0).sqrt(),
+            within: within.sqrt(),
+        })
+    }
+
+    /// The standard deviation of the mean of a process with so many blocks.
+    pub fn of_process_mean(&self, blocks: usize) -> f64 {
+        (self.between.powi(2) + self.within.powi(2) / blocks as f64).sqrt()
+    }
+}
+
+/// What a plan is to show, with effects as fractions of speed-up (0.02 is 2 % faster).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Aim {
+    /// The true effect supposed.
+    pub effect: f64,
+    /// What the interval is to lie on one side of: the target, say.
+    pub boundary: f64,
+    /// The interval's two-sided confidence; of a sequential plan that of the look meant.
+    pub confidence: f64,
+    /// How often it is to succeed, inside (0, 1).
+    pub power: f64,
+}
+
+impl Aim {
+    fn check(&self) -> Result<(), Error> {
+        check_confidence(self.confidence)?;
+        let wrong = |name, value, rule| Err(Error::Criterion { name, value, rule });
+        for (name, value) in [("effect", self.effect), ("boundary", self.boundary)] {
+            if !(value > -1.0 && value.is_finite()) {
+                return wrong(name, value, "must be finite and greater than -1");
+            }
+        }
+        if !(self.power > 0.0 && self.power < 1.0) {
+            return wrong(
+                "power",
+                self.power,
+                "must lie between 0 and 1, both excluded (0.8 is usual)",
+            );
+        }
+        Ok(())
+    }
+
+    fn reached(&self, spread: &Spread, processes: usize, blocks: usize) -> bool {
+        chance(spread, processes, blocks, self) >= self.power
+    }
+}
+
+/// The chance that the interval from so many pairs of processes and blocks lies on the effect's side of the
+/// boundary; `aim.power` plays no part.
+///
+/// Student's interval on normal process means, by the noncentral t distribution. The interval given in the end
+/// is never narrower (see [`Distribution::interval`]), so the truth is at most this; with skewed noise it is
+/// less.
+///
+/// # Errors
+/// An aim that makes no sense.
+pub fn power(spread: &Spread, processes: usize, blocks: usize, aim: &Aim) -> Result<f64, Error> {
+    aim.check()?;
+    Ok(chance(spread, processes, blocks, aim))
+}
+
+/// How many pairs of processes with so many blocks each reach the aim; none when 1,000 do not, as when the
+/// effect lies on the boundary.
+///
+/// # Errors
+/// An aim that makes no sense.
+pub fn required_processes(spread: &Spread, blocks: usize, aim: &Aim) -> Result<Option<usize>, Error> {
+    aim.check()?;
+    Ok(least(2, |processes| aim.reached(spread, processes, blocks)))
+}
+
+/// How many blocks in each of so many pairs of processes reach the aim; none when 1,000 do not: what a process
+/// has by luck no number of its blocks averages out.
+///
+/// # Errors
+/// An aim that makes no sense.
+pub fn required_blocks(spread: &Spread, processes: usize, aim: &Aim) -> Result<Option<usize>, Error> {
+    aim.check()?;
+    Ok(least(1, |blocks| aim.reached(spread, processes, blocks)))
+}
+
+/// How many pairs of processes an inconclusive comparison would have needed: the number, greater than there
+/// were, at which Student's interval around the same estimate with the same spread decides. None when 1,000
+/// do not: the estimate lies on a boundary, or as good as.
+///
+/// A figure for orientation: estimate and spread are themselves uncertain, and with that number about every
+/// second repetition would decide. To plan a repetition use [`required_processes`].
+pub fn needed_processes(distribution: &Distribution, criteria: &Criteria, confidence: f64) -> Option<usize> {
+    let estimate = distribution.estimate();
+    let spread = standard_deviation(distribution.process_means());
+    least(distribution.processes() + 1, |processes| {
+        let reach = student::half_width_of(processes, spread, confidence);
+        let interval = Interval {
+            estimate,
+            lower: estimate - reach,
+            upper: estimate + reach,
+            origin: Origin::Measured {
+                confidence,
+                processes,
+            },
+        };
+        decide(Some(&interval), criteria) != Decision::Inconclusive
+    })
+}
+
+fn chance(spread: &Spread, processes: usize, blocks: usize, aim: &Aim) -> f64 {
+    let distance = (log_speedup(aim.effect) - log_speedup(aim.boundary)).abs();
+    let deviation = spread.of_process_mean(blocks);
+    if distance == 0.0 {
+        return (1.0 - aim.confidence) / 2.0;
+    }
+    if deviation == 0.0 {
+        return 1.0;
+    }
+    student::power(processes, distance / deviation, aim.confidence)
+}
+
+/// The least number from `first` to [`MOST`] that suffices, where all greater ones do if it does.
+fn least(first: usize, suffices: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = (first, MOST + 1);
+    while low < high {
+        let middle = low.midpoint(high);
+        if suffices(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    (low <= MOST).then_some(low)
+}
+
+/// The variance of blocks around their process' mean; none when no process has two.
+fn pooled_variance(processes: &[&[f64]]) -> Option<f64> {
+    let freedom: usize = processes.iter().map(|blocks| blocks.len() - 1).sum();
+    let squares: f64 = processes
+        .iter()
+        .map(|blocks| {
+            let centre = mean(blocks);
+            blocks.iter().map(|effect| (effect - centre).powi(2)).sum::<f64>()
+        })
+        .sum();
+    (freedom > 0).then(|| squares / freedom as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Block, Bootstrap, Resampling};
+    use proptest::prelude::*;
+
+    const AIM: Aim = Aim {
+        effect: 0.05,
+        boundary: 0.02,
+        confidence: 0.95,
+        power: 0.9,
+    };
+
+    fn sample(effects: &[&[f64]]) -> Sample {
+        let block = |(process, effect): (usize, &f64)| Block::new(process, vec![effect.exp()], vec![1.0]);
+        let each = effects.iter().enumerate();
+        let blocks: Vec<Block> = each
+            .flat_map(|(process, blocks)| blocks.iter().map(move |effect| block((process, effect))))
+            .collect();
+        Sample::from_blocks(&blocks).unwrap()
+    }
+
+    fn distribution(effects: &[&[f64]]) -> Distribution {
+        let resampling = Resampling {
+            resamples: 1000,
+            seed: 1,
+        };
+        Bootstrap::new(&[sample(effects)], resampling).unwrap().suite
+    }
+
+    #[test]
+    fn spread_by_hand() {
+        // Within: (2 · 0.01² + 2 · 0.01²) / 2 = 2e-4. Means 0.01 and 0.05, variance 8e-4; less 2e-4 / 2.
+        let spread = Spread::estimate(&[sample(&[&[0.0, 0.02], &[0.04, 0.06]])]).unwrap();
+        assert!((spread.within - 2e-4_f64.sqrt()).abs() < 1e-12);
+        assert!((spread.between - 7e-4_f64.sqrt()).abs() < 1e-12);
+        assert!((spread.of_process_mean(2) - 8e-4_f64.sqrt()).abs() < 1e-12);
+        // Opposite in two problems: the suite's process means do not differ at all.
+        let opposite = sample(&[&[0.04, 0.06], &[0.0, 0.02]]);
+        let suite = Spread::estimate(&[sample(&[&[0.0, 0.02], &[0.04, 0.06]]), opposite]).unwrap();
+        assert_eq!(suite.between, 0.0);
+        assert!((suite.within - 1e-4_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(Spread::estimate(&[sample(&[&[0.1], &[0.2]])]), None);
+        assert_eq!(Spread::estimate(&[sample(&[&[0.1, 0.2]])]), None);
+        assert_eq!(Spread::estimate(&[]), None);
+    }
+
+    #[test]
+    fn the_plan_is_the_least_that_reaches_its_power() {
+        let spread = Spread {
+            between: 0.01,
+            within: 0.02,
+        };
+        let processes = required_processes(&spread, 3, &AIM).unwrap().unwrap();
+        assert!(power(&spread, processes, 3, &AIM).unwrap() >= 0.9);
+        assert!(power(&spread, processes - 1, 3, &AIM).unwrap() < 0.9);
+        let blocks = required_blocks(&spread, 8, &AIM).unwrap().unwrap();
+        assert!(power(&spread, 8, blocks, &AIM).unwrap() >= 0.9);
+        assert!(power(&spread, 8, blocks - 1, &AIM).unwrap() < 0.9);
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_said() {
+        let spread = Spread {
+            between: 0.05,
+            within: 0.01,
+        };
+        let on_it = Aim { effect: 0.02, ..AIM };
+        assert_eq!(required_processes(&spread, 3, &on_it), Ok(None));
+        // Luck of the process is not averaged out by blocks.
+        assert_eq!(required_blocks(&spread, 4, &AIM), Ok(None));
+        assert!(required_processes(&spread, 3, &AIM).unwrap().is_some());
+        for wrong in [
+            Aim { power: 1.0, ..AIM },
+            Aim { effect: -1.0, ..AIM },
+            Aim {
+                boundary: f64::NAN,
+                ..AIM
+            },
+            Aim {
+                confidence: 95.0,
+                ..AIM
+            },
+        ] {
+            assert!(required_processes(&spread, 3, &wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_inconclusive_comparison_is_told_what_it_needed() {
+        // Estimate 1.6 %, under T = 2 %: more processes would make it marginal.
+        let open = distribution(&[&[0.006], &[0.021], &[0.012], &[0.025]]);
+        let criteria = Criteria::default();
+        let needed = needed_processes(&open, &criteria, 0.95).unwrap();
+        let spread = standard_deviation(open.process_means());
+        let reach = |processes| student::half_width_of(processes, spread, 0.95);
+        let open_at = |processes| open.estimate() + reach(processes) >= criteria.log_target();
+        assert!(needed > 4 && !open_at(needed) && open_at(needed - 1), "{needed}");
+
+        let target = criteria.log_target();
+        let on_it = distribution(&[
+            &[target - 0.01],
+            &[target + 0.01],
+            &[target - 0.02],
+            &[target + 0.02],
+        ]);
+        assert_eq!(needed_processes(&on_it, &criteria, 0.95), None);
+    }
+
+    proptest! {
+        #[test]
+        fn more_spread_needs_more(between in 0.0..0.02f64, within in 0.001..0.02f64, factor in 1.0..2.0f64) {
+            let spread = Spread { between, within };
+            let wider = Spread { between: between * factor, within: within * factor };
+            let (some, more) = (required_processes(&spread, 3, &AIM).unwrap(), required_processes(&wider, 3, &AIM).unwrap());
+            prop_assert!(some.unwrap() <= more.unwrap());
+        }
+    }
+}
