@@ -1,7 +1,7 @@
 //! The engine behind the worker protocol.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gauntlet_executor::Service;
@@ -92,18 +92,27 @@ impl Service for CpuService {
         Ok(resources)
     }
 
-    fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, Failure> {
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
         let built = self.built()?;
         // The old operands go first: both at once might not fit.
         built.copies.clear();
-        let loaded = Inputs::load(inputs, &built.problem).map_err(|error| bad_request(&error.to_string()))?;
-        let bytes = loaded.memory_bytes();
-        let more = bytes.saturating_mul(copies.saturating_sub(1));
+        let read = |path: &PathBuf| {
+            Inputs::load(path, &built.problem).map_err(|error| bad_request(&error.to_string()))
+        };
+        let mut loaded: Vec<Inputs> = inputs.iter().take(copies).map(read).collect::<Result<_, _>>()?;
+        let bytes = loaded.first().map_or(0, Inputs::memory_bytes);
+        let more = bytes.saturating_mul(copies.saturating_sub(loaded.len()));
         check_memory(
-            &format!("{copies} copies of the operands, the first apart,"),
+            &format!(
+                "{copies} copies of the operands, the first {} apart,",
+                loaded.len()
+            ),
             more,
         )?;
-        built.copies = vec![loaded; copies];
+        for copy in loaded.len()..copies {
+            loaded.push(loaded[copy % inputs.len()].clone());
+        }
+        built.copies = loaded;
         Ok((bytes * copies) as u64)
     }
 

@@ -187,10 +187,10 @@ impl WorkerProcess {
         }
     }
 
-    /// Loads operands from a safetensors file, `copies` times.
-    pub fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, WorkerError> {
+    /// Loads operands from safetensors files, `copies` in all, from each file in turn.
+    pub fn load(&mut self, inputs: &[&Path], copies: usize) -> Result<u64, WorkerError> {
         match self.call(Request::Load {
-            inputs: inputs.to_owned(),
+            inputs: inputs.iter().map(|path| path.to_path_buf()).collect(),
             copies,
         })? {
             Answer::Loaded { bytes } => Ok(bytes),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! → {"id":1,"call":"describe"}
-//! ← {"id":1,"answer":"description","protocol":1,"worker":"gauntlet cpu",…}
+//! ← {"id":1,"answer":"description","protocol":2,"worker":"gauntlet cpu",…}
 //! → {"id":2,"call":"build","problem":{…},"schedule":{…}}
 //! ← {"id":2,"error":{"kind":"refused","message":"cluster (2,1): no blocks share loads on a CPU"}}
 //! ```
@@ -19,7 +19,7 @@ use gauntlet_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
 /// The version of this protocol.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A request with the number that its reply repeats.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,10 +44,11 @@ pub enum Request {
         /// How.
         schedule: Schedule,
     },
-    /// Read operands for the problem built last and keep `copies` of them in memory.
+    /// Read operands for the problem built last and keep `copies` of them in memory: copy i holds the operands of
+    /// file i modulo their number, so that calls in rotation do not meet the same operands twice in a row.
     Load {
-        /// A safetensors file.
-        inputs: PathBuf,
+        /// Safetensors files, at least one.
+        inputs: Vec<PathBuf>,
         /// How many copies; timing rotates over them.
         copies: usize,
     },
@@ -225,11 +226,14 @@ mod tests {
             Request::Describe
         ));
         let Request::Load { inputs, copies } =
-            request(r#"{"id":2,"call":"load","inputs":"a","copies":3}"#).request
+            request(r#"{"id":2,"call":"load","inputs":["a","b"],"copies":3}"#).request
         else {
             panic!("not a load");
         };
-        assert_eq!((inputs.to_str(), copies), (Some("a"), 3));
+        assert_eq!(
+            (inputs, copies),
+            (vec![PathBuf::from("a"), PathBuf::from("b")], 3)
+        );
         let line = r#"{"id":4,"call":"time","samples":5,"first_copy":1,"phases":false}"#;
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
 

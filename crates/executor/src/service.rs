@@ -1,7 +1,7 @@
 //! The worker's side of the protocol.
 
 use std::io::{self, BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
@@ -16,8 +16,9 @@ pub trait Service {
     fn describe(&self) -> Description;
     /// Prepares a schedule for a problem.
     fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure>;
-    /// Reads operands and keeps `copies` of them; returns their bytes.
-    fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, Failure>;
+    /// Reads operands from one or more files and keeps `copies` of them, copy i of file i modulo their number; returns
+    /// their bytes.
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure>;
     /// Poisons the output and computes once.
     fn run(&mut self, copy: usize) -> Result<Sample, Failure>;
     /// Computes `samples` times on copies from `first_copy` on, in rotation.
@@ -68,6 +69,9 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
             Answer::Built {
                 resources: service.build(&problem, &schedule)?,
             }
+        }
+        Request::Load { inputs, .. } if inputs.is_empty() => {
+            return Err(bad_request("load names no file".to_owned()));
         }
         Request::Load { inputs, copies } => Answer::Loaded {
             bytes: service.load(&inputs, copies.max(1))?,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gauntlet_executor::{Patience, WorkerCommand, WorkerProcess};
 
 const DESCRIPTION: &str =
-    r#"{"id":1,"answer":"description","protocol":1,"worker":"shell","device":"host","details":{}}"#;
+    r#"{"id":1,"answer":"description","protocol":2,"worker":"shell","device":"host","details":{}}"#;
 
 fn start(script: &str) -> WorkerProcess {
     let command = WorkerCommand {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gauntlet_executor::{Patience, WorkerCommand, WorkerError, WorkerProcess};
 
 const DESCRIPTION: &str =
-    r#"{"id":1,"answer":"description","protocol":1,"worker":"shell","device":"host","details":{}}"#;
+    r#"{"id":1,"answer":"description","protocol":2,"worker":"shell","device":"host","details":{}}"#;
 
 fn start(script: &str) -> Result<WorkerProcess, WorkerError> {
     let command = WorkerCommand {

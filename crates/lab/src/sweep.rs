@@ -181,7 +181,7 @@ fn try_schedule(
         None => {
             let (mut started, _) = workshop.start_default().map_err(Trouble::Candidate)?;
             started.build(problem, schedule).map_err(Trouble::Candidate)?;
-            started.load(prepared.path(), 1).map_err(Trouble::Candidate)?;
+            started.load(&[prepared.path()], 1).map_err(Trouble::Candidate)?;
             worker.insert(started)
         }
     };

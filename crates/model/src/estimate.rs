@@ -43,10 +43,6 @@ pub struct Estimate {
     /// The time at the highest published rates, every operand moved once, nothing padded; operands in memory, not in
     /// a cache.
     pub roofline_seconds: f64,
-    /// The time that nothing can undercut, so that a measurement below it is broken: the roofline of a GPU. That of a
-    /// CPU is no such limit, since its clock is a guess and its peak that of fp32, which integer products exceed; there
-    /// it follows from a ceiling that surely holds. None where nothing is sure.
-    pub limit: Option<f64>,
     /// What the roofline is bound by.
     pub bound: Bound,
     /// What the time is made of; adds up to `seconds`.
@@ -91,9 +87,7 @@ pub struct MissingFigure {
 /// [`MissingFigure`] if the device has no clock, a GPU no memory bandwidth, or a CPU no peak.
 pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Estimate, MissingFigure> {
     let rates = Rates::of(problem, device)?;
-    let bytes = count::bytes(problem);
-    let compute_floor = count::flops(problem) / rates.products / rates.processors;
-    let memory_floor = rates.memory.map_or(0.0, |(published, _)| bytes / published);
+    let (compute_floor, memory_floor) = rates.floors(problem);
     let roofline = compute_floor.max(memory_floor);
 
     let classes = tiles::classes(problem, schedule);
@@ -102,25 +96,19 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
         (class.flops / rates.products).max(exponentials)
     };
     let compute = tiles::busiest(&classes, rates.processors as usize, schedule.order, busy);
-    let traffic = bytes + count::partial_bytes(problem, schedule);
+    let traffic = count::bytes(problem) + count::partial_bytes(problem, schedule);
     let memory = rates.memory.map_or(0.0, |(_, attainable)| traffic / attainable);
     let work = compute.max(memory).max(roofline);
     let overlapped = work * overlap(problem, schedule, device);
     let seconds = overlapped + rates.launch;
 
     let error = error_factor(device.arch);
-    let ceiling = device.cpu.as_ref().and_then(|cpu| cpu.ceiling.as_ref());
-    let limit = match device.arch {
-        Arch::Cpu => ceiling.map(|ceiling| count::flops(problem) / ceiling.get()),
-        _ => Some(roofline),
-    };
     let low = seconds / error;
     Ok(Estimate {
         seconds,
-        low: limit.map_or(low, |limit| low.max(limit)),
+        low: limit(problem, device).map_or(low, |limit| low.max(limit)),
         high: seconds * error,
         roofline_seconds: roofline,
-        limit,
         bound: if memory_floor >= compute_floor {
             Bound::Memory
         } else {
@@ -133,6 +121,18 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
             share("start of the kernel", rates.launch),
         ],
     })
+}
+
+/// The time that nothing can undercut, so that a measurement below it is broken: the roofline of a GPU. That of a CPU is
+/// no such limit, since its clock is a guess and its peak that of fp32, which integer products exceed; there it follows
+/// from a ceiling that surely holds. None where nothing is sure.
+pub fn limit(problem: &Problem, device: &Device) -> Option<f64> {
+    if device.arch == Arch::Cpu {
+        let ceiling = device.cpu.as_ref()?.ceiling.as_ref()?;
+        return Some(count::flops(problem) / ceiling.get());
+    }
+    let (compute, memory) = Rates::of(problem, device).ok()?.floors(problem);
+    Some(compute.max(memory))
 }
 
 /// By how much the time may be off either way, with 90 % confidence: errors taken as log-normal with the
@@ -163,6 +163,15 @@ struct Rates {
 }
 
 impl Rates {
+    /// The least time for multiplying, and for moving.
+    fn floors(&self, problem: &Problem) -> (f64, f64) {
+        let compute = count::flops(problem) / self.products / self.processors;
+        let memory = self
+            .memory
+            .map_or(0.0, |(published, _)| count::bytes(problem) / published);
+        (compute, memory)
+    }
+
     fn of(problem: &Problem, device: &Device) -> Result<Self, MissingFigure> {
         let missing = |figure| MissingFigure {
             device: device.name.clone(),

@@ -9,5 +9,5 @@ mod speedup;
 mod tiles;
 
 pub use count::Counts;
-pub use estimate::{Bound, Estimate, MissingFigure, Share, estimate};
+pub use estimate::{Bound, Estimate, MissingFigure, Share, estimate, limit};
 pub use speedup::{Speedup, predicted_speedup};

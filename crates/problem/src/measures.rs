@@ -38,6 +38,10 @@ pub struct ErrorMeasures {
     /// Mean of found − expected over the root mean square of the expected values, finite elements only: the bias.
     #[serde(with = "crate::number")]
     pub mean_signed: f64,
+    /// Mean of (found − expected) · sign(expected) over the same, the bias away from zero: below 0 for results drawn
+    /// toward zero, as truncation does, which the mean signed error of results of both signs does not show.
+    #[serde(with = "crate::number")]
+    pub mean_outward: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
     /// Elements that differ from the oracle rounded once to the output's format; zeros of either sign are equal.
@@ -61,6 +65,9 @@ pub struct PartMeasures {
     /// As [`ErrorMeasures::mean_signed`].
     #[serde(with = "crate::number")]
     pub mean_signed: f64,
+    /// As [`ErrorMeasures::mean_outward`].
+    #[serde(with = "crate::number")]
+    pub mean_outward: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
     /// Elements that differ from the rounded oracle.
@@ -100,6 +107,7 @@ impl ErrorMeasures {
             compared,
             nrmse,
             mean_signed,
+            mean_outward,
             mismatches,
             unequal,
         } = all.measures();
@@ -110,6 +118,7 @@ impl ErrorMeasures {
             compared,
             nrmse,
             mean_signed,
+            mean_outward,
             mismatches,
             unequal,
             worst: all.worst.map(|(_, worst)| worst),
@@ -130,6 +139,7 @@ struct Sums {
     /// Elements whose error is a number.
     finite: usize,
     error: f64,
+    outward_error: f64,
     squared_error: f64,
     squared_reference: f64,
     /// With its error in units of the tolerance.
@@ -190,6 +200,9 @@ impl Sums {
     fn add_error(&mut self, error: f64, expected: f64) {
         self.finite += 1;
         self.error += error;
+        if expected != 0.0 {
+            self.outward_error += error * expected.signum();
+        }
         self.squared_error += error * error;
         self.squared_reference += expected * expected;
     }
@@ -207,6 +220,7 @@ impl Sums {
             broken: self.broken + other.broken,
             finite: self.finite + other.finite,
             error: self.error + other.error,
+            outward_error: self.outward_error + other.outward_error,
             squared_error: self.squared_error + other.squared_error,
             squared_reference: self.squared_reference + other.squared_reference,
             worst,
@@ -226,6 +240,7 @@ impl Sums {
                 normalise(rms, reference)
             },
             mean_signed: normalise(self.error / finite, reference),
+            mean_outward: normalise(self.outward_error / finite, reference),
             mismatches: self.mismatches,
             unequal: self.unequal,
         }
@@ -241,8 +256,8 @@ impl fmt::Display for ErrorMeasures {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "NRMSE {:.2e}, bias {:+.1e}, {} of {} compared out of tolerance, {} not bit-equal",
-            self.nrmse, self.mean_signed, self.mismatches, self.compared, self.unequal
+            "NRMSE {:.2e}, bias {:+.1e} and {:+.1e} outward, {} of {} compared out of tolerance, {} not bit-equal",
+            self.nrmse, self.mean_signed, self.mean_outward, self.mismatches, self.compared, self.unequal
         )?;
         if self.unwritten > 0 {
             write!(

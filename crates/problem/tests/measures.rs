@@ -100,6 +100,23 @@ fn the_worst_element_is_named_with_its_place() {
 }
 
 #[test]
+fn what_is_drawn_toward_zero_shows_in_the_outward_error_alone() {
+    let problem = problem();
+    let inputs = Inputs::generate(&problem, InputKind::Wide, 11);
+    let expected = Oracle::compute(&problem, &inputs, Coverage::Full).unwrap();
+    let mut output = Output::poisoned(&problem);
+    let values: Vec<f64> = expected.values().map(|(_, value)| value).collect();
+    let rms = (values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64).sqrt();
+    let inward = |value: f64| value - 0.1 * rms * value.signum();
+    expected
+        .values()
+        .for_each(|(index, value)| output.set(index, inward(value)));
+    let drawn = ErrorMeasures::between(&output, &expected, TOLERANCE);
+    assert!((drawn.mean_outward + 0.1).abs() < 1e-3, "{drawn}");
+    assert!(drawn.mean_signed.abs() < 0.03, "{drawn}");
+}
+
+#[test]
 fn a_bias_shows_in_the_mean_signed_error() {
     let (expected, mut output) = right(Coverage::Full);
     let values: Vec<f64> = expected.values().map(|(_, value)| value).collect();

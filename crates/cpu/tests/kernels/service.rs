@@ -46,7 +46,7 @@ fn results_are_those_of_the_operands_loaded() {
     let result = folder.path().join("result");
     let mut service = service();
     service.build(&problem, &schedule([8, 32, 32])).unwrap();
-    let bytes = service.load(&path, 3).unwrap();
+    let bytes = service.load(std::slice::from_ref(&path), 3).unwrap();
     assert_eq!(bytes, 3 * inputs.memory_bytes() as u64);
     service.run(usize::MAX).unwrap();
     assert_eq!(service.output(&result).unwrap(), 9 * 40 * 4);
@@ -77,14 +77,18 @@ fn calls_out_of_order_are_bad_requests() {
     let (_, path) = save(folder.path(), &problem, 1);
     let mut service = service();
     let unbuilt = "nothing has been built";
-    assert_failure(service.load(&path, 1), FailureKind::BadRequest, unbuilt);
+    assert_failure(
+        service.load(std::slice::from_ref(&path), 1),
+        FailureKind::BadRequest,
+        unbuilt,
+    );
     assert_failure(service.run(0), FailureKind::BadRequest, unbuilt);
     service.build(&problem, &schedule([8, 16, 16])).unwrap();
     let unloaded = "no operands";
     assert_failure(service.run(0), FailureKind::BadRequest, unloaded);
     assert_failure(service.time(1, 0, false), FailureKind::BadRequest, unloaded);
     assert_failure(service.output(&path), FailureKind::BadRequest, unloaded);
-    let missing = service.load(&folder.path().join("none"), 1);
+    let missing = service.load(&[folder.path().join("none")], 1);
     assert_failure(missing, FailureKind::BadRequest, "cannot read");
 }
 
@@ -108,10 +112,10 @@ fn what_does_not_fit_into_memory_is_a_failure_and_the_worker_lives_on() {
     let (_, path) = save(folder.path(), &problem, 1);
     service.build(&problem, &schedule([8, 16, 16])).unwrap();
     for copies in [usize::MAX, 1 << 40] {
-        let failure = service.load(&path, copies);
+        let failure = service.load(std::slice::from_ref(&path), copies);
         assert_failure(failure, FailureKind::Broken, "copies of the operands");
     }
-    service.load(&path, 2).unwrap();
+    service.load(std::slice::from_ref(&path), 2).unwrap();
     service.run(1).unwrap();
 }
 

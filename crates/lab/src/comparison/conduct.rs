@@ -113,10 +113,8 @@ impl CaseConduct {
         self.clock = control
             .iter()
             .zip(&candidate)
-            .map(|(control, candidate)| Block {
-                process: self.process,
-                baseline: vec![flattery(candidate)],
-                candidate: vec![flattery(control)],
+            .map(|(control, candidate)| {
+                Block::new(self.process, vec![flattery(candidate)], vec![flattery(control)])
             })
             .collect();
     }
@@ -131,11 +129,12 @@ impl CaseConduct {
 
     fn memory(&self) -> Option<Block> {
         let ([first_control, first_candidate], [control, candidate]) = (self.first?, self.later?);
-        Some(Block {
-            process: self.process,
-            baseline: vec![first_candidate / candidate],
-            candidate: vec![first_control / control],
-        })
+        let flattery = |first: f64, later: f64| vec![first / later];
+        Some(Block::new(
+            self.process,
+            flattery(first_candidate, candidate),
+            flattery(first_control, control),
+        ))
     }
 }
 
@@ -245,6 +244,7 @@ mod tests {
             median: reported * noise,
             sum: 20.0 * reported * noise,
             exchange: 20.0 * call * noise + 150e-6,
+            clock: None,
         }
     }
 

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
 use gauntlet_problem::Case;
-use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
+use gauntlet_stats::{
+    Assessment, Block, Decision, Sample, block_orders, compare, compare_closing, median, without_interval,
+};
 
 use super::conduct::{CaseConduct, Conduct};
 use super::pair::{Dealt, Pair};
@@ -102,7 +104,7 @@ impl<'a> Contest<'a> {
 
     /// How many pairs would decide it if the spread stays as it is; none when that cannot be said.
     pub fn needed(&self) -> Option<usize> {
-        None // TEMPORARY
+        self.assessment.needed_processes
     }
 
     /// Whether it is decided, cannot be believed, or has no look left.
@@ -124,16 +126,17 @@ impl<'a> Contest<'a> {
             self.measure_pair(observer)?;
             self.tell(observer)?;
         }
-        self.look()?;
+        self.look(self.pairs >= self.most())?;
         Ok(true)
     }
 
     /// What it came to.
     pub fn finish(mut self) -> Result<Comparison, Trouble> {
-        // When the time is up the next planned look is taken at once. Its share of the error is its own whenever it is
-        // taken, as long as the figures have no say in when; and the clock does not know them.
+        // When the time is up the next planned look is taken at once, with all the error that is left, as no other
+        // follows. Who goes on is decided by who lacks least, so that those who end here are the farthest from a
+        // decision, and to end them cannot make one more likely.
         if self.pairs > self.looks.last().map_or(1, |look| look.processes) {
-            self.look()?;
+            self.look(true)?;
         }
         let conduct = Conduct::judge(&self.conducts())?;
         Ok(Comparison {
@@ -188,8 +191,8 @@ impl<'a> Contest<'a> {
         self.spent / u32::try_from(self.pairs.max(1)).unwrap_or(u32::MAX)
     }
 
-    fn look(&mut self) -> Result<(), Trouble> {
-        self.assessment = self.assess(self.looks.len() + 1)?;
+    fn look(&mut self, is_last: bool) -> Result<(), Trouble> {
+        self.assessment = self.assess(is_last)?;
         self.suspicion = Conduct::judge(&self.conducts())?.suspicion;
         self.looks.push(Look {
             processes: self.pairs,
@@ -199,12 +202,14 @@ impl<'a> Contest<'a> {
         Ok(())
     }
 
-    fn assess(&self, look: usize) -> Result<Assessment, LabError> {
+    fn assess(&self, is_last: bool) -> Result<Assessment, LabError> {
         let mut problems = Vec::new();
         for one in &self.cases {
             problems.push((one.case.name.clone(), Sample::from_blocks(&one.blocks)?));
         }
-        Ok(compare(&problems, &self.round.file().criteria, look, self.seed)?)
+        let (criteria, look) = (&self.round.file().criteria, self.looks.len() + 1);
+        let judge = if is_last { compare_closing } else { compare };
+        Ok(judge(&problems, criteria, look, self.seed)?)
     }
 
     fn conducts(&self) -> Vec<Vec<CaseConduct>> {
@@ -216,7 +221,7 @@ impl<'a> Contest<'a> {
         if self.pairs < 2 {
             return Ok(());
         }
-        if let Some(interval) = self.assess(self.looks.len() + 1)?.suite {
+        if let Some(interval) = self.assess(false)?.suite {
             observer.narrows(&Narrowing {
                 candidate: &self.candidate.name,
                 pairs: self.pairs,
@@ -261,12 +266,13 @@ impl<'a> Contest<'a> {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.round.file().measurement.blocks);
-            let seed = self.seed.wrapping_add((self.cases.len() + stream) as u64);
-            let (inputs, fresh) = Operands::write(self.workshop, one.case, one.case.inputs, seed)?;
+            let seed = self.seed.wrapping_add((self.cases.len() + 2 * stream) as u64);
+            let deal = |seed| Operands::write(self.workshop, one.case, one.case.inputs, seed);
+            let ((_, first), (inputs, second)) = (deal(seed)?, deal(seed.wrapping_add(1))?);
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
-                fresh: &fresh,
+                fresh: [&first, &second],
                 inputs: &inputs,
                 copies: one.copies,
             };
@@ -299,11 +305,15 @@ fn last_level_cache(device: &Device) -> u64 {
         .map_or(0, |size| size.get() as u64)
 }
 
-/// How many copies of a problem's operands make its rotation leave the last-level cache behind.
+/// How many copies of a problem's operands make its rotation leave the last-level cache behind; even, so that each
+/// differs from those before and after it.
 fn copies(bytes: u64, cache: u64) -> usize {
     let bytes = bytes.max(1);
     let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes);
-    usize::try_from(wanted).unwrap_or(usize::MAX).max(1)
+    usize::try_from(wanted)
+        .unwrap_or(usize::MAX - 1)
+        .max(1)
+        .next_multiple_of(2)
 }
 
 #[cfg(test)]
@@ -312,8 +322,8 @@ mod tests {
 
     #[test]
     fn rotation_leaves_the_cache() {
-        assert_eq!(copies(100, 0), 1);
-        assert_eq!(copies(100, 1000), 20);
+        assert_eq!(copies(100, 0), 2);
+        assert_eq!(copies(100, 1040), 22);
         assert_eq!(copies(1 << 30, 1 << 40), 2);
     }
 }

@@ -30,9 +30,9 @@ pub struct Dealt<'c> {
     pub case: &'c Case,
     /// Operands to warm up on.
     pub warm_up: &'c Operands,
-    /// Operands that no worker has seen before.
-    pub fresh: &'c Operands,
-    /// The same.
+    /// Two sets of operands that no worker has seen before, to be copied in turn.
+    pub fresh: [&'c Operands; 2],
+    /// The second set.
     pub inputs: &'c Inputs,
     /// How many copies of them to rotate over.
     pub copies: usize,
@@ -78,25 +78,19 @@ impl<'a> Pair<'a> {
         let mut conduct = CaseConduct::new(self.process);
         self.prepare(dealt, &mut conduct)?;
         let samples = self.samples(dealt)?;
-        let mut slots = Vec::new();
+        let mut slots: Vec<(Arm, Slot)> = Vec::new();
         let mut blocks = Vec::new();
-        let mut next_copy = 0;
         for order in orders {
-            let mut block = Block {
-                process: self.process,
-                baseline: Vec::new(),
-                candidate: Vec::new(),
-            };
+            let before = slots.len();
             for arm in order.arms() {
-                let slot = self.side(arm).time(samples, next_copy)?;
-                match arm {
-                    Arm::Baseline => block.baseline.push(slot.median),
-                    Arm::Candidate => block.candidate.push(slot.median),
-                }
+                let taken = slots.iter().filter(|(other, _)| *other == arm).count();
+                let slot = self.side(arm).time(
+                    samples,
+                    first_copy(taken, 2 * orders.len(), samples, dealt.copies),
+                )?;
                 slots.push((arm, slot));
-                next_copy = (next_copy + samples) % dealt.copies;
             }
-            blocks.push(block);
+            blocks.push(block(self.process, &slots[before..]));
         }
         conduct.note_slots(&slots);
         conduct.note_cpu(self.control.end_case(), self.candidate.end_case());
@@ -110,22 +104,21 @@ impl<'a> Pair<'a> {
         for side in [&mut self.control, &mut self.candidate] {
             let schedule = &side.candidate.schedule;
             side.ask(|worker| worker.build(&dealt.case.problem, schedule))?;
-            side.ask(|worker| worker.load(dealt.warm_up.path(), 1))?;
+            side.ask(|worker| worker.load(&[dealt.warm_up.path()], 1))?;
             side.time(1, 0)?;
             side.time(1, 0)?;
         }
         self.control.begin_case();
         self.candidate.begin_case();
-        let (_, candidate) = self.candidate.ask(|worker| worker.load(dealt.fresh.path(), 1))?;
-        let (_, control) = self.control.ask(|worker| worker.load(dealt.fresh.path(), 1))?;
+        let [first, second] = dealt.fresh.map(Operands::path);
+        let (_, candidate) = self.candidate.ask(|worker| worker.load(&[first], 1))?;
+        let (_, control) = self.control.ask(|worker| worker.load(&[first], 1))?;
         let first_of_control = self.control.time(1, 0)?;
         let first_of_candidate = self.candidate.time(1, 0)?;
         conduct.note_first_calls(&first_of_control, &first_of_candidate);
         conduct.note_loading(control, candidate, first_of_control.median);
-        if dealt.copies > 1 {
-            for side in [&mut self.control, &mut self.candidate] {
-                side.ask(|worker| worker.load(dealt.fresh.path(), dealt.copies))?;
-            }
+        for side in [&mut self.control, &mut self.candidate] {
+            side.ask(|worker| worker.load(&[first, second], dealt.copies))?;
         }
         Ok(())
     }
@@ -147,7 +140,12 @@ impl<'a> Pair<'a> {
     /// What the last timed calls left behind must be results: a few elements by the oracle, and all of them by the
     /// other side's, which no choice of elements can be guessed for.
     fn look_at_results(&mut self, dealt: &Dealt) -> Result<(), Trouble> {
-        if !dealt.fresh.are_untouched() || !dealt.warm_up.are_untouched() {
+        if !dealt
+            .fresh
+            .into_iter()
+            .chain([dealt.warm_up])
+            .all(Operands::are_untouched)
+        {
             let fault = "the file of operands is not as it was written";
             return Err(wrong(Arm::Candidate, dealt.case, fault));
         }
@@ -177,6 +175,34 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// The copy that a side's slot begins with: each goes on where the one before ended, both sides alike, and the last call
+/// of all slots is on the last copy, which holds the second set of operands.
+fn first_copy(slot: usize, slots: usize, samples: usize, copies: usize) -> usize {
+    ((slots * samples).next_multiple_of(copies) - (slots - slot) * samples) % copies
+}
+
+fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
+    let of = |wanted: Arm, figure: fn(&Slot) -> Option<f64>| -> Vec<f64> {
+        let own = slots.iter().filter(|(arm, _)| *arm == wanted);
+        own.filter_map(|(_, slot)| figure(slot)).collect()
+    };
+    let times = |arm| of(arm, |slot| Some(slot.median));
+    let clocks = |arm| {
+        let logged = of(arm, |slot| slot.clock);
+        // A clock that was logged for some times only says nothing.
+        if logged.len() == times(arm).len() {
+            logged
+        } else {
+            Vec::new()
+        }
+    };
+    Block {
+        baseline_clocks: clocks(Arm::Baseline),
+        candidate_clocks: clocks(Arm::Candidate),
+        ..Block::new(process, times(Arm::Baseline), times(Arm::Candidate))
+    }
+}
+
 fn wrong(arm: Arm, case: &Case, fault: &str) -> Trouble {
     let reason = format!("{}, in calls that were timed: {fault}", case.name);
     match arm {
@@ -196,6 +222,8 @@ pub struct Slot {
     pub sum: f64,
     /// The exchange by the coordinator's clock.
     pub exchange: f64,
+    /// The median clock in MHz, where every call has one.
+    pub clock: Option<f64>,
 }
 
 impl Contender<'_> {
@@ -217,6 +245,7 @@ impl Contender<'_> {
 fn slot(timed: &[Timing], exchange: f64) -> Result<Slot, Trouble> {
     let calls: Vec<f64> = timed.iter().map(|timing| timing.call).collect();
     let sum: f64 = calls.iter().sum();
+    let clocks: Option<Vec<f64>> = timed.iter().map(|timing| timing.clock).collect();
     if sum > exchange {
         return Err(Trouble::Void(format!(
             "a worker reports calls of {sum:.6} s together in an exchange that took {exchange:.6} s"
@@ -227,6 +256,7 @@ fn slot(timed: &[Timing], exchange: f64) -> Result<Slot, Trouble> {
         median: median(&calls),
         sum,
         exchange,
+        clock: clocks.map(|clocks| median(&clocks)),
     })
 }
 
@@ -259,6 +289,22 @@ mod tests {
             slot(&[timing(4.0), timing(3.0)], 6.5),
             Err(Trouble::Void(_))
         ));
+    }
+
+    #[test]
+    fn slots_go_on_where_they_ended_and_end_on_the_last_copy() {
+        for (samples, copies) in [(1, 2), (3, 2), (20, 6), (4096, 2), (1, 5000)] {
+            let slots = 6;
+            for slot in 1..slots {
+                let before = first_copy(slot - 1, slots, samples, copies);
+                assert_eq!(
+                    first_copy(slot, slots, samples, copies),
+                    (before + samples) % copies
+                );
+            }
+            let last = (first_copy(slots - 1, slots, samples, copies) + samples - 1) % copies;
+            assert_eq!(last, copies - 1, "{samples} of {copies}");
+        }
     }
 
     #[test]

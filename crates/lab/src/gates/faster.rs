@@ -1,6 +1,6 @@
 //! Faster: the paired comparison. The control is built and run beside the candidate, never a number from yesterday.
 
-use gauntlet_model::estimate;
+use gauntlet_model::limit;
 use gauntlet_stats::{Assessment, Decision, Ground};
 
 use super::{Examination, Executor, Found, Gate, Trouble};
@@ -66,18 +66,14 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
     let (cases, device) = (&examination.round.benchmark_cases, &examination.round.device);
     comparison.cases.iter().find_map(|times| {
         let case = cases.iter().find(|case| case.name == times.case)?;
-        let limit = |schedule| estimate(&case.problem, schedule, device).ok()?.limit;
-        let arms = [
-            (times.baseline, &examination.control.schedule),
-            (times.candidate, &examination.candidate.schedule),
-        ];
-        arms.into_iter().find_map(|(time, schedule)| {
-            let limit = limit(schedule).filter(|limit| time < *limit)?;
-            Some(format!(
-                "void: {} took {time:.3e} s where the roofline of {} is {limit:.3e} s",
-                times.case, device.name,
-            ))
-        })
+        let limit = limit(&case.problem, device)?;
+        let time = [times.baseline, times.candidate]
+            .into_iter()
+            .find(|time| *time < limit)?;
+        Some(format!(
+            "void: {} took {time:.3e} s where nothing on {} takes less than {limit:.3e} s",
+            times.case, device.name,
+        ))
     })
 }
 

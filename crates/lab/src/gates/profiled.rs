@@ -61,7 +61,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<Strin
             .build(&case.problem, &examination.candidate.schedule)
             .map_err(Trouble::Candidate)?;
         let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
-        worker.load(operands.path(), 1).map_err(Trouble::Candidate)?;
+        worker.load(&[operands.path()], 1).map_err(Trouble::Candidate)?;
         // One call to warm caches and page tables, not counted.
         worker.time(1, 0, false).map_err(Trouble::Candidate)?;
         let (samples, _) = worker.time(SAMPLES, 0, true).map_err(Trouble::Candidate)?;

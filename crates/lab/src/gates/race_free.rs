@@ -1,9 +1,12 @@
 //! Race-free: the same inputs give the same bits, run after run; where there is a race checker, what it says.
 
+use std::collections::HashSet;
+use std::mem::discriminant;
+
 use gauntlet_problem::{Case, InputKind};
 use gauntlet_schedule::check;
 
-use super::right::{cases_for, run_once};
+use super::right::{SMALLEST, cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::finding::Evidence;
 use crate::operands::Operands;
@@ -50,7 +53,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
             .build(&case.problem, &examination.candidate.schedule)
             .map_err(Trouble::Candidate)?;
         let (_, operands) = Operands::write(workshop, case, InputKind::Wide, seed)?;
-        worker.load(operands.path(), 1).map_err(Trouble::Candidate)?;
+        worker.load(&[operands.path()], 1).map_err(Trouble::Candidate)?;
         let mut first = None;
         for _ in 0..RUNS {
             let output = run_once(workshop, &mut worker, &case.problem)?;
@@ -84,16 +87,19 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     })
 }
 
-/// The case made to be deep, which exercises the pipeline most, and the smallest that is timed.
+/// Of each family the case made to be deep, which exercises the pipeline most, and the smallest that is timed.
 fn cases(examination: &Examination) -> Vec<Case> {
     let timed = &examination.round.benchmark_cases;
     let candidate = examination.candidate;
-    let mut cases = cases_for(&candidate.schedule, timed.first());
-    cases.truncate(1);
+    let mut cases = cases_for(&candidate.schedule, timed);
     cases.retain(|case| {
-        candidate.command.is_some()
-            || check(&candidate.schedule, &case.problem, &examination.round.device).is_empty()
+        let allowed = || check(&candidate.schedule, &case.problem, &examination.round.device).is_empty();
+        case.name != SMALLEST && (candidate.command.is_some() || allowed())
     });
-    cases.extend(timed.iter().min_by_key(|case| case.problem.flops()).cloned());
+    let mut smallest: Vec<&Case> = timed.iter().collect();
+    smallest.sort_by_key(|case| case.problem.flops());
+    let mut families = HashSet::new();
+    smallest.retain(|case| families.insert(discriminant(&case.problem)));
+    cases.extend(smallest.into_iter().cloned());
     cases
 }

@@ -13,7 +13,7 @@ use crate::finding::Evidence;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
-pub use cases::cases_for;
+pub use cases::{SMALLEST, cases_for};
 pub use fault::fault;
 pub use trial::{Prepared, fetch, run_once};
 
@@ -54,7 +54,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     let (mut worker, _) = workshop.start(candidate).map_err(Trouble::Candidate)?;
     let rules = &round.file().correctness;
     let mut small = round.correctness_cases.clone();
-    small.extend(cases_for(&candidate.schedule, round.benchmark_cases.first()));
+    small.extend(cases_for(&candidate.schedule, &round.benchmark_cases));
     let mut tried = Vec::new();
     for case in &small {
         if candidate.command.is_none() && !check(&candidate.schedule, &case.problem, &round.device).is_empty()

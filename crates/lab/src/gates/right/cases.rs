@@ -1,12 +1,31 @@
 //! The cases that a schedule needs and no suite knows.
 
+use std::mem::discriminant;
+
 use gauntlet_problem::{Attention, Case, GemmShape, GroupedGemm, Problem, Sequence};
 use gauntlet_schedule::Schedule;
 
+/// The name of the smallest case of a family.
+pub const SMALLEST: &str = "smallest";
+
+/// Cases for each family that is timed (see [`cases_like`]).
+pub fn cases_for(schedule: &Schedule, timed: &[Case]) -> Vec<Case> {
+    let mut families: Vec<&Case> = Vec::new();
+    for case in timed {
+        let is_new = |known: &&Case| discriminant(&known.problem) != discriminant(&case.problem);
+        if families.iter().all(is_new) {
+            families.push(case);
+        }
+    }
+    families
+        .into_iter()
+        .flat_map(|case| cases_like(schedule, case))
+        .collect()
+}
+
 /// Cases that the suite cannot know it needs: at least stages + 2 steps deep, so that a pipeline wraps around, with
 /// tails on every side; and the smallest.
-pub fn cases_for(schedule: &Schedule, like: Option<&Case>) -> Vec<Case> {
-    let Some(like) = like else { return Vec::new() };
+fn cases_like(schedule: &Schedule, like: &Case) -> Vec<Case> {
     let deep = schedule.stages + 2;
     let case = |name: &str, problem| Case {
         name: name.to_owned(),
@@ -30,7 +49,7 @@ pub fn cases_for(schedule: &Schedule, like: Option<&Case>) -> Vec<Case> {
                     "deep, with tails",
                     shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, 16)]),
                 ),
-                case("smallest", shapes(&[(1, 1, 16), (0, 5, 32), (1, 2, 48)])),
+                case(SMALLEST, shapes(&[(1, 1, 16), (0, 5, 32), (1, 2, 48)])),
             ]
         }
         Problem::Attention(attention) => {
@@ -47,7 +66,7 @@ pub fn cases_for(schedule: &Schedule, like: Option<&Case>) -> Vec<Case> {
             };
             vec![
                 case("deep, with tails", sequences(&[(schedule.tile.m + 1, keys)])),
-                case("smallest", sequences(&[(1, 1), (2, 3)])),
+                case(SMALLEST, sequences(&[(1, 1), (2, 3)])),
             ]
         }
     }

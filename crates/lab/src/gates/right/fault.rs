@@ -39,11 +39,22 @@ pub fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Corre
     // Rounding to nearest errs either way with even odds, so over n elements the mean strays by NRMSE/√n; five times
     // that comes once in a hundred thousand comparisons (Hoeffding's bound), and on few elements is over the limit.
     let chance = CHANCE_DEVIATIONS * errors.nrmse / (errors.compared.max(1) as f64).sqrt();
-    if errors.mean_signed.abs() > rules.bias.max(chance) {
+    let limit = rules.bias.max(chance);
+    if errors.mean_signed.abs() > limit {
         return Some(format!(
-            "bias {:+.2e} is over ±{:.2e}; {errors}",
-            errors.mean_signed,
-            rules.bias.max(chance)
+            "bias {:+.2e} is over ±{limit:.2e}; {errors}",
+            errors.mean_signed
+        ));
+    }
+    if errors.mean_outward.abs() > limit {
+        let direction = if errors.mean_outward < 0.0 {
+            "toward"
+        } else {
+            "away from"
+        };
+        return Some(format!(
+            "bias {direction} zero, {:.2e}, is over {limit:.2e}; {errors}",
+            errors.mean_outward.abs()
         ));
     }
     if errors.mismatches > 0 {
@@ -87,6 +98,15 @@ mod tests {
         fault(&case, kind, &errors, &rules)
     }
 
+    /// Of the oracle's result on the operands of [`said`].
+    fn root_mean_square() -> f64 {
+        let case = case(Form::Plain);
+        let inputs = Inputs::generate(&case.problem, InputKind::Wide, 7);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let squares: f64 = expected.values().map(|(_, value)| value * value).sum();
+        (squares / expected.values().count() as f64).sqrt()
+    }
+
     #[test]
     fn the_right_result_passes() {
         for kind in InputKind::ALL {
@@ -126,11 +146,7 @@ mod tests {
     #[test]
     fn a_bias_within_every_tolerance_is_told() {
         // 3e-4 of the root mean square, always upward: under the limits on NRMSE, as a biased quantiser would be.
-        let case = case(Form::Plain);
-        let inputs = Inputs::generate(&case.problem, InputKind::Wide, 7);
-        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
-        let squares: f64 = expected.values().map(|(_, value)| value * value).sum();
-        let shift = 3e-4 * (squares / expected.values().count() as f64).sqrt();
+        let shift = 3e-4 * root_mean_square();
         assert!(
             said(InputKind::Wide, |_, value| value + shift)
                 .unwrap()
@@ -145,6 +161,16 @@ mod tests {
             }
         };
         assert!(!said(InputKind::Wide, even).is_some_and(|fault| fault.starts_with("bias")));
+    }
+
+    #[test]
+    fn results_drawn_toward_zero_are_told_though_their_signs_cancel() {
+        let shift = 3e-4 * root_mean_square();
+        let fault = said(InputKind::Wide, |_, value| value - shift * value.signum());
+        assert!(
+            fault.as_ref().unwrap().starts_with("bias toward zero"),
+            "{fault:?}"
+        );
     }
 
     #[test]

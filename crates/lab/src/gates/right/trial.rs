@@ -15,11 +15,10 @@ use crate::operands::Operands;
 use crate::round::Correctness;
 use crate::workshop::Workshop;
 
-/// Calls timed on the second operands; with [`TIMED_COPIES`] the last is on a copy that was called before.
-const TIMED_CALLS: usize = 3;
-
-/// Copies they rotate over.
+/// Copies of two sets of operands, and calls that rotate over them: the last is on the second set, after one on the
+/// first, and its copy was called before.
 const TIMED_COPIES: usize = 2;
+const TIMED_CALLS: usize = 4;
 
 /// A case with fresh operands on disk and what they should come to.
 pub struct Prepared<'c> {
@@ -95,13 +94,14 @@ pub fn try_case(
         Err(error) => return Err(Trouble::Candidate(error)),
     }
     let prepared = Prepared::new(workshop, case, kind)?;
-    worker.load(prepared.path(), 1).map_err(Trouble::Candidate)?;
+    worker.load(&[prepared.path()], 1).map_err(Trouble::Candidate)?;
     let output = run_once(workshop, worker, &case.problem)?;
     let mut compared = vec![prepared.compare(&output, rules)];
     if timed && compared[0].fault.is_none() {
-        let prepared = Prepared::new(workshop, case, kind)?;
+        let [other, last] = [(); 2].map(|()| Prepared::new(workshop, case, kind));
+        let (other, prepared) = (other?, last?);
         let result = worker
-            .load(prepared.path(), TIMED_COPIES)
+            .load(&[other.path(), prepared.path()], TIMED_COPIES)
             .and_then(|_| worker.time(TIMED_CALLS, 0, false))
             .and_then(|_| fetch(workshop, worker, &case.problem));
         let mut timed = prepared.compare(&result.map_err(Trouble::Candidate)?, rules);
