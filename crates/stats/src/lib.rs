@@ -15,6 +15,7 @@ mod bootstrap;
 mod clock;
 mod comparison;
 mod criteria;
+mod dependence;
 mod design;
 mod error;
 mod floor;
@@ -22,18 +23,23 @@ mod holm;
 mod interval;
 mod looks;
 mod planning;
+mod ranks;
 mod rivals;
 mod sign_flip;
+mod stability;
 mod student;
 mod summary;
+mod trend;
 mod verdict;
+mod warm_up;
 
 pub use assessment::{Assessment, Ground, ProblemFinding};
 pub use block::{Block, Sample};
 pub use bootstrap::{Bootstrap, Distribution, Resampling};
 pub use clock::{ClockCheck, ClockFinding};
-pub use comparison::{compare, compare_closing, compare_declared, without_interval};
+pub use comparison::{compare, compare_declared, without_interval};
 pub use criteria::Criteria;
+pub use dependence::Dependence;
 pub use design::{Arm, BlockOrder, block_orders};
 pub use error::Error;
 pub use floor::FloorFinding;
@@ -43,8 +49,11 @@ pub use looks::LookPlan;
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use sign_flip::SignFlip;
+pub use stability::{Instability, STABILITY_LEVEL, Stability};
 pub use summary::{median, quantile};
+pub use trend::Trend;
 pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};
+pub use warm_up::WarmUp;
 
 /// A fraction of speed-up (0.02 = 2 % faster) as a log speed-up, `ln(1 + fraction)`.
 pub fn log_speedup(fraction: f64) -> f64 {

@@ -113,10 +113,8 @@ impl CaseConduct {
         self.clock = control
             .iter()
             .zip(&candidate)
-            .map(|(control, candidate)| Block {
-                process: self.process,
-                baseline: vec![flattery(candidate)],
-                candidate: vec![flattery(control)],
+            .map(|(control, candidate)| {
+                Block::new(self.process, vec![flattery(candidate)], vec![flattery(control)])
             })
             .collect();
     }
@@ -131,11 +129,8 @@ impl CaseConduct {
 
     fn memory(&self) -> Option<Block> {
         let ([first_control, first_candidate], [control, candidate]) = (self.first?, self.later?);
-        Some(Block {
-            process: self.process,
-            baseline: vec![first_candidate / candidate],
-            candidate: vec![first_control / control],
-        })
+        let (baseline, challenger) = (first_candidate / candidate, first_control / control);
+        Some(Block::new(self.process, vec![baseline], vec![challenger]))
     }
 }
 

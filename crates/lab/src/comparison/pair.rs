@@ -82,11 +82,7 @@ impl<'a> Pair<'a> {
         let mut blocks = Vec::new();
         let mut next_copy = 0;
         for order in orders {
-            let mut block = Block {
-                process: self.process,
-                baseline: Vec::new(),
-                candidate: Vec::new(),
-            };
+            let mut block = Block::new(self.process, Vec::new(), Vec::new());
             for arm in order.arms() {
                 let slot = self.side(arm).time(samples, next_copy)?;
                 match arm {
