@@ -240,6 +240,7 @@ mod tests {
             median: reported * noise,
             sum: 20.0 * reported * noise,
             exchange: 20.0 * call * noise + 150e-6,
+            clock: None,
         }
     }
 

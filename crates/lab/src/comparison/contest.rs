@@ -100,9 +100,9 @@ impl<'a> Contest<'a> {
         self.pairs
     }
 
-    /// How many pairs would decide it if the spread stays as it is; none when that cannot be said.
+    /// How many pairs would decide it if estimate and spread stay as they are; none when that cannot be said.
     pub fn needed(&self) -> Option<usize> {
-        None // TEMPORARY
+        self.assessment.needed_processes
     }
 
     /// Whether it is decided, cannot be believed, or has no look left.

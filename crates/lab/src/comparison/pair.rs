@@ -85,12 +85,21 @@ impl<'a> Pair<'a> {
             let mut block = Block::new(self.process, Vec::new(), Vec::new());
             for arm in order.arms() {
                 let slot = self.side(arm).time(samples, next_copy)?;
-                match arm {
-                    Arm::Baseline => block.baseline.push(slot.median),
-                    Arm::Candidate => block.candidate.push(slot.median),
-                }
+                let (times, clocks) = match arm {
+                    Arm::Baseline => (&mut block.baseline, &mut block.baseline_clocks),
+                    Arm::Candidate => (&mut block.candidate, &mut block.candidate_clocks),
+                };
+                times.push(slot.median);
+                clocks.extend(slot.clock);
                 slots.push((arm, slot));
                 next_copy = (next_copy + samples) % dealt.copies;
+            }
+            // Some clocks alone would not say to which times they belong.
+            if block.baseline_clocks.len() < block.baseline.len() {
+                block.baseline_clocks.clear();
+            }
+            if block.candidate_clocks.len() < block.candidate.len() {
+                block.candidate_clocks.clear();
             }
             blocks.push(block);
         }
@@ -192,6 +201,8 @@ pub struct Slot {
     pub sum: f64,
     /// The exchange by the coordinator's clock.
     pub exchange: f64,
+    /// The median clock in MHz, if there is one for every call.
+    pub clock: Option<f64>,
 }
 
 impl Contender<'_> {
@@ -218,11 +229,14 @@ fn slot(timed: &[Timing], exchange: f64) -> Result<Slot, Trouble> {
             "a worker reports calls of {sum:.6} s together in an exchange that took {exchange:.6} s"
         )));
     }
+    let possible = |clock: &f64| clock.is_finite() && *clock > 0.0;
+    let clocks: Option<Vec<f64>> = timed.iter().map(|timing| timing.clock.filter(possible)).collect();
     Ok(Slot {
         calls: calls.len(),
         median: median(&calls),
         sum,
         exchange,
+        clock: clocks.map(|clocks| median(&clocks)),
     })
 }
 
@@ -255,6 +269,18 @@ mod tests {
             slot(&[timing(4.0), timing(3.0)], 6.5),
             Err(Trouble::Void(_))
         ));
+    }
+
+    #[test]
+    fn a_slot_has_a_clock_if_every_call_has() {
+        let at = |clock| Timing { clock, ..timing(1.0) };
+        let clock = |timed: &[Timing]| slot(timed, 9.0).unwrap().clock;
+        assert_eq!(
+            clock(&[at(Some(1400.0)), at(Some(1500.0)), at(Some(1980.0))]),
+            Some(1500.0)
+        );
+        assert_eq!(clock(&[at(Some(1400.0)), at(None)]), None);
+        assert_eq!(clock(&[at(Some(0.0))]), None);
     }
 
     #[test]
