@@ -3,7 +3,9 @@
 //!
 //! The way of the data: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process;
 //! [`Bootstrap`] turns the samples of a suite into distributions, and those into an [`Interval`]; [`compare`]
-//! judges the interval by [`Criteria`] and looks after the floor on each problem.
+//! judges the interval by [`Criteria`] and looks after the floor on each problem. Beside the verdict stand a
+//! second opinion ([`SignFlip`]), the same in cycles ([`ClockCheck`]), what it would have needed
+//! ([`needed_processes`], [`Aim`]) and whether the machine was settled ([`Stability`]).
 //!
 //! Inside, an effect is always `ln(baseline time / candidate time)`: positive is faster, swapping the arms
 //! negates it, and means over problems are geometric means of speed-ups. At the edges (criteria, claims,
