@@ -19,13 +19,13 @@ pub struct Assessment {
     pub problems: Vec<ProblemFinding>,
     /// The smallest speed-up that the suite's interval could have told from none, as a fraction.
     pub smallest_visible_effect: Option<f64>,
-    /// Two-sided p-value of "no difference" over the suite by the sign-flip test (see [`SignFlip`]); only for
+    /// Two-sided p-value of "no difference" over the suite by the sign-flip test (see [`SignFlip`](crate::SignFlip)); only for
     /// measured problems. A second opinion that is reported and decides nothing: see
     /// [`Assessment::sign_flip_agrees`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign_flip_p_value: Option<f64>,
     /// How many pairs of processes an inconclusive measurement would have needed, if its estimate and spread
-    /// are the true ones (see [`needed_processes`]).
+    /// are the true ones (see [`needed_processes`](crate::needed_processes())).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_processes: Option<usize>,
     /// What the clocks say about the suite's speed-up; none without clocks for every time.
@@ -76,9 +76,9 @@ impl Assessment {
     /// interval holds zero, or nothing was measured.
     ///
     /// It agrees with a p-value of at most the interval's error, or one as low as so few processes can give.
-    /// A disagreement is worth a warning, no more: the test sees less with few processes, and cannot overrule
-    /// an interval whose error rate was checked on every kind of noise it was tried on, nor does its agreement
-    /// make a decision of an interval that is inconclusive.
+    /// A disagreement is worth a warning, no more: with few processes the test sees less than the interval,
+    /// which keeps its level on the noise it was tried on (see [`Bootstrap`](crate::Bootstrap)). Nor does its
+    /// agreement make a decision of an interval that is inconclusive.
     pub fn sign_flip_agrees(&self) -> Option<bool> {
         let (interval, p_value) = (self.suite.as_ref()?, self.sign_flip_p_value?);
         let Origin::Measured {

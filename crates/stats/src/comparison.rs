@@ -21,32 +21,6 @@ pub fn compare(
 ) -> Result<Assessment, Error> {
     criteria.validate()?;
     let confidence = criteria.look_plan()?.confidence_at(look)?;
-    compare_at(problems, criteria, confidence, seed)
-}
-
-/// The same at a look after which, contrary to plan, no other follows, for a reason that does not know the
-/// figures: the time is up. It may use all the error that the looks before it have left (see
-/// [`LookPlan::closing_confidence_at`](crate::LookPlan::closing_confidence_at)).
-///
-/// # Errors
-/// As [`compare`].
-pub fn compare_closing(
-    problems: &[(String, Sample)],
-    criteria: &Criteria,
-    look: usize,
-    seed: u64,
-) -> Result<Assessment, Error> {
-    criteria.validate()?;
-    let confidence = criteria.look_plan()?.closing_confidence_at(look)?;
-    compare_at(problems, criteria, confidence, seed)
-}
-
-fn compare_at(
-    problems: &[(String, Sample)],
-    criteria: &Criteria,
-    confidence: f64,
-    seed: u64,
-) -> Result<Assessment, Error> {
     let resampling = Resampling {
         resamples: criteria.resamples,
         seed,
@@ -312,26 +286,5 @@ mod tests {
         let check = faster_clock.clock.unwrap();
         assert_eq!(check.finding, ClockFinding::ExplainedByClock);
         assert!((check.clock - 1.05f64.ln()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_closing_look_uses_what_is_left() {
-        let criteria = Criteria {
-            looks: 3,
-            ..Criteria::default()
-        };
-        let blocks: Vec<Block> = [0.05, 0.04, 0.06, 0.03]
-            .iter()
-            .enumerate()
-            .map(|(process, effect): (usize, &f64)| Block::new(process, vec![effect.exp()], vec![1.0]))
-            .collect();
-        let problems = [("one".to_owned(), Sample::from_blocks(&blocks).unwrap())];
-        let width = |assessment: Assessment| assessment.suite.unwrap().half_width();
-        let planned = width(compare(&problems, &criteria, 1, 1).unwrap());
-        let closing = width(compare_closing(&problems, &criteria, 1, 1).unwrap());
-        let only = width(compare(&problems, &Criteria::default(), 1, 1).unwrap());
-        assert!(closing < planned);
-        assert_eq!(closing, only);
-        assert!(compare_closing(&problems, &criteria, 4, 1).is_err());
     }
 }

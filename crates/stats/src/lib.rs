@@ -3,7 +3,9 @@
 //!
 //! The way of the data: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process;
 //! [`Bootstrap`] turns the samples of a suite into distributions, and those into an [`Interval`]; [`compare`]
-//! judges the interval by [`Criteria`] and looks after the floor on each problem.
+//! judges the interval by [`Criteria`] and looks after the floor on each problem. Beside the verdict stand a
+//! second opinion ([`SignFlip`]), the same in cycles ([`ClockCheck`]), what it would have needed
+//! ([`needed_processes`], [`Aim`]) and whether the machine was settled ([`Stability`]).
 //!
 //! Inside, an effect is always `ln(baseline time / candidate time)`: positive is faster, swapping the arms
 //! negates it, and means over problems are geometric means of speed-ups. At the edges (criteria, claims,
@@ -15,6 +17,7 @@ mod bootstrap;
 mod clock;
 mod comparison;
 mod criteria;
+mod dependence;
 mod design;
 mod error;
 mod floor;
@@ -22,18 +25,23 @@ mod holm;
 mod interval;
 mod looks;
 mod planning;
+mod ranks;
 mod rivals;
 mod sign_flip;
+mod stability;
 mod student;
 mod summary;
+mod trend;
 mod verdict;
+mod warm_up;
 
 pub use assessment::{Assessment, Ground, ProblemFinding};
 pub use block::{Block, Sample};
 pub use bootstrap::{Bootstrap, Distribution, Resampling};
 pub use clock::{ClockCheck, ClockFinding};
-pub use comparison::{compare, compare_closing, compare_declared, without_interval};
+pub use comparison::{compare, compare_declared, without_interval};
 pub use criteria::Criteria;
+pub use dependence::Dependence;
 pub use design::{Arm, BlockOrder, block_orders};
 pub use error::Error;
 pub use floor::FloorFinding;
@@ -43,8 +51,11 @@ pub use looks::LookPlan;
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use sign_flip::SignFlip;
+pub use stability::{Instability, STABILITY_LEVEL, Stability};
 pub use summary::{median, quantile};
+pub use trend::Trend;
 pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};
+pub use warm_up::WarmUp;
 
 /// A fraction of speed-up (0.02 = 2 % faster) as a log speed-up, `ln(1 + fraction)`.
 pub fn log_speedup(fraction: f64) -> f64 {

@@ -1,8 +1,9 @@
 //! Rules of the field that take every time for an independent observation. No verdict rests on them: they are
 //! here to be compared with, on the same samples.
 
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::ranks::{RankSum, two_sided_p_value};
 use crate::summary::{mean, variance};
 
 /// Two-sided p-value of Welch's t-test that `one` and `other` have the same mean, without assuming the same
@@ -34,30 +35,8 @@ pub fn mann_whitney_p_value(one: &[f64], other: &[f64]) -> Option<f64> {
     if one.is_empty() || other.is_empty() || !all_finite(one, other) {
         return None;
     }
-    let (count, other_count) = (one.len() as f64, other.len() as f64);
-    let all = count + other_count;
-    // The values of both with their side, in groups of tied ones, which share the mean of their ranks.
-    let mut pooled: Vec<(f64, bool)> = one.iter().map(|value| (*value, true)).collect();
-    pooled.extend(other.iter().map(|value| (*value, false)));
-    pooled.sort_by(|left, right| left.0.total_cmp(&right.0));
-    let (mut below, mut rank_sum, mut ties) = (0.0, 0.0, 0.0);
-    for group in pooled.chunk_by(|left, right| left.0 == right.0) {
-        let tied = group.len() as f64;
-        let of_one = group.iter().filter(|(_, is_one)| *is_one).count() as f64;
-        rank_sum += of_one * (below + (tied + 1.0) / 2.0);
-        ties += tied.powi(3) - tied;
-        below += tied;
-    }
-    // How often a value of `one` is the greater, ties counting half.
-    let wins = rank_sum - count * (count + 1.0) / 2.0;
-    let distance = (wins - count * other_count / 2.0).abs();
-
-    let variance = count * other_count / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)));
-    if variance <= 0.0 {
-        return None;
-    }
-    let statistic = (distance - 0.5) / variance.sqrt();
-    Some((2.0 * Normal::standard().cdf(-statistic)).min(1.0))
+    let RankSum { distance, variance } = RankSum::of(one, other);
+    (variance > 0.0).then(|| two_sided_p_value(distance, 0.5, variance))
 }
 
 fn all_finite(one: &[f64], other: &[f64]) -> bool {

@@ -120,6 +120,8 @@ fn with_freedom(processes: usize) -> Option<StudentsT> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::Deserialize;
+    use serde::de::DeserializeOwned;
 
     #[test]
     fn critical_values_of_the_printed_tables() {
@@ -139,6 +141,45 @@ mod tests {
             );
         }
         assert_eq!(critical_value(1, 0.95), f64::INFINITY);
+    }
+
+    /// `tests/reference/scipy.json`, written by `scripts/reference/reference.py`.
+    fn reference<T: DeserializeOwned>(section: &str) -> Vec<T> {
+        let text = include_str!("../tests/reference/scipy.json");
+        let mut reference: serde_json::Value = serde_json::from_str(text).unwrap();
+        serde_json::from_value(reference[section].take()).unwrap()
+    }
+
+    #[test]
+    fn quantiles_as_scipy_has_them() {
+        #[derive(Deserialize)]
+        struct Case {
+            processes: usize,
+            confidence: f64,
+            quantile: f64,
+        }
+        for case in reference::<Case>("student_quantiles") {
+            let found = critical_value(case.processes, case.confidence);
+            let (processes, confidence) = (case.processes, case.confidence);
+            assert!(
+                (found / case.quantile - 1.0).abs() < 1e-8,
+                "{processes} {confidence}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn p_values_as_scipy_has_them() {
+        #[derive(Deserialize)]
+        struct Case {
+            means: Vec<f64>,
+            threshold: f64,
+            p_value: f64,
+        }
+        for case in reference::<Case>("student_p_values") {
+            let found = p_value_below(&case.means, case.threshold);
+            assert!((found - case.p_value).abs() < 1e-10, "{:?}: {found}", case.means);
+        }
     }
 
     #[test]

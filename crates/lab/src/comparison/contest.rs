@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
 use gauntlet_problem::Case;
-use gauntlet_stats::{
-    Assessment, Block, Decision, Sample, block_orders, compare, compare_closing, median, without_interval,
-};
+use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
 
 use super::conduct::{CaseConduct, Conduct};
 use super::pair::{Dealt, Pair};
@@ -102,7 +100,7 @@ impl<'a> Contest<'a> {
         self.pairs
     }
 
-    /// How many pairs would decide it if the spread stays as it is; none when that cannot be said.
+    /// How many pairs would decide it if estimate and spread stay as they are; none when that cannot be said.
     pub fn needed(&self) -> Option<usize> {
         self.assessment.needed_processes
     }
@@ -126,17 +124,17 @@ impl<'a> Contest<'a> {
             self.measure_pair(observer)?;
             self.tell(observer)?;
         }
-        self.look(self.pairs >= self.most())?;
+        self.look()?;
         Ok(true)
     }
 
     /// What it came to.
     pub fn finish(mut self) -> Result<Comparison, Trouble> {
-        // When the time is up the next planned look is taken at once, with all the error that is left, as no other
-        // follows. Who goes on is decided by who lacks least, so that those who end here are the farthest from a
-        // decision, and to end them cannot make one more likely.
+        // When the time is up the next planned look is taken at once, with its own share of the error. Who goes on is
+        // decided by who lacks least: those that end here are the farthest from a decision, and to end them cannot make
+        // one more likely.
         if self.pairs > self.looks.last().map_or(1, |look| look.processes) {
-            self.look(true)?;
+            self.look()?;
         }
         let conduct = Conduct::judge(&self.conducts())?;
         Ok(Comparison {
@@ -191,8 +189,8 @@ impl<'a> Contest<'a> {
         self.spent / u32::try_from(self.pairs.max(1)).unwrap_or(u32::MAX)
     }
 
-    fn look(&mut self, is_last: bool) -> Result<(), Trouble> {
-        self.assessment = self.assess(is_last)?;
+    fn look(&mut self) -> Result<(), Trouble> {
+        self.assessment = self.assess()?;
         self.suspicion = Conduct::judge(&self.conducts())?.suspicion;
         self.looks.push(Look {
             processes: self.pairs,
@@ -202,14 +200,13 @@ impl<'a> Contest<'a> {
         Ok(())
     }
 
-    fn assess(&self, is_last: bool) -> Result<Assessment, LabError> {
+    fn assess(&self) -> Result<Assessment, LabError> {
         let mut problems = Vec::new();
         for one in &self.cases {
             problems.push((one.case.name.clone(), Sample::from_blocks(&one.blocks)?));
         }
         let (criteria, look) = (&self.round.file().criteria, self.looks.len() + 1);
-        let judge = if is_last { compare_closing } else { compare };
-        Ok(judge(&problems, criteria, look, self.seed)?)
+        Ok(compare(&problems, criteria, look, self.seed)?)
     }
 
     fn conducts(&self) -> Vec<Vec<CaseConduct>> {
@@ -221,7 +218,7 @@ impl<'a> Contest<'a> {
         if self.pairs < 2 {
             return Ok(());
         }
-        if let Some(interval) = self.assess(false)?.suite {
+        if let Some(interval) = self.assess()?.suite {
             observer.narrows(&Narrowing {
                 candidate: &self.candidate.name,
                 pairs: self.pairs,
