@@ -3,6 +3,7 @@
 #![allow(
     dead_code,
     clippy::allow_attributes,
+    clippy::unwrap_used,
     reason = "each test file uses its own part"
 )]
 
@@ -44,7 +45,7 @@ pub fn start_within(script: &str, limits: Limits) -> Result<WorkerProcess, Worke
 /// What a script that describes itself and then does something writes into the file `said` in its folder.
 pub fn said(script: &str) -> String {
     let script = format!("read line; {{ {script}\n}} >said 2>&1; echo '{DESCRIPTION}'; read line");
-    let worker = start(&script).unwrap_or_else(|error| panic!("{error}"));
+    let worker = start(&script).unwrap();
     std::fs::read_to_string(worker.folder().join("said")).unwrap_or_default()
 }
 
