@@ -8,13 +8,26 @@
 )]
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use gauntlet_executor::protocol::VERSION;
 use gauntlet_executor::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
 
-pub const DESCRIPTION: &str =
-    r#"{"id":1,"answer":"description","protocol":1,"worker":"shell","device":"host","details":{}}"#;
+/// A worker's answer to the first question, as a line without its end.
+pub struct Description;
+
+pub const DESCRIPTION: Description = Description;
+
+impl fmt::Display for Description {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            r#"{{"id":1,"answer":"description","protocol":{VERSION},"worker":"shell","device":"host","details":{{}}}}"#
+        )
+    }
+}
 
 /// Where the workers of these tests have their folders.
 pub fn yard() -> &'static Path {
