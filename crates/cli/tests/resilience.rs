@@ -88,14 +88,60 @@ fn a_killed_coordinator_loses_nothing_and_resumes() {
     }
 }
 
-/// The worker processes of a coordinator.
+/// The worker processes of a coordinator, each the child of the thread that started it.
 fn workers(coordinator: u32) -> Vec<i32> {
-    let children = format!("/proc/{coordinator}/task/{coordinator}/children");
-    let listed = std::fs::read_to_string(children).unwrap_or_default();
-    listed
-        .split_whitespace()
-        .filter_map(|id| id.parse().ok())
+    let threads = std::fs::read_dir(format!("/proc/{coordinator}/task"));
+    threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .flat_map(|thread| {
+            let listed = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            listed
+                .split_whitespace()
+                .filter_map(|id| id.parse().ok())
+                .collect::<Vec<_>>()
+        })
         .collect()
+}
+
+/// Whether a process runs; one that only waits to be waited for does not.
+#[cfg(target_os = "linux")]
+fn runs(process: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    !status.is_empty() && !status.contains(") Z ")
+}
+
+/// A coordinator whose only pitch is a program that sleeps, and that program's process.
+#[cfg(target_os = "linux")]
+fn start_sleeper(place: &Place) -> (Child, i32) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = place.write("worker.sh", "#!/bin/sh\nexec sleep 300\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let theirs = pitch("theirs", "", "command = [\"./worker.sh\"]").replace("schedule = {  }\n", "");
+    place.write("round.toml", &tiny_round(&theirs));
+    let coordinator = start(place, &["run", "round.toml"]);
+    let sleeps = |worker: &i32| {
+        let command = std::fs::read(format!("/proc/{worker}/cmdline")).unwrap_or_default();
+        command == b"sleep\x00300\x00"
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(worker) = workers(coordinator.id()).into_iter().find(sleeps) {
+            return (coordinator, worker);
+        }
+        assert!(Instant::now() < deadline, "the worker was never started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn expect_gone(worker: i32, what: &str) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while runs(worker) {
+        assert!(Instant::now() < deadline, "the worker outlives {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -161,37 +207,23 @@ fn a_run_that_is_being_played_is_not_resumed() {
 #[test]
 #[cfg(target_os = "linux")]
 fn an_interrupt_takes_the_workers_along() {
-    use std::os::unix::fs::PermissionsExt;
     let place = place();
-    let marker = place.path("worker.pid");
-    let script = format!("#!/bin/sh\necho $$ > '{}'\nexec sleep 300\n", marker.display());
-    let path = place.write("worker.sh", &script);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let theirs = pitch("theirs", "", "command = [\"./worker.sh\"]").replace("schedule = {  }\n", "");
-    place.write("round.toml", &tiny_round(&theirs));
-    let mut coordinator = start(&place, &["run", "round.toml"]);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let worker: u32 = loop {
-        let told = std::fs::read_to_string(&marker).unwrap_or_default();
-        if let Ok(worker) = told.trim().parse() {
-            break worker;
-        }
-        assert!(Instant::now() < deadline, "the worker was never started");
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let (mut coordinator, worker) = start_sleeper(&place);
     kill(
         Pid::from_raw(i32::try_from(coordinator.id()).unwrap()),
         Signal::SIGINT,
     )
     .unwrap();
     assert_eq!(coordinator.wait().unwrap().code(), Some(130));
-    // Nobody may be left to reap it, so a zombie counts as gone.
-    let alive = || {
-        let status = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
-        !status.is_empty() && !status.contains(") Z ")
-    };
-    while alive() {
-        assert!(Instant::now() < deadline, "the worker outlives the interrupt");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    expect_gone(worker, "the interrupt");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_coordinator_takes_the_workers_along() {
+    let place = place();
+    let (mut coordinator, worker) = start_sleeper(&place);
+    coordinator.kill().unwrap();
+    coordinator.wait().unwrap();
+    expect_gone(worker, "the coordinator");
 }

@@ -63,7 +63,7 @@ fn one_that_answers_another_question() {
 fn one_of_another_protocol() {
     let (_, reason) = play(&format!(
         "echo '{}'; sleep 60",
-        DESCRIPTION.replace("\"protocol\":2", "\"protocol\":2")
+        DESCRIPTION.replace("\"protocol\":2", "\"protocol\":9")
     ));
     assert!(reason.contains("version 2 of the protocol"), "{reason}");
 }

@@ -46,5 +46,9 @@ mod untold {
         pub fn count(&mut self) -> Option<Census> {
             None
         }
+
+        pub fn proportional_bytes(&self) -> u64 {
+            0
+        }
     }
 }

@@ -1,152 +1,124 @@
 //! The coordinator's side of the protocol: a worker as a child process.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
-use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::census::{Census, Group};
+use crate::confinement::Confinement;
+use crate::launch::{Launched, Lifeline, WorkerCommand, launch};
+use crate::limits::Limits;
 use crate::living;
+use crate::patience::Patience;
+use crate::pipes::{Complaints, Requests};
 use crate::protocol::{Answer, Description, Envelope, Outcome, Reply, Request, Resources, Sample, VERSION};
 use crate::trouble::WorkerError;
-
-/// A line longer than this is garbage, not a reply: the longest honest one, a thousand samples with phases, is
-/// under a megabyte.
-const LONGEST_LINE: u64 = 16 << 20;
-
-/// How much of a worker's standard error is kept for its last words.
-const LAST_WORDS: usize = 4096;
+use crate::watch::{self, Excess, Watch};
 
 /// How long a dead worker's standard error is awaited: a child of its own that left its process group may hold it open
 /// for ever.
 const LINGERING: Duration = Duration::from_millis(500);
 
-/// Samples beyond these take no longer to wait for: more are only asked of calls that are short.
-const LONG_SAMPLES: usize = 8;
-
-/// How to start a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerCommand {
-    /// The program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Variables added to the environment.
-    pub environment: BTreeMap<String, String>,
-}
-
-/// How long to wait for each sort of call before the worker is taken to hang.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// For describe and stop.
-    pub describe: Duration,
-    /// For build, which may compile.
-    pub build: Duration,
-    /// For load and output, which read and write files.
-    pub transfer: Duration,
-    /// For one computation; `time` may take this for each of its first eight samples.
-    pub compute: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            describe: Duration::from_secs(20),
-            build: Duration::from_secs(120),
-            transfer: Duration::from_secs(120),
-            compute: Duration::from_secs(60),
-        }
-    }
-}
-
-impl Patience {
-    fn with(self, request: &Request) -> Duration {
-        match request {
-            Request::Describe | Request::Stop => self.describe,
-            Request::Build { .. } => self.build,
-            Request::Load { .. } | Request::Output { .. } => self.transfer,
-            Request::Run { .. } => self.compute,
-            Request::Time { samples, .. } => self
-                .compute
-                .saturating_mul((*samples).clamp(1, LONG_SAMPLES) as u32),
-        }
-    }
-}
-
-/// A worker that runs as a child process. It is killed, with all of its process group, when dropped.
+/// A worker that runs as a child process, confined and within limits. It is killed, with all of its process group, when
+/// dropped; its folder goes with it.
 pub struct WorkerProcess {
     child: Child,
-    stdin: Option<ChildStdin>,
+    requests: Option<Requests>,
     lines: Receiver<io::Result<String>>,
-    last_words: Arc<Mutex<Vec<u8>>>,
+    complaints: Arc<Complaints>,
     listener: Option<JoinHandle<()>>,
     patience: Patience,
+    watch: Watch,
     group: Group,
     next_id: u64,
     ended: bool,
+    folder: TempDir,
+    _lifeline: Lifeline,
 }
 
 impl WorkerProcess {
-    /// Starts the program in a process group of its own, in `directory`, and asks it who it is.
+    /// Starts the program within the limits of this machine, see [`start_within`](Self::start_within).
     pub fn start(
         command: &WorkerCommand,
-        directory: &Path,
+        yard: &Path,
         patience: Patience,
     ) -> Result<(Self, Description), WorkerError> {
-        let mut child = Command::new(&command.program)
-            .args(&command.arguments)
-            .envs(&command.environment)
-            .current_dir(directory)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|source| WorkerError::Start {
+        Self::start_within(command, yard, patience, Limits::default())
+    }
+
+    /// Starts the program in a process group of its own and a new folder of its own in `yard`, and asks it who it is.
+    ///
+    /// The worker writes nowhere else, and reads nothing else in the yard: what it is to read must lie in a folder
+    /// elsewhere, which must be there now. Where the system cannot hold it to this, it is started all the same;
+    /// [`safeguards`](crate::safeguards) tells.
+    pub fn start_within(
+        command: &WorkerCommand,
+        yard: &Path,
+        patience: Patience,
+        limits: Limits,
+    ) -> Result<(Self, Description), WorkerError> {
+        let mut worker =
+            Self::spawn(command, yard, patience, limits).map_err(|source| WorkerError::Start {
                 program: command.program.display().to_string(),
                 source,
             })?;
+        let description = worker.describe()?;
+        Ok((worker, description))
+    }
+
+    fn spawn(command: &WorkerCommand, yard: &Path, patience: Patience, limits: Limits) -> io::Result<Self> {
+        living::adopt_orphans();
+        let folder = tempfile::Builder::new().prefix("worker-").tempdir_in(yard)?;
+        let confinement = Confinement::new(yard, folder.path(), &limits)?;
+        let Launched {
+            mut child,
+            lines,
+            lifeline,
+        } = launch(command, folder.path(), confinement)?;
         let group = i32::try_from(child.id()).unwrap_or(i32::MAX);
         living::enter(group);
-        let (sender, lines) = sync_channel(4);
-        if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || forward_lines(stdout, &sender));
-        }
-        let last_words = Arc::new(Mutex::new(Vec::new()));
-        let listener = child.stderr.take().map(|stderr| {
-            let kept = Arc::clone(&last_words);
-            thread::spawn(move || keep_tail(stderr, &kept))
-        });
-        let stdin = child.stdin.take();
+        let complaints = Arc::new(Complaints::default());
+        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let mut worker = Self {
             child,
-            stdin,
+            requests: None,
             lines,
-            last_words,
-            listener,
+            complaints: Arc::clone(&complaints),
+            listener: None,
             patience,
+            watch: Watch::new(limits, folder.path().to_owned()),
             group: Group::new(Pid::from_raw(group)),
             next_id: 1,
             ended: false,
+            folder,
+            _lifeline: lifeline,
         };
-        let description = worker.describe()?;
-        Ok((worker, description))
+        // From here on an error drops the worker, and so ends it.
+        worker.requests = stdin.map(Requests::new).transpose()?;
+        if let Some(stderr) = stderr {
+            let listen = move || complaints.listen(stderr, limits.standard_error);
+            worker.listener = Some(thread::Builder::new().spawn(listen)?);
+        }
+        Ok(worker)
     }
 
     /// The process's id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The folder in which alone it may write.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Seconds of processor time taken by the worker so far, with the processes of its group that the last
@@ -214,17 +186,16 @@ impl WorkerProcess {
         first_copy: usize,
         phases: bool,
     ) -> Result<(Vec<Sample>, f64), WorkerError> {
-        let start = Instant::now();
-        match self.call(Request::Time {
+        let (answer, elapsed) = self.exchange(Request::Time {
             samples,
             first_copy,
             phases,
-        })? {
+        })?;
+        match answer {
             Answer::Timed { samples: timed } if timed.len() == samples => {
-                let elapsed = start.elapsed().as_secs_f64();
                 match timed.iter().find(|sample| !sample.is_possible()) {
                     Some(sample) => Err(self.garbage("time", format!("no such time can be: {sample:?}"), "")),
-                    None => Ok((timed, elapsed)),
+                    None => Ok((timed, elapsed.as_secs_f64())),
                 }
             }
             Answer::Timed { samples: timed } => Err(self.garbage(
@@ -247,41 +218,110 @@ impl WorkerProcess {
     }
 
     fn call(&mut self, request: Request) -> Result<Answer, WorkerError> {
+        self.exchange(request).map(|(answer, _)| answer)
+    }
+
+    /// Asks and awaits the answer; also returns the time from the first byte sent to the last received.
+    fn exchange(&mut self, request: Request) -> Result<(Answer, Duration), WorkerError> {
         let call = request.name();
-        let limit = self.patience.with(&request);
+        let patience = self.patience.with(&request);
         let id = self.next_id;
         self.next_id += 1;
         let mut line = serde_json::to_vec(&Envelope { id, request })
             .map_err(|error| self.garbage(call, error.to_string(), ""))?;
         line.push(b'\n');
-        let sent = self
-            .stdin
-            .as_mut()
-            .is_some_and(|stdin| stdin.write_all(&line).and_then(|()| stdin.flush()).is_ok());
-        if !sent {
-            return Err(self.died(call));
+        self.expect_silence(call)?;
+        let begun = Instant::now();
+        let answered = self.await_line(call, &line, begun, patience)?;
+        let elapsed = begun.elapsed();
+        if self.watch.is_overdue() {
+            self.look(call)?;
         }
-        let line = match self.lines.recv_timeout(limit) {
-            Ok(Ok(line)) => line,
-            Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
-            Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
-            Err(RecvTimeoutError::Timeout) => {
+        let reply: Reply = serde_json::from_str(&answered)
+            .map_err(|error| self.garbage(call, error.to_string(), &answered))?;
+        if reply.id != id {
+            let reason = format!("it answers request {}, not {id}", reply.id);
+            return Err(self.garbage(call, reason, &answered));
+        }
+        match reply.outcome {
+            Outcome::Done(answer) => Ok((answer, elapsed)),
+            Outcome::Failed { error } => Err(WorkerError::Failed(error)),
+        }
+    }
+
+    /// An answer that is there before its question was not made for it. Who it is may be told unasked: the first
+    /// answer's number tells whether it is one.
+    fn expect_silence(&mut self, call: &'static str) -> Result<(), WorkerError> {
+        if self.next_id <= 2 {
+            return Ok(());
+        }
+        match self.lines.try_recv() {
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => Err(self.died(call)),
+            Ok(Ok(line)) => Err(self.garbage(call, "it came before it was asked for".to_owned(), &line)),
+            Ok(Err(error)) => Err(self.garbage(call, error.to_string(), "")),
+        }
+    }
+
+    /// Sends a request and awaits a line, looking after the worker's limits meanwhile.
+    fn await_line(
+        &mut self,
+        call: &'static str,
+        mut request: &[u8],
+        begun: Instant,
+        patience: Duration,
+    ) -> Result<String, WorkerError> {
+        loop {
+            let left = patience.saturating_sub(begun.elapsed());
+            let slice = left.min(watch::INTERVAL);
+            if request.is_empty() {
+                match self.lines.recv_timeout(slice) {
+                    Ok(Ok(line)) => return Ok(line),
+                    Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
+                    Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+            } else {
+                let sent = self
+                    .requests
+                    .as_mut()
+                    .map(|requests| requests.send(request, slice));
+                match sent {
+                    Some(Ok(rest)) => request = rest,
+                    Some(Err(_)) | None => return Err(self.died(call)),
+                }
+            }
+            if begun.elapsed() >= patience {
                 self.kill();
                 return Err(WorkerError::Late {
                     call,
-                    limit,
-                    last_words: self.last_words(),
+                    limit: patience,
+                    last_words: self.complaints.last_words(),
                 });
             }
-        };
-        let reply: Reply =
-            serde_json::from_str(&line).map_err(|error| self.garbage(call, error.to_string(), &line))?;
-        if reply.id != id {
-            return Err(self.garbage(call, format!("it answers request {}, not {id}", reply.id), &line));
+            if begun.elapsed() >= watch::INTERVAL {
+                self.look(call)?;
+            }
         }
-        match reply.outcome {
-            Outcome::Done(answer) => Ok(answer),
-            Outcome::Failed { error } => Err(WorkerError::Failed(error)),
+    }
+
+    /// Ends the worker if it has taken too much.
+    fn look(&mut self, call: &'static str) -> Result<(), WorkerError> {
+        match self.watch.excess(&mut self.group, &self.complaints) {
+            None => Ok(()),
+            Some(excess) => {
+                self.kill();
+                Err(self.over_limit(call, excess))
+            }
+        }
+    }
+
+    fn over_limit(&self, call: &'static str, Excess { what, limit }: Excess) -> WorkerError {
+        WorkerError::OverLimit {
+            call,
+            what,
+            limit,
+            last_words: self.complaints.last_words(),
         }
     }
 
@@ -294,10 +334,14 @@ impl WorkerProcess {
             thread::sleep(Duration::from_millis(5));
         }
         self.kill();
-        WorkerError::Died {
-            call,
-            status,
-            last_words: self.last_words(),
+        // Standard error was closed when it was too much, of which the worker may have died.
+        match self.watch.of_output(&self.complaints) {
+            Some(excess) => self.over_limit(call, excess),
+            None => WorkerError::Died {
+                call,
+                status,
+                last_words: self.complaints.last_words(),
+            },
         }
     }
 
@@ -308,7 +352,7 @@ impl WorkerProcess {
             call,
             reason,
             line,
-            last_words: self.last_words(),
+            last_words: self.complaints.last_words(),
         }
     }
 
@@ -318,68 +362,22 @@ impl WorkerProcess {
     }
 
     fn kill(&mut self) {
-        self.stdin = None;
+        self.requests = None;
         // Once: when the process has been waited for, its number may be another's.
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
-        if let Ok(group) = i32::try_from(self.child.id()) {
-            living::leave(group);
-            // The group may be gone already; that is what was wanted.
-            let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        }
-        let _reaped = self.child.wait();
         let deadline = Instant::now() + LINGERING;
-        while self
-            .listener
-            .as_ref()
-            .is_some_and(|listener| !listener.is_finished())
-            && Instant::now() < deadline
-        {
+        living::end(&mut self.child, deadline);
+        let is_heard_out = |listener: &JoinHandle<()>| listener.is_finished();
+        while !self.listener.as_ref().is_none_or(is_heard_out) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
-    }
-
-    fn last_words(&self) -> String {
-        let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&kept).into_owned()
     }
 }
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-fn forward_lines(stdout: impl Read, lines: &SyncSender<io::Result<String>>) {
-    let mut reader = BufReader::new(stdout);
-    loop {
-        let mut line = String::new();
-        let message = match reader.by_ref().take(LONGEST_LINE).read_line(&mut line) {
-            Ok(0) => return,
-            Ok(length) if length as u64 == LONGEST_LINE => Err(io::Error::other(format!(
-                "a line longer than {} MiB",
-                LONGEST_LINE >> 20
-            ))),
-            // Cut off by the worker's death, of which the caller is to hear.
-            Ok(_) if !line.ends_with('\n') => return,
-            Ok(_) => Ok(line),
-            Err(error) => Err(error),
-        };
-        let last = message.is_err();
-        if lines.send(message).is_err() || last {
-            return;
-        }
-    }
-}
-
-fn keep_tail(mut stderr: impl Read, kept: &Mutex<Vec<u8>>) {
-    let mut buffer = [0; 1024];
-    while let Ok(length @ 1..) = stderr.read(&mut buffer) {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&buffer[..length]);
-        let excess = kept.len().saturating_sub(LAST_WORDS);
-        kept.drain(..excess);
     }
 }

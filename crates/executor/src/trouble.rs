@@ -15,7 +15,8 @@ use crate::protocol::Failure;
 pub enum WorkerError {
     /// The program could not be started.
     #[error(
-        "the worker {program} could not be started: {source}; check that the program exists and is executable"
+        "the worker {program} could not be started: {source}; check that the program exists and is executable, and that \
+         its folder can be written"
     )]
     Start {
         /// The program.
@@ -52,6 +53,20 @@ pub enum WorkerError {
         reason: String,
         /// The beginning of the line.
         line: String,
+        /// The end of its standard error.
+        last_words: String,
+    },
+    /// It took more than it may; it was killed.
+    #[error(
+        "the worker took more than it may in `{call}` ({what}, of {limit} allowed) and was killed{}", quoted(.last_words)
+    )]
+    OverLimit {
+        /// The call.
+        call: &'static str,
+        /// What, and how much of it.
+        what: String,
+        /// How much it may take.
+        limit: String,
         /// The end of its standard error.
         last_words: String,
     },

@@ -3,35 +3,15 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::time::{Duration, Instant};
 
-use gauntlet_executor::{Patience, WorkerCommand, WorkerProcess};
-
-const DESCRIPTION: &str =
-    r#"{"id":1,"answer":"description","protocol":2,"worker":"shell","device":"host","details":{}}"#;
+use common::{DESCRIPTION, eventually};
+use gauntlet_executor::WorkerProcess;
 
 fn start(script: &str) -> WorkerProcess {
-    let command = WorkerCommand {
-        program: "/bin/sh".into(),
-        arguments: vec!["-c".into(), script.into()],
-        environment: BTreeMap::new(),
-    };
-    WorkerProcess::start(&command, &std::env::temp_dir(), Patience::default())
-        .unwrap()
-        .0
-}
-
-/// Until it holds, or ten seconds are over.
-fn eventually(mut holds: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(10) {
-        if holds() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
+    common::start(script).unwrap()
 }
 
 #[test]

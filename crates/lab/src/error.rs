@@ -1,5 +1,7 @@
 //! What can go wrong in the lab itself, as against in a candidate.
 
+use std::path::PathBuf;
+
 use gauntlet_problem::{InputsError, StorageError};
 
 use thiserror::Error;
@@ -25,6 +27,14 @@ pub enum LabError {
         place: String,
         /// Why it failed.
         source: std::io::Error,
+    },
+    /// What lies in a result's place is none.
+    #[error("{path} is no file of {bytes} bytes and their names; a worker writes the result there itself")]
+    NoResult {
+        /// The place.
+        path: PathBuf,
+        /// Bytes of a result of this problem.
+        bytes: usize,
     },
     /// A file of operands or results cannot be written or read.
     #[error("{0}; check the file, and that its disk has room and can be written")]

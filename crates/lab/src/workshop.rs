@@ -13,6 +13,9 @@ use crate::candidate::Candidate;
 use crate::error::LabError;
 
 /// Starts workers and keeps the files of operands and results, which go when it is dropped.
+///
+/// Operands lie where every worker may read them; each worker has a folder of its own in the yard, which no other may
+/// read, and results are moved to the yard itself before they are looked at.
 pub struct Workshop {
     program: WorkerCommand,
     patience: Patience,
@@ -26,6 +29,15 @@ const PREFIX: &str = "gauntlet-";
 
 /// The file in a folder that its user holds locked.
 const LOCK: &str = "lock";
+
+/// Holds the operands.
+const OPERANDS: &str = "operands";
+
+/// Holds the workers' folders.
+const YARD: &str = "yard";
+
+/// What a file of results may take beyond the results themselves, for their names and sizes.
+const MOST_HEADER: u64 = 1 << 20;
 
 impl Workshop {
     /// `program` is the command that serves the round's executor.
@@ -46,6 +58,9 @@ impl Workshop {
         let lock = File::create(&fresh).map_err(failed)?;
         lock.lock().map_err(failed)?;
         std::fs::rename(&fresh, folder.path().join(LOCK)).map_err(failed)?;
+        for name in [OPERANDS, YARD] {
+            std::fs::create_dir(folder.path().join(name)).map_err(failed)?;
+        }
         Ok(Self {
             program,
             patience,
@@ -75,7 +90,7 @@ impl Workshop {
     }
 
     fn start_command(&self, command: &WorkerCommand) -> Result<(WorkerProcess, Description), WorkerError> {
-        WorkerProcess::start(command, self.folder.path(), self.patience)
+        WorkerProcess::start(command, &self.yard(), self.patience)
     }
 
     /// Makes operands, or takes those that the case names, and writes them where a worker can read them.
@@ -90,22 +105,42 @@ impl Workshop {
             None => Inputs::generate(&case.problem, kind, seed),
         };
         // Neither kind nor seed: a worker that knew them could make the operands, and more, by itself.
-        let path = self.path(&format!("{:016x}.inputs", rand::random::<u64>()));
+        let name = format!("{:016x}.inputs", rand::random::<u64>());
+        let path = self.folder.path().join(OPERANDS).join(name);
         inputs.save(&path)?;
         Ok((inputs, path))
     }
 
-    /// A path in the workshop's folder.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    fn yard(&self) -> PathBuf {
+        self.folder.path().join(YARD)
     }
 
     /// Reads a result that a worker wrote, and takes the file away.
+    ///
+    /// # Errors
+    /// If what is there is no file, such as a link to a result of somebody else, is too long to be a result, or does
+    /// not fit the problem.
     pub fn take_output(&self, path: &Path, problem: &Problem) -> Result<Output, LabError> {
-        let output = Output::load(path, problem);
-        // A file left behind only takes up room until the workshop closes.
-        let _removed = std::fs::remove_file(path);
-        Ok(output?)
+        let no_result = || LabError::NoResult {
+            path: path.to_owned(),
+            bytes: problem.output_bytes(),
+        };
+        // Moved out of the worker's reach first, so that what is looked at is what is read.
+        let yard = self.yard();
+        let taken = tempfile::Builder::new()
+            .tempfile_in(&yard)
+            .map_err(|source| LabError::Files {
+                what: "a result cannot be taken".to_owned(),
+                place: yard.display().to_string(),
+                source,
+            })?
+            .into_temp_path();
+        std::fs::rename(path, &taken).map_err(|_| no_result())?;
+        let found = std::fs::symlink_metadata(&taken).map_err(|_| no_result())?;
+        if !found.is_file() || found.len() > problem.output_bytes() as u64 + MOST_HEADER {
+            return Err(no_result());
+        }
+        Ok(Output::load(&taken, problem)?)
     }
 }
 
@@ -131,7 +166,46 @@ fn clear_abandoned(place: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn only_a_file_of_the_right_length_is_taken_for_a_result() {
+        let nobody = WorkerCommand {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+        };
+        let workshop = Workshop::new(nobody, Patience::default()).unwrap();
+        let problem: Problem =
+            serde_json::from_str(r#"{"family":"grouped-gemm","groups":[{"m":2,"n":16,"k":16}]}"#).unwrap();
+        let honest = workshop.yard().join("honest");
+        Output::poisoned(&problem).save(&honest).unwrap();
+        let written = workshop.yard().join("output");
+        let take = || workshop.take_output(&written, &problem);
+
+        std::fs::copy(&honest, &written).unwrap();
+        assert_eq!(take().unwrap().len(), 32);
+        assert!(!written.exists());
+        assert!(matches!(take(), Err(LabError::NoResult { .. })), "there is none");
+
+        symlink(&honest, &written).unwrap();
+        assert!(
+            matches!(take(), Err(LabError::NoResult { .. })),
+            "somebody else's"
+        );
+
+        let long = File::create(&written).unwrap();
+        long.set_len(1 << 32).unwrap();
+        assert!(
+            matches!(take(), Err(LabError::NoResult { .. })),
+            "too long to read"
+        );
+
+        std::fs::create_dir(&written).unwrap();
+        assert!(matches!(take(), Err(LabError::NoResult { .. })), "a folder");
+    }
 
     #[test]
     fn only_abandoned_folders_are_cleared() {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_cpu::SimdPath;
 use gauntlet_device::Device;
+use gauntlet_executor::{Safeguard, Standing, safeguards};
 use serde::Serialize;
 
 use crate::arguments::Doctor;
@@ -11,6 +12,15 @@ use crate::exit::Exit;
 use crate::listing;
 use crate::sink::write_json;
 use crate::trouble::Trouble;
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    /// What the machine has.
+    machine: Vec<Item>,
+    /// What holds workers.
+    isolation: Vec<Item>,
+}
 
 /// One thing that matters, whether it is here, and what to do about it.
 #[derive(Debug, Serialize)]
@@ -32,12 +42,21 @@ enum State {
 
 /// Says what this machine has and lacks. What is missing is no failure: everything but the GPU works without it.
 pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
-    let items = examine(&Device::host());
+    let findings = Findings {
+        machine: examine(&Device::host()),
+        isolation: safeguards().into_iter().map(isolation).collect(),
+    };
     if arguments.json {
-        write_json(Path::new("-"), &items)?;
+        write_json(Path::new("-"), &findings)?;
         return Ok(Exit::Done);
     }
-    let rows = items.iter().map(|item| {
+    tell("what", findings.machine)?;
+    tell("isolation: a worker", findings.isolation)?;
+    Ok(Exit::Done)
+}
+
+fn tell(title: &str, items: Vec<Item>) -> Result<(), Trouble> {
+    let rows = items.into_iter().map(|item| {
         let mark = match item.state {
             State::Good => "✓",
             State::Worse => "!",
@@ -46,12 +65,11 @@ pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
         vec![
             mark.to_owned(),
             item.what.to_owned(),
-            item.found.clone(),
+            item.found,
             item.remedy.to_owned(),
         ]
     });
-    listing::print(&["", "what", "found", "what to do"], rows)?;
-    Ok(Exit::Done)
+    listing::print(&["", title, "found", "what to do"], rows)
 }
 
 fn examine(host: &Device) -> Vec<Item> {
@@ -225,6 +243,24 @@ fn temporary() -> Item {
             ""
         } else {
             "cannot be written: set TMPDIR to a folder with room"
+        },
+    }
+}
+
+fn isolation(safeguard: Safeguard) -> Item {
+    let (state, found) = match safeguard.standing {
+        Standing::Active(by) => (State::Good, format!("active: {by}")),
+        Standing::Partly { by, lacking } => (State::Worse, format!("active in part: {by}; not {lacking}")),
+        Standing::Missing(why) => (State::Missing, format!("not available: {why}")),
+    };
+    Item {
+        what: safeguard.what,
+        state,
+        found,
+        remedy: if state == State::Good {
+            ""
+        } else {
+            "workers run all the same: run only those you trust, or use a newer kernel"
         },
     }
 }

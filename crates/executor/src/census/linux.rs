@@ -91,6 +91,21 @@ impl Group {
         })
     }
 
+    /// Bytes of the anonymous and shared memory of the members last counted, where what several share is counted once.
+    pub fn proportional_bytes(&self) -> u64 {
+        self.members
+            .keys()
+            .map(|id| {
+                let whole = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
+                let exact = kibibytes(&whole, "Pss_Anon:").zip(kibibytes(&whole, "Pss_Shmem:"));
+                exact.map_or_else(
+                    || resident(*id),
+                    |(anonymous, shared)| 1024 * (anonymous + shared),
+                )
+            })
+            .sum()
+    }
+
     /// Seconds of those that vanished since the last count beyond what came to the times of those that waited for
     /// them; `grain` is what rounding to clock ticks may hide.
     fn unaccounted(&self, now: &BTreeMap<i32, Taken>, grain: f64) -> f64 {
@@ -161,14 +176,14 @@ impl State {
 /// Bytes of anonymous and shared memory of a process; 0 if it is gone.
 fn resident(id: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let kilobytes = |name: &str| -> u64 {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok())
-            .unwrap_or(0)
-    };
-    1024 * (kilobytes("RssAnon:") + kilobytes("RssShmem:"))
+    let named = |name| kibibytes(&status, name).unwrap_or(0);
+    1024 * (named("RssAnon:") + named("RssShmem:"))
+}
+
+/// A figure of `/proc/<id>/status` and the like.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ pub fn fetch(
     worker: &mut WorkerProcess,
     problem: &Problem,
 ) -> Result<Output, WorkerError> {
-    let written = workshop.path(&format!("{}.output", worker.id()));
+    let written = worker.folder().join("output");
     worker.output(&written)?;
     // The worker wrote the file, so what is wrong with it is the worker's failure and not the lab's.
     workshop.take_output(&written, problem).map_err(|error| {

@@ -1,0 +1,69 @@
+//! What holds a worker in its place, and what of it this system has.
+//!
+//! Nothing here needs rights of an administrator. A thread restricts itself ([`Confinement::restrict_thread`]) and
+//! starts the worker, which inherits what holds the thread; what is a matter of processes, or would keep the thread
+//! from starting it, the child takes on itself just before it becomes the worker ([`Confinement::restrict_child`]).
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod privileges;
+mod resources;
+mod safeguards;
+
+use std::io;
+use std::path::Path;
+
+use crate::limits::Limits;
+use resources::Resources;
+pub use safeguards::{Safeguard, Standing, safeguards};
+
+/// All that is laid on one worker.
+pub(crate) struct Confinement {
+    resources: Resources,
+    #[cfg(target_os = "linux")]
+    files: files::Reach,
+    #[cfg(target_os = "linux")]
+    calls: Option<calls::Filter>,
+}
+
+impl Confinement {
+    /// For a worker in the folder `own` of the yard, in which other workers have theirs.
+    pub fn new(yard: &Path, own: &Path, limits: &Limits) -> io::Result<Self> {
+        #[cfg(not(target_os = "linux"))]
+        let _unused = (yard, own);
+        Ok(Self {
+            resources: Resources::within(limits)?,
+            #[cfg(target_os = "linux")]
+            files: files::Reach::new(yard, own)?,
+            #[cfg(target_os = "linux")]
+            calls: calls::Filter::tried().clone().ok(),
+        })
+    }
+
+    /// Restricts the calling thread and all that it starts from now on.
+    pub fn restrict_thread(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            self.files.restrict_thread()?;
+            privileges::drop_in_thread()?;
+        }
+        Ok(())
+    }
+
+    /// Restricts the calling process, between fork and exec: it only makes system calls, and allocates nothing.
+    pub fn restrict_child(&self) -> io::Result<()> {
+        self.resources.restrict_process()?;
+        #[cfg(target_os = "linux")]
+        {
+            // The worker ends with the thread that started it, however the coordinator ends.
+            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+            if let Some(calls) = &self.calls {
+                calls.restrict_thread()?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Which files a worker reaches, and whom else: landlock(7).
+//!
+//! Rules only ever grant, and what they grant for a folder holds for all beneath. To hide the other workers' folders,
+//! all that lies beside the way to them is granted in their stead.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
+};
+
+/// The newest rights known; a kernel that knows fewer holds a worker to these.
+const KNOWN: ABI = ABI::V9;
+
+/// Devices that say nothing of others, and those of accelerators, by the beginnings of their names in `/dev`.
+const DEVICES: [&str; 9] = [
+    "null", "zero", "full", "random", "urandom", "nvidia", "dri", "kfd", "accel",
+];
+
+/// Memory that processes share by name; libraries need it even for their own semaphores.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// What a worker reaches.
+pub(crate) struct Reach {
+    /// Holds the folders of all workers, which are hidden from each other.
+    yard: PathBuf,
+    own: PathBuf,
+}
+
+impl Reach {
+    pub fn new(yard: &Path, own: &Path) -> io::Result<Self> {
+        Ok(Self {
+            yard: yard.canonicalize()?,
+            own: own.canonicalize()?,
+        })
+    }
+
+    /// Holds the calling thread, and all that it starts, to this reach, as far as the kernel can.
+    pub fn restrict_thread(&self) -> io::Result<RestrictionStatus> {
+        self.restrict().map_err(io::Error::other)
+    }
+
+    fn restrict(&self) -> Result<RestrictionStatus, RulesetError> {
+        let read = AccessFs::from_read(KNOWN);
+        let write = AccessFs::from_all(KNOWN) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock});
+        let device = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
+        Ruleset::default()
+            .handle_access(AccessFs::from_all(KNOWN))?
+            .handle_access(AccessNet::from_all(ABI::V4))?
+            .scope(Scope::from_all(KNOWN))?
+            .create()?
+            .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
+            .add_rules(
+                beside(&self.yard)
+                    .into_iter()
+                    .filter_map(|path| rule(&path, read)),
+            )?
+            .add_rules(
+                devices()
+                    .into_iter()
+                    .filter_map(|path| rule(&path, read | device)),
+            )?
+            .add_rules(path_beneath_rules([SHARED_MEMORY], read | write))?
+            .add_rules(path_beneath_rules([&self.own], read | write))?
+            .restrict_self()
+    }
+}
+
+/// A rule for what lies at a path; none if it is gone.
+fn rule(path: &Path, access: BitFlags<AccessFs>) -> Option<Result<PathBeneath<PathFd>, RulesetError>> {
+    path_beneath_rules([path], access).next()
+}
+
+/// All that is beside the way to a folder: with the folder itself, everything there is. Links are left out, since they
+/// may lead to the folder; what they lead to elsewhere is named by its own path.
+fn beside(folder: &Path) -> Vec<PathBuf> {
+    let on_the_way: Vec<&Path> = folder.ancestors().collect();
+    let places = on_the_way.iter().skip(1);
+    places
+        .flat_map(|place| fs::read_dir(place).into_iter().flatten().flatten())
+        .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+        .map(|entry| entry.path())
+        .filter(|path| !on_the_way.contains(&path.as_path()))
+        .collect()
+}
+
+fn devices() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/dev").into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            DEVICES.iter().any(|device| name.starts_with(device))
+        })
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// The version of the kernel's rules, found out on a thread that ends with the trial; else why there are none.
+pub(crate) fn version() -> Result<i32, String> {
+    let place = tempfile::tempdir().map_err(|error| format!("no folder to try it on: {error}"))?;
+    let reach = Reach::new(place.path(), place.path()).map_err(|error| error.to_string())?;
+    let status = std::thread::spawn(move || reach.restrict_thread())
+        .join()
+        .map_err(|_| "the trial failed".to_owned())?
+        .map_err(|error| error.to_string())?;
+    match status.landlock {
+        LandlockStatus::Available {
+            effective_abi,
+            kernel_abi,
+        } => Ok(kernel_abi.unwrap_or(effective_abi as i32)),
+        LandlockStatus::NotEnabled => Err("the kernel has Landlock, and was started without it".to_owned()),
+        LandlockStatus::NotImplemented => Err("the kernel has no Landlock (Linux 5.13)".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_is_beside_the_way_leaves_out_the_way_and_links() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let yard = place.join("yard");
+        fs::create_dir(&yard).unwrap();
+        fs::create_dir(place.join("operands")).unwrap();
+        File::create(yard.join("result")).unwrap();
+        symlink(&yard, place.join("link")).unwrap();
+        let found = beside(&yard);
+        assert!(found.contains(&place.join("operands")));
+        assert!(
+            found
+                .iter()
+                .all(|path| !path.starts_with(&yard) && !yard.starts_with(path))
+        );
+        assert!(!found.contains(&place.join("link")));
+    }
+
+    #[test]
+    fn only_its_own_folder_is_written_and_other_workers_are_not_read() {
+        if let Err(why) = version() {
+            println!("skipped: {why}");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let yard = place.path().join("yard");
+        let (own, other) = (yard.join("own"), yard.join("other"));
+        let operands = place.path().join("operands");
+        for folder in [&own, &other, &operands] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(other.join("result"), "secret").unwrap();
+        let reach = Reach::new(&yard, &own).unwrap();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (made, is_made) = std::sync::mpsc::channel();
+        let given = operands.join("given");
+        let confined = std::thread::spawn(move || {
+            reach.restrict_thread().unwrap();
+            ready.send(()).unwrap();
+            is_made.recv().unwrap();
+            let denied = |result: io::Result<()>| {
+                assert_eq!(result.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+            };
+            let write = |path: PathBuf| fs::write(path, "written");
+            denied(fs::read(other.join("result")).map(|_| ()));
+            denied(write(other.join("result")));
+            denied(write(operands.join("changed")));
+            denied(write(yard.join("new")));
+            // The kernel calls this one a link between file systems.
+            let link = fs::hard_link(operands.join("given"), own.join("given"));
+            assert_eq!(link.unwrap_err().kind(), io::ErrorKind::CrossesDevices);
+            assert_eq!(fs::read(operands.join("given")).unwrap(), b"given");
+            write(own.join("result")).unwrap();
+            write("/dev/null".into()).unwrap();
+            fs::read("/proc/self/status").unwrap();
+            File::open("/usr/bin/env").unwrap();
+        });
+        is_ready.recv().unwrap();
+        // Operands are made when the worker has been started.
+        fs::write(given, "given").unwrap();
+        made.send(()).unwrap();
+        confined.join().unwrap();
+    }
+}

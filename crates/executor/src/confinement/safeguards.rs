@@ -1,0 +1,165 @@
+//! What holds workers on this system, told to the user.
+
+use crate::limits::Limits;
+
+/// One thing that holds workers, and whether it does here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Safeguard {
+    /// What it is to ensure.
+    pub what: &'static str,
+    /// Whether it does.
+    pub standing: Standing,
+}
+
+/// Whether a safeguard holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// By these means.
+    Active(String),
+    /// By these means, but not all of it.
+    Partly {
+        /// The means.
+        by: String,
+        /// What does not hold.
+        lacking: String,
+    },
+    /// Not at all, for this reason.
+    Missing(String),
+}
+
+/// All safeguards, each tried on this system where that can be done.
+pub fn safeguards() -> Vec<Safeguard> {
+    let limits = Limits::default();
+    let mut safeguards = of_the_system();
+    safeguards.push(Safeguard {
+        what: "files within limits",
+        standing: Standing::Active(format!(
+            "each at most {}, {} open in a process, no core dumps (setrlimit)",
+            size(limits.file),
+            limits.open_files
+        )),
+    });
+    safeguards.push(Safeguard {
+        what: "memory and processes within limits",
+        standing: if cfg!(target_os = "linux") {
+            Standing::Active(format!(
+                "watched while a worker is at work: {} of memory, {} processes, {} threads, {} in its folder",
+                size(limits.memory),
+                limits.processes,
+                limits.threads,
+                size(limits.folder)
+            ))
+        } else {
+            Standing::Missing("only Linux tells what a group of processes takes".to_owned())
+        },
+    });
+    safeguards.push(Safeguard {
+        what: "output and time within limits",
+        standing: Standing::Active(format!(
+            "{} on standard error, replies of 16 MiB, a time for each call",
+            size(limits.standard_error)
+        )),
+    });
+    safeguards
+}
+
+#[cfg(target_os = "linux")]
+fn of_the_system() -> Vec<Safeguard> {
+    use super::{calls, files};
+
+    let filter = calls::Filter::tried();
+    let landlock = files::version();
+    let by_landlock = |since: i32, release: &str| match &landlock {
+        Ok(version) if *version >= since => Standing::Active(format!("Landlock, version {version}")),
+        Ok(version) => Standing::Missing(format!(
+            "Landlock is of version {version}; version {since} came with Linux {release}"
+        )),
+        Err(why) => Standing::Missing(why.clone()),
+    };
+    let by_filter = || match filter {
+        Ok(_) => Standing::Active("seccomp".to_owned()),
+        Err(why) => Standing::Missing(why.clone()),
+    };
+    let network = match (filter, &landlock) {
+        (Ok(_), _) => Standing::Active("seccomp: no sockets but those within the machine".to_owned()),
+        (Err(why), Ok(4..)) => Standing::Partly {
+            by: "Landlock refuses TCP".to_owned(),
+            lacking: format!("UDP and the rest: {why}"),
+        },
+        (Err(why), _) => Standing::Missing(why.clone()),
+    };
+    let writes = match &landlock {
+        Ok(version @ 1..=2) => Standing::Partly {
+            by: format!("Landlock, version {version}"),
+            lacking: "files elsewhere may be cut short: version 3 came with Linux 6.2".to_owned(),
+        },
+        _ => by_landlock(1, "5.13"),
+    };
+    [
+        ("writes only in its own folder", writes),
+        (
+            "other workers' files and all others' memory hidden",
+            by_landlock(1, "5.13"),
+        ),
+        ("signals only to itself", by_landlock(6, "6.12")),
+        (
+            "no services of this machine through their sockets",
+            by_landlock(9, "7.1"),
+        ),
+        ("no network", network),
+        (
+            "stays in its process group, and leaves others' urgency alone",
+            by_filter(),
+        ),
+        (
+            "no privileges of root",
+            Standing::Active("capabilities dropped, none to be gained".to_owned()),
+        ),
+    ]
+    .map(|(what, standing)| Safeguard { what, standing })
+    .into()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn of_the_system() -> Vec<Safeguard> {
+    [
+        "writes only in its own folder",
+        "no network",
+        "stays in its process group",
+    ]
+    .map(|what| Safeguard {
+        what,
+        standing: Standing::Missing("this needs Linux".to_owned()),
+    })
+    .into()
+}
+
+/// Bytes in the largest unit that keeps a figure in front.
+fn size(bytes: u64) -> String {
+    match bytes {
+        u64::MAX => "any amount".to_owned(),
+        bytes if bytes >= 1 << 30 => format!("{:.0} GiB", bytes as f64 / (1_u64 << 30) as f64),
+        bytes => format!("{:.0} MiB", bytes as f64 / (1_u64 << 20) as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_told_once_with_means_or_reason() {
+        let all = safeguards();
+        let mut names: Vec<_> = all.iter().map(|safeguard| safeguard.what).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+        for safeguard in all {
+            let told = match safeguard.standing {
+                Standing::Active(text) | Standing::Missing(text) => vec![text],
+                Standing::Partly { by, lacking } => vec![by, lacking],
+            };
+            assert!(told.iter().all(|text| !text.is_empty()), "{}", safeguard.what);
+        }
+    }
+}
