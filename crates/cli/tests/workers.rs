@@ -65,7 +65,7 @@ fn one_of_another_protocol() {
         "echo '{}'; sleep 60",
         DESCRIPTION.replace("\"protocol\":2", "\"protocol\":9")
     ));
-    assert!(reason.contains("version 2 of the protocol"), "{reason}");
+    assert!(reason.contains("version 9 of the protocol"), "{reason}");
 }
 
 #[test]
