@@ -1,7 +1,5 @@
 //! Workers that misbehave cost a bounded time and are told apart.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod common;
 
 use std::time::{Duration, Instant};
