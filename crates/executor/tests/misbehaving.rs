@@ -186,7 +186,7 @@ fn excess(deed: &str, limits: Limits) -> Option<String> {
             assert!(last_words.starts_with("I take"), "{last_words}");
             Some(what)
         }
-        error => panic!("{error}"),
+        error => Some(error.to_string()),
     }
 }
 
