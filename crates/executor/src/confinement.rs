@@ -1,6 +1,6 @@
 //! What holds a worker in its place, and what of it this system has.
 //!
-//! Nothing here needs rights of an administrator. A thread restricts itself ([`Confinement::restrict_thread`]) and
+//! Nothing here needs root; a worker that is root is held by more. A thread restricts itself ([`Confinement::restrict_thread`]) and
 //! starts the worker, which inherits what holds the thread; what is a matter of processes, or would keep the thread
 //! from starting it, the child takes on itself just before it becomes the worker ([`Confinement::restrict_child`]).
 
@@ -8,6 +8,8 @@
 mod calls;
 #[cfg(target_os = "linux")]
 mod files;
+#[cfg(target_os = "linux")]
+mod mounts;
 #[cfg(target_os = "linux")]
 mod privileges;
 mod resources;
@@ -47,7 +49,9 @@ impl Confinement {
     pub fn restrict_thread(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
-            self.files.restrict_thread()?;
+            // In this order: each takes away what the one before needs.
+            let settings = mounts::seal_in_thread();
+            self.files.restrict_thread(settings)?;
             privileges::drop_in_thread()?;
         }
         Ok(())

@@ -27,7 +27,8 @@ pub trait Service {
     fn output(&mut self, path: &Path) -> Result<u64, Failure>;
 }
 
-/// Answers requests from `input` on `output` until `stop` or the end of `input`.
+/// Answers requests from `input` on `output` until `stop` or the end of `input`. A line that is no request is answered
+/// with a failure under number 0, since its own cannot be told.
 pub fn serve(service: &mut dyn Service, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     for line in input.lines() {
         let line = line?;

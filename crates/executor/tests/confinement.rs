@@ -61,6 +61,26 @@ fn it_writes_nowhere_else() {
     assert!(told.ends_with("end\n"), "{told}");
 }
 
+/// CUDA's start depends on the first; a child of the worker may be the one that uses CUDA.
+#[test]
+fn it_writes_the_entries_of_its_processes_but_no_settings() {
+    if !has("no settings of the system in /proc") || !has("writes only in its own folder") {
+        return;
+    }
+    let told = said(
+        "echo named > /proc/self/comm || echo refused
+         sh -c 'echo named > /proc/$$/task/$$/comm || echo refused'; echo now
+         limit=$(cat /proc/sys/kernel/threads-max); echo $limit > /proc/sys/kernel/threads-max && echo changed
+         (: >> /proc/sysrq-trigger) && echo opened",
+    );
+    let (own, settings) = told.split_once("now\n").unwrap();
+    assert_eq!(own, "");
+    assert!(
+        !settings.contains("changed") && !settings.contains("opened"),
+        "{settings}"
+    );
+}
+
 #[test]
 fn it_reads_no_other_workers_files_nor_the_memory_of_others() {
     if !has("other workers' files and all others' memory hidden") {

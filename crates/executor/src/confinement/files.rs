@@ -12,6 +12,8 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
 };
 
+use super::mounts::{SHARED_MEMORY, Settings};
+
 /// The newest rights known; a kernel that knows fewer holds a worker to these.
 const KNOWN: ABI = ABI::V9;
 
@@ -19,9 +21,6 @@ const KNOWN: ABI = ABI::V9;
 const DEVICES: [&str; 9] = [
     "null", "zero", "full", "random", "urandom", "nvidia", "dri", "kfd", "accel",
 ];
-
-/// Memory that processes share by name; libraries need it even for their own semaphores.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What a worker reaches.
 pub(crate) struct Reach {
@@ -39,14 +38,15 @@ impl Reach {
     }
 
     /// Holds the calling thread, and all that it starts, to this reach, as far as the kernel can.
-    pub fn restrict_thread(&self) -> io::Result<RestrictionStatus> {
-        self.restrict().map_err(io::Error::other)
+    pub fn restrict_thread(&self, settings: Settings) -> io::Result<RestrictionStatus> {
+        self.restrict(settings).map_err(io::Error::other)
     }
 
-    fn restrict(&self) -> Result<RestrictionStatus, RulesetError> {
+    fn restrict(&self, settings: Settings) -> Result<RestrictionStatus, RulesetError> {
         let read = AccessFs::from_read(KNOWN);
         let write = AccessFs::from_all(KNOWN) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock});
         let device = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
+        let processes = (settings != Settings::Open).then_some("/proc");
         Ruleset::default()
             .handle_access(AccessFs::from_all(KNOWN))?
             .handle_access(AccessNet::from_all(ABI::V4))?
@@ -63,6 +63,11 @@ impl Reach {
                     .into_iter()
                     .filter_map(|path| rule(&path, read | device)),
             )?
+            .add_rules(path_beneath_rules(
+                processes,
+                read | make_bitflags!(AccessFs::{WriteFile | Truncate}),
+            ))?
+            // Libraries need it even for their own semaphores.
             .add_rules(path_beneath_rules([SHARED_MEMORY], read | write))?
             .add_rules(path_beneath_rules([&self.own], read | write))?
             .restrict_self()
@@ -103,7 +108,7 @@ fn devices() -> Vec<PathBuf> {
 pub(crate) fn version() -> Result<i32, String> {
     let place = tempfile::tempdir().map_err(|error| format!("no folder to try it on: {error}"))?;
     let reach = Reach::new(place.path(), place.path()).map_err(|error| error.to_string())?;
-    let status = std::thread::spawn(move || reach.restrict_thread())
+    let status = std::thread::spawn(move || reach.restrict_thread(Settings::Open))
         .join()
         .map_err(|_| "the trial failed".to_owned())?
         .map_err(|error| error.to_string())?;
@@ -162,7 +167,7 @@ mod tests {
         let (made, is_made) = std::sync::mpsc::channel();
         let given = operands.join("given");
         let confined = std::thread::spawn(move || {
-            reach.restrict_thread().unwrap();
+            reach.restrict_thread(Settings::Open).unwrap();
             ready.send(()).unwrap();
             is_made.recv().unwrap();
             let denied = |result: io::Result<()>| {

@@ -65,7 +65,8 @@ pub fn safeguards() -> Vec<Safeguard> {
 
 #[cfg(target_os = "linux")]
 fn of_the_system() -> Vec<Safeguard> {
-    use super::{calls, files};
+    use super::mounts::Settings;
+    use super::{calls, files, mounts};
 
     let filter = calls::Filter::tried();
     let landlock = files::version();
@@ -95,8 +96,18 @@ fn of_the_system() -> Vec<Safeguard> {
         },
         _ => by_landlock(1, "5.13"),
     };
+    let settings = match std::thread::spawn(mounts::seal_in_thread).join() {
+        Ok(Settings::Roots) => Standing::Active("they are root's, and this user is not".to_owned()),
+        Ok(Settings::Sealed) => Standing::Active("mounted read-only; shared memory of its own".to_owned()),
+        Ok(Settings::SealedByContainer) => Standing::Active("mounted read-only in this container".to_owned()),
+        Ok(Settings::Open) | Err(_) => Standing::Partly {
+            by: "nothing in /proc may be written".to_owned(),
+            lacking: "even what CUDA must write to start: run as another user than root".to_owned(),
+        },
+    };
     [
         ("writes only in its own folder", writes),
+        ("no settings of the system in /proc", settings),
         (
             "other workers' files and all others' memory hidden",
             by_landlock(1, "5.13"),
