@@ -37,6 +37,15 @@ impl<'a> Journal<'a> {
         &self.run
     }
 
+    /// The verdicts of other runs that had fallen when this one was started, in order: the same however often it is
+    /// resumed.
+    pub fn verdicts_before(&self) -> Result<Vec<Entry>, LabError> {
+        let start = self.known.first().map_or(0, |entry| entry.sequence);
+        let mut verdicts = self.ledger.verdicts()?;
+        verdicts.retain(|entry| entry.sequence < start);
+        Ok(verdicts)
+    }
+
     /// A finding of before, if this gate had already examined this candidate.
     pub fn finding(&self, place: Place) -> Option<Finding> {
         let entry = self.known(RecordKind::Finding, place)?;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
+use crate::{Interval, Origin};
+
 /// No belief counts as sharper than this, so that precisions stay finite.
 const SHARPEST: f64 = 1e-9;
 
@@ -27,6 +29,30 @@ pub struct Gain {
 }
 
 impl Belief {
+    /// The belief of which the part `confidence` lies between two bounds, as much below them as above.
+    pub fn between(lower: f64, upper: f64, confidence: f64) -> Self {
+        let reach = Normal::standard().inverse_cdf((1.0 + confidence) / 2.0);
+        Self {
+            mean: (lower + upper) / 2.0,
+            deviation: (upper - lower).abs() / (2.0 * reach),
+        }
+    }
+
+    /// What an interval leaves to believe. Declared bounds are taken for the ends of a uniform distribution, because
+    /// nothing is said of where between them the truth lies.
+    pub fn of_interval(interval: &Interval) -> Self {
+        let deviation = match interval.origin {
+            Origin::Measured { confidence, .. } => {
+                Self::between(interval.lower, interval.upper, confidence).deviation
+            }
+            Origin::Declared => (interval.upper - interval.lower) / 12f64.sqrt(),
+        };
+        Self {
+            mean: interval.estimate,
+            deviation,
+        }
+    }
+
     /// Several beliefs about the same speed-up, taken to err independently, made one: the mean weighted by precision
     /// (the inverse of the variance), the precisions added up. None of none.
     pub fn pooled(beliefs: &[Self]) -> Option<Self> {
@@ -94,6 +120,18 @@ mod tests {
         let pooled = Belief::pooled(&[belief(1.0, 1.0), belief(0.0, 0.5)]).unwrap();
         assert!((pooled.mean - 0.2).abs() < 1e-12 && (pooled.deviation - 0.2f64.sqrt()).abs() < 1e-12);
         assert_eq!(Belief::pooled(&[]), None);
+    }
+
+    #[test]
+    fn bounds_become_deviations() {
+        // 95 % within 1.959964 deviations, 80 % within 1.281552; a uniform one has its width over √12.
+        let wide = Belief::between(-1.0, 3.0, 0.95);
+        assert!((wide.mean - 1.0).abs() < 1e-12 && (wide.deviation - 2.0 / 1.959_963_984_54).abs() < 1e-9);
+        assert!((Belief::between(0.0, 1.0, 0.8).deviation - 0.5 / 1.281_551_565_545).abs() < 1e-9);
+        let declared = crate::declared_interval(2.0, 1.0, 0.05).unwrap();
+        let uniform = Belief::of_interval(&declared);
+        assert!((uniform.deviation - (declared.upper - declared.lower) / 12f64.sqrt()).abs() < 1e-12);
+        assert_eq!(uniform.mean, declared.estimate);
     }
 
     #[test]
