@@ -19,3 +19,6 @@ pub use record::TrackRecord;
 pub use roi::Roi;
 pub(crate) use roi::{Grounds, SHORTEST_HOURS, expectation};
 pub use stated::{Forecast, Scope, UntriedFallback};
+
+#[cfg(test)]
+mod tests;

@@ -207,7 +207,8 @@ mod tests {
             let costly = Grounds { hours: hours * more, ..grounds }.roi().unwrap();
             prop_assert!((roi.mean / costly.mean - more).abs() < 1e-9);
             let record = TrackRecord { stop_rate: stop_rate * more.min(2.0), ..grounds.record };
-            prop_assert!(Grounds { record, ..grounds }.roi().unwrap().mean <= roi.mean);
+            let riskier = Grounds { record, ..grounds }.roi().unwrap();
+            prop_assert!(riskier.mean <= roi.mean);
             prop_assert!(roi.low <= roi.high);
         }
     }

@@ -103,7 +103,9 @@ fn feasibility(dossier: &Dossier) -> Score {
     let mut reason = format!("no rule of the device is broken; {hours} h of work");
     if survival < 1.0 {
         reason += &format!(
-            "; {} of the contestant's {} were stopped before they were compared, which leaves {:.0} % of the points",
+            "; {:.0} % are taken to be stopped before they are compared, as {} of the contestant's {} and others' were, \
+             which leaves {:.0} % of the points",
+            record.stop_rate * 100.0,
             record.stopped,
             record.settled,
             survival * 100.0
