@@ -86,7 +86,7 @@ pub fn play(
         title: tournament.title.clone(),
         version: settings.version.clone(),
         environment: settings.environment.clone(),
-        prospects: prospects(history.answers(), history.forecasts()),
+        prospects: prospects(history.answers(), journal.run(), history.forecasts()),
         returns: returns(&rounds),
         rounds,
     })

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::answers::{Answer, Forecasts};
 use super::roi::{Grounds, Roi};
+use crate::ledger::RunId;
 use crate::outcome::RoundReport;
 use crate::pitch::FALLBACK;
 use crate::verdict::Verdict;
@@ -46,23 +47,30 @@ pub struct Return {
     pub found: f64,
 }
 
-/// The open ones among what runs came to, best first. `latest` are answers in the order in which they fell, of which the
-/// last of each question counts; `known` is all that is known, and what it holds a settled verdict of is open no more,
-/// unless it was examined again with new evidence.
-pub fn prospects(latest: &[Answer], known: &Forecasts) -> Vec<Prospect> {
+/// What came up in a run and is still open, best first. `answers` are of any runs, in the order in which they fell; the
+/// last of each question counts, so that a later run may have closed it. `known` is all that is known, and a change that
+/// it holds a settled verdict of is open no more, unless it was examined again with new evidence. What was withdrawn, and
+/// what the control already has, is no longer on offer.
+pub fn prospects(answers: &[Answer], run: &RunId, known: &Forecasts) -> Vec<Prospect> {
+    let came_up: BTreeSet<String> = answers
+        .iter()
+        .filter(|answer| answer.run == *run)
+        .map(Answer::question)
+        .collect();
     let settled: BTreeSet<String> = known
         .iter()
         .filter(|answer| answer.verdict.is_settled())
         .map(Answer::change)
         .collect();
-    let last: BTreeMap<String, &Answer> = latest.iter().map(|answer| (answer.question(), answer)).collect();
-    let is_open = |answer: &&&Answer| {
+    let last: BTreeMap<String, &Answer> = answers.iter().map(|answer| (answer.question(), answer)).collect();
+    let is_open = |answer: &&Answer| {
         let is_answered =
             answer.verdict.is_settled() || (settled.contains(&answer.change()) && !answer.examined);
-        !is_answered && answer.forecast.changes_something
+        !is_answered && answer.forecast.changes_something && !answer.forecast.withdrawn
     };
     let mut prospects: Vec<Prospect> = last
-        .values()
+        .into_iter()
+        .filter_map(|(question, answer)| came_up.contains(&question).then_some(answer))
         .filter(is_open)
         .flat_map(|answer| [of_pitch(answer, known), of_fallback(answer, known)])
         .flatten()
@@ -77,7 +85,7 @@ fn of_pitch(answer: &Answer, known: &Forecasts) -> Option<Prospect> {
         odds: Some(&forecast.odds),
         claimed: Some(forecast.speedup),
         predicted: forecast.predicted,
-        found: answer.found.as_ref(),
+        found: known.found(answer),
         forbidden: forecast.forbidden,
         hours: forecast.hours,
         record: known.record_of(&forecast.contestant),

@@ -46,6 +46,8 @@ pub struct Forecast {
     pub forbidden: bool,
     /// Whether the control lacks anything of the change.
     pub changes_something: bool,
+    /// Whether its contestant took it back.
+    pub withdrawn: bool,
     /// What could be tried in its place.
     pub fallback: Option<UntriedFallback>,
 }

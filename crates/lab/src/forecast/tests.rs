@@ -32,6 +32,7 @@ fn forecast(contestant: &str, identity: &str, chances: &[(Verdict, f64)], claime
         predicted: None,
         forbidden: false,
         changes_something: true,
+        withdrawn: false,
         fallback: None,
     }
 }
@@ -208,7 +209,7 @@ fn what_is_open_is_ranked_and_what_is_settled_is_not() {
     idle.forecast.changes_something = false;
     let revised = answer(forecast("Ada", "costly", SURE, 1.2), Verdict::Blocked, None);
     let latest = [costly, cheap, done, again, idle, revised];
-    let open: Vec<_> = prospects(&latest, &all(&latest))
+    let open: Vec<_> = prospects(&latest, &latest[0].run, &all(&latest))
         .into_iter()
         .map(|one| one.roi.hours)
         .collect();
@@ -216,6 +217,46 @@ fn what_is_open_is_ranked_and_what_is_settled_is_not() {
         open,
         [0.5, 2.0],
         "the cheap one, and the costly one once, as last stated"
+    );
+}
+
+#[test]
+fn a_later_run_closes_what_an_earlier_one_left_open() {
+    let open = answer(
+        forecast("Ada", "stages", SURE, 1.3),
+        Verdict::Inconclusive,
+        Some(1.1),
+    );
+    let later = |verdict| Answer {
+        run: RunId::new("20270101-000000-000000"),
+        ..answer(forecast("Ada", "stages", SURE, 1.2), verdict, Some(1.1))
+    };
+    let count = |answers: &[Answer]| prospects(answers, &open.run, &all(answers)).len();
+    assert_eq!(count(&[open.clone(), later(Verdict::Blocked)]), 1);
+    assert_eq!(count(&[open.clone(), later(Verdict::Marginal)]), 0);
+    assert_eq!(
+        count(&[later(Verdict::Blocked)]),
+        0,
+        "it never came up in that run"
+    );
+    let mut withdrawn = open.clone();
+    withdrawn.forecast.withdrawn = true;
+    assert_eq!(count(&[withdrawn]), 0);
+}
+
+#[test]
+fn what_was_compared_once_is_not_forgotten() {
+    let compared = answer(
+        forecast("Ada", "stages", SURE, 2.0),
+        Verdict::Inconclusive,
+        Some(1.01),
+    );
+    let lately = answer(forecast("Ada", "stages", SURE, 2.0), Verdict::Blocked, None);
+    let both = [compared, lately];
+    let open = prospects(&both, &both[0].run, &all(&both));
+    assert!(
+        open[0].roi.chance == 1.0 && open[0].roi.speedup.mean < 0.02,
+        "{open:?}"
     );
 }
 
@@ -228,7 +269,8 @@ fn an_untried_fallback_is_open_beside_its_pitch() {
         forbidden: false,
     });
     let names = |answer: &Answer| {
-        let open = prospects(std::slice::from_ref(answer), &all(std::slice::from_ref(answer)));
+        let only = std::slice::from_ref(answer);
+        let open = prospects(only, &answer.run, &all(only));
         open.into_iter().map(|one| one.pitch).collect::<Vec<_>>()
     };
     assert_eq!(names(&barred), ["a pitch", "a pitch (fallback)"]);

@@ -116,6 +116,7 @@ impl Player<'_> {
             predicted: predict(round, control, candidate),
             forbidden: !self.violations(candidate).is_empty(),
             changes_something: is_recorded || control.differs_from(candidate),
+            withdrawn: pitch.withdrawn.is_some(),
             fallback,
         }
     }
