@@ -2,19 +2,19 @@
 
 use gauntlet_lab::forecast::{Forecaster, Forecasters, OddsScores, SpeedupScores};
 
-use crate::figure::signed;
+use crate::figure::{plain, signed};
 use crate::table::{Column, table};
 use crate::text::{bold, dim, paragraph, usable};
 
 /// What the columns of the odds mean.
 const ODDS_LEGEND: [&str; 7] = [
-    "forecasts: different ones stated, however often each was put to the test; answered: those with a settled verdict",
+    "settled: forecasts with a settled verdict, of all; the same one counts once, however often it was put to the test",
     "Brier: squared distance of the odds, given an answer, from what happened; 0 best, 2 worst",
     "skill: the part of the constant forecast's Brier score that is saved; 1 best, 0 no better, under 0 worse",
     "shrunk: the same with a short record moved toward the field; the order of the rows",
     "log: −ln of the odds for what happened; 0.01 best, 6.80 worst",
     "calibration: how far the odds are from how often things then happened; 0 best",
-    "resolution: how far different odds came out differently; more is better; with few answers chance makes much of both",
+    "resolution: how far different odds came out differently; more is better; with few settled, chance makes much of both",
 ];
 
 /// What the columns of the speed-ups mean.
@@ -56,8 +56,7 @@ pub fn forecasters(report: &Forecasters, width: usize) -> String {
 fn odds_table(report: &Forecasters, width: usize) -> String {
     let header = [
         ("contestant", Column::Words),
-        ("forecasts", Column::Figures),
-        ("answered", Column::Figures),
+        ("settled", Column::Figures),
         ("Brier", Column::Figures),
         ("skill", Column::Figures),
         ("shrunk", Column::Figures),
@@ -70,8 +69,7 @@ fn odds_table(report: &Forecasters, width: usize) -> String {
         let is_field = one.contestant.is_none();
         vec![
             name(one),
-            one.forecasts.to_string(),
-            one.odds.map_or(0, |odds| odds.settled).to_string(),
+            format!("{}/{}", one.odds.map_or(0, |odds| odds.settled), one.forecasts),
             figure(&|odds| format!("{:.2}", odds.brier)),
             figure(&|odds| signed(odds.skill, 2)),
             figure(&|odds| {
@@ -83,7 +81,7 @@ fn odds_table(report: &Forecasters, width: usize) -> String {
             }),
             figure(&|odds| format!("{:.2}", odds.logarithmic)),
             figure(&|odds| format!("{:.2}", odds.parts.calibration)),
-            figure(&|odds| format!("{:.2}", odds.parts.resolution)),
+            figure(&|odds| plain(odds.parts.resolution, 2)),
         ]
     };
     table(&header, rows(report, row), 2, width)

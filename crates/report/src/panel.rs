@@ -40,7 +40,7 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     }
     header.extend([
         ("mean", Column::Whole),
-        ("ln/h", Column::Figures),
+        ("%/h", Column::Figures),
         ("claim", Column::Whole),
     ]);
     let rows = standings
@@ -56,7 +56,7 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
             width,
         );
     }
-    let meaning = "ln/h: log speed-up expected an hour of the stated work, from claim, model and record";
+    let meaning = "%/h: expected of an hour of the stated work, in hundredths of log speed-up";
     text += &paragraph("  ", &dim(meaning), 4, width);
     for flag in &report.ranking.flags {
         text += &paragraph(
@@ -81,7 +81,12 @@ fn row(report: &RoundReport, standing: &Standing, width: usize) -> Vec<String> {
         row.push(totals(standing));
     }
     row.push(mean(standing, width));
-    row.push(standing.roi.as_ref().map_or("—".to_owned(), per_hour));
+    row.push(
+        standing
+            .roi
+            .as_ref()
+            .map_or("—".to_owned(), |roi| per_hour(roi.mean)),
+    );
     row.push(claimed.map_or("—".to_owned(), |outcome| claim(outcome.claimed)));
     row
 }

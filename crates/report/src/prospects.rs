@@ -11,16 +11,13 @@ use crate::tone::Tone;
 /// More than this is no advice; JSON holds all.
 const MOST_ROWS: usize = 10;
 
-/// Log speed-ups an hour are small.
-const DIGITS: usize = 3;
-
 /// What the columns mean.
-const LEGEND: [&str; 3] = [
+pub const LEGEND: [&str; 3] = [
     "expected: of one that survives the gates, from claim, model and measurements, each weighted by its precision, the \
      claim as far as its contestant's record lets it be believed",
-    "survives: the chance of coming as far as a comparison, by the pitch's odds and the record",
-    "ln/h: the log speed-up that an hour of the stated work brings on average, and the range of eight outcomes in ten; \
-     +0.05 is about 5 %",
+    "chance: of surviving as far as a comparison, by the pitch's odds and the record",
+    "%/h: what an hour of the stated work brings on average, in hundredths of log speed-up (+5 is about 5 % faster, +69 \
+     twice as fast), and the range of eight outcomes in ten",
 ];
 
 /// What is still open, best first; nothing without any.
@@ -31,11 +28,11 @@ pub fn prospects(prospects: &[Prospect], width: usize) -> String {
     let width = usable(width);
     let header = [
         ("pitch", Column::Words),
-        ("so far", Column::Words),
+        ("so far", Column::Whole),
         ("expected", Column::Figures),
-        ("survives", Column::Figures),
+        ("chance", Column::Figures),
         ("hours", Column::Figures),
-        ("ln/h", Column::Whole),
+        ("%/h", Column::Whole),
     ];
     let mut text = table(
         &header,
@@ -74,7 +71,7 @@ pub fn returns(returns: &[Return], width: usize) -> String {
         ("pitch", Column::Words),
         ("verdict", Column::Words),
         ("hours", Column::Figures),
-        ("ln/h expected", Column::Whole),
+        ("%/h expected", Column::Whole),
         ("found", Column::Figures),
     ];
     let row = |one: &Return| {
@@ -84,25 +81,25 @@ pub fn returns(returns: &[Return], width: usize) -> String {
             paint(one.verdict, tone.style()),
             hours(one.hours),
             range(&one.expected),
-            signed(one.found, DIGITS),
+            per_hour(one.found),
         ]
     };
     table(&header, returns.iter().map(row).collect(), 2, width)
 }
 
-/// `+0.031 [−0.120 … +0.200]`.
-fn range(roi: &Roi) -> String {
+/// The mean and the range of eight outcomes in ten: `+3.1 [−12.0 … +20.0]`.
+pub fn range(roi: &Roi) -> String {
     format!(
         "{} [{} … {}]",
-        per_hour(roi),
-        signed(roi.low, DIGITS),
-        signed(roi.high, DIGITS)
+        per_hour(roi.mean),
+        per_hour(roi.low),
+        per_hour(roi.high)
     )
 }
 
-/// The mean alone: `+0.031`.
-pub fn per_hour(roi: &Roi) -> String {
-    signed(roi.mean, DIGITS)
+/// A log speed-up an hour in hundredths: `+3.1`.
+pub fn per_hour(log: f64) -> String {
+    signed(log * 100.0, 1)
 }
 
 fn hours(hours: f64) -> String {

@@ -12,6 +12,7 @@
 //! printed figures) it is a fraction of speed-up: 0.02 is 2 % faster, ln 1.02 inside.
 
 mod assessment;
+mod belief;
 mod block;
 mod bootstrap;
 mod clock;
