@@ -227,6 +227,20 @@ pub enum LedgerCommand {
         #[arg(long)]
         run: Option<String>,
     },
+    /// How good everyone's forecasts were: odds and speed-ups, skill against a constant forecast.
+    Forecasters {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What to try next: what a run left open, by the speed-up that an hour of work is expected to bring.
+    Next {
+        /// The run's id; the last run by default.
+        run: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Walk the chain of digests and say whether every record is as it was written.
     Verify,
 }

@@ -15,3 +15,10 @@ pub struct Candidate {
     /// A program that speaks the worker protocol, in place of the round's executor.
     pub command: Option<Vec<PathBuf>>,
 }
+
+impl Candidate {
+    /// Whether anything else is built or run than for `other`, whatever they are called.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        self.schedule != other.schedule || self.command != other.command
+    }
+}

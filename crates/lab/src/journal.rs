@@ -37,6 +37,15 @@ impl<'a> Journal<'a> {
         &self.run
     }
 
+    /// The verdicts of other runs that had fallen when this one was started, in order: the same however often it is
+    /// resumed.
+    pub fn verdicts_before(&self) -> Result<Vec<Entry>, LabError> {
+        let start = self.known.first().map_or(0, |entry| entry.sequence);
+        let mut verdicts = self.ledger.verdicts()?;
+        verdicts.retain(|entry| entry.sequence < start);
+        Ok(verdicts)
+    }
+
     /// A finding of before, if this gate had already examined this candidate.
     pub fn finding(&self, place: Place) -> Option<Finding> {
         let entry = self.known(RecordKind::Finding, place)?;
@@ -116,5 +125,40 @@ mod tests {
         write();
         write();
         assert_eq!(ledger.records(&run).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_falls_after_the_start_of_a_run_is_not_known_to_it_even_when_it_is_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path().join("ledger.sqlite")).unwrap();
+        let start = RunStart {
+            version: String::new(),
+            file: String::new(),
+            digest: String::new(),
+            environment: Value::Null,
+        };
+        let [earlier, run, other] = [0; 3].map(|_| ledger.start_run(&start).unwrap());
+        let judge = |run: &RunId| {
+            let journal = Journal::open(&ledger, run.clone()).unwrap();
+            let place = Place {
+                round: Some("one"),
+                pitch: Some("stages"),
+                ..Place::default()
+            };
+            journal.write(RecordKind::Verdict, place, &json!({})).unwrap();
+        };
+        let late = ledger.start_run(&start).unwrap();
+        [&earlier, &run, &other].into_iter().for_each(judge);
+        let known = |run: &RunId| {
+            Journal::open(&ledger, run.clone())
+                .unwrap()
+                .verdicts_before()
+                .unwrap()
+        };
+        assert_eq!((known(&run).len(), known(&late).len()), (0, 0));
+        let last = ledger.start_run(&start).unwrap();
+        assert_eq!(known(&last).len(), 3);
+        judge(&last);
+        assert_eq!(known(&last).len(), 3, "its own are not among them");
     }
 }

@@ -10,6 +10,7 @@ mod claims;
 mod comparison;
 mod error;
 mod finding;
+pub mod forecast;
 pub mod gates;
 mod journal;
 pub mod ledger;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use gauntlet_schedule::Schedule;
+use gauntlet_stats::Interval;
 use serde::Serialize;
 
 use crate::candidate::Candidate;
 use crate::finding::{Evidence, Finding, Outcome};
+use crate::forecast::{Forecast, Prospect, Return};
 use crate::ledger::RunId;
 use crate::panel::Ranking;
 use crate::pitch::Quantiles;
@@ -29,6 +31,10 @@ pub struct TournamentReport {
     pub environment: BTreeMap<String, String>,
     /// Its rounds.
     pub rounds: Vec<RoundReport>,
+    /// What is worth trying next, best first.
+    pub prospects: Vec<Prospect>,
+    /// What the hours brought that were spent, best first.
+    pub returns: Vec<Return>,
 }
 
 /// What came of a round.
@@ -91,6 +97,8 @@ pub struct Judged {
     pub reason: String,
     /// What each gate found.
     pub findings: Vec<Finding>,
+    /// What was stated beforehand; none for fallbacks, which state nothing.
+    pub forecast: Option<Forecast>,
     /// What became of the claim; none for fallbacks, which claim nothing.
     pub claim: Option<ClaimOutcome>,
     /// What became of claims against other programs.
@@ -133,6 +141,13 @@ impl Judged {
     /// The comparison, if it came so far.
     pub fn comparison(&self) -> Option<&crate::comparison::Comparison> {
         comparison(&self.findings)
+    }
+
+    /// The speed-up found over the suite; none without an interval, or where the comparison is void.
+    pub fn found(&self) -> Option<&Interval> {
+        // What was compared and yet is blocked had times that cannot be.
+        let comparison = self.comparison().filter(|_| self.verdict != Verdict::Blocked)?;
+        comparison.assessment.suite.as_ref()
     }
 }
 

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gauntlet_executor::{Patience, WorkerCommand};
-use gauntlet_schedule::check;
 use serde_json::json;
 
 use self::clock::Clock;
@@ -23,6 +22,7 @@ use crate::abort::Metrics;
 use crate::candidate::Candidate;
 use crate::error::LabError;
 use crate::finding::{Evidence, Finding};
+use crate::forecast::{prospects, returns};
 use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
 use crate::journal::{Journal, Place};
 use crate::ledger::RecordKind;
@@ -59,7 +59,7 @@ pub fn play(
     settings: &Settings,
     observer: &dyn Observer,
 ) -> Result<TournamentReport, LabError> {
-    let mut history = History::default();
+    let mut history = History::new(journal.run().clone(), journal.verdicts_before()?, tournament);
     let mut rounds = Vec::new();
     let mut carried: Option<Candidate> = None;
     for round in &tournament.rounds {
@@ -86,6 +86,8 @@ pub fn play(
         title: tournament.title.clone(),
         version: settings.version.clone(),
         environment: settings.environment.clone(),
+        prospects: prospects(history.answers(), journal.run(), history.forecasts()),
+        returns: returns(&rounds),
         rounds,
     })
 }
@@ -240,18 +242,11 @@ impl Player<'_> {
                     schedule: pitch.schedule.apply(&baseline.schedule),
                     command: round.command(&pitch.command).or_else(|| baseline.command.clone()),
                 };
-                let mut violations = Vec::new();
-                for case in &round.benchmark_cases {
-                    let broken = check(&candidate.schedule, &case.problem, &round.device);
-                    violations.extend(broken.iter().map(ToString::to_string));
-                }
-                violations.dedup();
-                let predicted = predict(round, baseline, &candidate);
                 Dossier {
                     pitch,
-                    violations,
-                    predicted,
-                    history: history.of(&pitch.contestant),
+                    violations: self.violations(&candidate),
+                    predicted: predict(round, baseline, &candidate),
+                    record: history.forecasts().record_of(&pitch.contestant),
                 }
             })
             .collect();
@@ -338,7 +333,7 @@ impl Player<'_> {
         let pitch = entrant.pitch;
         let candidate = self.candidate(entrant, control);
         let runs = self.round.file().executor != ExecutorKind::Replay;
-        if runs && candidate.schedule == control.schedule && candidate.command == control.command {
+        if runs && !candidate.differs_from(control) {
             let reason = "it changes nothing: the control already has every word of it, so there is nothing to compare";
             return Some((Verdict::Blocked, reason.to_owned()));
         }
@@ -383,6 +378,7 @@ impl Player<'_> {
         let body = json!({
             "verdict": judged.verdict, "reason": judged.reason, "contestant": judged.contestant,
             "words": judged.words, "control": judged.control, "claim": judged.claim, "peers": judged.peers,
+            "forecast": judged.forecast, "found": judged.found(), "examined": !judged.findings.is_empty(),
         });
         self.journal.write(RecordKind::Verdict, place, &body)
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_executor::CandidateRecord;
-use gauntlet_lab::panel::{Dossier, Flag, History, Panel};
+use gauntlet_lab::forecast::TrackRecord;
+use gauntlet_lab::panel::{Dossier, Flag, Panel};
 use gauntlet_lab::{ExecutorKind, Overrides, Round, Tournament, Verdict};
 
 fn example(file: &str) -> PathBuf {
@@ -164,7 +165,7 @@ fn two_of_the_judges_four_sums_are_wrong() {
             pitch,
             violations: Vec::new(),
             predicted: None,
-            history: History::default(),
+            record: TrackRecord::default(),
         })
         .collect();
     let ranking = Panel::new(&first.file().judge).rank(&dossiers);

@@ -4,6 +4,7 @@ use gauntlet_lab::RoundReport;
 use gauntlet_lab::panel::Standing;
 
 use crate::bar::bar;
+use crate::prospects::per_hour;
 use crate::speedup::claim;
 use crate::table::{Column, table};
 use crate::text::{dim, paint, paragraph};
@@ -37,7 +38,11 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     if judges.len() > 1 {
         header.push(("judges", Column::Whole));
     }
-    header.extend([("mean", Column::Whole), ("claim", Column::Whole)]);
+    header.extend([
+        ("mean", Column::Whole),
+        ("%/h", Column::Figures),
+        ("claim", Column::Whole),
+    ]);
     let rows = standings
         .iter()
         .map(|standing| row(report, standing, width))
@@ -51,6 +56,8 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
             width,
         );
     }
+    let meaning = "%/h: expected of an hour of the stated work, in hundredths of log speed-up";
+    text += &paragraph("  ", &dim(meaning), 4, width);
     for flag in &report.ranking.flags {
         text += &paragraph(
             &format!("  {} ", paint('⚠', Tone::Open.style())),
@@ -74,6 +81,12 @@ fn row(report: &RoundReport, standing: &Standing, width: usize) -> Vec<String> {
         row.push(totals(standing));
     }
     row.push(mean(standing, width));
+    row.push(
+        standing
+            .roi
+            .as_ref()
+            .map_or("—".to_owned(), |roi| per_hour(roi.mean)),
+    );
     row.push(claimed.map_or("—".to_owned(), |outcome| claim(outcome.claimed)));
     row
 }

@@ -5,6 +5,7 @@ use gauntlet_lab::TournamentReport;
 use crate::bar::bar;
 use crate::claims::claims;
 use crate::outline::{adoptions, verdict_counts};
+use crate::prospects::{prospects, returns};
 use crate::round::round;
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
@@ -68,6 +69,13 @@ fn summary(report: &TournamentReport, width: usize) -> String {
     let claims = claims(report, width);
     if !claims.is_empty() {
         text += &format!("\n{}\n{claims}", bold("Claims against findings"));
+    }
+    let hours = [
+        ("What the hours brought", returns(&report.returns, width)),
+        ("What to try next", prospects(&report.prospects, width)),
+    ];
+    for (title, body) in hours.iter().filter(|(_, body)| !body.is_empty()) {
+        text += &format!("\n{}\n{body}", bold(title));
     }
     text
 }

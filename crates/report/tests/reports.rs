@@ -6,7 +6,7 @@ mod fixture;
 
 use anstream::adapter::strip_str;
 use gauntlet_lab::{Outcome, TournamentReport, Verdict};
-use gauntlet_report::{comparison, finding, html, judged, tournament};
+use gauntlet_report::{comparison, finding, forecasters, html, judged, tournament};
 use insta::assert_snapshot;
 
 fn plain(text: &str) -> String {
@@ -51,6 +51,19 @@ fn no_line_is_wider_than_the_terminal() {
             let text = tournament(&report, width);
             assert!(longest(&text) <= width, "{width}:\n{}", plain(&text));
         }
+    }
+}
+
+#[test]
+fn forecasters_at_80_columns() {
+    assert_snapshot!(plain(&forecasters(&fixture::scored(), 80)));
+}
+
+#[test]
+fn forecasters_fit_the_terminal() {
+    for width in 70..160 {
+        let text = forecasters(&fixture::scored(), width);
+        assert!(longest(&text) <= width, "{width}:\n{}", plain(&text));
     }
 }
 

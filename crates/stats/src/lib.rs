@@ -12,6 +12,7 @@
 //! printed figures) it is a fraction of speed-up: 0.02 is 2 % faster, ln 1.02 inside.
 
 mod assessment;
+mod belief;
 mod block;
 mod bootstrap;
 mod clock;
@@ -27,6 +28,7 @@ mod looks;
 mod planning;
 mod ranks;
 mod rivals;
+mod scores;
 mod sign_flip;
 mod stability;
 mod student;
@@ -36,6 +38,7 @@ mod verdict;
 mod warm_up;
 
 pub use assessment::{Assessment, Ground, ProblemFinding};
+pub use belief::{Belief, Gain};
 pub use block::{Block, Sample};
 pub use bootstrap::{Bootstrap, Distribution, Resampling};
 pub use clock::{ClockCheck, ClockFinding};
@@ -50,6 +53,9 @@ pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_s
 pub use looks::LookPlan;
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
+pub use scores::{
+    BrierParts, LogQuantiles, brier_parts, brier_score, logarithmic_score, pinball_loss, shrunk_mean, skill,
+};
 pub use sign_flip::SignFlip;
 pub use stability::{Instability, STABILITY_LEVEL, Stability};
 pub use summary::{median, quantile};

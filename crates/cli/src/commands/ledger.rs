@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use gauntlet_lab::ledger::{Entry, Ledger, RunId, Verification};
+use gauntlet_lab::forecast::{Answer, Forecasts, prospects};
+use gauntlet_lab::ledger::{Entry, Ledger, RunId, RunSummary, Verification};
 
 use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;
 use crate::listing;
 use crate::sink::{self, write_json};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, terminal_width};
 
 /// Reads the ledger.
 pub fn ledger(arguments: &LedgerArguments, path: &Path) -> Result<Exit, Trouble> {
@@ -21,6 +22,8 @@ pub fn ledger(arguments: &LedgerArguments, path: &Path) -> Result<Exit, Trouble>
             let run = run.as_ref().map(RunId::new);
             ledger.export(std::io::stdout().lock(), run.as_ref())?;
         }
+        LedgerCommand::Forecasters { json } => forecasters(&ledger, *json)?,
+        LedgerCommand::Next { run, json } => next(&ledger, run.as_deref(), *json)?,
         LedgerCommand::Verify => return verify(&ledger),
     }
     Ok(Exit::Done)
@@ -83,6 +86,35 @@ fn row(entry: &Entry) -> Vec<String> {
 
 /// Of a reason in a list; `gauntlet ledger show NUMBER` prints it whole.
 const MOST_CHARACTERS: usize = 120;
+
+fn forecasters(ledger: &Ledger, json: bool) -> Result<(), Trouble> {
+    let forecasters = Forecasts::of_entries(&ledger.verdicts()?).forecasters();
+    if json {
+        return write_json(Path::new("-"), &forecasters);
+    }
+    sink::print(gauntlet_report::forecasters(&forecasters, terminal_width()))
+}
+
+fn next(ledger: &Ledger, run: Option<&str>, json: bool) -> Result<(), Trouble> {
+    let runs = ledger.runs()?;
+    let wanted = |summary: &&RunSummary| run.is_none_or(|run| summary.id.as_str() == run);
+    let Some(run) = runs.iter().find(wanted).map(|summary| &summary.id) else {
+        return Err(Trouble::bad_input(
+            format!("the ledger has no run {}", run.unwrap_or("yet")),
+            "`gauntlet ledger list` lists its runs; `gauntlet run ROUND` plays one",
+        ));
+    };
+    let verdicts = ledger.verdicts()?;
+    let answers: Vec<_> = verdicts.iter().filter_map(Answer::of_entry).collect();
+    let open = prospects(&answers, run, &Forecasts::of_entries(&verdicts));
+    if json {
+        return write_json(Path::new("-"), &open);
+    }
+    if open.is_empty() {
+        return sink::print(format_args!("Run {run} left nothing open."));
+    }
+    sink::print(gauntlet_report::prospects(&open, terminal_width()))
+}
 
 fn verify(ledger: &Ledger) -> Result<Exit, Trouble> {
     Ok(match ledger.verify()? {

@@ -53,6 +53,15 @@ impl Ledger {
         self.query(&statement, params![run, RecordKind::Finding], entry)
     }
 
+    /// The verdicts of all runs, in order: what forecasts are scored by.
+    ///
+    /// # Errors
+    /// When the file cannot be read or makes no sense.
+    pub fn verdicts(&self) -> Result<Vec<Entry>, LedgerError> {
+        let statement = format!("{ENTRY} WHERE kind = ?1 ORDER BY sequence");
+        self.query(&statement, [RecordKind::Verdict], entry)
+    }
+
     /// The record with this sequence number, if there is one.
     ///
     /// # Errors

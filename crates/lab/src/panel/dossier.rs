@@ -1,8 +1,7 @@
 //! What the panel has in front of it about one pitch.
 
-use serde::{Deserialize, Serialize};
-
 use crate::finding::Prediction;
+use crate::forecast::{Grounds, Roi, TrackRecord};
 use crate::pitch::Pitch;
 
 /// A pitch and what is known about it before anything is built.
@@ -15,25 +14,25 @@ pub struct Dossier<'a> {
     /// What the model expects of it and of any kernel at most, where there is a model.
     pub predicted: Option<Prediction>,
     /// How the contestant fared before.
-    pub history: History,
+    pub record: TrackRecord,
 }
 
-/// What became of a contestant's earlier pitches.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct History {
-    /// Pitches with a settled verdict.
-    pub settled: usize,
-    /// Of these, adopted.
-    pub adopted: usize,
-    /// Of these, the ones that came as far as a measured speed-up.
-    pub claims: Vec<PastClaim>,
-}
+impl Dossier<'_> {
+    /// What an expectation rests on before anything is measured.
+    pub(super) fn grounds(&self) -> Grounds<'_> {
+        Grounds {
+            odds: Some(&self.pitch.odds),
+            claimed: Some(self.pitch.claim.speedup),
+            predicted: self.predicted,
+            found: None,
+            forbidden: !self.violations.is_empty(),
+            hours: self.pitch.cost.hours,
+            record: self.record,
+        }
+    }
 
-/// A claim that was put to the test.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct PastClaim {
-    /// The claim's median speed-up.
-    pub claimed: f64,
-    /// The speed-up measured.
-    pub measured: f64,
+    /// What an hour spent on the pitch is expected to bring.
+    pub(super) fn roi(&self) -> Option<Roi> {
+        self.grounds().roi()
+    }
 }

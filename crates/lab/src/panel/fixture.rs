@@ -1,6 +1,7 @@
 //! Pitches and judges for the panel's tests.
 
-use crate::panel::{Dossier, History};
+use crate::forecast::TrackRecord;
+use crate::panel::Dossier;
 use crate::pitch::Pitch;
 use crate::round::{GivenScores, Judge, Weights};
 
@@ -31,7 +32,7 @@ pub(super) fn dossier(pitch: &Pitch) -> Dossier<'_> {
         pitch,
         violations: Vec::new(),
         predicted: None,
-        history: History::default(),
+        record: TrackRecord::default(),
     }
 }
 

@@ -11,7 +11,7 @@ mod ranking;
 mod rules;
 mod score;
 
-pub use dossier::{Dossier, History, PastClaim};
+pub use dossier::Dossier;
 pub use flag::Flag;
 pub use ranking::{Judgement, Panel, Ranking, Standing};
 pub use score::{Dimension, Origin, Score, Scores};

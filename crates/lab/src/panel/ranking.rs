@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Dimension, Dossier, Flag, Scores, rules};
+use crate::forecast::{Roi, TrackRecord};
 use crate::round::{GivenScores, Judge, Weights};
 
 /// The weights of the recorded shark tank (`examples/shark-tank`).
@@ -42,6 +43,10 @@ pub struct Standing {
     pub mean: f64,
     /// Greatest less least total: 0 when the judges agree.
     pub spread: f64,
+    /// What an hour spent on it is expected to bring; no part of the scores.
+    pub roi: Option<Roi>,
+    /// The contestant's record, as it was known when the panel ranked.
+    pub record: TrackRecord,
     /// What each judge makes of it, in the order of the judges.
     pub judgements: Vec<Judgement>,
 }
@@ -121,6 +126,8 @@ impl Panel {
             pitch: dossier.pitch.name.clone(),
             mean,
             spread,
+            roi: dossier.roi(),
+            record: dossier.record,
             judgements,
         }
     }

@@ -1,39 +1,20 @@
 //! The written rules: from a dossier to scores. One function a dimension, each saying which figures it used.
 //! Constants that cite the shark tank take their figures from the recorded rounds in `examples/shark-tank`.
 
-use crate::finding::Prediction;
+use crate::forecast::{SHORTEST_HOURS, expectation};
 use crate::pitch::{EvidenceKind, Pitch, Quantiles, RiskLevel};
 use crate::verdict::Verdict;
 
-use super::{Dossier, History, PastClaim, Score, Scores};
+use super::{Dossier, Score, Scores};
 
 /// The speed-up that is worth all 10 points. Twice is half the points: the scale is logarithmic, because
 /// two steps of 2× make 4×, the boldest claim of the shark tank.
 const FULL_SPEEDUP: f64 = 4.0;
 
-/// How much of a claim's logarithm comes true when nothing is known of the contestant. An assumption: half.
-const PRIOR_CREDIBILITY: f64 = 0.5;
-
-/// How many past claims that assumption weighs. An assumption: two, so that a single hit or miss moves it
-/// to two thirds or one third.
-const PRIOR_CLAIMS: f64 = 2.0;
-
-/// Standard error of the logarithm of a claim, set against the model's own. Fixed rather than taken from the
-/// claim's quantiles, or else a narrow claim would buy itself weight. A factor of 2: the shark tank's first
-/// claim missed by a factor of 2.2 (1.65× claimed, 0.74× measured).
-const CLAIM_ERROR: f64 = std::f64::consts::LN_2;
-
-/// Standard errors between the tenth and the ninetieth percentile of a normal distribution, which the ends of a
-/// prediction are taken to be.
-const TENTH_TO_NINETIETH: f64 = 2.5631;
-
 /// Feasibility of what takes an hour, and the points lost for each tenfold of hours. They follow
 /// the shark tank's judge within 0.7 (0.5 h: 9.5, 16 h: 7, 28 h: 6, 160 h: 4).
 const FEASIBILITY_OF_AN_HOUR: f64 = 9.0;
 const LOST_A_TENFOLD_OF_HOURS: f64 = 2.0;
-
-/// Less work than this does not make anything more feasible.
-const SHORTEST_HOURS: f64 = 0.25;
 
 /// The chance of harm taken for a pitch that declares no risk and gives harm no chance.
 /// The shark tank's "zero risk" ended as a regression on four cases of four; between medium and high is mild.
@@ -74,22 +55,20 @@ pub(super) fn is_overconfident(pitch: &Pitch) -> bool {
     pitch.risk.level == RiskLevel::None && chance_of_harm(pitch) < NO_CHANCE
 }
 
-/// The claim's median, shrunk by the contestant's record, averaged with the model by their precision, capped
-/// by the headroom: 0 points at 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between.
+/// The speed-up that claim, record and model lead to expect (see [`expectation`]), capped by the headroom: 0 points at
+/// 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between.
 fn speedup(dossier: &Dossier) -> Score {
     let claimed = dossier.pitch.claim.speedup.q50;
-    let credibility = credibility(&dossier.history);
-    let mut expected = claimed.ln() * credibility;
-    let History { settled, adopted, .. } = dossier.history;
+    let record = &dossier.record;
     let mut reason = format!(
         "claimed {claimed:.2}×, of which {:.0} % is believed",
-        credibility * 100.0
+        record.credibility * 100.0
     );
-    if settled > 0 {
-        reason += &format!(" of one who had {adopted} of {settled} adopted");
+    if record.settled > 0 {
+        reason += &format!(" of one who had {} of {} adopted", record.adopted, record.settled);
     }
+    let mut expected = expectation(&dossier.grounds()).map_or(0.0, |belief| belief.mean);
     if let Some(prediction) = dossier.predicted {
-        expected = averaged(expected, prediction);
         reason += &format!(
             ", with the model's {:.2}× makes {:.2}×",
             prediction.middle,
@@ -108,32 +87,8 @@ fn speedup(dossier: &Dossier) -> Score {
     Score::by_rule(10.0 * expected / FULL_SPEEDUP.ln(), reason)
 }
 
-/// The part of a claim's logarithm to believe: the mean over past claims, begun with [`PRIOR_CREDIBILITY`]. A
-/// pitch that was settled before it could be timed (infeasible, incorrect) counts as a claim of which nothing
-/// came.
-fn credibility(history: &History) -> f64 {
-    let realised: f64 = history.claims.iter().map(realised_part).sum();
-    let tested = history.settled.max(history.claims.len()) as f64;
-    (PRIOR_CREDIBILITY * PRIOR_CLAIMS + realised) / (PRIOR_CLAIMS + tested)
-}
-
-/// How much of a claim's logarithm came true, from 0 to 1; all or nothing for one that promised no gain.
-fn realised_part(claim: &PastClaim) -> f64 {
-    if claim.claimed > 1.0 {
-        (claim.measured.ln() / claim.claimed.ln()).clamp(0.0, 1.0)
-    } else {
-        f64::from(u8::from(claim.measured >= claim.claimed))
-    }
-}
-
-/// The logarithm of a claim and a prediction, averaged by the inverse of their variances.
-fn averaged(claimed: f64, prediction: Prediction) -> f64 {
-    let error = (prediction.high / prediction.low).ln().abs() / TENTH_TO_NINETIETH;
-    let model_weight = CLAIM_ERROR.powi(2) / (CLAIM_ERROR.powi(2) + error.powi(2));
-    model_weight * prediction.middle.ln() + (1.0 - model_weight) * claimed
-}
-
-/// 0 for what the device forbids; otherwise falling with the logarithm of the hours.
+/// 0 for what the device forbids; otherwise falling with the logarithm of the hours, and less for a contestant whose
+/// pitches were stopped (infeasible, incorrect and so on) more often than an unknown one's are taken to be.
 fn feasibility(dossier: &Dossier) -> Score {
     if let Some(first) = dossier.violations.first() {
         let more = match dossier.violations.len() - 1 {
@@ -144,10 +99,19 @@ fn feasibility(dossier: &Dossier) -> Score {
     }
     let hours = dossier.pitch.cost.hours;
     let value = FEASIBILITY_OF_AN_HOUR - LOST_A_TENFOLD_OF_HOURS * hours.max(SHORTEST_HOURS).log10();
-    Score::by_rule(
-        value,
-        format!("no rule of the device is broken; {hours} h of work"),
-    )
+    let (record, survival) = (&dossier.record, dossier.record.relative_survival());
+    let mut reason = format!("no rule of the device is broken; {hours} h of work");
+    if survival < 1.0 {
+        reason += &format!(
+            "; {:.0} % are taken to be stopped before they are compared, as {} of the contestant's {} and others' were, \
+             which leaves {:.0} % of the points",
+            record.stop_rate * 100.0,
+            record.stopped,
+            record.settled,
+            survival * 100.0
+        );
+    }
+    Score::by_rule(value * survival, reason)
 }
 
 /// 10 less ten times the chance of harm: the greater of what the odds say and what the declared level

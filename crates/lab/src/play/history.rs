@@ -1,17 +1,23 @@
-//! What earlier rounds of a tournament settled.
+//! What earlier rounds of a tournament settled, and what is known of its contestants.
 
 use std::collections::BTreeMap;
 
+use crate::forecast::{Answer, Forecasts, Scope};
+use crate::ledger::{Entry, RunId};
 use crate::outcome::Judged;
-use crate::panel::{self, PastClaim};
 use crate::pitch::{FALLBACK, Pitch};
 use crate::round::Round;
+use crate::tournament::Tournament;
 use crate::verdict::Verdict;
 
-/// Verdicts of earlier rounds, for the rule on pitching again and for the panel.
-#[derive(Debug, Default)]
+/// Verdicts of earlier rounds, for the rule on pitching again, and forecasts of these and of earlier runs, for the panel.
+#[derive(Debug)]
 pub struct History {
+    run: RunId,
     settled: Vec<Settled>,
+    forecasts: Forecasts,
+    /// This tournament's, in the order in which they were answered.
+    answers: Vec<Answer>,
     /// By scope: another kernel on another device is another practice.
     rounds_without_adoption: BTreeMap<String, usize>,
 }
@@ -20,26 +26,39 @@ pub struct History {
 struct Settled {
     scope: String,
     identity: String,
-    /// None for a fallback, which claims nothing.
-    contestant: Option<String>,
     round: String,
     verdict: Verdict,
-    claim: Option<PastClaim>,
 }
 
 impl History {
-    /// What became of a contestant's pitches so far.
-    pub fn of(&self, contestant: &str) -> panel::History {
-        let own = || {
-            self.settled
+    /// Begins with what other runs came to. What earlier runs of the same rounds came to does not count: a tournament
+    /// played again must not know its own end, or the same file would be ranked differently each time.
+    pub fn new(run: RunId, verdicts: Vec<Entry>, tournament: &Tournament) -> Self {
+        let is_own = |entry: &Entry| {
+            let digest = entry.record.body["forecast"]["round-digest"].as_str();
+            tournament
+                .rounds
                 .iter()
-                .filter(|one| one.contestant.as_deref() == Some(contestant))
+                .any(|round| Some(round.digest.as_str()) == digest)
         };
-        panel::History {
-            settled: own().count(),
-            adopted: own().filter(|one| one.verdict == Verdict::Adopt).count(),
-            claims: own().filter_map(|one| one.claim).collect(),
+        let others: Vec<_> = verdicts.into_iter().filter(|entry| !is_own(entry)).collect();
+        Self {
+            run,
+            settled: Vec::new(),
+            forecasts: Forecasts::of_entries(&others),
+            answers: Vec::new(),
+            rounds_without_adoption: BTreeMap::new(),
         }
+    }
+
+    /// Every forecast known, with what became of it.
+    pub fn forecasts(&self) -> &Forecasts {
+        &self.forecasts
+    }
+
+    /// What became of this tournament's forecasts so far, in order.
+    pub fn answers(&self) -> &[Answer] {
+        &self.answers
     }
 
     /// The round and the verdict that settled the same change on the same problems and device.
@@ -55,6 +74,12 @@ impl History {
 
     /// Adds a round; returns how many rounds there have now been without an adoption.
     pub fn add(&mut self, round: &Round, judged: &[Judged], adopted: bool) -> usize {
+        for one in judged {
+            if let Some(answer) = Answer::of(&self.run, &round.file().name, one) {
+                self.forecasts.add(answer.clone());
+                self.answers.push(answer);
+            }
+        }
         for pitch in &round.pitches {
             self.settle_fallback(round, pitch, judged);
             let Some(one) = judged.iter().find(|one| one.name == pitch.name) else {
@@ -63,17 +88,11 @@ impl History {
             if !one.verdict.is_settled() {
                 continue;
             }
-            let measured = one.claim.and_then(|claim| claim.found);
             self.settled.push(Settled {
                 scope: scope(round),
                 identity: pitch.identity(),
-                contestant: Some(pitch.contestant.clone()),
                 round: round.file().name.clone(),
                 verdict: one.verdict,
-                claim: measured.map(|measured| PastClaim {
-                    claimed: pitch.claim.speedup.q50,
-                    measured,
-                }),
             });
         }
         let rounds = self.rounds_without_adoption.entry(scope(round)).or_default();
@@ -94,10 +113,8 @@ impl History {
             self.settled.push(Settled {
                 scope: scope(round),
                 identity,
-                contestant: None,
                 round: round.file().name.clone(),
                 verdict: one.verdict,
-                claim: None,
             });
         }
     }
@@ -105,6 +122,5 @@ impl History {
 
 /// A change is the same only for the same problems on the same device.
 fn scope(round: &Round) -> String {
-    let file = round.file();
-    format!("{:?} {} {}", file.executor, round.device.name, file.suite)
+    Scope::of(round).to_string()
 }

@@ -1,12 +1,18 @@
 //! From what was found about an entrant to its verdict as reports and ledger hold it.
 
+use gauntlet_problem::Case;
+use gauntlet_schedule::check;
+
 use super::Player;
 use super::entrants::Entrant;
 use crate::candidate::Candidate;
 use crate::claims::{claim_outcome, peer_outcomes};
 use crate::finding::Finding;
+use crate::forecast::{Forecast, Scope, UntriedFallback};
+use crate::gates::predict;
 use crate::outcome::{Judged, comparison};
 use crate::pitch::Pitch;
+use crate::round::ExecutorKind;
 use crate::verdict::Verdict;
 
 impl Player<'_> {
@@ -69,6 +75,7 @@ impl Player<'_> {
             control: control.name.clone(),
             verdict,
             reason,
+            forecast: claims.then(|| self.forecast(pitch, control, &candidate)),
             claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
             peers: if claims {
                 peer_outcomes(pitch, self.round.record.as_ref())
@@ -79,6 +86,57 @@ impl Player<'_> {
             candidate,
             gain: 0.0,
         }
+    }
+
+    /// What a pitch stated, and what could be known beforehand.
+    fn forecast(&self, pitch: &Pitch, control: &Candidate, candidate: &Candidate) -> Forecast {
+        let round = self.round;
+        // A record may hold more than words of a schedule can say.
+        let is_recorded = round.file().executor == ExecutorKind::Replay;
+        let fallback = pitch.fallback.schedule.as_ref().map(|change| {
+            let fallback = Candidate {
+                name: candidate.name.clone(),
+                schedule: change.apply(&control.schedule),
+                command: control.command.clone(),
+            };
+            UntriedFallback {
+                plan: pitch.fallback.plan.clone(),
+                predicted: predict(round, control, &fallback),
+                forbidden: !self.violations(&fallback).is_empty(),
+            }
+        });
+        Forecast {
+            contestant: pitch.contestant.clone(),
+            identity: pitch.identity(),
+            scope: Scope::of(round),
+            round_digest: round.digest.clone(),
+            odds: pitch.odds.clone(),
+            speedup: pitch.claim.speedup,
+            hours: pitch.cost.hours,
+            predicted: predict(round, control, candidate),
+            forbidden: !self.violations(candidate).is_empty(),
+            changes_something: is_recorded || control.differs_from(candidate),
+            withdrawn: pitch.withdrawn.is_some(),
+            fallback,
+        }
+    }
+
+    /// The rules of the device that a candidate breaks, in words.
+    pub(super) fn violations(&self, candidate: &Candidate) -> Vec<String> {
+        if candidate.command.is_some() {
+            // A program of its own: its schedule is its own affair.
+            return Vec::new();
+        }
+        let broken = |case: &Case| check(&candidate.schedule, &case.problem, &self.round.device);
+        let mut violations: Vec<_> = self
+            .round
+            .benchmark_cases
+            .iter()
+            .flat_map(broken)
+            .map(|rule| rule.to_string())
+            .collect();
+        violations.dedup();
+        violations
     }
 
     /// Adds up what it gains with what it builds on.

@@ -4,6 +4,7 @@ mod chart;
 mod claims;
 mod intervals;
 mod phases;
+mod prospects;
 mod round;
 mod scores;
 
@@ -71,6 +72,8 @@ fn summary(report: &TournamentReport) -> Markup {
                 }
             }
             (claims::claims(report))
+            (prospects::returns(&report.returns))
+            (prospects::prospects(&report.prospects))
         }
     }
 }

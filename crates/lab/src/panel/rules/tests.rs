@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::finding::Prediction;
+use crate::forecast::TrackRecord;
 use crate::panel::fixture::{dossier, pitch};
-use crate::panel::{History, PastClaim};
 use crate::pitch::{Cost, Evidence, Odds};
 
 fn with_odds(odds: &[(Verdict, f64)]) -> Pitch {
@@ -34,31 +34,46 @@ fn half_of_a_strangers_claim_is_believed() {
 #[test]
 fn a_record_moves_the_belief_both_ways() {
     let bold = claiming(2.0, 4.0, 5.0);
-    let after = |settled, claims: &[(f64, f64)]| {
-        let claims = claims
-            .iter()
-            .map(|&(claimed, measured)| PastClaim { claimed, measured })
-            .collect();
+    let believing = |credibility| {
+        let record = TrackRecord {
+            credibility,
+            ..TrackRecord::default()
+        };
         speedup(&Dossier {
-            history: History {
-                settled,
-                adopted: 0,
-                claims,
-            },
+            record,
             ..dossier(&bold)
         })
         .value
     };
-    let unknown = after(0, &[]);
-    assert!(after(1, &[(1.65, 0.75)]) < unknown);
+    // Half, a third and two thirds as parts of ln 4.
+    for part in [0.5, 1.0 / 3.0, 2.0 / 3.0] {
+        assert!((believing(part) - 10.0 * part).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn the_feasibility_of_one_who_was_stopped_before_is_less() {
+    let any = pitch("any");
+    let with = |stop_rate| {
+        let record = TrackRecord {
+            settled: 2,
+            stopped: 2,
+            stop_rate,
+            ..TrackRecord::default()
+        };
+        feasibility(&Dossier {
+            record,
+            ..dossier(&any)
+        })
+    };
+    // An unknown contestant's pitches survive three times in four.
+    assert_eq!(with(0.25).value, 9.0);
+    assert_eq!(with(0.1).value, 9.0, "a clean record makes no work shorter");
+    let (half, reason) = (with(0.625).value, with(0.625).reason);
     assert!(
-        after(1, &[]) < unknown,
-        "settled without a time: nothing came of it"
+        (half - 4.5).abs() < 1e-12 && reason.contains("2 of the contestant's 2"),
+        "{half} {reason}"
     );
-    assert!(after(2, &[(1.65, 0.75), (2.0, 0.9)]) < after(1, &[(1.65, 0.75)]));
-    assert!(after(1, &[(1.5, 1.6)]) > unknown);
-    // Half, half and one of three, as a part of ln 4.
-    assert!((after(1, &[(1.5, 1.5)]) - 10.0 * 2.0 / 3.0).abs() < 1e-9);
 }
 
 fn expecting(low: f64, middle: f64, high: f64, headroom: f64) -> Option<Prediction> {
@@ -199,7 +214,9 @@ proptest! {
         headroom in 0.5..8.0f64,
         middle in 0.5..4.0f64,
     ) {
-        let (less, more) = (claiming(claimed, claimed, claimed), claiming(1.0, claimed * factor, 40.0));
+        // Equally wide ones: a vaguer claim counts for less beside the model.
+        let around = |middle: f64| claiming(middle / 1.2, middle, middle * 1.2);
+        let (less, more) = (around(claimed), around(claimed * factor));
         let expecting = |headroom| expecting(middle / 1.3, middle, middle * 1.3, headroom);
         let of = |pitch, headroom| speedup(&Dossier { predicted: expecting(headroom), ..dossier(pitch) }).value;
         prop_assert!(of(&more, headroom) >= of(&less, headroom) - 1e-12);
@@ -216,14 +233,16 @@ proptest! {
     fn every_score_lies_between_0_and_10(
         claimed in 0.01..100.0f64,
         hours in 0.0..1e6f64,
-        measured in 0.01..100.0f64,
+        credibility in 0.0..1.0f64,
+        error in 0.01..3.0f64,
+        stop_rate in 0.0..1.0f64,
         headroom in 0.1..100.0f64,
     ) {
         let mut any = claiming(claimed / 2.0, claimed, claimed * 2.0);
         any.cost = Cost { hours };
-        let history = History { settled: 3, adopted: 1, claims: vec![PastClaim { claimed, measured }] };
+        let record = TrackRecord { credibility, error, stop_rate, ..TrackRecord::default() };
         let predicted = expecting(0.5, 1.0, 2.0, headroom);
-        let all = scores(&Dossier { predicted, history, ..dossier(&any) });
+        let all = scores(&Dossier { predicted, record, ..dossier(&any) });
         for score in [all.speedup, all.feasibility, all.risk, all.quality] {
             prop_assert!((0.0..=10.0).contains(&score.value), "{score:?}");
         }
