@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::summary::{mean, median};
+use crate::summary::median;
 
 /// The times of both arms measured close together in one worker process (one ABBA or BAAB).
 ///
@@ -173,9 +173,13 @@ impl Sample {
         self.processes.values().map(Vec::as_slice).collect()
     }
 
-    /// The mean log speed-up of each process, processes ascending: the independent observations.
-    pub fn process_means(&self) -> Vec<f64> {
-        self.processes.values().map(|effects| mean(effects)).collect()
+    /// The median log speed-up of each process, processes ascending: the independent observations.
+    ///
+    /// The median of its blocks, so that a neighbour's burst that falls on one of them does not carry the process: with
+    /// bursts of 10…80 ms about once a second, a true 5 % slower was found in 96 % of simulated comparisons instead of
+    /// 62 %, and on white noise as often as with the mean.
+    pub fn process_effects(&self) -> Vec<f64> {
+        self.processes.values().map(|effects| median(effects)).collect()
     }
 }
 
@@ -236,7 +240,7 @@ mod tests {
         assert_eq!(sample.processes(), [2, 9]);
         assert_eq!(sample.blocks(), 3);
         assert_eq!(sample.by_process(), [&[2f64.ln()][..], &[0.0, 4f64.ln()][..]]);
-        assert_eq!(sample.process_means(), [2f64.ln(), 4f64.ln() / 2.0]);
+        assert_eq!(sample.process_effects(), [2f64.ln(), 4f64.ln() / 2.0]);
     }
 
     #[test]
@@ -245,8 +249,8 @@ mod tests {
         let times = block(&[1.1, 1.1], &[1.0, 1.0]);
         let blocks = [clocked(times.clone(), &[1000.0; 2], &[1100.0; 2])];
         let sample = Sample::from_blocks(&blocks).unwrap();
-        assert!((sample.process_means()[0] - 1.1f64.ln()).abs() < 1e-15);
-        assert!(sample.in_cycles().unwrap().process_means()[0].abs() < 1e-15);
+        assert!((sample.process_effects()[0] - 1.1f64.ln()).abs() < 1e-15);
+        assert!(sample.in_cycles().unwrap().process_effects()[0].abs() < 1e-15);
         // One block without clocks, or one arm, and there are no cycles to compare.
         for bare in [times.clone(), clocked(times.clone(), &[1000.0; 2], &[])] {
             let some = [blocks[0].clone(), bare];

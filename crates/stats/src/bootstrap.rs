@@ -37,7 +37,7 @@ pub struct Resampling {
 /// is 0.35 and 0.22 %. With blocks as well 95.0 … 99.7 % and 97.7 … 100 %, intervals up to 26 % wider where
 /// blocks vary most and no wider where processes do.
 ///
-/// A problem's effect is the mean over processes of the mean over their blocks; the suite's is the mean over
+/// A problem's effect is the mean over processes of the median over their blocks; the suite's is the mean over
 /// its problems, the log of the geometric mean speed-up.
 #[derive(Debug, Clone)]
 pub struct Bootstrap {
@@ -54,7 +54,7 @@ impl Bootstrap {
     /// No problem, fewer than 2 processes, problems measured by different processes, too few resamples.
     pub fn new(problems: &[Sample], resampling: Resampling) -> Result<Self, Error> {
         check(problems, resampling)?;
-        let means: Vec<Vec<f64>> = problems.iter().map(Sample::process_means).collect();
+        let means: Vec<Vec<f64>> = problems.iter().map(Sample::process_effects).collect();
         let mut generator = ChaCha8Rng::seed_from_u64(resampling.seed);
         let mut suite = Vec::with_capacity(resampling.resamples);
         let mut by_problem = vec![Vec::with_capacity(resampling.resamples); problems.len()];
@@ -69,12 +69,12 @@ impl Bootstrap {
         let problems = means.iter().cloned().zip(by_problem);
         Ok(Self {
             suite: Distribution {
-                process_means: across_problems(&means),
+                process_effects: across_problems(&means),
                 replicates: suite,
             },
             problems: problems
-                .map(|(process_means, replicates)| Distribution {
-                    process_means,
+                .map(|(process_effects, replicates)| Distribution {
+                    process_effects,
                     replicates,
                 })
                 .collect(),
@@ -82,33 +82,33 @@ impl Bootstrap {
     }
 }
 
-/// The resampled values of one mean log speed-up, with the process means they came from.
+/// The resampled values of one mean log speed-up, with the process effects they came from.
 #[derive(Debug, Clone)]
 pub struct Distribution {
-    process_means: Vec<f64>,
+    process_effects: Vec<f64>,
     replicates: Vec<f64>,
 }
 
 impl Distribution {
-    /// The mean of the process means.
+    /// The mean of the process effects.
     pub fn estimate(&self) -> f64 {
-        mean(&self.process_means)
+        mean(&self.process_effects)
     }
 
     /// The mean log speed-up of each process, processes ascending.
-    pub fn process_means(&self) -> &[f64] {
-        &self.process_means
+    pub fn process_effects(&self) -> &[f64] {
+        &self.process_effects
     }
 
     /// How many processes stand behind it.
     pub fn processes(&self) -> usize {
-        self.process_means.len()
+        self.process_effects.len()
     }
 
     /// The two-sided interval at `confidence`: on each side the farther of the expanded percentile bound
-    /// (Hesterberg 2015) and Student's bound on the process means.
+    /// (Hesterberg 2015) and Student's bound on the process effects.
     ///
-    /// Both, because hardly a resample leaves the range of the process means, and that range covers the
+    /// Both, because hardly a resample leaves the range of the process effects, and that range covers the
     /// centre of a symmetric distribution with probability 1 − 2¹⁻ⁿ only: 75 % for 3 processes, 87.5 % for 4,
     /// 93.75 % for 5. No expansion of the percentiles gets past it; Student's bound does, and the percentiles
     /// keep the skew.
@@ -119,7 +119,7 @@ impl Distribution {
         check_confidence(confidence)?;
         let estimate = self.estimate();
         let tail = student::expanded_tail(self.processes(), confidence);
-        let reach = student::half_width(&self.process_means, confidence);
+        let reach = student::half_width(&self.process_effects, confidence);
         Ok(Interval {
             estimate,
             lower: quantile(&self.replicates, tail).min(estimate - reach),
@@ -138,7 +138,7 @@ impl Distribution {
     /// left to Student alone, as a bound beyond all resamples is: so few processes have few distinct
     /// resamples, and to count one more than was seen would make a broken floor unprovable.
     pub fn p_value_below(&self, threshold: f64) -> f64 {
-        let student = student::p_value_below(&self.process_means, threshold);
+        let student = student::p_value_below(&self.process_effects, threshold);
         let reaching = self
             .replicates
             .iter()
@@ -197,7 +197,7 @@ fn pick(count: usize, generator: &mut ChaCha8Rng) -> usize {
     generator.random_range(0..count as u32) as usize
 }
 
-/// The mean over problems of each process's means.
+/// The mean over problems of each process's effects.
 pub(crate) fn across_problems(means: &[Vec<f64>]) -> Vec<f64> {
     (0..means[0].len())
         .map(|process| mean(&means.iter().map(|problem| problem[process]).collect::<Vec<_>>()))

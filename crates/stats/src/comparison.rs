@@ -47,7 +47,7 @@ pub fn compare(
             });
     let suite = interval(&bootstrap.suite)?;
     let clock = ClockCheck::of(&suite, &samples, confidence, resampling)?;
-    let sign_flip = SignFlip::new(bootstrap.suite.process_means(), resampling)?;
+    let sign_flip = SignFlip::new(bootstrap.suite.process_effects(), resampling)?;
     let assessment = assess(Some(suite), findings.collect(), criteria);
     let needed_processes = match assessment.decision {
         Decision::Inconclusive => needed_processes(&bootstrap.suite, criteria, confidence),
@@ -227,7 +227,7 @@ mod tests {
         ));
     }
 
-    /// A comparison of process means, with the candidate's clock as a multiple of the baseline's if logged.
+    /// A comparison of process effects, with the candidate's clock as a multiple of the baseline's if logged.
     fn measured(effects: &[f64], clock: Option<f64>) -> Assessment {
         let clocks = |factor: f64| clock.map(|_| vec![1000.0 * factor]).unwrap_or_default();
         let block = |(process, effect): (usize, &f64)| Block {

@@ -1,4 +1,4 @@
-//! The sign-flip test on process means: a second opinion that assumes next to nothing.
+//! The sign-flip test on process effects: a second opinion that assumes next to nothing.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -8,7 +8,7 @@ use crate::{Error, Resampling};
 /// Up to this many processes all sign patterns are tried: 2¹³ of them.
 const MOST_ENUMERATED: usize = 13;
 
-/// p-values of "there is no difference", from process means as log speed-ups.
+/// p-values of "there is no difference", from process effects as log speed-ups.
 ///
 /// If there is none, each mean is as likely to have come out with the other sign: the arms could have been
 /// swapped in that process (Fisher 1935, "The Design of Experiments"). The p-value is the share of sign
@@ -29,31 +29,31 @@ pub struct SignFlip {
 }
 
 impl SignFlip {
-    /// Tests the process means of a problem or suite.
+    /// Tests the process effects of a problem or suite.
     ///
     /// Up to 13 processes by all patterns; beyond by random ones, where the observed pattern is counted with
     /// them, so that no p-value is 0 (Phipson & Smyth 2010, "Permutation P-values Should Never Be Zero").
     ///
     /// # Errors
     /// No process at all.
-    pub fn new(process_means: &[f64], resampling: Resampling) -> Result<Self, Error> {
-        if process_means.is_empty() {
+    pub fn new(process_effects: &[f64], resampling: Resampling) -> Result<Self, Error> {
+        if process_effects.is_empty() {
             return Err(Error::TooFewProcesses { found: 0 });
         }
-        let observed: f64 = process_means.iter().sum();
+        let observed: f64 = process_effects.iter().sum();
         // Sums of the same terms in another order differ by rounding and are still ties.
-        let slack = 1e-12 * process_means.iter().map(|mean| mean.abs()).sum::<f64>();
+        let slack = 1e-12 * process_effects.iter().map(|mean| mean.abs()).sum::<f64>();
         let (mut faster, mut slower) = (0_u64, 0_u64);
         let mut count = |flipped: &mut dyn FnMut(usize) -> bool| {
             let signed = |(place, mean): (usize, &f64)| if flipped(place) { -mean } else { *mean };
-            let sum: f64 = process_means.iter().enumerate().map(signed).sum();
+            let sum: f64 = process_effects.iter().enumerate().map(signed).sum();
             faster += u64::from(sum >= observed - slack);
             slower += u64::from(sum <= observed + slack);
         };
 
-        let exact = process_means.len() <= MOST_ENUMERATED;
+        let exact = process_effects.len() <= MOST_ENUMERATED;
         let patterns = if exact {
-            let patterns = 1_u64 << process_means.len();
+            let patterns = 1_u64 << process_effects.len();
             for pattern in 0..patterns {
                 count(&mut |place| (pattern >> place) & 1 == 1);
             }

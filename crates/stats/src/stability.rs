@@ -28,7 +28,7 @@ pub struct Stability {
     /// Of the times of both arms, at the start of processes.
     pub warm_up: Option<WarmUp>,
     /// Of the log speed-ups of the blocks of a process: how many blocks their number is worth. The interval
-    /// rests on process means and does not need them to be independent; a plan of more blocks does.
+    /// rests on process effects and does not need them to be independent; a plan of more blocks does.
     pub dependence: Option<Dependence>,
 }
 
@@ -63,7 +63,7 @@ impl Stability {
         let mean_times: Vec<f64> = times.iter().map(|times| mean(times)).collect();
         Ok(Self {
             effect_within: Trend::of(&effects),
-            effect_across: Trend::of(&[&sample.process_means()]),
+            effect_across: Trend::of(&[&sample.process_effects()]),
             time_within: Trend::of(&times),
             time_across: Trend::of(&[&mean_times]),
             warm_up: WarmUp::of(&times),

@@ -1,4 +1,4 @@
-//! Student's t on process means, and the widening of percentile intervals that follows from it.
+//! Student's t on process effects, and the widening of percentile intervals that follows from it.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 use statrs::function::gamma::ln_gamma;
