@@ -1,0 +1,38 @@
+//! All comparisons on synthetic machines.
+
+use gauntlet_lab::{Measurement, Observer};
+use gauntlet_stats::Criteria;
+use rayon::prelude::*;
+
+use super::cell::{Cell, Judged};
+use super::effect::Effect;
+use super::noise::Noise;
+use super::{injected, trial};
+
+/// Every effect on every kind of noise: `comparisons` of a thing with itself, and fewer with an effect.
+pub fn cells(
+    criteria: &Criteria,
+    plan: &Measurement,
+    comparisons: usize,
+    seed: u64,
+    observer: &dyn Observer,
+) -> Result<Vec<Cell>, gauntlet_stats::Error> {
+    let mut cells = Vec::new();
+    for noise in Noise::ALL {
+        for effect in Effect::INJECTED {
+            observer.progress(&format!("{} noise, {effect}", noise.name()));
+            // A stream of random numbers for each comparison: the outcome does not depend on which thread took it,
+            // and stays the same when others are added.
+            let first = (cells.len() as u64) << 32;
+            let trials: Vec<Judged> = (0..injected(effect, comparisons) as u64)
+                .into_par_iter()
+                .map(|index| {
+                    trial::synthetic(noise, effect, criteria, plan, seed, first + index)
+                        .map(|trial| Judged::new(&trial, criteria))
+                })
+                .collect::<Result<_, _>>()?;
+            cells.push(Cell::new(noise.name(), effect, &trials, criteria));
+        }
+    }
+    Ok(cells)
+}

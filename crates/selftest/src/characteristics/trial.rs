@@ -1,0 +1,125 @@
+//! One synthetic comparison, taken as the lab takes them.
+
+use gauntlet_lab::Measurement;
+use gauntlet_stats::{Arm, Block, Criteria, Decision, Sample, block_orders, compare, median};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::effect::Effect;
+use super::noise::{Machine, Noise, Process};
+
+/// What a call takes where nothing disturbs it, in seconds.
+pub const CALL: f64 = 4e-3;
+
+/// Seconds that a slot is filled for, and the most calls in one, as in the lab's comparison.
+const SLOT: f64 = 0.02;
+const MOST_CALLS: usize = 256;
+
+/// Seconds that a pair of processes takes to start, to load its operands and to warm up.
+pub const SETTING_UP: f64 = 0.3;
+
+/// The times of all calls of both arms, in seconds, in the order in which they were made, the first process's first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Calls {
+    /// Of the control.
+    pub baseline: Vec<f64>,
+    /// Of the candidate.
+    pub candidate: Vec<f64>,
+}
+
+/// What a comparison came to, and the calls that it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The lab's decision at the look at which it stopped.
+    pub decision: Decision,
+    /// Pairs of processes measured by then.
+    pub pairs: usize,
+    /// All that was measured by then.
+    pub calls: Calls,
+    /// Of the orders of blocks and of the bootstrap.
+    pub seed: u64,
+}
+
+/// Compares two arms of known truth on a machine of some noise. The same seed and stream give the same trial.
+pub fn synthetic(
+    noise: Noise,
+    effect: Effect,
+    criteria: &Criteria,
+    plan: &Measurement,
+    seed: u64,
+    stream: u64,
+) -> Result<Trial, gauntlet_stats::Error> {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(stream);
+    // Of its own, as the lab draws one for each comparison.
+    let order_seed = generator.random();
+    let mut machine = Machine::new(noise, generator);
+    let mut blocks = Vec::new();
+    let mut calls = Calls::default();
+    let mut decision = Decision::Inconclusive;
+    let mut pairs = 0;
+    for (look, until) in plan.looks.iter().enumerate() {
+        for process in pairs..*until {
+            let orders = block_orders(order_seed, process, plan.blocks);
+            let pair = Pair::start(&mut machine, effect);
+            blocks.extend(orders.into_iter().map(|order| pair.block(process, order.arms(), &mut machine, &mut calls)));
+        }
+        pairs = *until;
+        let sample = Sample::from_blocks(&blocks)?;
+        decision = compare(&[("synthetic".to_owned(), sample)], criteria, look + 1, order_seed)?.decision;
+        if decision != Decision::Inconclusive {
+            break;
+        }
+    }
+    Ok(Trial {
+        decision,
+        pairs,
+        calls,
+        seed: order_seed,
+    })
+}
+
+/// A fresh process of each arm, with what a call of it truly takes, and how many calls fill a slot.
+struct Pair {
+    baseline: (Process, f64),
+    candidate: (Process, f64),
+    calls: usize,
+}
+
+impl Pair {
+    fn start(machine: &mut Machine, effect: Effect) -> Self {
+        machine.idle(SETTING_UP);
+        let baseline = (machine.start_process(), CALL * (1.0 + effect.on_baseline()));
+        let candidate = (machine.start_process(), CALL * (1.0 + effect.on_candidate()));
+        // The lab warms each arm up with two calls, and goes by the control's second.
+        let mut warm_up = |(process, truth)| {
+            machine.call(process, truth);
+            machine.call(process, truth)
+        };
+        let call = warm_up(baseline);
+        warm_up(candidate);
+        Self {
+            baseline,
+            candidate,
+            calls: ((SLOT / call).ceil() as usize).clamp(1, MOST_CALLS),
+        }
+    }
+
+    fn block(&self, process: usize, arms: [Arm; 4], machine: &mut Machine, calls: &mut Calls) -> Block {
+        let mut block = Block {
+            process,
+            baseline: Vec::new(),
+            candidate: Vec::new(),
+        };
+        for arm in arms {
+            let ((worker, truth), slots, all) = match arm {
+                Arm::Baseline => (self.baseline, &mut block.baseline, &mut calls.baseline),
+                Arm::Candidate => (self.candidate, &mut block.candidate, &mut calls.candidate),
+            };
+            let slot: Vec<f64> = (0..self.calls).map(|_| machine.call(worker, truth)).collect();
+            slots.push(median(&slot));
+            all.extend(slot);
+        }
+        block
+    }
+}
