@@ -95,7 +95,10 @@ mod tests {
     fn slowing_one_arm_down_mirrors_slowing_the_other() {
         assert!((Effect::SLOWER.log_speedup() + 1.05f64.ln()).abs() < 1e-15);
         assert_eq!(Effect::FASTER.log_speedup(), -Effect::SLOWER.log_speedup());
-        assert_eq!((Effect::FASTER.on_baseline(), Effect::FASTER.on_candidate()), (0.05, 0.0));
+        assert_eq!(
+            (Effect::FASTER.on_baseline(), Effect::FASTER.on_candidate()),
+            (0.05, 0.0)
+        );
         assert_eq!(Effect::NONE.log_speedup(), 0.0);
     }
 
@@ -115,7 +118,12 @@ mod tests {
         assert_eq!(found(Effect(-0.01)), [ValidNegative]);
         assert_eq!(found(Effect(-0.02)), [Regression]);
         assert_eq!(found(Effect::FASTER), [Adopt, Marginal]);
-        let forbidden = |effect: Effect| (effect.forbids_adoption(&criteria), effect.forbids_regression(&criteria));
+        let forbidden = |effect: Effect| {
+            (
+                effect.forbids_adoption(&criteria),
+                effect.forbids_regression(&criteria),
+            )
+        };
         assert_eq!(forbidden(Effect::NONE), (true, true));
         assert_eq!(forbidden(Effect::SLOWER), (true, false));
         assert_eq!(forbidden(Effect::FASTER), (false, true));
@@ -127,7 +135,13 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "the same", "0.5 % slower", "1 % slower", "2 % slower", "5 % slower", "10 % slower", "5 % faster",
+                "the same",
+                "0.5 % slower",
+                "1 % slower",
+                "2 % slower",
+                "5 % slower",
+                "10 % slower",
+                "5 % faster",
                 "10 % faster"
             ]
         );

@@ -58,7 +58,7 @@ impl CharacteristicsError {
                 effect,
                 source,
             },
-            Trouble::Void(reason) => Self::Void { effect, reason },
+            Trouble::Void(reason) | Trouble::Wrong(reason) => Self::Void { effect, reason },
         }
     }
 }

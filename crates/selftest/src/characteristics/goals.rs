@@ -116,7 +116,12 @@ fn of_cells(cells: &[Cell], most_adopted: f64, enough: &Enough) -> Vec<Goal> {
         } = own;
         match cell.effect {
             Effect::NONE => {
-                add("the same is adopted", Bound::AtMost(most_adopted), *false_adoption, enough.same);
+                add(
+                    "the same is adopted",
+                    Bound::AtMost(most_adopted),
+                    *false_adoption,
+                    enough.same,
+                );
                 let what = "the same is called a regression";
                 add(what, Bound::AtMost(MOST_FALSE), *false_regression, enough.same);
             }

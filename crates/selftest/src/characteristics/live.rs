@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gauntlet_device::Device;
 use gauntlet_executor::{Patience, WorkerCommand};
-use gauntlet_lab::{Candidate, Comparison, Measurement, Observer, Round, Workshop, measure};
+use gauntlet_lab::{Candidate, Comparison, Measurement, Observer, Round, Suspicion, Workshop, measure};
 use gauntlet_problem::Suite;
 use gauntlet_schedule::Schedule;
 use gauntlet_stats::{Block, Criteria, Decision, Interval, Sample};
@@ -31,6 +31,8 @@ pub struct LiveComparison {
     pub effect: Effect,
     /// What the lab decided.
     pub decision: Decision,
+    /// Why the lab would not believe the times, though they are honest: then there is no verdict.
+    pub suspicion: Option<Suspicion>,
     /// Pairs of processes measured.
     pub pairs: usize,
     /// The log speed-up at the last look.
@@ -109,7 +111,8 @@ fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
 pub fn cells(comparisons: &[(Effect, Comparison)], criteria: &Criteria) -> Vec<Cell> {
     let of = |effect: Effect| -> Vec<Judged> {
         let same = comparisons.iter().filter(|(injected, _)| *injected == effect);
-        same.map(|(_, comparison)| Judged::new(&trial(comparison), criteria)).collect()
+        same.map(|(_, comparison)| Judged::new(&trial(comparison), criteria))
+            .collect()
     };
     Effect::INJECTED
         .into_iter()
@@ -125,7 +128,7 @@ fn trial(comparison: &Comparison) -> Trial {
         blocks.flat_map(arm).copied().collect()
     };
     Trial {
-        decision: comparison.assessment.decision,
+        decision: decision(comparison),
         pairs: pairs(comparison),
         calls: Calls {
             baseline: slots(|block| &block.baseline),
@@ -140,10 +143,15 @@ pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveCompariso
     comparisons
         .iter()
         .map(|(effect, comparison)| {
-            let blocks: Vec<Block> = comparison.cases.iter().flat_map(|case| case.blocks.clone()).collect();
+            let blocks: Vec<Block> = comparison
+                .cases
+                .iter()
+                .flat_map(|case| case.blocks.clone())
+                .collect();
             Ok(LiveComparison {
                 effect: *effect,
-                decision: comparison.assessment.decision,
+                decision: decision(comparison),
+                suspicion: suspicion(comparison),
                 pairs: pairs(comparison),
                 interval: comparison.assessment.suite.clone(),
                 process_means: Sample::from_blocks(&blocks)?.process_means(),
@@ -151,6 +159,33 @@ pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveCompariso
             })
         })
         .collect()
+}
+
+/// The standard deviation of a pair's mean log speed-up around that of its comparison: the luck of processes on this
+/// machine, with what its noise leaves of it. None without two pairs in a comparison.
+pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
+    let (mut squares, mut freedom) = (0.0, 0);
+    for LiveComparison { process_means, .. } in comparisons {
+        let mean = process_means.iter().sum::<f64>() / process_means.len() as f64;
+        squares += process_means
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>();
+        freedom += process_means.len().saturating_sub(1);
+    }
+    (freedom > 0).then(|| (squares / freedom as f64).sqrt())
+}
+
+/// What the lab's gate would make of it: times that are not believed decide nothing.
+fn decision(comparison: &Comparison) -> Decision {
+    match suspicion(comparison) {
+        Some(_) => Decision::Inconclusive,
+        None => comparison.assessment.decision,
+    }
+}
+
+fn suspicion(comparison: &Comparison) -> Option<Suspicion> {
+    comparison.conduct.as_ref()?.suspicion
 }
 
 fn pairs(comparison: &Comparison) -> usize {
@@ -166,13 +201,32 @@ mod tests {
         let planned = plan(8);
         assert_eq!(planned.len(), 8 + 7 * 2);
         for effect in Effect::INJECTED {
-            let places: Vec<usize> = (0..planned.len()).filter(|place| planned[*place] == effect).collect();
+            let places: Vec<usize> = (0..planned.len())
+                .filter(|place| planned[*place] == effect)
+                .collect();
             assert_eq!(places.len(), injected(effect, 8));
             if effect != Effect::NONE {
                 assert!(places[0] < 11 && places[1] >= 11, "{effect}: {places:?}");
             }
         }
         assert!(plan(0).is_empty());
+    }
+
+    #[test]
+    fn the_spread_is_that_within_comparisons() {
+        let comparison = |process_means: &[f64]| LiveComparison {
+            effect: Effect::NONE,
+            decision: Decision::Inconclusive,
+            suspicion: None,
+            pairs: process_means.len(),
+            interval: None,
+            process_means: process_means.to_vec(),
+            seed: 0,
+        };
+        // Squares 2 and 8 over 1 + 2 degrees of freedom; the distance between the comparisons does not count.
+        let spread = spread(&[comparison(&[1.0, 3.0]), comparison(&[98.0, 100.0, 102.0])]).unwrap();
+        assert!((spread - (10.0f64 / 3.0).sqrt()).abs() < 1e-12, "{spread}");
+        assert_eq!(super::spread(&[comparison(&[1.0])]), None);
     }
 
     #[test]
@@ -184,8 +238,9 @@ mod tests {
         };
         assert_eq!(arm("control", &worker, 0.0).command, None);
         let command = arm("candidate", &worker, 0.05).command.unwrap();
-        let expected: Vec<PathBuf> =
-            ["/bin/gauntlet", "worker", "cpu", "--slowed-by", "0.05"].map(PathBuf::from).into();
+        let expected: Vec<PathBuf> = ["/bin/gauntlet", "worker", "cpu", "--slowed-by", "0.05"]
+            .map(PathBuf::from)
+            .into();
         assert_eq!(command, expected);
     }
 }

@@ -61,6 +61,8 @@ pub struct Characteristics {
     pub live: Vec<Cell>,
     /// Each real one.
     pub live_comparisons: Vec<LiveComparison>,
+    /// The standard deviation of the log speed-ups of pairs of real processes around those of their comparisons.
+    pub live_spread: Option<f64>,
     /// The goals.
     pub goals: Vec<Goal>,
 }
@@ -80,6 +82,7 @@ impl Characteristics {
         let live = live::cells(&comparisons, &criteria);
         let mut goals = goals::of_synthetic(&synthetic);
         goals.extend(goals::of_live(&live));
+        let live_comparisons = live::records(&comparisons)?;
         Ok(Self {
             extent,
             criteria,
@@ -87,7 +90,8 @@ impl Characteristics {
             parameters: noise::parameters(),
             synthetic,
             live,
-            live_comparisons: live::records(&comparisons)?,
+            live_spread: live::spread(&live_comparisons),
+            live_comparisons,
             goals,
         })
     }
@@ -101,7 +105,11 @@ impl Characteristics {
 /// How many comparisons an effect gets where the comparisons without one are `same`: false verdicts are rare and need
 /// many, a power near one few.
 fn injected(effect: Effect, same: usize) -> usize {
-    if effect == Effect::NONE { same } else { same.div_ceil(4) }
+    if effect == Effect::NONE {
+        same
+    } else {
+        same.div_ceil(4)
+    }
 }
 
 /// Says of what it is that something progresses.

@@ -65,6 +65,18 @@ impl Noise {
         }
     }
 
+    /// What is wrong with it, in a sentence.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::White => "calls are independent of one another, whatever process makes them",
+            Self::Drifting => "the machine warms up and its governor hunts, under both arms alike",
+            Self::Bimodal => "each process lands in a fast or in a slow mode and stays there",
+            Self::HeavyTailed => "some calls take much longer",
+            Self::Autocorrelated => "what slows one call slows those that follow, and fades",
+            Self::NoisyNeighbour => "something else runs in bursts, over whichever arm runs then",
+        }
+    }
+
     fn process_luck(self) -> f64 {
         if self == Self::White { 0.0 } else { PROCESS_LUCK }
     }
@@ -121,10 +133,7 @@ impl Machine {
 
 /// The parameters of all kinds, by name: one number, or the ends of a range that is drawn from.
 pub fn parameters() -> BTreeMap<String, Vec<f64>> {
-    let own = [
-        ("jitter", vec![JITTER]),
-        ("process-luck", vec![PROCESS_LUCK]),
-    ];
+    let own = [("jitter", vec![JITTER]), ("process-luck", vec![PROCESS_LUCK])];
     own.into_iter()
         .chain(disturbance::parameters())
         .map(|(name, values)| (name.to_owned(), values))

@@ -54,13 +54,13 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Self::Gauntlet => "Gauntlet",
-            Self::Welch => "Welch's t, pooled",
-            Self::WelchBySize => "… and by size",
-            Self::MannWhitney => "Mann–Whitney, pooled",
-            Self::MannWhitneyBySize => "… and by size",
+            Self::Welch => "Welch",
+            Self::WelchBySize => "Welch by size",
+            Self::MannWhitney => "Mann–Whitney",
+            Self::MannWhitneyBySize => "Mann–Whitney by size",
             Self::Minimum => "min of N",
             Self::MeanOfSeven => "mean of 7",
-            Self::Criterion => "criterion's rule",
+            Self::Criterion => "criterion",
         }
     }
 }
@@ -148,7 +148,11 @@ mod tests {
     fn a_great_difference_is_seen_by_all() {
         for (factor, expected) in [(0.9, Adopt), (1.1, Regression)] {
             for rule in Rule::RIVALS {
-                assert_eq!(said(&calls(110, 0.01, factor), rule), expected, "{rule:?} {factor}");
+                assert_eq!(
+                    said(&calls(110, 0.01, factor), rule),
+                    expected,
+                    "{rule:?} {factor}"
+                );
             }
         }
     }
@@ -166,7 +170,13 @@ mod tests {
         let slightly = calls(110, 0.001, 0.995);
         assert_eq!(said(&slightly, Rule::Welch), Adopt);
         assert_eq!(said(&slightly, Rule::MannWhitney), Adopt);
-        for rule in [Rule::WelchBySize, Rule::MannWhitneyBySize, Rule::Minimum, Rule::MeanOfSeven, Rule::Criterion] {
+        for rule in [
+            Rule::WelchBySize,
+            Rule::MannWhitneyBySize,
+            Rule::Minimum,
+            Rule::MeanOfSeven,
+            Rule::Criterion,
+        ] {
             assert_eq!(said(&slightly, rule), Inconclusive, "{rule:?}");
         }
     }
@@ -175,7 +185,13 @@ mod tests {
     fn a_difference_within_the_noise_is_not_significant() {
         // 3 % between calls that stray by 50 %: the point estimates see it, the tests do not.
         let noisy = calls(22, 0.5, 1.03);
-        for rule in [Rule::Welch, Rule::WelchBySize, Rule::MannWhitney, Rule::MannWhitneyBySize, Rule::Criterion] {
+        for rule in [
+            Rule::Welch,
+            Rule::WelchBySize,
+            Rule::MannWhitney,
+            Rule::MannWhitneyBySize,
+            Rule::Criterion,
+        ] {
             assert_eq!(said(&noisy, rule), Inconclusive, "{rule:?}");
         }
         assert_eq!(said(&noisy, Rule::Minimum), Regression);
@@ -185,7 +201,12 @@ mod tests {
     #[test]
     fn thresholds_are_the_labs() {
         let criteria = Criteria::default();
-        for (factor, expected) in [(1.02, Adopt), (1.019, Inconclusive), (0.991, Inconclusive), (0.99, Regression)] {
+        for (factor, expected) in [
+            (1.02, Adopt),
+            (1.019, Inconclusive),
+            (0.991, Inconclusive),
+            (0.99, Regression),
+        ] {
             assert_eq!(by_size(f64::ln_1p(factor - 1.0), &criteria), expected, "{factor}");
         }
     }

@@ -49,7 +49,10 @@ mod tests {
     fn bounds_of_none_and_all_have_a_closed_form() {
         let none = Share::new(0, 2000);
         assert_eq!((none.observed, none.lower), (0.0, 0.0));
-        assert!((none.upper - (1.0 - 0.025f64.powf(1.0 / 2000.0))).abs() < 1e-9, "{none:?}");
+        assert!(
+            (none.upper - (1.0 - 0.025f64.powf(1.0 / 2000.0))).abs() < 1e-9,
+            "{none:?}"
+        );
         let all = Share::new(30, 30);
         assert_eq!(all.upper, 1.0);
         assert!((all.lower - 0.025f64.powf(1.0 / 30.0)).abs() < 1e-9, "{all:?}");
@@ -70,7 +73,10 @@ mod tests {
                 sum
             };
             assert!((at_most(count, share.upper) - 0.025).abs() < 1e-6, "{share:?}");
-            assert!((1.0 - at_most(count - 1, share.lower) - 0.025).abs() < 1e-6, "{share:?}");
+            assert!(
+                (1.0 - at_most(count - 1, share.lower) - 0.025).abs() < 1e-6,
+                "{share:?}"
+            );
         }
     }
 }

@@ -48,7 +48,10 @@ impl Tally {
     /// Counts a rule's decisions.
     pub fn new(rule: Rule, decisions: &[Decision], effect: Effect, criteria: &Criteria) -> Self {
         let share = |of: &dyn Fn(Decision) -> bool| {
-            Share::new(decisions.iter().filter(|decision| of(**decision)).count(), decisions.len())
+            Share::new(
+                decisions.iter().filter(|decision| of(**decision)).count(),
+                decisions.len(),
+            )
         };
         Self {
             rule,

@@ -11,9 +11,13 @@ use super::noise::{Machine, Noise, Process};
 /// What a call takes where nothing disturbs it, in seconds.
 pub const CALL: f64 = 4e-3;
 
-/// Seconds that a slot is filled for, and the most calls in one, as in the lab's comparison.
+/// Seconds that calls are gathered for in a slot, and the most calls in one, as in the lab's comparison.
 const SLOT: f64 = 0.02;
-const MOST_CALLS: usize = 256;
+const MOST_CALLS: usize = 4096;
+
+/// Calls of each arm before those that count, and how many of the control's last ones say how many fill a slot.
+const WARM_UP: usize = 3;
+const PACE: usize = 3;
 
 /// Seconds that a pair of processes takes to start, to load its operands and to warm up.
 pub const SETTING_UP: f64 = 0.3;
@@ -62,11 +66,21 @@ pub fn synthetic(
         for process in pairs..*until {
             let orders = block_orders(order_seed, process, plan.blocks);
             let pair = Pair::start(&mut machine, effect);
-            blocks.extend(orders.into_iter().map(|order| pair.block(process, order.arms(), &mut machine, &mut calls)));
+            blocks.extend(
+                orders
+                    .into_iter()
+                    .map(|order| pair.block(process, order.arms(), &mut machine, &mut calls)),
+            );
         }
         pairs = *until;
         let sample = Sample::from_blocks(&blocks)?;
-        decision = compare(&[("synthetic".to_owned(), sample)], criteria, look + 1, order_seed)?.decision;
+        decision = compare(
+            &[("synthetic".to_owned(), sample)],
+            criteria,
+            look + 1,
+            order_seed,
+        )?
+        .decision;
         if decision != Decision::Inconclusive {
             break;
         }
@@ -91,13 +105,13 @@ impl Pair {
         machine.idle(SETTING_UP);
         let baseline = (machine.start_process(), CALL * (1.0 + effect.on_baseline()));
         let candidate = (machine.start_process(), CALL * (1.0 + effect.on_candidate()));
-        // The lab warms each arm up with two calls, and goes by the control's second.
-        let mut warm_up = |(process, truth)| {
-            machine.call(process, truth);
-            machine.call(process, truth)
-        };
-        let call = warm_up(baseline);
-        warm_up(candidate);
+        for (process, truth) in [baseline, candidate] {
+            (0..WARM_UP).for_each(|_| _ = machine.call(process, truth));
+        }
+        let [call, _] = [baseline, candidate].map(|(process, truth)| {
+            let few: Vec<f64> = (0..PACE).map(|_| machine.call(process, truth)).collect();
+            median(&few)
+        });
         Self {
             baseline,
             candidate,

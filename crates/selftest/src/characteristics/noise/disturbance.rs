@@ -109,7 +109,11 @@ impl Disturbance {
                 while burst.ends <= now {
                     *burst = Burst::after(burst.ends, generator);
                 }
-                if burst.begins <= now { burst.strength.ln_1p() } else { 0.0 }
+                if burst.begins <= now {
+                    burst.strength.ln_1p()
+                } else {
+                    0.0
+                }
             }
         }
     }

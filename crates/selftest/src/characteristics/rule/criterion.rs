@@ -115,7 +115,10 @@ mod tests {
         let students = gauntlet_stats::welch_p_value(&one, &other).unwrap();
         let bootstrapped = p_value(&one, &other, &mut generator());
         assert!(students > 0.01 && students < 0.5, "{students}");
-        assert!((bootstrapped - students).abs() < 0.05, "{bootstrapped} {students}");
+        assert!(
+            (bootstrapped - students).abs() < 0.05,
+            "{bootstrapped} {students}"
+        );
     }
 
     #[test]
@@ -127,7 +130,10 @@ mod tests {
         assert_eq!(decide(&old, &new(1.012), 1), Decision::Regression);
         assert_eq!(decide(&old, &new(0.988), 1), Decision::Adopt);
         // 1.2 % known to a percent.
-        assert_eq!(decide(&pattern(110, 1.0, 0.1), &pattern(110, 1.012, 0.1), 1), Decision::Inconclusive);
+        assert_eq!(
+            decide(&pattern(110, 1.0, 0.1), &pattern(110, 1.012, 0.1), 1),
+            Decision::Inconclusive
+        );
         assert_eq!(decide(&[1.0], &old, 1), Decision::Inconclusive);
     }
 }
