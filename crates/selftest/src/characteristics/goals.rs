@@ -134,3 +134,73 @@ fn of_cells(cells: &[Cell], most_adopted: f64, enough: &Enough) -> Vec<Goal> {
     }
     goals
 }
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_stats::{Criteria, Decision};
+
+    use super::*;
+
+    fn cell(effect: Effect, right: usize, wrong: usize, decisions: [Decision; 2]) -> Cell {
+        let said = [vec![decisions[0]; right], vec![decisions[1]; wrong]].concat();
+        Cell {
+            machine: "any".to_owned(),
+            effect,
+            pairs: 4.0,
+            rules: vec![Tally::new(Rule::Gauntlet, &said, effect, &Criteria::default())],
+        }
+    }
+
+    fn same(right: usize, adopted: usize) -> Cell {
+        cell(
+            Effect::NONE,
+            right,
+            adopted,
+            [Decision::ValidNegative, Decision::Adopt],
+        )
+    }
+
+    fn slower(found: usize, open: usize) -> Cell {
+        cell(
+            Effect::SLOWER,
+            found,
+            open,
+            [Decision::Regression, Decision::Inconclusive],
+        )
+    }
+
+    fn standings(goals: &[Goal]) -> Vec<Standing> {
+        goals.iter().map(|goal| goal.standing).collect()
+    }
+
+    #[test]
+    fn over_enough_comparisons_the_observed_share_decides() {
+        use Standing::{Held, Missed};
+        assert_eq!(standings(&of_synthetic(&[same(1980, 20)])), [Held, Held]);
+        assert_eq!(standings(&of_synthetic(&[same(1979, 21)])), [Missed, Held]);
+        assert_eq!(standings(&of_synthetic(&[slower(475, 25)])), [Held]);
+        assert_eq!(standings(&of_synthetic(&[slower(474, 26)])), [Missed]);
+    }
+
+    #[test]
+    fn fewer_comparisons_only_show_what_is_surely_missed() {
+        use Standing::{Missed, Open};
+        assert_eq!(standings(&of_synthetic(&[same(100, 0)])), [Open, Open]);
+        assert_eq!(standings(&of_synthetic(&[same(90, 10)])), [Missed, Open]);
+        assert_eq!(standings(&of_synthetic(&[slower(9, 1)])), [Open]);
+        assert_eq!(standings(&of_synthetic(&[slower(5, 5)])), [Missed]);
+    }
+
+    #[test]
+    fn not_one_real_worker_may_be_adopted_against_itself() {
+        use Standing::{Held, Missed};
+        assert_eq!(standings(&of_live(&[same(100, 0)])), [Held, Held]);
+        assert_eq!(standings(&of_live(&[same(99, 1)])), [Missed, Held]);
+        assert_eq!(standings(&of_live(&[same(7, 1)])), [Missed, Standing::Open]);
+    }
+
+    #[test]
+    fn effects_without_a_goal_have_none() {
+        assert!(of_synthetic(&[cell(Effect::INJECTED[1], 9, 0, [Decision::Adopt; 2])]).is_empty());
+    }
+}

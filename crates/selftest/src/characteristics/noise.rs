@@ -143,3 +143,163 @@ pub fn parameters() -> BTreeMap<String, Vec<f64>> {
 fn normal(generator: &mut impl Rng) -> f64 {
     StandardNormal.sample(generator)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gauntlet_stats::{coefficient_of_variation, median};
+    use rand::SeedableRng;
+
+    const TRUTH: f64 = 4e-3;
+
+    fn machine(noise: Noise) -> Machine {
+        Machine::new(noise, ChaCha8Rng::seed_from_u64(17))
+    }
+
+    /// Log times of calls of one process over the truth.
+    fn logs(noise: Noise, calls: usize) -> Vec<f64> {
+        let mut machine = machine(noise);
+        let process = machine.start_process();
+        (0..calls)
+            .map(|_| (machine.call(process, TRUTH) / TRUTH).ln())
+            .collect()
+    }
+
+    fn mean(values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+
+    /// The correlation of each value with the one after it.
+    fn autocorrelation(values: &[f64]) -> f64 {
+        let centre = mean(values);
+        let product = |pair: &[f64]| (pair[0] - centre) * (pair[1] - centre);
+        let together: f64 = values.windows(2).map(product).sum();
+        together / values.iter().map(|value| (value - centre).powi(2)).sum::<f64>()
+    }
+
+    #[test]
+    fn white_calls_are_independent_and_processes_alike() {
+        let mut machine = machine(Noise::White);
+        let processes = [machine.start_process(), machine.start_process()];
+        assert_eq!(processes[0], processes[1]);
+        let calls: Vec<f64> = (0..20_000).map(|_| machine.call(processes[0], TRUTH)).collect();
+        assert!((coefficient_of_variation(&calls) / JITTER - 1.0).abs() < 0.03);
+        assert!(autocorrelation(&calls).abs() < 0.02);
+        assert!((mean(&calls) / TRUTH - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn every_other_kind_has_processes_of_their_own_luck() {
+        for noise in Noise::ALL.into_iter().filter(|noise| *noise != Noise::White) {
+            let mut machine = machine(noise);
+            assert_ne!(machine.start_process(), machine.start_process(), "{noise:?}");
+        }
+    }
+
+    #[test]
+    fn time_passes_by_calls_and_by_idling() {
+        let mut machine = machine(Noise::Autocorrelated);
+        let process = machine.start_process();
+        let calls = machine.call(process, TRUTH) + machine.call(process, TRUTH);
+        machine.idle(1.0);
+        assert!((machine.now - 1.0 - calls).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_drifting_machine_ends_up_slower_for_all() {
+        let drift = logs(Noise::Drifting, 10_000);
+        let slower = mean(&drift[9_000..]) - mean(&drift[..50]);
+        assert!((slower - 0.10).abs() < 0.03, "{slower}");
+        // Neighbouring blocks of calls share the drift: nothing like independent calls.
+        assert!(autocorrelation(&drift) > 0.5);
+    }
+
+    #[test]
+    fn processes_are_either_fast_or_slow() {
+        let mut machine = machine(Noise::Bimodal);
+        let luck: Vec<f64> = (0..2000).map(|_| machine.start_process().luck).collect();
+        let slow = luck.iter().filter(|luck| **luck > 0.0).count();
+        assert!((900..1100).contains(&slow), "{slow}");
+        // Five standard deviations of ordinary luck around each mode, and nobody between.
+        let lost = luck
+            .iter()
+            .filter(|luck| (luck.abs() - 0.015).abs() > 5.0 * PROCESS_LUCK);
+        assert_eq!(lost.count(), 0);
+        let gap = luck.iter().filter(|luck| luck.abs() < 0.003).count();
+        assert!(gap < 5, "{gap}");
+    }
+
+    #[test]
+    fn few_calls_take_much_longer_and_some_very_much() {
+        let calls = logs(Noise::HeavyTailed, 100_000);
+        let centre = median(&calls);
+        // Pareto: (least / x)^1.5 of the 3 % exceed x; jitter moves a few over the border.
+        for (excess, expected) in [
+            (0.2f64, 0.03 * 0.25f64.powf(1.5)),
+            (1.0, 0.03 * 0.05f64.powf(1.5)),
+        ] {
+            let share = calls.iter().filter(|log| **log - centre > excess.ln_1p()).count() as f64 / 100_000.0;
+            assert!(
+                (share / expected - 1.0).abs() < 0.25,
+                "{excess}: {share}, not {expected}"
+            );
+        }
+        assert!(autocorrelation(&calls).abs() < 0.02);
+    }
+
+    #[test]
+    fn correlation_fades_as_it_says() {
+        // Of the variance 0.03² + 0.02², the first part is shared with the next call, but for e^(−4 ms / 100 ms).
+        let shared = 0.03f64.powi(2) / (0.03f64.powi(2) + 0.02f64.powi(2));
+        let expected = shared * (-TRUTH / 0.1f64).exp();
+        let found = autocorrelation(&logs(Noise::Autocorrelated, 200_000));
+        assert!((found - expected).abs() < 0.03, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn correlation_goes_by_time_and_not_by_calls() {
+        let mut machine = machine(Noise::Autocorrelated);
+        let process = machine.start_process();
+        let apart: Vec<f64> = (0..20_000)
+            .map(|_| {
+                machine.idle(1.0);
+                (machine.call(process, TRUTH) / TRUTH).ln()
+            })
+            .collect();
+        assert!(autocorrelation(&apart).abs() < 0.03);
+    }
+
+    #[test]
+    fn a_neighbour_comes_in_bursts() {
+        let calls = logs(Noise::NoisyNeighbour, 200_000);
+        // Beyond what jitter and luck do, and under what a burst does.
+        let hit: Vec<bool> = calls.iter().map(|log| *log > 0.15).collect();
+        let time: f64 = calls.iter().map(|log| log.exp()).sum();
+        let disturbed: f64 = calls.iter().filter(|log| **log > 0.15).map(|log| log.exp()).sum();
+        // 45 ms on average after a second on average.
+        let expected = 0.045 / 1.045;
+        assert!(
+            (disturbed / time / expected - 1.0).abs() < 0.15,
+            "{}",
+            disturbed / time
+        );
+        // A hit call is followed by another far more often than by chance.
+        let followed = hit.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64;
+        let share = followed / hit.iter().filter(|hit| **hit).count() as f64;
+        assert!(share > 0.7, "{share}");
+        let strength: Vec<f64> = calls.iter().filter(|log| **log > 0.15).copied().collect();
+        let least = strength.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = strength.iter().copied().fold(0.0, f64::max);
+        assert!(least > 0.15 && most < 2f64.ln() + 0.1, "{least} {most}");
+    }
+
+    #[test]
+    fn every_kind_has_a_name_and_its_parameters() {
+        let names: Vec<&str> = Noise::ALL.iter().map(|noise| noise.name()).collect();
+        let parameters = parameters();
+        for name in &names[1..] {
+            let prefix = name.replace(' ', "-");
+            assert!(parameters.keys().any(|key| key.starts_with(&prefix)), "{prefix}");
+        }
+    }
+}

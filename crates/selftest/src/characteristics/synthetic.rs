@@ -36,3 +36,42 @@ pub fn cells(
     }
     Ok(cells)
 }
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_lab::Blind;
+
+    use super::*;
+
+    fn some(seed: u64) -> Vec<Cell> {
+        let criteria = Criteria {
+            looks: 3,
+            resamples: 200,
+            ..Criteria::default()
+        };
+        cells(&criteria, &Measurement::default(), 8, seed, &Blind).unwrap()
+    }
+
+    #[test]
+    fn the_seed_decides_however_many_threads_there_are() {
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let many = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        let found = alone.install(|| some(3));
+        assert_eq!(found, many.install(|| some(3)));
+        assert_ne!(found, some(4));
+    }
+
+    #[test]
+    fn every_effect_is_tried_on_every_kind() {
+        let found = some(1);
+        assert_eq!(found.len(), Noise::ALL.len() * Effect::INJECTED.len());
+        for cell in &found {
+            let expected = if cell.effect == Effect::NONE { 8 } else { 2 };
+            assert!(
+                cell.rules.iter().all(|tally| tally.comparisons == expected),
+                "{}",
+                cell.effect
+            );
+        }
+    }
+}

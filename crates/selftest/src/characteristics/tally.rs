@@ -85,3 +85,66 @@ impl Decisions {
         counts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use Decision::{Adopt, Inconclusive, Marginal, Regression, ValidNegative};
+
+    use super::*;
+
+    const SAID: [Decision; 8] = [
+        Adopt,
+        Marginal,
+        ValidNegative,
+        ValidNegative,
+        Regression,
+        Regression,
+        Regression,
+        Inconclusive,
+    ];
+
+    fn tally(rule: Rule, effect: Effect) -> Tally {
+        Tally::new(rule, &SAID, effect, &Criteria::default())
+    }
+
+    #[test]
+    fn what_counts_as_false_and_as_found_follows_from_the_truth() {
+        let counts = |effect| {
+            let Tally {
+                false_adoption,
+                false_regression,
+                found,
+                inconclusive,
+                ..
+            } = tally(Rule::Gauntlet, effect);
+            let count = |share: Option<Share>| share.map(|share| share.count);
+            (
+                count(false_adoption),
+                count(false_regression),
+                count(found),
+                inconclusive.count,
+            )
+        };
+        assert_eq!(counts(Effect::NONE), (Some(1), Some(3), Some(2), 1));
+        assert_eq!(counts(Effect::SLOWER), (Some(1), None, Some(3), 1));
+        assert_eq!(counts(Effect::FASTER), (None, Some(3), Some(2), 1));
+    }
+
+    #[test]
+    fn rivals_cannot_find_that_nothing_changed() {
+        assert_eq!(tally(Rule::Welch, Effect::NONE).found, None);
+        assert_eq!(tally(Rule::Welch, Effect::SLOWER).found.unwrap().count, 3);
+    }
+
+    #[test]
+    fn decisions_are_counted() {
+        let expected = Decisions {
+            adopt: 1,
+            marginal: 1,
+            valid_negative: 2,
+            regression: 3,
+            inconclusive: 1,
+        };
+        assert_eq!(tally(Rule::Gauntlet, Effect::NONE).decisions, expected);
+    }
+}

@@ -8,8 +8,9 @@ use rand_chacha::ChaCha8Rng;
 use super::effect::Effect;
 use super::noise::{Machine, Noise, Process};
 
-/// What a call takes where nothing disturbs it, in seconds.
-pub const CALL: f64 = 4e-3;
+/// What a call takes where nothing disturbs it, in seconds: between a fifth and a sixth of a slot, so that noise hardly
+/// ever changes how many fill it.
+pub const CALL: f64 = 3.6e-3;
 
 /// Seconds that calls are gathered for in a slot, and the most calls in one, as in the lab's comparison.
 const SLOT: f64 = 0.02;
@@ -135,5 +136,70 @@ impl Pair {
             all.extend(slot);
         }
         block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CRITERIA: Criteria = Criteria {
+        target: 0.02,
+        practically_zero: 0.01,
+        confidence: 0.95,
+        floor: -0.05,
+        looks: 3,
+        resamples: 500,
+    };
+
+    fn taken(noise: Noise, effect: Effect, stream: u64) -> Trial {
+        synthetic(noise, effect, &CRITERIA, &Measurement::default(), 5, stream).unwrap()
+    }
+
+    #[test]
+    fn seed_and_stream_decide() {
+        let trial = |stream| taken(Noise::NoisyNeighbour, Effect::NONE, stream);
+        assert_eq!(trial(1), trial(1));
+        assert_ne!(trial(1).calls, trial(2).calls);
+        assert_ne!(trial(1).seed, trial(2).seed);
+    }
+
+    #[test]
+    fn a_great_effect_is_seen_at_the_first_look_and_none_at_the_last() {
+        let slower = taken(Noise::White, Effect::SLOWER, 1);
+        assert_eq!((slower.decision, slower.pairs), (Decision::Regression, 4));
+        let faster = taken(Noise::White, Effect::FASTER, 1);
+        assert_eq!((faster.decision, faster.pairs), (Decision::Adopt, 4));
+        let noisy = taken(Noise::Bimodal, Effect::NONE, 1);
+        assert_eq!((noisy.decision, noisy.pairs), (Decision::Inconclusive, 9));
+    }
+
+    #[test]
+    fn slots_are_filled_as_in_the_lab() {
+        let Trial { calls, pairs, .. } = taken(Noise::White, Effect::SLOWER, 3);
+        // Two slots an arm and block, three blocks, and six calls of 3.6 ms fill 20 ms.
+        assert_eq!(calls.baseline.len(), pairs * 3 * 2 * 6);
+        assert_eq!(calls.candidate.len(), calls.baseline.len());
+    }
+
+    #[test]
+    fn the_injected_effect_is_in_the_calls() {
+        for noise in Noise::ALL {
+            for effect in Effect::INJECTED {
+                // Medians over many processes: means are moved by a few outliers.
+                let trials: Vec<Trial> = (0..60).map(|stream| taken(noise, effect, stream)).collect();
+                let all = |arm: fn(&Calls) -> &Vec<f64>| -> Vec<f64> {
+                    trials
+                        .iter()
+                        .flat_map(|trial| arm(&trial.calls))
+                        .copied()
+                        .collect()
+                };
+                let found =
+                    median(&all(|calls| &calls.baseline)).ln() - median(&all(|calls| &calls.candidate)).ln();
+                let off = found - effect.log_speedup();
+                assert!(off.abs() < 0.006, "{} {effect}: off by {off}", noise.name());
+            }
+        }
     }
 }
