@@ -23,7 +23,8 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
     let mut text = paragraph("", &introduction(found), 0, width);
     for machine in machines(&cells) {
         let own: Vec<&Cell> = of_machine(&cells, machine);
-        text += &format!("\n{}\n", heading(machine, found));
+        text += "\n";
+        text += &heading(machine, found, width);
         text += &own_table(&own, width);
     }
     for (title, effect, share) in COMPARED {
@@ -81,7 +82,7 @@ fn of_machine<'c>(cells: &[&'c Cell], machine: &str) -> Vec<&'c Cell> {
         .collect()
 }
 
-fn heading(machine: &str, found: &Characteristics) -> String {
+fn heading(machine: &str, found: &Characteristics, width: usize) -> String {
     let kind = Noise::ALL.into_iter().find(|noise| noise.name() == machine);
     let description = match (kind, found.live_spread) {
         (Some(noise), _) => noise.description().to_owned(),
@@ -91,7 +92,7 @@ fn heading(machine: &str, found: &Characteristics) -> String {
         ),
         (None, None) => "real workers".to_owned(),
     };
-    format!("{}  {}", bold(machine), dim(description))
+    paragraph(&format!("{}  ", bold(machine)), &dim(description), 2, width)
 }
 
 fn own_table(cells: &[&Cell], width: usize) -> String {
@@ -218,7 +219,105 @@ fn hundredths(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
+    use gauntlet_lab::Measurement;
+    use gauntlet_selftest::characteristics::{Extent, goals};
+    use gauntlet_stats::{Criteria, Decision};
+
     use super::*;
+    use crate::text::widest;
+
+    fn cell(machine: &str, effect: Effect, decision: Decision, comparisons: usize) -> Cell {
+        let rules = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS);
+        let said = vec![decision; comparisons];
+        Cell {
+            machine: machine.to_owned(),
+            effect,
+            pairs: 8.25,
+            rules: rules
+                .map(|rule| Tally::new(rule, &said, effect, &Criteria::default()))
+                .collect(),
+        }
+    }
+
+    fn found() -> Characteristics {
+        let synthetic = vec![
+            cell("white", Effect::NONE, Decision::ValidNegative, 2000),
+            cell("white", Effect::SLOWER, Decision::Regression, 500),
+            cell("noisy neighbour", Effect::NONE, Decision::Inconclusive, 2000),
+            cell("noisy neighbour", Effect::SLOWER, Decision::Inconclusive, 500),
+        ];
+        let live = vec![cell("this machine", Effect::NONE, Decision::ValidNegative, 3)];
+        Characteristics {
+            extent: Extent {
+                synthetic: 2000,
+                live: 3,
+                seed: 1,
+            },
+            criteria: Criteria::default(),
+            measurement: Measurement::default(),
+            parameters: Default::default(),
+            goals: [goals::of_synthetic(&synthetic), goals::of_live(&live)].concat(),
+            synthetic,
+            live,
+            live_comparisons: Vec::new(),
+            live_spread: Some(0.0123),
+        }
+    }
+
+    #[test]
+    fn every_machine_has_its_rows_and_every_rule_its_column() {
+        let text = strip_str(&characteristics(&found(), 100)).to_string();
+        let row = |start: &str| {
+            let rows = text.lines().filter(|line| line.trim_start().starts_with(start));
+            rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            row("the same"),
+            [
+                "the same 2000 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 0 [0…0.18] 8.2",
+                "the same 2000 0 [0…0.18] 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 8.2",
+                "the same 3 0 [0…70.8] 0 [0…70.8] 100 [29.2…100] 0 [0…70.8] 8.2",
+            ]
+        );
+        assert_eq!(
+            row("5 % slower")[0],
+            "5 % slower 500 0 [0…0.74] — 100 [99.3…100] 0 [0…0.74] 8.2"
+        );
+        assert!(
+            text.contains("pairs of processes stray by 1.2 % around"),
+            "{text}"
+        );
+        for rule in Rule::RIVALS {
+            let word = rule.name().split(' ').next().unwrap();
+            assert!(text.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn missed_goals_are_named_and_the_others_counted() {
+        let text = strip_str(&characteristics(&found(), 100)).to_string();
+        let last: Vec<&str> = text.trim_end().lines().rev().take(2).collect();
+        assert_eq!(
+            last[0],
+            "✗ 5 of 8 goals held, 1 missed, 2 open for want of comparisons."
+        );
+        assert!(
+            last[1].contains(
+                "noisy neighbour: 5 % slower is found in 0 [0…0.74] % of 500 (at least 95.0 % wanted)"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn it_fits() {
+        for width in [70, 100, 140] {
+            let text = strip_str(&characteristics(&found(), width)).to_string();
+            assert!(widest(text.lines()) <= width, "{width}: {text}");
+        }
+    }
 
     #[test]
     fn small_shares_keep_their_digits() {

@@ -105,11 +105,7 @@ impl Characteristics {
 /// How many comparisons an effect gets where the comparisons without one are `same`: false verdicts are rare and need
 /// many, a power near one few.
 fn injected(effect: Effect, same: usize) -> usize {
-    if effect == Effect::NONE {
-        same
-    } else {
-        same.div_ceil(4)
-    }
+    if effect == Effect::NONE { same } else { same / 4 }
 }
 
 /// Says of what it is that something progresses.

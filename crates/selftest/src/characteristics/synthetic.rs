@@ -34,6 +34,7 @@ pub fn cells(
             cells.push(Cell::new(noise.name(), effect, &trials, criteria));
         }
     }
+    cells.retain(|cell| cell.rules.iter().any(|tally| tally.comparisons > 0));
     Ok(cells)
 }
 
