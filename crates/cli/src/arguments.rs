@@ -33,7 +33,7 @@ Examples:
   gauntlet check my-round.toml                  everything but the measuring
   gauntlet doctor                               what is here, and what is missing
 
-Exit codes: 0 done; 1 not reached, by --require, `check`, `schedules` or `ledger verify`; 2 bad input; 3 something broke.";
+Exit codes: 0 done; 1 not reached, by --require, `check`, `schedules`, `selftest` or `ledger verify`; 2 bad input; 3 something broke.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -54,6 +54,8 @@ pub enum Command {
     Ledger(LedgerArguments),
     /// Say what this machine has and lacks.
     Doctor(Doctor),
+    /// Measure how often verdicts err where the truth is known.
+    Selftest(Selftest),
     /// Serve an executor on standard input and output (the worker protocol).
     Worker(Worker),
     /// Print completions for a shell.
@@ -261,6 +263,28 @@ fn positive_time(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
+/// `selftest`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet selftest                                  the synthetic machines in full, a few real comparisons
+  gauntlet selftest --live 100 --json result.json    all that the goals ask for, in about 15 minutes
+  gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds")]
+pub struct Selftest {
+    /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub comparisons: usize,
+    /// Comparisons of this machine's kernels with themselves; a quarter as many with each effect.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub live: usize,
+    /// The seed of the synthetic comparisons.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
 /// `worker`.
 #[derive(Debug, Args)]
 pub struct Worker {
@@ -273,6 +297,16 @@ pub struct Worker {
     /// Threads; as many as there are processors by default.
     #[arg(long, env = "GAUNTLET_THREADS")]
     pub threads: Option<usize>,
+    /// Take longer for each call by this fraction of it: how `selftest` injects effects of known size.
+    #[arg(long, hide = true, value_name = "FRACTION", value_parser = fraction)]
+    pub slowed_by: Option<f64>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(fraction),
+        _ => Err("give a fraction between 0 and 1, such as 0.05".to_owned()),
+    }
 }
 
 /// `completions`.

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Schedules(schedules) => commands::schedules::schedules(&schedules),
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger, &arguments.ledger),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
+        Command::Selftest(selftest) => commands::selftest::selftest(&selftest),
         Command::Worker(worker) => commands::worker::worker(&worker),
         Command::Completions(completions) => commands::completions::completions(&completions),
     };

@@ -8,5 +8,6 @@ pub mod doctor;
 pub mod ledger;
 pub mod run;
 pub mod schedules;
+pub mod selftest;
 pub mod suites;
 pub mod worker;

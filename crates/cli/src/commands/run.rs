@@ -81,7 +81,8 @@ pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, Trouble> {
     })
 }
 
-fn version() -> String {
+/// The version of this program, with its commit.
+pub fn version() -> String {
     env!("GAUNTLET_VERSION").to_owned()
 }
 

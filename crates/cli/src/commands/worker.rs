@@ -1,7 +1,8 @@
 //! `gauntlet worker`.
 
 use gauntlet_cpu::{CpuService, EngineOptions};
-use gauntlet_executor::serve;
+use gauntlet_executor::{Service, serve};
+use gauntlet_selftest::characteristics::slowed::Slowed;
 
 use crate::arguments::{Worker, WorkerName};
 use crate::exit::Exit;
@@ -25,10 +26,18 @@ pub fn worker(arguments: &Worker) -> Result<Exit, Trouble> {
         simd,
         threads: arguments.threads,
     };
-    let mut service = CpuService::new(options).map_err(|error| {
+    let honest = CpuService::new(options).map_err(|error| {
         Trouble::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")
     })?;
-    serve(&mut service, std::io::stdin().lock(), std::io::stdout().lock())
-        .map_err(|error| Trouble::broken(format!("the coordinator is gone: {error}")))?;
+    let mut service: Box<dyn Service> = match arguments.slowed_by {
+        None => Box::new(honest),
+        Some(share) => Box::new(Slowed::new(honest, share)),
+    };
+    serve(
+        service.as_mut(),
+        std::io::stdin().lock(),
+        std::io::stdout().lock(),
+    )
+    .map_err(|error| Trouble::broken(format!("the coordinator is gone: {error}")))?;
     Ok(Exit::Done)
 }

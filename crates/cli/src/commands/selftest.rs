@@ -1,0 +1,87 @@
+//! `gauntlet selftest`.
+
+use std::collections::BTreeMap;
+
+use gauntlet_device::Device;
+use gauntlet_lab::Observer;
+use gauntlet_selftest::characteristics::error::CharacteristicsError;
+use gauntlet_selftest::characteristics::{Characteristics, Extent};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::arguments::Selftest;
+use crate::commands::run::{cpu_worker, environment, version};
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
+
+/// What is written as JSON: the figures, and what they were measured with.
+#[derive(Serialize)]
+struct Document<'a> {
+    version: String,
+    date: Timestamp,
+    environment: BTreeMap<String, String>,
+    #[serde(flatten)]
+    characteristics: &'a Characteristics,
+}
+
+/// Measures how often verdicts err where the truth is known.
+pub fn selftest(arguments: &Selftest) -> Result<Exit, Trouble> {
+    arguments.json.iter().try_for_each(|path| sink::check(path))?;
+    if arguments.comparisons == 0 {
+        return Err(Trouble::bad_input(
+            "--comparisons 0 compares nothing",
+            "give at least 1; 2000 is what the goals ask for",
+        ));
+    }
+    let extent = Extent {
+        synthetic: arguments.comparisons,
+        live: arguments.live,
+        seed: arguments.seed,
+    };
+    let date = Timestamp::now();
+    let characteristics = {
+        let line = Line(Progress::new());
+        Characteristics::measure(extent, Device::host(), &cpu_worker(None)?, &line)?
+    };
+    let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
+    if !to_stdout {
+        sink::print(gauntlet_report::characteristics(
+            &characteristics,
+            terminal_width(),
+        ))?;
+    }
+    if let Some(path) = &arguments.json {
+        let document = Document {
+            version: version(),
+            date,
+            environment: environment(),
+            characteristics: &characteristics,
+        };
+        sink::write_json(path, &document)?;
+    }
+    Ok(if characteristics.is_as_promised() {
+        Exit::Done
+    } else {
+        Exit::NotReached
+    })
+}
+
+/// Only the moving line: comparisons by the thousand leave nothing to be read.
+struct Line(Progress);
+
+impl Observer for Line {
+    fn progress(&self, message: &str) {
+        self.0.show(message);
+    }
+}
+
+impl From<CharacteristicsError> for Trouble {
+    fn from(error: CharacteristicsError) -> Self {
+        match error {
+            CharacteristicsError::Lab(error) => error.into(),
+            other => Self::broken(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The self-test from the command line, with few comparisons.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{Place, TINY_SUITE, pitch, tiny_round};
+use serde_json::Value;
+
+fn read(place: &Place, name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(place.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn few_synthetic_comparisons_are_counted_and_reproduced() {
+    let place = Place::new();
+    let run = |file: &str, seed: &str| {
+        let ran = place.run(&[
+            "selftest",
+            "--comparisons",
+            "8",
+            "--live",
+            "0",
+            "--seed",
+            seed,
+            "--json",
+            file,
+        ]);
+        // Eight comparisons may miss a goal by chance.
+        assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+        (ran, read(&place, file))
+    };
+    let (ran, first) = run("first.json", "3");
+    for word in [
+        "noisy neighbour",
+        "5 % slower",
+        "false adoption",
+        "Mann–Whitney",
+        "goals held",
+    ] {
+        assert!(ran.out.contains(word), "{word}:\n{}", ran.out);
+    }
+    assert_eq!(first["synthetic"].as_array().unwrap().len(), 6 * 8);
+    assert!(first["live"].as_array().unwrap().is_empty());
+    for key in [
+        "version",
+        "date",
+        "environment",
+        "criteria",
+        "measurement",
+        "parameters",
+    ] {
+        assert!(!first[key].is_null(), "{key}");
+    }
+    let missed = first["goals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|goal| goal["standing"] == "missed");
+    assert_eq!(ran.code, Some(i32::from(missed)));
+    assert_eq!(first["synthetic"], run("again.json", "3").1["synthetic"]);
+    assert_ne!(first["synthetic"], run("other.json", "4").1["synthetic"]);
+}
+
+#[test]
+fn real_workers_are_compared_with_themselves() {
+    let place = Place::new();
+    let ran = place.run(&[
+        "selftest",
+        "--comparisons",
+        "1",
+        "--live",
+        "1",
+        "--json",
+        "out.json",
+    ]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    assert!(ran.out.contains("this machine"), "{}", ran.out);
+    let found = read(&place, "out.json");
+    let [live] = &found["live-comparisons"].as_array().unwrap()[..] else {
+        panic!("{found}");
+    };
+    let pairs = live["pairs"].as_u64().unwrap();
+    assert!(pairs >= 4, "{live}");
+    assert_eq!(
+        live["process-means"].as_array().unwrap().len() as u64,
+        pairs,
+        "{live}"
+    );
+    assert!(found["live-spread"].as_f64().unwrap() > 0.0);
+    // A quarter of one is none: nothing is said of effects that were not tried.
+    assert!(
+        found["synthetic"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|cell| cell["effect"] == 0.0)
+    );
+}
+
+/// Twice the time is seen on any machine: the delay reaches the lab's own verdict.
+#[test]
+fn a_slowed_worker_is_a_regression() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let program = env!("CARGO_BIN_EXE_gauntlet");
+    let command = format!("command = [\"{program}\", \"worker\", \"cpu\", \"--slowed-by\", \"1\"]");
+    let round = tiny_round(&pitch("slowed", "", &command))
+        .replace("schedule = {  }\n", "")
+        .replace("looks = [2, 3]", "looks = [4, 8]");
+    place.write("round.toml", &round);
+    place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
+    let judged = &read(&place, "out.json")["rounds"][0]["judged"][0];
+    assert_eq!(judged["verdict"], "regression", "{judged}");
+}
+
+#[test]
+fn what_compares_nothing_is_refused() {
+    let place = Place::new();
+    let refused = place.run(&["selftest", "--comparisons", "0"]).expect(2);
+    assert!(refused.folded().contains("compares nothing"), "{}", refused.err);
+    place.run(&["worker", "cpu", "--slowed-by", "-1"]).expect(2);
+    let help = place.run(&["worker", "--help"]).expect(0).out;
+    assert!(
+        !help.contains("slowed"),
+        "the option is for the self-test alone:\n{help}"
+    );
+}

@@ -1,0 +1,335 @@
+//! How often verdicts err, as tables: the lab's own by machine and truth, the rivals' beside it, and the goals.
+
+use gauntlet_selftest::characteristics::Characteristics;
+use gauntlet_selftest::characteristics::cell::Cell;
+use gauntlet_selftest::characteristics::effect::Effect;
+use gauntlet_selftest::characteristics::goals::{Bound, Goal, Standing};
+use gauntlet_selftest::characteristics::noise::Noise;
+use gauntlet_selftest::characteristics::rule::Rule;
+use gauntlet_selftest::characteristics::share::Share;
+use gauntlet_selftest::characteristics::tally::Tally;
+use gauntlet_stats::speedup_fraction;
+
+use crate::outline::criteria as criteria_line;
+use crate::speedup::percent;
+use crate::table::{Column, table};
+use crate::text::{bold, dim, paint, paragraph, usable};
+use crate::tone::Tone;
+
+/// The lab's false verdicts and power on each machine, what other rules say to the same calls, and how the goals stand.
+pub fn characteristics(found: &Characteristics, width: usize) -> String {
+    let width = usable(width);
+    let cells: Vec<&Cell> = found.synthetic.iter().chain(&found.live).collect();
+    let mut text = paragraph("", &introduction(found), 0, width);
+    for machine in machines(&cells) {
+        let own: Vec<&Cell> = of_machine(&cells, machine);
+        text += "\n";
+        text += &heading(machine, found, width);
+        text += &own_table(&own, width);
+    }
+    for (title, effect, share) in COMPARED {
+        text += &format!("\n{}\n", bold(title));
+        text += &rivals_table(&cells, effect, share, width);
+    }
+    text + "\n" + &goals(&found.goals, width)
+}
+
+/// What rules are compared by: a title, the truth, and what is counted.
+const COMPARED: [(&str, Effect, fn(&Tally) -> Option<Share>); 4] = [
+    ("The same, adopted, % by rule", Effect::NONE, |tally| {
+        tally.false_adoption
+    }),
+    (
+        "The same, called a regression, % by rule",
+        Effect::NONE,
+        |tally| tally.false_regression,
+    ),
+    ("5 % slower, found, % by rule", Effect::SLOWER, |tally| {
+        tally.found
+    }),
+    ("5 % faster, found, % by rule", Effect::FASTER, |tally| {
+        tally.found
+    }),
+];
+
+fn introduction(found: &Characteristics) -> String {
+    let looks: Vec<String> = found.measurement.looks.iter().map(ToString::to_string).collect();
+    format!(
+        "Verdicts on known truths. Criteria: {}; looks after {} pairs of processes, {} blocks each. Shares in % with \
+         95 % intervals; found: the verdict says what is true; open: no verdict; pairs: processes it took on average.",
+        criteria_line(&found.criteria),
+        looks.join(", "),
+        found.measurement.blocks,
+    )
+}
+
+/// Names of machines, each once, in order.
+fn machines<'c>(cells: &[&'c Cell]) -> Vec<&'c str> {
+    let mut names: Vec<&str> = Vec::new();
+    for cell in cells {
+        if names.last() != Some(&cell.machine.as_str()) {
+            names.push(&cell.machine);
+        }
+    }
+    names
+}
+
+fn of_machine<'c>(cells: &[&'c Cell], machine: &str) -> Vec<&'c Cell> {
+    cells
+        .iter()
+        .filter(|cell| cell.machine == machine)
+        .copied()
+        .collect()
+}
+
+fn heading(machine: &str, found: &Characteristics, width: usize) -> String {
+    let kind = Noise::ALL.into_iter().find(|noise| noise.name() == machine);
+    let description = match (kind, found.live_spread) {
+        (Some(noise), _) => noise.description().to_owned(),
+        (None, Some(spread)) => format!(
+            "real workers; pairs of processes stray by {} around their mean",
+            percent(speedup_fraction(spread)).trim_start_matches('+')
+        ),
+        (None, None) => "real workers".to_owned(),
+    };
+    paragraph(&format!("{}  ", bold(machine)), &dim(description), 2, width)
+}
+
+fn own_table(cells: &[&Cell], width: usize) -> String {
+    let header = [
+        ("truth", Column::Whole),
+        ("times", Column::Figures),
+        ("false adoption", Column::Words),
+        ("false regression", Column::Words),
+        ("found", Column::Words),
+        ("open", Column::Words),
+        ("pairs", Column::Figures),
+    ];
+    let rows = cells.iter().filter_map(|cell| own_row(cell)).collect();
+    table(&header, rows, 2, width)
+}
+
+fn own_row(cell: &Cell) -> Option<Vec<String>> {
+    let tally = cell.tally(Rule::Gauntlet)?;
+    let cell_of = |share: &Option<Share>| share.as_ref().map_or("—".to_owned(), with_interval);
+    Some(vec![
+        cell.effect.to_string(),
+        tally.comparisons.to_string(),
+        cell_of(&tally.false_adoption),
+        cell_of(&tally.false_regression),
+        cell_of(&tally.found),
+        with_interval(&tally.inconclusive),
+        format!("{:.1}", cell.pairs),
+    ])
+}
+
+fn rivals_table(cells: &[&Cell], effect: Effect, share: fn(&Tally) -> Option<Share>, width: usize) -> String {
+    let rules: Vec<Rule> = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS).collect();
+    let header: Vec<(&str, Column)> = std::iter::once(("machine", Column::Words))
+        .chain(rules.iter().map(|rule| (rule.name(), Column::Words)))
+        .collect();
+    let row = |cell: &&Cell| {
+        let said = rules.iter().map(|rule| {
+            let share = cell.tally(*rule).and_then(share);
+            share.map_or("—".to_owned(), |share| hundredths(share.observed))
+        });
+        std::iter::once(cell.machine.clone()).chain(said).collect()
+    };
+    let rows = cells
+        .iter()
+        .filter(|cell| cell.effect == effect)
+        .map(row)
+        .collect();
+    table(&header, rows, 2, width)
+}
+
+fn goals(goals: &[Goal], width: usize) -> String {
+    let count = |standing| goals.iter().filter(|goal| goal.standing == standing).count();
+    let mut text = String::new();
+    for goal in goals.iter().filter(|goal| goal.standing == Standing::Missed) {
+        text += &paragraph(&mark(Standing::Missed), &goal_line(goal), 2, width);
+    }
+    let missed = count(Standing::Missed);
+    let worst = match (missed, count(Standing::Open)) {
+        (0, 0) => Standing::Held,
+        (0, _) => Standing::Open,
+        _ => Standing::Missed,
+    };
+    let summary = format!(
+        "{} of {} goals held, {missed} missed, {} open for want of comparisons.",
+        count(Standing::Held),
+        goals.len(),
+        count(Standing::Open),
+    );
+    text + &paragraph(
+        &mark(worst),
+        &paint(summary, tone(worst).style().bold()),
+        2,
+        width,
+    )
+}
+
+fn goal_line(goal: &Goal) -> String {
+    let bound = match goal.bound {
+        Bound::AtMost(most) => format!("at most {}", hundredths(most)),
+        Bound::AtLeast(least) => format!("at least {}", hundredths(least)),
+    };
+    format!(
+        "{}: {} in {} % of {} ({bound} % wanted)",
+        goal.machine,
+        goal.what,
+        with_interval(&goal.share),
+        goal.share.of,
+    )
+}
+
+fn mark(standing: Standing) -> String {
+    let tone = tone(standing);
+    format!("{} ", paint(tone.mark(), tone.style()))
+}
+
+fn tone(standing: Standing) -> Tone {
+    match standing {
+        Standing::Held => Tone::Good,
+        Standing::Missed => Tone::Bad,
+        Standing::Open => Tone::Open,
+    }
+}
+
+/// In percent: `0.15 [0.03…0.44]`.
+fn with_interval(share: &Share) -> String {
+    format!(
+        "{} [{}…{}]",
+        hundredths(share.observed),
+        hundredths(share.lower),
+        hundredths(share.upper)
+    )
+}
+
+/// A share in percent, with a second digit where shares are small.
+fn hundredths(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        none if none == 0.0 => "0".to_owned(),
+        all if all >= 100.0 => "100".to_owned(),
+        small if small < 1.0 => format!("{small:.2}"),
+        _ => format!("{percent:.1}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use gauntlet_lab::Measurement;
+    use gauntlet_selftest::characteristics::{Extent, goals};
+    use gauntlet_stats::{Criteria, Decision};
+
+    use super::*;
+    use crate::text::widest;
+
+    fn cell(machine: &str, effect: Effect, decision: Decision, comparisons: usize) -> Cell {
+        let rules = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS);
+        let said = vec![decision; comparisons];
+        Cell {
+            machine: machine.to_owned(),
+            effect,
+            pairs: 8.25,
+            rules: rules
+                .map(|rule| Tally::new(rule, &said, effect, &Criteria::default()))
+                .collect(),
+        }
+    }
+
+    fn found() -> Characteristics {
+        let synthetic = vec![
+            cell("white", Effect::NONE, Decision::ValidNegative, 2000),
+            cell("white", Effect::SLOWER, Decision::Regression, 500),
+            cell("noisy neighbour", Effect::NONE, Decision::Inconclusive, 2000),
+            cell("noisy neighbour", Effect::SLOWER, Decision::Inconclusive, 500),
+        ];
+        let live = vec![cell("this machine", Effect::NONE, Decision::ValidNegative, 3)];
+        Characteristics {
+            extent: Extent {
+                synthetic: 2000,
+                live: 3,
+                seed: 1,
+            },
+            criteria: Criteria::default(),
+            measurement: Measurement::default(),
+            parameters: Default::default(),
+            goals: [goals::of_synthetic(&synthetic), goals::of_live(&live)].concat(),
+            synthetic,
+            live,
+            live_comparisons: Vec::new(),
+            live_spread: Some(0.0123),
+        }
+    }
+
+    #[test]
+    fn every_machine_has_its_rows_and_every_rule_its_column() {
+        let text = strip_str(&characteristics(&found(), 100)).to_string();
+        let row = |start: &str| {
+            let rows = text.lines().filter(|line| line.trim_start().starts_with(start));
+            rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            row("the same"),
+            [
+                "the same 2000 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 0 [0…0.18] 8.2",
+                "the same 2000 0 [0…0.18] 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 8.2",
+                "the same 3 0 [0…70.8] 0 [0…70.8] 100 [29.2…100] 0 [0…70.8] 8.2",
+            ]
+        );
+        assert_eq!(
+            row("5 % slower")[0],
+            "5 % slower 500 0 [0…0.74] — 100 [99.3…100] 0 [0…0.74] 8.2"
+        );
+        assert!(
+            text.contains("pairs of processes stray by 1.2 % around"),
+            "{text}"
+        );
+        for rule in Rule::RIVALS {
+            let word = rule.name().split(' ').next().unwrap();
+            assert!(text.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn missed_goals_are_named_and_the_others_counted() {
+        let text = strip_str(&characteristics(&found(), 100)).to_string();
+        let last: Vec<&str> = text.trim_end().lines().rev().take(2).collect();
+        assert_eq!(
+            last[0],
+            "✗ 5 of 8 goals held, 1 missed, 2 open for want of comparisons."
+        );
+        assert!(
+            last[1].contains(
+                "noisy neighbour: 5 % slower is found in 0 [0…0.74] % of 500 (at least 95.0 % wanted)"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn it_fits() {
+        for width in [70, 100, 140] {
+            let text = strip_str(&characteristics(&found(), width)).to_string();
+            assert!(widest(text.lines()) <= width, "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn small_shares_keep_their_digits() {
+        for (share, text) in [
+            (0.0, "0"),
+            (0.0015, "0.15"),
+            (0.0123, "1.2"),
+            (0.9996, "100.0"),
+            (1.0, "100"),
+        ] {
+            assert_eq!(hundredths(share), text);
+        }
+        assert_eq!(with_interval(&Share::new(0, 2000)), "0 [0…0.18]");
+    }
+}

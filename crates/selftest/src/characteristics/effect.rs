@@ -1,0 +1,149 @@
+//! What is truly the difference between the arms, and which verdicts on it are wrong.
+
+use std::fmt;
+
+use gauntlet_stats::{Criteria, Decision};
+use serde::{Deserialize, Serialize};
+
+/// How much longer one arm takes, as a fraction: a positive effect slows the control down, so that the candidate is the
+/// faster one, a negative effect slows the candidate down; 0 is a comparison of a thing with itself.
+///
+/// Gains are made by slowing the control down because nothing can be made faster on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Effect(f64);
+
+impl Effect {
+    /// No difference (A/A).
+    pub const NONE: Self = Self(0.0);
+
+    /// What is injected: nothing, slow-downs from what nobody could see to what everybody should, and gains worth
+    /// adopting.
+    pub const INJECTED: [Self; 8] = [
+        Self::NONE,
+        Self(-0.005),
+        Self(-0.01),
+        Self(-0.02),
+        Self::SLOWER,
+        Self(-0.10),
+        Self::FASTER,
+        Self(0.10),
+    ];
+
+    /// The slow-down that has to be found.
+    pub const SLOWER: Self = Self(-0.05);
+
+    /// The gain that has to be found.
+    pub const FASTER: Self = Self(0.05);
+
+    /// By what fraction the control's calls take longer.
+    pub fn on_baseline(self) -> f64 {
+        self.0.max(0.0)
+    }
+
+    /// By what fraction the candidate's calls take longer.
+    pub fn on_candidate(self) -> f64 {
+        (-self.0).max(0.0)
+    }
+
+    /// The true log speed-up of the candidate.
+    pub fn log_speedup(self) -> f64 {
+        self.on_baseline().ln_1p() - self.on_candidate().ln_1p()
+    }
+
+    /// Whether an adoption would be wrong: the truth is under the target.
+    pub fn forbids_adoption(self, criteria: &Criteria) -> bool {
+        self.log_speedup() < criteria.log_target()
+    }
+
+    /// Whether the verdict *regression* would be wrong: the truth is over −ε.
+    pub fn forbids_regression(self, criteria: &Criteria) -> bool {
+        self.log_speedup() > criteria.log_practically_zero().0
+    }
+
+    /// Whether a decision finds the effect: for a slow-down beyond ε a regression, for a gain beyond it an adoption or
+    /// *marginal*, and for what is practically nothing, that it is so.
+    pub fn is_found_by(self, decision: Decision, criteria: &Criteria) -> bool {
+        let (least_zero, greatest_zero) = criteria.log_practically_zero();
+        let truth = self.log_speedup();
+        match decision {
+            Decision::Adopt | Decision::Marginal => truth >= greatest_zero,
+            Decision::Regression => truth <= least_zero,
+            Decision::ValidNegative => least_zero < truth && truth < greatest_zero,
+            Decision::Inconclusive => false,
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A millionth of a percent is binary noise.
+        let percent = (self.0.abs() * 1e8).round() / 1e6;
+        match self.0 {
+            slower if slower < 0.0 => write!(formatter, "{percent} % slower"),
+            faster if faster > 0.0 => write!(formatter, "{percent} % faster"),
+            _ => formatter.write_str("the same"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slowing_one_arm_down_mirrors_slowing_the_other() {
+        assert!((Effect::SLOWER.log_speedup() + 1.05f64.ln()).abs() < 1e-15);
+        assert_eq!(Effect::FASTER.log_speedup(), -Effect::SLOWER.log_speedup());
+        assert_eq!(
+            (Effect::FASTER.on_baseline(), Effect::FASTER.on_candidate()),
+            (0.05, 0.0)
+        );
+        assert_eq!(Effect::NONE.log_speedup(), 0.0);
+    }
+
+    #[test]
+    fn what_finds_an_effect_and_what_is_wrong_about_it() {
+        use Decision::{Adopt, Inconclusive, Marginal, Regression, ValidNegative};
+        let criteria = Criteria::default();
+        let found = |effect: Effect| {
+            [Adopt, Marginal, ValidNegative, Regression, Inconclusive]
+                .into_iter()
+                .filter(|decision| effect.is_found_by(*decision, &criteria))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(Effect::NONE), [ValidNegative]);
+        assert_eq!(found(Effect(-0.005)), [ValidNegative]);
+        // 1 % longer is 0.99 % slower, which is just inside of ε = 1 %.
+        assert_eq!(found(Effect(-0.01)), [ValidNegative]);
+        assert_eq!(found(Effect(-0.02)), [Regression]);
+        assert_eq!(found(Effect::FASTER), [Adopt, Marginal]);
+        let forbidden = |effect: Effect| {
+            (
+                effect.forbids_adoption(&criteria),
+                effect.forbids_regression(&criteria),
+            )
+        };
+        assert_eq!(forbidden(Effect::NONE), (true, true));
+        assert_eq!(forbidden(Effect::SLOWER), (true, false));
+        assert_eq!(forbidden(Effect::FASTER), (false, true));
+    }
+
+    #[test]
+    fn effects_read_as_people_say_them() {
+        let texts: Vec<String> = Effect::INJECTED.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "the same",
+                "0.5 % slower",
+                "1 % slower",
+                "2 % slower",
+                "5 % slower",
+                "10 % slower",
+                "5 % faster",
+                "10 % faster"
+            ]
+        );
+    }
+}

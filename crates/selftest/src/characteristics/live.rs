@@ -1,0 +1,246 @@
+//! Comparisons of this machine's real kernels with themselves and with slowed ones, measured by the lab itself.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gauntlet_device::Device;
+use gauntlet_executor::{Patience, WorkerCommand};
+use gauntlet_lab::{Candidate, Comparison, Measurement, Observer, Round, Suspicion, Workshop, measure};
+use gauntlet_problem::Suite;
+use gauntlet_schedule::Schedule;
+use gauntlet_stats::{Block, Criteria, Decision, Interval, Sample};
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, Judged};
+use super::effect::Effect;
+use super::error::CharacteristicsError;
+use super::trial::{Calls, Trial};
+use super::{Observed, injected};
+
+/// The machine's name in tables.
+pub const THIS_MACHINE: &str = "this machine";
+
+/// One grouped GEMM, small enough for some milliseconds a call.
+const SUITE: &str = include_str!("live/suite.toml");
+
+/// One live comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LiveComparison {
+    /// What was injected.
+    pub effect: Effect,
+    /// What the lab decided.
+    pub decision: Decision,
+    /// Why the lab would not believe the times, though they are honest: then there is no verdict.
+    pub suspicion: Option<Suspicion>,
+    /// Pairs of processes measured.
+    pub pairs: usize,
+    /// The log speed-up at the last look.
+    pub interval: Option<Interval>,
+    /// The mean log speed-up of each pair of processes: their spread is the luck of processes on this machine.
+    pub process_means: Vec<f64>,
+    /// The seed of operands, orders and bootstrap.
+    pub seed: u64,
+}
+
+/// The round of the live comparisons: default criteria and plan, operands warm, because rotating a small problem past a
+/// large cache takes longer than timing it.
+pub fn round(device: Device) -> Result<Round, CharacteristicsError> {
+    let suite = Suite::parse(SUITE, Path::new("suite.toml"))?;
+    let measurement = Measurement {
+        warm: true,
+        ..Measurement::default()
+    };
+    Ok(Round::ad_hoc(device, &suite, measurement, Criteria::default()))
+}
+
+/// Measures `comparisons` of the honest worker with itself, and fewer with each effect. `worker` serves the CPU, and is
+/// slowed down by the argument `--slowed-by`.
+pub fn comparisons(
+    round: &Round,
+    worker: &WorkerCommand,
+    comparisons: usize,
+    observer: &dyn Observer,
+) -> Result<Vec<(Effect, Comparison)>, CharacteristicsError> {
+    let workshop = Workshop::new(worker.clone(), Patience::default())?;
+    let planned = plan(comparisons);
+    let mut measured = Vec::new();
+    for (index, effect) in planned.iter().enumerate() {
+        let name = format!("live comparison {} of {}, {effect}", index + 1, planned.len());
+        let observer = Observed { name, observer };
+        let control = arm("control", worker, effect.on_baseline());
+        let candidate = arm("candidate", worker, effect.on_candidate());
+        let allowed = Duration::try_from(round.file().measurement.budget).unwrap_or_default();
+        let comparison = measure(&workshop, round, &control, &candidate, allowed, &observer)
+            .map_err(|trouble| CharacteristicsError::in_live(trouble, *effect))?;
+        measured.push((*effect, comparison));
+    }
+    Ok(measured)
+}
+
+/// What is compared, in order: effects spread evenly among the comparisons without one, so that what changes on the
+/// machine in the meantime changes for all.
+fn plan(comparisons: usize) -> Vec<Effect> {
+    let mut planned = Vec::new();
+    for index in 0..comparisons {
+        for effect in Effect::INJECTED {
+            let due = |count: usize| (injected(effect, comparisons) * count).div_ceil(comparisons);
+            planned.extend((due(index)..due(index + 1)).map(|_| effect));
+        }
+    }
+    planned
+}
+
+fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
+    let command = (slowed_by > 0.0).then(|| {
+        let arguments = worker.arguments.iter().map(PathBuf::from);
+        std::iter::once(worker.program.clone())
+            .chain(arguments)
+            .chain(["--slowed-by".into(), slowed_by.to_string().into()])
+            .collect()
+    });
+    Candidate {
+        name: name.to_owned(),
+        schedule: Schedule::baseline(),
+        command,
+    }
+}
+
+/// Counts what every rule says to the comparisons of each effect. The lab keeps the medians of slots, so those are the
+/// rivals' calls.
+pub fn cells(comparisons: &[(Effect, Comparison)], criteria: &Criteria) -> Vec<Cell> {
+    let of = |effect: Effect| -> Vec<Judged> {
+        let same = comparisons.iter().filter(|(injected, _)| *injected == effect);
+        same.map(|(_, comparison)| Judged::new(&trial(comparison), criteria))
+            .collect()
+    };
+    Effect::INJECTED
+        .into_iter()
+        .map(|effect| (effect, of(effect)))
+        .filter(|(_, trials)| !trials.is_empty())
+        .map(|(effect, trials)| Cell::new(THIS_MACHINE, effect, &trials, criteria))
+        .collect()
+}
+
+fn trial(comparison: &Comparison) -> Trial {
+    let slots = |arm: fn(&Block) -> &Vec<f64>| -> Vec<f64> {
+        let blocks = comparison.cases.iter().flat_map(|case| &case.blocks);
+        blocks.flat_map(arm).copied().collect()
+    };
+    Trial {
+        decision: decision(comparison),
+        pairs: pairs(comparison),
+        calls: Calls {
+            baseline: slots(|block| &block.baseline),
+            candidate: slots(|block| &block.candidate),
+        },
+        seed: comparison.seed,
+    }
+}
+
+/// What is kept of each comparison.
+pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveComparison>, CharacteristicsError> {
+    comparisons
+        .iter()
+        .map(|(effect, comparison)| {
+            let blocks: Vec<Block> = comparison
+                .cases
+                .iter()
+                .flat_map(|case| case.blocks.clone())
+                .collect();
+            Ok(LiveComparison {
+                effect: *effect,
+                decision: decision(comparison),
+                suspicion: suspicion(comparison),
+                pairs: pairs(comparison),
+                interval: comparison.assessment.suite.clone(),
+                process_means: Sample::from_blocks(&blocks)?.process_means(),
+                seed: comparison.seed,
+            })
+        })
+        .collect()
+}
+
+/// The standard deviation of a pair's mean log speed-up around that of its comparison: the luck of processes on this
+/// machine, with what its noise leaves of it. None without two pairs in a comparison.
+pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
+    let (mut squares, mut freedom) = (0.0, 0);
+    for LiveComparison { process_means, .. } in comparisons {
+        let mean = process_means.iter().sum::<f64>() / process_means.len() as f64;
+        squares += process_means
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>();
+        freedom += process_means.len().saturating_sub(1);
+    }
+    (freedom > 0).then(|| (squares / freedom as f64).sqrt())
+}
+
+/// What the lab's gate would make of it: times that are not believed decide nothing.
+fn decision(comparison: &Comparison) -> Decision {
+    match suspicion(comparison) {
+        Some(_) => Decision::Inconclusive,
+        None => comparison.assessment.decision,
+    }
+}
+
+fn suspicion(comparison: &Comparison) -> Option<Suspicion> {
+    comparison.conduct.as_ref()?.suspicion
+}
+
+fn pairs(comparison: &Comparison) -> usize {
+    comparison.looks.last().map_or(0, |look| look.processes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_effect_gets_its_share_spread_evenly() {
+        let planned = plan(8);
+        assert_eq!(planned.len(), 8 + 7 * 2);
+        for effect in Effect::INJECTED {
+            let places: Vec<usize> = (0..planned.len())
+                .filter(|place| planned[*place] == effect)
+                .collect();
+            assert_eq!(places.len(), injected(effect, 8));
+            if effect != Effect::NONE {
+                assert!(places[0] < 11 && places[1] >= 11, "{effect}: {places:?}");
+            }
+        }
+        assert!(plan(0).is_empty());
+    }
+
+    #[test]
+    fn the_spread_is_that_within_comparisons() {
+        let comparison = |process_means: &[f64]| LiveComparison {
+            effect: Effect::NONE,
+            decision: Decision::Inconclusive,
+            suspicion: None,
+            pairs: process_means.len(),
+            interval: None,
+            process_means: process_means.to_vec(),
+            seed: 0,
+        };
+        // Squares 2 and 8 over 1 + 2 degrees of freedom; the distance between the comparisons does not count.
+        let spread = spread(&[comparison(&[1.0, 3.0]), comparison(&[98.0, 100.0, 102.0])]).unwrap();
+        assert!((spread - (10.0f64 / 3.0).sqrt()).abs() < 1e-12, "{spread}");
+        assert_eq!(super::spread(&[comparison(&[1.0])]), None);
+    }
+
+    #[test]
+    fn only_the_slower_arm_is_a_program_of_its_own() {
+        let worker = WorkerCommand {
+            program: "/bin/gauntlet".into(),
+            arguments: vec!["worker".into(), "cpu".into()],
+            environment: Default::default(),
+        };
+        assert_eq!(arm("control", &worker, 0.0).command, None);
+        let command = arm("candidate", &worker, 0.05).command.unwrap();
+        let expected: Vec<PathBuf> = ["/bin/gauntlet", "worker", "cpu", "--slowed-by", "0.05"]
+            .map(PathBuf::from)
+            .into();
+        assert_eq!(command, expected);
+    }
+}

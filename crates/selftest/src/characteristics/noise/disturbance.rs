@@ -1,0 +1,153 @@
+//! What disturbs a machine, each kind with its state.
+
+use std::f64::consts::TAU;
+
+use rand::{Rng, RngExt};
+use rand_distr::{Distribution, Exp1};
+
+use super::{Noise, normal};
+
+/// How far the clock falls while the machine warms up, as a log: from turbo to what cooling sustains.
+const WARMING: f64 = 0.10;
+/// Seconds in which the clock has fallen by all but 1/e of that.
+const WARMING_TIME: f64 = 2.0;
+/// Amplitude of the governor's hunting, as a log.
+const HUNTING: f64 = 0.02;
+/// Its period in seconds, somewhere between a few blocks and a few pairs of processes.
+const HUNTING_PERIOD: (f64, f64) = (0.3, 3.0);
+
+/// Distance of each mode from the middle, as a log: a process whose operands lie well, or badly, for the cache.
+const MODE: f64 = 0.015;
+
+/// Share of calls that are interrupted.
+const OUTLIERS: f64 = 0.03;
+/// The least that an interruption adds, as a fraction of the call.
+const OUTLIER_LEAST: f64 = 0.05;
+/// Pareto's exponent of what it adds: a mean, but no variance.
+const OUTLIER_EXPONENT: f64 = 1.5;
+
+/// Standard deviation of the level that calls share with those before, as a log.
+const CORRELATED: f64 = 0.03;
+/// Seconds in which it has forgotten all but 1/e: some slots.
+const MEMORY: f64 = 0.1;
+
+/// Mean seconds between the neighbour's bursts.
+const QUIET: f64 = 1.0;
+/// Seconds that a burst lasts.
+const BURST: (f64, f64) = (0.01, 0.08);
+/// What a call takes longer during a burst, as a fraction.
+const BURST_STRENGTH: (f64, f64) = (0.3, 1.0);
+
+/// A kind of disturbance with its state.
+pub enum Disturbance {
+    None,
+    Drift { period: f64, phase: f64 },
+    Modes,
+    Outliers,
+    Correlated { level: f64, at: f64 },
+    Neighbour(Burst),
+}
+
+/// The neighbour's burst that is on or comes next; times in seconds.
+pub struct Burst {
+    begins: f64,
+    ends: f64,
+    strength: f64,
+}
+
+impl Disturbance {
+    /// The disturbance of a machine at the time 0, in a state that it might have at any time.
+    pub fn new(noise: Noise, generator: &mut impl Rng) -> Self {
+        match noise {
+            Noise::White => Self::None,
+            Noise::Drifting => Self::Drift {
+                period: generator.random_range(HUNTING_PERIOD.0..HUNTING_PERIOD.1),
+                phase: generator.random_range(0.0..TAU),
+            },
+            Noise::Bimodal => Self::Modes,
+            Noise::HeavyTailed => Self::Outliers,
+            Noise::Autocorrelated => Self::Correlated {
+                level: CORRELATED * normal(generator),
+                at: 0.0,
+            },
+            Noise::NoisyNeighbour => Self::Neighbour(Burst::after(0.0, generator)),
+        }
+    }
+
+    /// What a process of its own luck pays on each call, as a log.
+    pub fn of_process(&self, generator: &mut impl Rng) -> f64 {
+        match self {
+            Self::Modes if generator.random() => MODE,
+            Self::Modes => -MODE,
+            _ => 0.0,
+        }
+    }
+
+    /// What a call that begins at `now` pays, as a log.
+    pub fn of_call(&mut self, now: f64, generator: &mut impl Rng) -> f64 {
+        match self {
+            Self::None | Self::Modes => 0.0,
+            Self::Drift { period, phase } => {
+                let warmed = 1.0 - (-now / WARMING_TIME).exp();
+                WARMING * warmed + HUNTING * (TAU * now / *period + *phase).sin()
+            }
+            Self::Outliers if generator.random_bool(OUTLIERS) => {
+                // Pareto's distribution by its inverse; 1 − u, because u may be 0.
+                let tail: f64 = 1.0 - generator.random::<f64>();
+                (OUTLIER_LEAST * tail.powf(-1.0 / OUTLIER_EXPONENT)).ln_1p()
+            }
+            Self::Outliers => 0.0,
+            Self::Correlated { level, at } => {
+                // The Ornstein–Uhlenbeck process, exact at whatever times it is looked at: an AR(1) whose
+                // coefficient follows from the time between.
+                let kept = (-(now - *at) / MEMORY).exp();
+                *level = kept * *level + CORRELATED * (1.0 - kept * kept).sqrt() * normal(generator);
+                *at = now;
+                *level
+            }
+            Self::Neighbour(burst) => {
+                while burst.ends <= now {
+                    *burst = Burst::after(burst.ends, generator);
+                }
+                if burst.begins <= now {
+                    burst.strength.ln_1p()
+                } else {
+                    0.0
+                }
+            }
+        }
+    }
+}
+
+impl Burst {
+    /// The next burst after a time: they begin like the clicks of a Geiger counter.
+    fn after(time: f64, generator: &mut impl Rng) -> Self {
+        let wait: f64 = Exp1.sample(generator);
+        let begins = time + QUIET * wait;
+        Self {
+            begins,
+            ends: begins + generator.random_range(BURST.0..BURST.1),
+            strength: generator.random_range(BURST_STRENGTH.0..BURST_STRENGTH.1),
+        }
+    }
+}
+
+/// The parameters, by name.
+pub fn parameters() -> [(&'static str, Vec<f64>); 13] {
+    let range = |(least, most): (f64, f64)| vec![least, most];
+    [
+        ("drifting.warming", vec![WARMING]),
+        ("drifting.warming-time", vec![WARMING_TIME]),
+        ("drifting.hunting", vec![HUNTING]),
+        ("drifting.hunting-period", range(HUNTING_PERIOD)),
+        ("bimodal.mode", vec![MODE]),
+        ("heavy-tailed.outliers", vec![OUTLIERS]),
+        ("heavy-tailed.least", vec![OUTLIER_LEAST]),
+        ("heavy-tailed.exponent", vec![OUTLIER_EXPONENT]),
+        ("autocorrelated.level", vec![CORRELATED]),
+        ("autocorrelated.memory", vec![MEMORY]),
+        ("noisy-neighbour.quiet", vec![QUIET]),
+        ("noisy-neighbour.burst", range(BURST)),
+        ("noisy-neighbour.strength", range(BURST_STRENGTH)),
+    ]
+}

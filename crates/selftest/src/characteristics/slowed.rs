@@ -1,0 +1,130 @@
+//! A worker that is slower than it has to be, by a known share.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gauntlet_executor::Service;
+use gauntlet_executor::protocol::{Description, Failure, Resources, Sample};
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+
+/// Serves what another service computes, and spins after each computation for a share of the time that it took.
+pub struct Slowed<S> {
+    honest: S,
+    share: f64,
+}
+
+impl<S: Service> Slowed<S> {
+    /// `share` is what each call takes longer, as a fraction of its time.
+    pub fn new(honest: S, share: f64) -> Self {
+        Self { honest, share }
+    }
+
+    fn slow_down(&self, sample: Sample) -> Sample {
+        let more = spin(Duration::from_secs_f64(sample.call * self.share));
+        Sample {
+            call: sample.call + more,
+            kernel: sample.kernel.map(|kernel| kernel + more),
+            ..sample
+        }
+    }
+}
+
+impl<S: Service> Service for Slowed<S> {
+    fn describe(&self) -> Description {
+        self.honest.describe()
+    }
+
+    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
+        self.honest.build(problem, schedule)
+    }
+
+    fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, Failure> {
+        self.honest.load(inputs, copies)
+    }
+
+    fn run(&mut self, copy: usize) -> Result<Sample, Failure> {
+        let sample = self.honest.run(copy)?;
+        Ok(self.slow_down(sample))
+    }
+
+    /// One call at a time, so that each is followed by its own delay and not all by one.
+    fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
+        let mut slowed = Vec::with_capacity(samples);
+        for copy in (first_copy..).take(samples) {
+            for sample in self.honest.time(1, copy, phases)? {
+                slowed.push(self.slow_down(sample));
+            }
+        }
+        Ok(slowed)
+    }
+
+    fn output(&mut self, path: &Path) -> Result<u64, Failure> {
+        self.honest.output(path)
+    }
+}
+
+/// Keeps a processor busy, as a slower kernel would, and returns for how long, in seconds. Sleeping would be off by the
+/// scheduler's grain and let the clock rise.
+fn spin(time: Duration) -> f64 {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+    start.elapsed().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes `CALL` for each call, and remembers the copies it was asked for.
+    struct Steady(Vec<usize>);
+
+    const CALL: f64 = 4e-3;
+
+    impl Service for Steady {
+        fn describe(&self) -> Description {
+            unreachable!()
+        }
+        fn build(&mut self, _: &Problem, _: &Schedule) -> Result<Resources, Failure> {
+            unreachable!()
+        }
+        fn load(&mut self, _: &Path, _: usize) -> Result<u64, Failure> {
+            unreachable!()
+        }
+        fn run(&mut self, _: usize) -> Result<Sample, Failure> {
+            unreachable!()
+        }
+        fn time(&mut self, samples: usize, first_copy: usize, _: bool) -> Result<Vec<Sample>, Failure> {
+            self.0.extend(first_copy..first_copy + samples);
+            let call = spin(Duration::from_secs_f64(CALL));
+            let sample = Sample {
+                call,
+                kernel: Some(call / 2.0),
+                clock: None,
+                phases: Default::default(),
+            };
+            Ok(vec![sample; samples])
+        }
+        fn output(&mut self, _: &Path) -> Result<u64, Failure> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn each_call_takes_longer_on_the_wall_as_reported() {
+        let mut slowed = Slowed::new(Steady(Vec::new()), 0.5);
+        let start = Instant::now();
+        let samples = slowed.time(3, 7, false).unwrap();
+        let elapsed = start.elapsed().as_secs_f64();
+        assert_eq!(slowed.honest.0, [7, 8, 9]);
+        assert_eq!(samples.len(), 3);
+        let reported: f64 = samples.iter().map(|sample| sample.call).sum();
+        assert!(reported <= elapsed, "{reported} s of {elapsed} s");
+        for Sample { call, kernel, .. } in samples {
+            assert!(call >= 1.5 * CALL, "{call}");
+            assert!(kernel.unwrap() >= CALL, "{kernel:?}");
+        }
+    }
+}

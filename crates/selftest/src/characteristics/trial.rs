@@ -1,0 +1,205 @@
+//! One synthetic comparison, taken as the lab takes them.
+
+use gauntlet_lab::Measurement;
+use gauntlet_stats::{Arm, Block, Criteria, Decision, Sample, block_orders, compare, median};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::effect::Effect;
+use super::noise::{Machine, Noise, Process};
+
+/// What a call takes where nothing disturbs it, in seconds: between a fifth and a sixth of a slot, so that noise hardly
+/// ever changes how many fill it.
+pub const CALL: f64 = 3.6e-3;
+
+/// Seconds that calls are gathered for in a slot, and the most calls in one, as in the lab's comparison.
+const SLOT: f64 = 0.02;
+const MOST_CALLS: usize = 4096;
+
+/// Calls of each arm before those that count, and how many of the control's last ones say how many fill a slot.
+const WARM_UP: usize = 3;
+const PACE: usize = 3;
+
+/// Seconds that a pair of processes takes to start, to load its operands and to warm up.
+pub const SETTING_UP: f64 = 0.3;
+
+/// The times of all calls of both arms, in seconds, in the order in which they were made, the first process's first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Calls {
+    /// Of the control.
+    pub baseline: Vec<f64>,
+    /// Of the candidate.
+    pub candidate: Vec<f64>,
+}
+
+/// What a comparison came to, and the calls that it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The lab's decision at the look at which it stopped.
+    pub decision: Decision,
+    /// Pairs of processes measured by then.
+    pub pairs: usize,
+    /// All that was measured by then.
+    pub calls: Calls,
+    /// Of the orders of blocks and of the bootstrap.
+    pub seed: u64,
+}
+
+/// Compares two arms of known truth on a machine of some noise. The same seed and stream give the same trial.
+pub fn synthetic(
+    noise: Noise,
+    effect: Effect,
+    criteria: &Criteria,
+    plan: &Measurement,
+    seed: u64,
+    stream: u64,
+) -> Result<Trial, gauntlet_stats::Error> {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(stream);
+    // Of its own, as the lab draws one for each comparison.
+    let order_seed = generator.random();
+    let mut machine = Machine::new(noise, generator);
+    let mut blocks = Vec::new();
+    let mut calls = Calls::default();
+    let mut decision = Decision::Inconclusive;
+    let mut pairs = 0;
+    for (look, until) in plan.looks.iter().enumerate() {
+        for process in pairs..*until {
+            let orders = block_orders(order_seed, process, plan.blocks);
+            let pair = Pair::start(&mut machine, effect);
+            blocks.extend(
+                orders
+                    .into_iter()
+                    .map(|order| pair.block(process, order.arms(), &mut machine, &mut calls)),
+            );
+        }
+        pairs = *until;
+        let sample = Sample::from_blocks(&blocks)?;
+        decision = compare(
+            &[("synthetic".to_owned(), sample)],
+            criteria,
+            look + 1,
+            order_seed,
+        )?
+        .decision;
+        if decision != Decision::Inconclusive {
+            break;
+        }
+    }
+    Ok(Trial {
+        decision,
+        pairs,
+        calls,
+        seed: order_seed,
+    })
+}
+
+/// A fresh process of each arm, with what a call of it truly takes, and how many calls fill a slot.
+struct Pair {
+    baseline: (Process, f64),
+    candidate: (Process, f64),
+    calls: usize,
+}
+
+impl Pair {
+    fn start(machine: &mut Machine, effect: Effect) -> Self {
+        machine.idle(SETTING_UP);
+        let baseline = (machine.start_process(), CALL * (1.0 + effect.on_baseline()));
+        let candidate = (machine.start_process(), CALL * (1.0 + effect.on_candidate()));
+        for (process, truth) in [baseline, candidate] {
+            (0..WARM_UP).for_each(|_| _ = machine.call(process, truth));
+        }
+        let [call, _] = [baseline, candidate].map(|(process, truth)| {
+            let few: Vec<f64> = (0..PACE).map(|_| machine.call(process, truth)).collect();
+            median(&few)
+        });
+        Self {
+            baseline,
+            candidate,
+            calls: ((SLOT / call).ceil() as usize).clamp(1, MOST_CALLS),
+        }
+    }
+
+    fn block(&self, process: usize, arms: [Arm; 4], machine: &mut Machine, calls: &mut Calls) -> Block {
+        let mut block = Block {
+            process,
+            baseline: Vec::new(),
+            candidate: Vec::new(),
+        };
+        for arm in arms {
+            let ((worker, truth), slots, all) = match arm {
+                Arm::Baseline => (self.baseline, &mut block.baseline, &mut calls.baseline),
+                Arm::Candidate => (self.candidate, &mut block.candidate, &mut calls.candidate),
+            };
+            let slot: Vec<f64> = (0..self.calls).map(|_| machine.call(worker, truth)).collect();
+            slots.push(median(&slot));
+            all.extend(slot);
+        }
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CRITERIA: Criteria = Criteria {
+        target: 0.02,
+        practically_zero: 0.01,
+        confidence: 0.95,
+        floor: -0.05,
+        looks: 3,
+        resamples: 500,
+    };
+
+    fn taken(noise: Noise, effect: Effect, stream: u64) -> Trial {
+        synthetic(noise, effect, &CRITERIA, &Measurement::default(), 5, stream).unwrap()
+    }
+
+    #[test]
+    fn seed_and_stream_decide() {
+        let trial = |stream| taken(Noise::NoisyNeighbour, Effect::NONE, stream);
+        assert_eq!(trial(1), trial(1));
+        assert_ne!(trial(1).calls, trial(2).calls);
+        assert_ne!(trial(1).seed, trial(2).seed);
+    }
+
+    #[test]
+    fn a_great_effect_is_seen_at_the_first_look_and_none_at_the_last() {
+        let slower = taken(Noise::White, Effect::SLOWER, 1);
+        assert_eq!((slower.decision, slower.pairs), (Decision::Regression, 4));
+        let faster = taken(Noise::White, Effect::FASTER, 1);
+        assert_eq!((faster.decision, faster.pairs), (Decision::Adopt, 4));
+        let noisy = taken(Noise::Bimodal, Effect::NONE, 1);
+        assert_eq!((noisy.decision, noisy.pairs), (Decision::Inconclusive, 9));
+    }
+
+    #[test]
+    fn slots_are_filled_as_in_the_lab() {
+        let Trial { calls, pairs, .. } = taken(Noise::White, Effect::SLOWER, 3);
+        // Two slots an arm and block, three blocks, and six calls of 3.6 ms fill 20 ms.
+        assert_eq!(calls.baseline.len(), pairs * 3 * 2 * 6);
+        assert_eq!(calls.candidate.len(), calls.baseline.len());
+    }
+
+    #[test]
+    fn the_injected_effect_is_in_the_calls() {
+        for noise in Noise::ALL {
+            for effect in Effect::INJECTED {
+                // Medians over many processes: means are moved by a few outliers.
+                let trials: Vec<Trial> = (0..60).map(|stream| taken(noise, effect, stream)).collect();
+                let all = |arm: fn(&Calls) -> &Vec<f64>| -> Vec<f64> {
+                    trials
+                        .iter()
+                        .flat_map(|trial| arm(&trial.calls))
+                        .copied()
+                        .collect()
+                };
+                let found =
+                    median(&all(|calls| &calls.baseline)).ln() - median(&all(|calls| &calls.candidate)).ln();
+                let off = found - effect.log_speedup();
+                assert!(off.abs() < 0.006, "{} {effect}: off by {off}", noise.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The file that `selftest --json` writes, as others read it.
+
+use std::collections::BTreeMap;
+
+use gauntlet_lab::{Measurement, Suspicion};
+use gauntlet_selftest::characteristics::cell::Cell;
+use gauntlet_selftest::characteristics::effect::Effect;
+use gauntlet_selftest::characteristics::live::{LiveComparison, spread};
+use gauntlet_selftest::characteristics::rule::Rule;
+use gauntlet_selftest::characteristics::tally::Tally;
+use gauntlet_selftest::characteristics::{Characteristics, Extent, goals};
+use gauntlet_stats::{Criteria, Decision, Interval, Origin};
+
+#[test]
+fn its_shape_is_as_documented() {
+    let criteria = Criteria::default();
+    let tally = |rule, effect, decision, count| Tally::new(rule, &vec![decision; count], effect, &criteria);
+    let synthetic = vec![Cell {
+        machine: "white".to_owned(),
+        effect: Effect::SLOWER,
+        pairs: 4.5,
+        rules: vec![
+            tally(Rule::Gauntlet, Effect::SLOWER, Decision::Regression, 500),
+            tally(
+                Rule::MannWhitneyBySize,
+                Effect::SLOWER,
+                Decision::Inconclusive,
+                500,
+            ),
+        ],
+    }];
+    let live = vec![Cell {
+        machine: "this machine".to_owned(),
+        effect: Effect::NONE,
+        pairs: 9.0,
+        rules: vec![tally(Rule::Gauntlet, Effect::NONE, Decision::ValidNegative, 1)],
+    }];
+    let live_comparisons = vec![LiveComparison {
+        effect: Effect::NONE,
+        decision: Decision::Inconclusive,
+        suspicion: Some(Suspicion::Loading { calls: 1.5 }),
+        pairs: 2,
+        interval: Some(Interval {
+            estimate: 0.0,
+            lower: -0.25,
+            upper: 0.25,
+            origin: Origin::Measured {
+                confidence: 0.95,
+                processes: 2,
+            },
+        }),
+        process_means: vec![-0.125, 0.125],
+        seed: 7,
+    }];
+    let found = Characteristics {
+        extent: Extent {
+            synthetic: 2000,
+            live: 1,
+            seed: 1,
+        },
+        goals: [goals::of_synthetic(&synthetic), goals::of_live(&live)].concat(),
+        criteria,
+        measurement: Measurement::default(),
+        parameters: BTreeMap::from([("jitter".to_owned(), vec![0.02])]),
+        synthetic,
+        live,
+        live_spread: spread(&live_comparisons),
+        live_comparisons,
+    };
+    insta::assert_json_snapshot!(found);
+}
