@@ -49,7 +49,7 @@ fn its_shape_is_as_documented() {
                 processes: 2,
             },
         }),
-        process_means: vec![-0.125, 0.125],
+        process_effects: vec![-0.125, 0.125],
         seed: 7,
     }];
     let found = Characteristics {

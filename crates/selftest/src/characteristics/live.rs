@@ -38,7 +38,7 @@ pub struct LiveComparison {
     /// The log speed-up at the last look.
     pub interval: Option<Interval>,
     /// The mean log speed-up of each pair of processes: their spread is the luck of processes on this machine.
-    pub process_means: Vec<f64>,
+    pub process_effects: Vec<f64>,
     /// The seed of operands, orders and bootstrap.
     pub seed: u64,
 }
@@ -154,7 +154,7 @@ pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveCompariso
                 suspicion: suspicion(comparison),
                 pairs: pairs(comparison),
                 interval: comparison.assessment.suite.clone(),
-                process_means: Sample::from_blocks(&blocks)?.process_means(),
+                process_effects: Sample::from_blocks(&blocks)?.process_effects(),
                 seed: comparison.seed,
             })
         })
@@ -165,13 +165,13 @@ pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveCompariso
 /// machine, with what its noise leaves of it. None without two pairs in a comparison.
 pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0);
-    for LiveComparison { process_means, .. } in comparisons {
-        let mean = process_means.iter().sum::<f64>() / process_means.len() as f64;
-        squares += process_means
+    for LiveComparison { process_effects, .. } in comparisons {
+        let mean = process_effects.iter().sum::<f64>() / process_effects.len() as f64;
+        squares += process_effects
             .iter()
             .map(|value| (value - mean).powi(2))
             .sum::<f64>();
-        freedom += process_means.len().saturating_sub(1);
+        freedom += process_effects.len().saturating_sub(1);
     }
     (freedom > 0).then(|| (squares / freedom as f64).sqrt())
 }
@@ -214,13 +214,13 @@ mod tests {
 
     #[test]
     fn the_spread_is_that_within_comparisons() {
-        let comparison = |process_means: &[f64]| LiveComparison {
+        let comparison = |process_effects: &[f64]| LiveComparison {
             effect: Effect::NONE,
             decision: Decision::Inconclusive,
             suspicion: None,
-            pairs: process_means.len(),
+            pairs: process_effects.len(),
             interval: None,
-            process_means: process_means.to_vec(),
+            process_effects: process_effects.to_vec(),
             seed: 0,
         };
         // Squares 2 and 8 over 1 + 2 degrees of freedom; the distance between the comparisons does not count.
