@@ -73,7 +73,7 @@ impl Expected {
                     .collect(),
             };
             let expected = ExpectedPart {
-                part: part.clone(),
+                part: *part,
                 first,
                 grids: vec![grid],
             };

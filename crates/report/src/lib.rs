@@ -9,6 +9,7 @@ mod baseline;
 mod cases;
 mod claims;
 mod comparison;
+mod doubts;
 mod duration;
 mod figure;
 mod finding;

@@ -9,6 +9,7 @@ use gauntlet_lab::{
 use gauntlet_stats::{Ground, Interval, Origin};
 
 use crate::bar::phase_order;
+use crate::doubts::doubts;
 use crate::speedup::{bound, percent, percent_interval};
 
 /// The finding that ended a candidate's way.
@@ -129,6 +130,7 @@ pub fn ground(comparison: &Comparison) -> String {
         ));
     }
     parts.extend(comparison.ended_early.clone());
+    parts.extend(doubts(comparison));
     parts.join("; ")
 }
 

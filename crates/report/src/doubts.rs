@@ -1,0 +1,45 @@
+//! What else is known about a comparison than its interval: second opinions and warnings, which decide nothing.
+
+use gauntlet_lab::Comparison;
+use gauntlet_stats::{ClockFinding, Instability, Stability};
+
+/// Each in a few words; none when nothing speaks against the interval.
+pub fn doubts(comparison: &Comparison) -> Vec<String> {
+    let assessment = &comparison.assessment;
+    let mut doubts = Vec::new();
+    if let (Some(false), Some(p_value)) = (assessment.sign_flip_agrees(), assessment.sign_flip_p_value) {
+        doubts.push(format!(
+            "the sign-flip test sees no difference (p = {p_value:.2})"
+        ));
+    }
+    if let Some(clock) = &assessment.clock {
+        let finding = match clock.finding {
+            ClockFinding::Confirmed => "confirmed in cycles",
+            ClockFinding::ExplainedByClock => "gone in cycles: the clock explains it",
+            ClockFinding::Unconfirmed => "not confirmed in cycles",
+            ClockFinding::NoEffect => "none in cycles either",
+        };
+        let clock = (clock.clock - 1.0) * 100.0;
+        doubts.push(format!("{finding} (the candidate's clock {clock:+.1} %)"));
+    }
+    for times in &comparison.cases {
+        let warnings = Stability::of(&times.blocks).map_or(Vec::new(), |stability| stability.warnings());
+        doubts.extend(
+            warnings
+                .into_iter()
+                .map(|warning| format!("{}: {}", times.case, describe(warning))),
+        );
+    }
+    doubts
+}
+
+fn describe(warning: Instability) -> &'static str {
+    match warning {
+        Instability::EffectDriftsWithin => "the speed-up drifts in the course of a process",
+        Instability::EffectDriftsAcross => "the speed-up drifts from process to process",
+        Instability::TimesDriftWithin => "times drift in the course of a process, which pairing removes",
+        Instability::TimesDriftAcross => "times drift from process to process, which pairing removes",
+        Instability::WarmUp => "processes warm up while they are timed",
+        Instability::DependentBlocks => "blocks of a process repeat each other",
+    }
+}
