@@ -1,6 +1,6 @@
 //! A worker that is slower than it has to be, by a known share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gauntlet_executor::Service;
@@ -39,7 +39,7 @@ impl<S: Service> Service for Slowed<S> {
         self.honest.build(problem, schedule)
     }
 
-    fn load(&mut self, inputs: &Path, copies: usize) -> Result<u64, Failure> {
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
         self.honest.load(inputs, copies)
     }
 
@@ -90,7 +90,7 @@ mod tests {
         fn build(&mut self, _: &Problem, _: &Schedule) -> Result<Resources, Failure> {
             unreachable!()
         }
-        fn load(&mut self, _: &Path, _: usize) -> Result<u64, Failure> {
+        fn load(&mut self, _: &[PathBuf], _: usize) -> Result<u64, Failure> {
             unreachable!()
         }
         fn run(&mut self, _: usize) -> Result<Sample, Failure> {

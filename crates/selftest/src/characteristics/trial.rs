@@ -121,21 +121,17 @@ impl Pair {
     }
 
     fn block(&self, process: usize, arms: [Arm; 4], machine: &mut Machine, calls: &mut Calls) -> Block {
-        let mut block = Block {
-            process,
-            baseline: Vec::new(),
-            candidate: Vec::new(),
-        };
+        let (mut baseline, mut candidate) = (Vec::new(), Vec::new());
         for arm in arms {
             let ((worker, truth), slots, all) = match arm {
-                Arm::Baseline => (self.baseline, &mut block.baseline, &mut calls.baseline),
-                Arm::Candidate => (self.candidate, &mut block.candidate, &mut calls.candidate),
+                Arm::Baseline => (self.baseline, &mut baseline, &mut calls.baseline),
+                Arm::Candidate => (self.candidate, &mut candidate, &mut calls.candidate),
             };
             let slot: Vec<f64> = (0..self.calls).map(|_| machine.call(worker, truth)).collect();
             slots.push(median(&slot));
             all.extend(slot);
         }
-        block
+        Block::new(process, baseline, candidate)
     }
 }
 
