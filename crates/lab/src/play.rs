@@ -11,7 +11,7 @@ mod wave;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gauntlet_executor::{Patience, WorkerCommand};
+use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use serde_json::json;
 
 use self::clock::Clock;
@@ -44,6 +44,8 @@ pub struct Settings {
     pub cpu_worker: WorkerCommand,
     /// How long to wait for workers.
     pub patience: Patience,
+    /// What a worker may take up.
+    pub limits: Limits,
     /// Whether to run the gates that measure.
     pub measure: bool,
     /// The program's version.
@@ -227,6 +229,7 @@ impl Player<'_> {
             _ => Executor::Live(Workshop::new(
                 self.settings.cpu_worker.clone(),
                 self.settings.patience,
+                self.settings.limits,
             )?),
         })
     }

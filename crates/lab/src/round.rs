@@ -105,7 +105,9 @@ pub struct Measurement {
 impl Default for Measurement {
     fn default() -> Self {
         Self {
-            looks: vec![4, 6, 9],
+            // The last so late because what a process has by luck only more processes average out: where that is 1.5 %
+            // a side, 9 pairs find a true 5 % in 84 of 100 simulated comparisons, 12 pairs in 97.
+            looks: vec![4, 6, 12],
             blocks: 3,
             budget: SignedDuration::from_secs(120),
             warm: false,

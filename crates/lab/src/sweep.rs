@@ -1,7 +1,7 @@
 //! Every case of a suite under many schedules on several workers, each against the oracle.
 
 use gauntlet_executor::protocol::FailureKind;
-use gauntlet_executor::{Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_executor::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
 use gauntlet_problem::{Case, InputKind, Suite};
 use gauntlet_schedule::Schedule;
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, LabE
         suite: sweep.suite.name.clone(),
         ..SweepReport::default()
     };
-    let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.patience);
+    let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.patience, Limits::default());
     let workers: Vec<(&str, Workshop)> = sweep
         .workers
         .iter()

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use gauntlet_executor::protocol::Description;
-use gauntlet_executor::{Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_executor::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
 use gauntlet_problem::{Case, InputKind, Inputs, Output, Problem};
 use tempfile::TempDir;
 
@@ -19,6 +19,7 @@ use crate::error::LabError;
 pub struct Workshop {
     program: WorkerCommand,
     patience: Patience,
+    limits: Limits,
     folder: TempDir,
     /// Held as long as the folder is in use, so that one left behind by a killed program can be told and cleared.
     _lock: File,
@@ -41,7 +42,7 @@ const MOST_HEADER: u64 = 1 << 20;
 
 impl Workshop {
     /// `program` is the command that serves the round's executor.
-    pub fn new(program: WorkerCommand, patience: Patience) -> Result<Self, LabError> {
+    pub fn new(program: WorkerCommand, patience: Patience, limits: Limits) -> Result<Self, LabError> {
         let place = std::env::temp_dir();
         clear_abandoned(&place);
         let failed = |source| LabError::Files {
@@ -64,6 +65,7 @@ impl Workshop {
         Ok(Self {
             program,
             patience,
+            limits,
             folder,
             _lock: lock,
         })
@@ -90,7 +92,7 @@ impl Workshop {
     }
 
     fn start_command(&self, command: &WorkerCommand) -> Result<(WorkerProcess, Description), WorkerError> {
-        WorkerProcess::start(command, &self.yard(), self.patience)
+        WorkerProcess::start_within(command, &self.yard(), self.patience, self.limits)
     }
 
     /// Makes operands, or takes those that the case names, and writes them where a worker can read them.
@@ -177,7 +179,7 @@ mod tests {
             arguments: Vec::new(),
             environment: BTreeMap::new(),
         };
-        let workshop = Workshop::new(nobody, Patience::default()).unwrap();
+        let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
         let problem: Problem =
             serde_json::from_str(r#"{"family":"grouped-gemm","groups":[{"m":2,"n":16,"k":16}]}"#).unwrap();
         let honest = workshop.yard().join("honest");

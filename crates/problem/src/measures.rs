@@ -35,7 +35,9 @@ pub struct ErrorMeasures {
     /// infinite where the oracle, rounded, is not.
     #[serde(with = "crate::number")]
     pub nrmse: f64,
-    /// Mean of found − expected over the root mean square of the expected values, finite elements only: the bias.
+    /// The bias: mean of found − expected over the root mean square of the expected values, finite elements only. Against
+    /// the expected values as the format rounds them: where operands repeat, so do their roundings, and the right result
+    /// would be biased.
     #[serde(with = "crate::number")]
     pub mean_signed: f64,
     /// Mean of (found − expected) · sign(expected) over the same, the bias away from zero: below 0 for results drawn
@@ -174,7 +176,7 @@ impl Sums {
         if found == rounded {
             // An overflow that the format makes of the oracle too has no error that could be added.
             if found.is_finite() {
-                self.add_error(found - expected, expected);
+                self.add_error(found - expected, 0.0, expected);
             }
             return;
         }
@@ -191,17 +193,22 @@ impl Sums {
             self.worst = Some((excess, element));
         }
         if found.is_finite() {
-            self.add_error(error, expected);
+            self.add_error(error, found - rounded, expected);
         } else {
             self.broken += 1;
         }
     }
 
-    fn add_error(&mut self, error: f64, expected: f64) {
+    fn add_error(&mut self, error: f64, signed: f64, expected: f64) {
         self.finite += 1;
-        self.error += error;
-        if expected != 0.0 {
-            self.outward_error += error * expected.signum();
+        // A finite result where the rounded oracle is infinite is an error of no known size.
+        if signed.is_finite() {
+            self.error += signed;
+            self.outward_error += if expected == 0.0 {
+                0.0
+            } else {
+                signed * expected.signum()
+            };
         }
         self.squared_error += error * error;
         self.squared_reference += expected * expected;

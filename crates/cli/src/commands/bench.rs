@@ -1,7 +1,7 @@
 //! `gauntlet bench`.
 
 use gauntlet_device::Device;
-use gauntlet_executor::Patience;
+use gauntlet_executor::{Limits, Patience};
 use gauntlet_lab::gates::{Examination, Executor, GATES, Trouble as GateTrouble, examine};
 use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, Workshop, measure};
 use gauntlet_problem::Suite;
@@ -37,7 +37,11 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
         ..Measurement::default()
     };
     let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
-    let executor = Executor::Live(Workshop::new(cpu_worker(None)?, Patience::default())?);
+    let executor = Executor::Live(Workshop::new(
+        cpu_worker(None)?,
+        Patience::default(),
+        Limits::default(),
+    )?);
     let progress = Progress::new();
     let arms = [("baseline", &baseline), ("candidate", &candidate)].map(|(name, schedule)| Candidate {
         name: name.to_owned(),

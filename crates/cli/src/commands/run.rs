@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gauntlet_executor::{Patience, WorkerCommand};
+use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
 use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, play};
 
@@ -60,6 +60,7 @@ pub fn settings(measure: bool) -> Result<Settings, Trouble> {
     Ok(Settings {
         cpu_worker: cpu_worker(None)?,
         patience: Patience::default(),
+        limits: Limits::default(),
         measure,
         version: version(),
         environment: environment(),

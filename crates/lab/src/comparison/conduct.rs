@@ -9,20 +9,21 @@ use super::pair::Slot;
 use super::suspicion::Suspicion;
 use crate::error::LabError;
 
-/// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, surely.
-/// Honest workers stayed within a tenth of it.
-const CLOCK_SLACK: f64 = 0.02;
+/// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, if the difference
+/// is sure at all: as much as is practically nothing.
+const CLOCK_SLACK: f64 = 0.01;
 
-/// Its later calls on the same operands may be this much faster than its first, in log speed-up, when the control's are
-/// not. First calls are lone calls on cold pages, hence the room; what remembers results gains several times as much.
-const MEMORY_SLACK: f64 = 0.10;
+/// Its later calls on the same operands may surely be this much faster than its first, in log speed-up, when the
+/// control's are not. First calls are lone calls on cold pages, hence the room; what remembers results gains more.
+const MEMORY_SLACK: f64 = 0.05;
 
-/// CPU time used while nothing was asked, as a share of that used when something was. Threads that take a moment to
-/// fall asleep stay under it; those that spin on do not, honest or not, and disturb the other side.
-const IDLE_SHARE: f64 = 0.05;
+/// CPU time used while nothing was asked, as a share of that used when something was. Honest workers were at 0.0001;
+/// threads that spin on for a while are over it, honest or not, and disturb the other side.
+const IDLE_SHARE: f64 = 0.01;
 
-/// Loading may take twice as long as the control's, and this many of the control's calls more.
-const LOADING_CALLS: f64 = 0.5;
+/// Loading may take twice as long as the control's, and this many of the control's calls more; so may handing out the
+/// result.
+const UNTIMED_CALLS: f64 = 0.35;
 
 /// Messages around a slot take less than this, in seconds: a fixed part, and a part for each call's time in it.
 const MESSAGE: f64 = 2e-3;
@@ -53,6 +54,8 @@ pub struct Conduct {
     /// By how many of the control's calls the candidate's loading took longer than twice the control's, in every pair;
     /// of the worst case.
     pub loading: Option<f64>,
+    /// The same of handing out the result.
+    pub handing_out: Option<f64>,
     /// Why the times cannot be believed; none when they can.
     pub suspicion: Option<Suspicion>,
 }
@@ -68,6 +71,7 @@ pub struct CaseConduct {
     /// The median later call of each side.
     later: Option<[f64; 2]>,
     loading: f64,
+    handing_out: f64,
     idle: Option<[f64; 2]>,
 }
 
@@ -80,6 +84,7 @@ impl CaseConduct {
             first: None,
             later: None,
             loading: 0.0,
+            handing_out: 0.0,
             idle: None,
         }
     }
@@ -94,6 +99,13 @@ impl CaseConduct {
     /// Notes how long loading took each side, beside the control's first call.
     pub fn note_loading(&mut self, control: f64, candidate: f64, call: f64) {
         self.loading = (candidate - 2.0 * control) / call;
+    }
+
+    /// Notes how long handing out the result took each side.
+    pub fn note_handing_out(&mut self, control: f64, candidate: f64) {
+        if let Some([call, _]) = self.later {
+            self.handing_out = (candidate - 2.0 * control) / call;
+        }
     }
 
     /// Notes the slots of both sides, in the order taken.
@@ -166,28 +178,32 @@ impl Conduct {
             });
             shares.reduce(f64::max)
         });
-        // Where loading is slow in one pair by chance it is not in all.
-        let loading = cases
-            .iter()
-            .filter_map(|seen| seen.iter().map(|one| one.loading).reduce(f64::min));
+        // What is slow in one pair by chance is not in all.
+        let in_every_pair = |calls: fn(&CaseConduct) -> f64| {
+            let least = cases
+                .iter()
+                .filter_map(|seen| seen.iter().map(calls).reduce(f64::min));
+            least.reduce(f64::max)
+        };
         let mut conduct = Self {
             own_clock: clock.as_ref().map(|excess| excess.suite.clone()),
             memory: memory.as_ref().map(|excess| excess.suite.clone()),
             idle_control,
             idle_candidate,
-            loading: loading.reduce(f64::max),
+            loading: in_every_pair(|one| one.loading),
+            handing_out: in_every_pair(|one| one.handing_out),
             suspicion: None,
         };
-        conduct.suspicion = conduct.suspect(
-            clock.map(|excess| excess.surely),
-            memory.map(|excess| excess.surely),
-        );
+        conduct.suspicion = conduct.suspect(memory.map(|excess| excess.surely), clock);
         Ok(conduct)
     }
 
-    fn suspect(&self, clock: Option<f64>, memory: Option<f64>) -> Option<Suspicion> {
-        if let Some(surely) = clock.filter(|surely| *surely > CLOCK_SLACK) {
-            return Some(Suspicion::OwnClock { factor: surely.exp() });
+    fn suspect(&self, memory: Option<f64>, clock: Option<Excess>) -> Option<Suspicion> {
+        let proven = clock.is_some();
+        if let Some(clock) = clock.filter(|clock| clock.likely > CLOCK_SLACK) {
+            return Some(Suspicion::OwnClock {
+                factor: clock.likely.exp(),
+            });
         }
         for (candidate, share) in [(true, self.idle_candidate), (false, self.idle_control)] {
             if let Some(share) = share.filter(|share| *share > IDLE_SHARE) {
@@ -197,10 +213,12 @@ impl Conduct {
         if let Some(surely) = memory.filter(|surely| *surely > MEMORY_SLACK) {
             return Some(Suspicion::Memory { factor: surely.exp() });
         }
-        // One or two pairs may be slow by chance.
-        self.loading
-            .filter(|calls| clock.is_some() && *calls > LOADING_CALLS)
-            .map(|calls| Suspicion::Loading { calls })
+        // A lone pair may be slow by chance.
+        let untimed = [(false, self.loading), (true, self.handing_out)];
+        untimed.into_iter().filter(|_| proven).find_map(|(after, calls)| {
+            let calls = calls.filter(|calls| *calls > UNTIMED_CALLS)?;
+            Some(Suspicion::Untimed { after, calls })
+        })
     }
 }
 
@@ -209,6 +227,8 @@ struct Excess {
     suite: Interval,
     /// The greatest lower bound among the suite and its cases.
     surely: f64,
+    /// The greatest estimate among those whose lower bound is over 0; less than 0 without one.
+    likely: f64,
 }
 
 /// None with fewer than two pairs.
@@ -223,11 +243,21 @@ fn excess(cases: Vec<Vec<Block>>) -> Result<Option<Excess>, LabError> {
     let bootstrap = Bootstrap::new(&samples, RESAMPLING)?;
     let confidence = 1.0 - (1.0 - CONFIDENCE) / (samples.len() + 1) as f64;
     let suite = bootstrap.suite.interval(confidence)?;
-    let mut surely = suite.lower;
+    let mut intervals = vec![suite.clone()];
     for problem in &bootstrap.problems {
-        surely = surely.max(problem.interval(confidence)?.lower);
+        intervals.push(problem.interval(confidence)?);
     }
-    Ok(Some(Excess { suite, surely }))
+    let surely = intervals
+        .iter()
+        .map(|interval| interval.lower)
+        .fold(f64::MIN, f64::max);
+    let sure = intervals.iter().filter(|interval| interval.lower > 0.0);
+    let likely = sure.map(|interval| interval.estimate).fold(f64::MIN, f64::max);
+    Ok(Some(Excess {
+        suite,
+        surely,
+        likely,
+    }))
 }
 
 #[cfg(test)]
@@ -316,6 +346,15 @@ mod tests {
     }
 
     #[test]
+    fn a_few_percent_shaved_off_are_told() {
+        let shaving = |conduct: &mut CaseConduct| {
+            slots_of_candidate(conduct, |jitter| slot(CALL, 0.97 * CALL, jitter));
+            conduct.first = Some([CALL, CALL]);
+        };
+        assert!(matches!(judge(shaving), Some(Suspicion::OwnClock { .. })));
+    }
+
+    #[test]
     fn a_sum_that_is_right_does_not_hide_a_median_that_is_not() {
         let skewed = |conduct: &mut CaseConduct| {
             slots_of_candidate(conduct, |jitter| Slot {
@@ -361,10 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn computing_in_load_is_told_when_it_happens_in_every_pair() {
+    fn computing_outside_the_call_is_told_when_it_happens_in_every_pair() {
         assert!(matches!(
             judge(|conduct| conduct.note_loading(1e-3, 3e-3, CALL)),
-            Some(Suspicion::Loading { .. })
+            Some(Suspicion::Untimed { after: false, .. })
+        ));
+        assert!(matches!(
+            judge(|conduct| conduct.note_handing_out(1e-3, 3e-3)),
+            Some(Suspicion::Untimed { after: true, .. })
         ));
         let once = |conduct: &mut CaseConduct| {
             if conduct.process == 2 {

@@ -132,8 +132,8 @@ impl<'a> Contest<'a> {
     pub fn finish(mut self) -> Result<Comparison, Trouble> {
         // When the time is up the next planned look is taken at once, with its own share of the error. Who goes on is
         // decided by who lacks least: those that end here are the farthest from a decision, and to end them cannot make
-        // one more likely.
-        if self.pairs > self.looks.last().map_or(1, |look| look.processes) {
+        // one more likely. Before the first planned look there are too few pairs to tell how either side behaves.
+        if self.looks.last().is_some_and(|look| self.pairs > look.processes) {
             self.look()?;
         }
         let conduct = Conduct::judge(&self.conducts())?;

@@ -94,7 +94,7 @@ impl<'a> Pair<'a> {
         }
         conduct.note_slots(&slots);
         conduct.note_cpu(self.control.end_case(), self.candidate.end_case());
-        self.look_at_results(dealt)?;
+        self.look_at_results(dealt, &mut conduct)?;
         Ok(Measured { blocks, conduct })
     }
 
@@ -111,10 +111,21 @@ impl<'a> Pair<'a> {
         self.control.begin_case();
         self.candidate.begin_case();
         let [first, second] = dealt.fresh.map(Operands::path);
-        let (_, candidate) = self.candidate.ask(|worker| worker.load(&[first], 1))?;
-        let (_, control) = self.control.ask(|worker| worker.load(&[first], 1))?;
-        let first_of_control = self.control.time(1, 0)?;
-        let first_of_candidate = self.candidate.time(1, 0)?;
+        // Whoever loads first meets colder caches in its first call, so they take turns.
+        let mut sides = [&mut self.control, &mut self.candidate];
+        if self.process % 2 == 0 {
+            sides.reverse();
+        }
+        let [one, other] = sides;
+        let loading = [
+            one.ask(|worker| worker.load(&[first], 1))?.1,
+            other.ask(|worker| worker.load(&[first], 1))?.1,
+        ];
+        let calls = [one.time(1, 0)?, other.time(1, 0)?];
+        let [(control, first_of_control), (candidate, first_of_candidate)] = match one.arm {
+            Arm::Baseline => [(loading[0], calls[0]), (loading[1], calls[1])],
+            Arm::Candidate => [(loading[1], calls[1]), (loading[0], calls[0])],
+        };
         conduct.note_first_calls(&first_of_control, &first_of_candidate);
         conduct.note_loading(control, candidate, first_of_control.median);
         for side in [&mut self.control, &mut self.candidate] {
@@ -139,7 +150,7 @@ impl<'a> Pair<'a> {
 
     /// What the last timed calls left behind must be results: a few elements by the oracle, and all of them by the
     /// other side's, which no choice of elements can be guessed for.
-    fn look_at_results(&mut self, dealt: &Dealt) -> Result<(), Trouble> {
+    fn look_at_results(&mut self, dealt: &Dealt, conduct: &mut CaseConduct) -> Result<(), Trouble> {
         if !dealt
             .fresh
             .into_iter()
@@ -152,16 +163,17 @@ impl<'a> Pair<'a> {
         let problem = &dealt.case.problem;
         let expected = Oracle::compute(problem, dealt.inputs, Coverage::spot(problem))?;
         let (workshop, rules) = (self.workshop, self.rules);
-        let look = |side: &mut Contender| -> Result<Output, Trouble> {
-            let (output, _) = side.fetch(workshop, problem)?;
+        let look = |side: &mut Contender| -> Result<(Output, f64), Trouble> {
+            let (output, took) = side.fetch(workshop, problem)?;
             let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
             match fault(dealt.case, dealt.case.inputs, &errors, rules) {
-                None => Ok(output),
+                None => Ok((output, took)),
                 Some(fault) => Err(wrong(side.arm, dealt.case, &fault)),
             }
         };
-        let control = look(&mut self.control)?;
-        let candidate = look(&mut self.candidate)?;
+        let (control, took_control) = look(&mut self.control)?;
+        let (candidate, took_candidate) = look(&mut self.candidate)?;
+        conduct.note_handing_out(took_control, took_candidate);
         let errors = ErrorMeasures::between(&candidate, &Expected::of(&control), rules.tolerance);
         let limit = TWO_ERRORS * rules.nrmse;
         if errors.nrmse > limit {

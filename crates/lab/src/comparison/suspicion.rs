@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Suspicion {
     /// A side's own clock flatters the candidate.
     OwnClock {
-        /// By at least this factor.
+        /// By this factor.
         factor: f64,
     },
     /// The candidate is fast on operands it has seen before only.
@@ -25,8 +25,10 @@ pub enum Suspicion {
         /// CPU time while idle over CPU time when asked.
         share: f64,
     },
-    /// The candidate does in `load`, which is not timed, what belongs into the call.
-    Loading {
+    /// The candidate does while it loads operands or hands out its result, which is not timed, what belongs into the call.
+    Untimed {
+        /// Whether when handing out the result.
+        after: bool,
         /// Of the control's calls.
         calls: f64,
     },
@@ -37,7 +39,7 @@ impl fmt::Display for Suspicion {
         match self {
             Self::OwnClock { factor } => write!(
                 formatter,
-                "the workers' own reports make the candidate at least {:.1} % faster than the coordinator's clock saw; \
+                "the workers' own reports make the candidate {:.1} % faster than the coordinator's clock saw; \
                  report each call from before its first instruction to after its last",
                 (factor - 1.0) * 100.0
             ),
@@ -54,10 +56,15 @@ impl fmt::Display for Suspicion {
                 if *candidate { "candidate" } else { "control" },
                 share * 100.0
             ),
-            Self::Loading { calls } => write!(
+            Self::Untimed { after, calls } => write!(
                 formatter,
-                "loading takes the candidate {calls:.1} calls longer than it should: work on operands belongs inside the \
-                 timed call"
+                "{} takes the candidate {calls:.1} calls longer than it should: work on operands and results belongs \
+                 inside the timed call",
+                if *after {
+                    "handing out its result"
+                } else {
+                    "loading"
+                },
             ),
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gauntlet_device::Device;
-use gauntlet_executor::{Patience, WorkerCommand};
+use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use gauntlet_lab::{Candidate, Comparison, Measurement, Observer, Round, Suspicion, Workshop, measure};
 use gauntlet_problem::Suite;
 use gauntlet_schedule::Schedule;
@@ -62,7 +62,7 @@ pub fn comparisons(
     comparisons: usize,
     observer: &dyn Observer,
 ) -> Result<Vec<(Effect, Comparison)>, CharacteristicsError> {
-    let workshop = Workshop::new(worker.clone(), Patience::default())?;
+    let workshop = Workshop::new(worker.clone(), Patience::default(), Limits::default())?;
     let planned = plan(comparisons);
     let mut measured = Vec::new();
     for (index, effect) in planned.iter().enumerate() {
