@@ -126,7 +126,7 @@ fn own_row(cell: &Cell) -> Option<Vec<String>> {
     ])
 }
 
-fn rivals_table(cells: &[&Cell], effect: Effect, share: Figure, width: usize) -> String {
+fn rivals_table(cells: &[&Cell], effect: Effect, figure: Figure, width: usize) -> String {
     let rules: Vec<Rule> = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS).collect();
     let header: Vec<(&str, Column)> = std::iter::once(("machine", Column::Words))
         .chain(rules.iter().map(|rule| (rule.name(), Column::Words)))
