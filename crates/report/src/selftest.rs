@@ -27,15 +27,18 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
         text += &heading(machine, found, width);
         text += &own_table(&own, width);
     }
-    for (title, effect, share) in COMPARED {
+    for (title, effect, figure) in COMPARED {
         text += &format!("\n{}\n", bold(title));
-        text += &rivals_table(&cells, effect, share, width);
+        text += &rivals_table(&cells, effect, figure, width);
     }
     text + "\n" + &goals(&found.goals, width)
 }
 
+/// What of a tally rules are compared by.
+type Figure = fn(&Tally) -> Option<Share>;
+
 /// What rules are compared by: a title, the truth, and what is counted.
-const COMPARED: [(&str, Effect, fn(&Tally) -> Option<Share>); 4] = [
+const COMPARED: [(&str, Effect, Figure); 4] = [
     ("The same, adopted, % by rule", Effect::NONE, |tally| {
         tally.false_adoption
     }),
@@ -123,14 +126,14 @@ fn own_row(cell: &Cell) -> Option<Vec<String>> {
     ])
 }
 
-fn rivals_table(cells: &[&Cell], effect: Effect, share: fn(&Tally) -> Option<Share>, width: usize) -> String {
+fn rivals_table(cells: &[&Cell], effect: Effect, figure: Figure, width: usize) -> String {
     let rules: Vec<Rule> = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS).collect();
     let header: Vec<(&str, Column)> = std::iter::once(("machine", Column::Words))
         .chain(rules.iter().map(|rule| (rule.name(), Column::Words)))
         .collect();
     let row = |cell: &&Cell| {
         let said = rules.iter().map(|rule| {
-            let share = cell.tally(*rule).and_then(share);
+            let share = cell.tally(*rule).and_then(figure);
             share.map_or("—".to_owned(), |share| hundredths(share.observed))
         });
         std::iter::once(cell.machine.clone()).chain(said).collect()
@@ -210,7 +213,7 @@ fn with_interval(share: &Share) -> String {
 fn hundredths(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
-        none if none == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         all if all >= 100.0 => "100".to_owned(),
         small if small < 1.0 => format!("{small:.2}"),
         _ => format!("{percent:.1}"),
