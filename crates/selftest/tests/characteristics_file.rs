@@ -38,7 +38,10 @@ fn its_shape_is_as_documented() {
     let live_comparisons = vec![LiveComparison {
         effect: Effect::NONE,
         decision: Decision::Inconclusive,
-        suspicion: Some(Suspicion::Untimed { after: false, calls: 1.5 }),
+        suspicion: Some(Suspicion::Untimed {
+            after: false,
+            calls: 1.5,
+        }),
         pairs: 2,
         interval: Some(Interval {
             estimate: 0.0,
