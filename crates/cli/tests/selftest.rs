@@ -83,7 +83,7 @@ fn real_workers_are_compared_with_themselves() {
     let pairs = live["pairs"].as_u64().unwrap();
     assert!(pairs >= 4, "{live}");
     assert_eq!(
-        live["process-means"].as_array().unwrap().len() as u64,
+        live["process-effects"].as_array().unwrap().len() as u64,
         pairs,
         "{live}"
     );
