@@ -1,10 +1,12 @@
 //! Can the times be believed? A worker takes its own times, so what it does around them is watched: by the
 //! coordinator's clock, by the CPU time it uses, and by what it does with operands it has not seen before.
 
-use gauntlet_stats::{Arm, Block, Bootstrap, Interval, Resampling, Sample, median};
+use gauntlet_stats::{
+    Arm, Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median,
+};
 use serde::{Deserialize, Serialize};
 
-use super::contender::CpuUse;
+use super::contender::{CpuUse, Effort};
 use super::pair::Slot;
 use super::suspicion::Suspicion;
 use crate::error::LabError;
@@ -41,6 +43,8 @@ const RESAMPLING: Resampling = Resampling {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Conduct {
+    /// The candidate's speed-up by the coordinator's clock alone, which sees the messages too.
+    pub by_coordinator: Option<Interval>,
     /// The candidate's speed-up by its and the control's reports over that by the coordinator's clock, as a log
     /// speed-up: 0 when both tell the same.
     pub own_clock: Option<Interval>,
@@ -64,14 +68,20 @@ pub struct Conduct {
 #[derive(Debug, Clone)]
 pub struct CaseConduct {
     process: usize,
-    /// Seconds a call by the coordinator's clock over seconds as reported; a block a pair of slots.
+    /// Slots side by side: seconds a call by the coordinator's clock.
+    seen: Vec<Block>,
+    /// The same over seconds as reported.
     clock: Vec<Block>,
-    /// The first call of each side.
-    first: Option<[f64; 2]>,
+    /// First calls of both sides on operands not seen before.
+    first: Vec<[f64; 2]>,
     /// The median later call of each side.
     later: Option<[f64; 2]>,
-    loading: f64,
-    handing_out: f64,
+    /// Work of one of the control's calls, in seconds.
+    call: f64,
+    /// Work of both sides in loading, each time.
+    loading: Vec<[f64; 2]>,
+    /// The same in handing out the result.
+    handing_out: Vec<[f64; 2]>,
     idle: Option<[f64; 2]>,
 }
 
@@ -80,55 +90,64 @@ impl CaseConduct {
     pub fn new(process: usize) -> Self {
         Self {
             process,
+            seen: Vec::new(),
             clock: Vec::new(),
-            first: None,
+            first: Vec::new(),
             later: None,
-            loading: 0.0,
-            handing_out: 0.0,
+            call: 0.0,
+            loading: Vec::new(),
+            handing_out: Vec::new(),
             idle: None,
         }
     }
 
     /// Notes the first call of each side on operands not seen before.
-    pub fn note_first_calls(&mut self, control: &Slot, candidate: &Slot) {
-        let messages = messages(&[control]);
+    pub fn note_first_calls(&mut self, calls: &[(Arm, Slot)]) {
+        let messages = messages(&of(calls, Arm::Baseline));
         // By whichever clock says more: a call's own report is not believed before it is confirmed.
-        self.first = Some([control, candidate].map(|slot| slot.median.max(slot.exchange - messages)));
+        let first = |slot: Slot| slot.median.max(slot.effort.exchange - messages);
+        self.first.extend(both(calls).map(|sides| sides.map(first)));
     }
 
-    /// Notes how long loading took each side, beside the control's first call.
-    pub fn note_loading(&mut self, control: f64, candidate: f64, call: f64) {
-        self.loading = (candidate - 2.0 * control) / call;
+    /// Notes what loading took each side.
+    pub fn note_loading(&mut self, efforts: &[(Arm, Effort)]) {
+        self.loading
+            .extend(both(efforts).map(|sides| sides.map(Effort::work)));
     }
 
-    /// Notes how long handing out the result took each side.
-    pub fn note_handing_out(&mut self, control: f64, candidate: f64) {
-        if let Some([call, _]) = self.later {
-            self.handing_out = (candidate - 2.0 * control) / call;
-        }
+    /// Notes what handing out the result took each side.
+    pub fn note_handing_out(&mut self, control: Effort, candidate: Effort) {
+        self.handing_out.push([control, candidate].map(Effort::work));
     }
 
     /// Notes the slots of both sides, in the order taken.
     pub fn note_slots(&mut self, slots: &[(Arm, Slot)]) {
-        let of = |wanted: Arm| -> Vec<&Slot> {
-            let own = slots.iter().filter(move |(arm, _)| *arm == wanted);
-            own.map(|(_, slot)| slot).collect()
-        };
-        let (control, candidate) = (of(Arm::Baseline), of(Arm::Candidate));
-        let medians = |slots: &[&Slot]| median(&slots.iter().map(|slot| slot.median).collect::<Vec<_>>());
-        self.later = Some([medians(&control), medians(&candidate)]);
+        let [control, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
+        let median_of =
+            |slots: &[Slot], figure: fn(&Slot) -> f64| median(&slots.iter().map(figure).collect::<Vec<_>>());
+        self.later = Some([&control, &candidate].map(|slots| median_of(slots, |slot| slot.median)));
+        self.call = median_of(&control, |slot| slot.effort.work() / slot.calls as f64);
         let messages = messages(&control);
-        let flattery = |slot: &Slot| {
-            let call = (slot.exchange - messages).max(slot.sum) / slot.calls as f64;
-            call / slot.median
-        };
-        self.clock = control
-            .iter()
-            .zip(&candidate)
+        let call = |slot: &Slot| (slot.effort.exchange - messages).max(slot.sum) / slot.calls as f64;
+        let side_by_side = |baseline, candidate| Block::new(self.process, vec![baseline], vec![candidate]);
+        let pairs = || control.iter().zip(&candidate);
+        self.seen = pairs()
+            .map(|(control, candidate)| side_by_side(call(control), call(candidate)))
+            .collect();
+        self.clock = pairs()
             .map(|(control, candidate)| {
-                Block::new(self.process, vec![flattery(candidate)], vec![flattery(control)])
+                side_by_side(call(candidate) / candidate.median, call(control) / control.median)
             })
             .collect();
+    }
+
+    /// Work beyond twice the control's, in the control's calls.
+    fn untimed(&self, work: &[[f64; 2]]) -> f64 {
+        let beyond: Vec<f64> = work
+            .iter()
+            .map(|[control, candidate]| (candidate - 2.0 * control) / self.call)
+            .collect();
+        median(&beyond)
     }
 
     /// Notes the CPU time of both sides.
@@ -140,20 +159,32 @@ impl CaseConduct {
     }
 
     fn memory(&self) -> Option<Block> {
-        let ([first_control, first_candidate], [control, candidate]) = (self.first?, self.later?);
-        let flattery = |first: f64, later: f64| vec![first / later];
-        Some(Block::new(
-            self.process,
-            flattery(first_candidate, candidate),
-            flattery(first_control, control),
-        ))
+        let [control, candidate] = self.later.filter(|_| !self.first.is_empty())?;
+        let over = |side: usize, later: f64| self.first.iter().map(|first| first[side] / later).collect();
+        Some(Block::new(self.process, over(1, candidate), over(0, control)))
     }
+}
+
+fn of<T: Copy>(both: &[(Arm, T)], wanted: Arm) -> Vec<T> {
+    let own = both.iter().filter(|(arm, _)| *arm == wanted);
+    own.map(|(_, one)| *one).collect()
+}
+
+/// The first of the control's and of the candidate's.
+fn both<T: Copy>(both: &[(Arm, T)]) -> Option<[T; 2]> {
+    Some([
+        *of(both, Arm::Baseline).first()?,
+        *of(both, Arm::Candidate).first()?,
+    ])
 }
 
 /// What messages take, by the control's slots: the exchange less the calls in it. Bounded, so that a control that
 /// reports too little cannot hide it there.
-fn messages(control: &[&Slot]) -> f64 {
-    let around: Vec<f64> = control.iter().map(|slot| slot.exchange - slot.sum).collect();
+fn messages(control: &[Slot]) -> f64 {
+    let around: Vec<f64> = control
+        .iter()
+        .map(|slot| slot.effort.exchange - slot.sum)
+        .collect();
     let most = control
         .first()
         .map_or(0.0, |slot| MESSAGE + MESSAGE_A_CALL * slot.calls as f64);
@@ -161,8 +192,17 @@ fn messages(control: &[&Slot]) -> f64 {
 }
 
 impl Conduct {
-    /// Judges what was seen, by case; each case was measured by the same pairs.
-    pub fn judge(cases: &[Vec<CaseConduct>]) -> Result<Self, LabError> {
+    /// Judges what was seen, by case; each case was measured by the same pairs. What the reports come to, by their
+    /// assessment, needs the coordinator's clock to say as much, if they speak for the candidate.
+    pub fn judge(
+        cases: &[Vec<CaseConduct>],
+        assessment: &Assessment,
+        criteria: &Criteria,
+    ) -> Result<Self, LabError> {
+        let seen = cases
+            .iter()
+            .map(|seen| seen.iter().flat_map(|one| one.seen.clone()).collect());
+        let by_coordinator = excess(seen.collect())?.map(|seen| seen.suite);
         let clock = cases
             .iter()
             .map(|seen| seen.iter().flat_map(|one| one.clock.clone()).collect());
@@ -184,16 +224,36 @@ impl Conduct {
             medians.reduce(f64::max)
         };
         let mut conduct = Self {
+            by_coordinator,
             own_clock: clock.as_ref().map(|excess| excess.suite.clone()),
             memory: memory.as_ref().map(|excess| excess.suite.clone()),
             idle_control,
             idle_candidate,
-            loading: in_most_pairs(|one| one.loading),
-            handing_out: in_most_pairs(|one| one.handing_out),
+            loading: in_most_pairs(|one| one.untimed(&one.loading)),
+            handing_out: in_most_pairs(|one| one.untimed(&one.handing_out)),
             suspicion: None,
         };
-        conduct.suspicion = conduct.suspect(memory.map(|excess| excess.surely), clock);
+        conduct.suspicion = conduct
+            .suspect(memory.map(|excess| excess.surely), clock)
+            .or_else(|| conduct.unconfirmed(assessment, criteria));
         Ok(conduct)
+    }
+
+    /// Whether the coordinator's clock does not bear out what the reports say for the candidate.
+    fn unconfirmed(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
+        let least = match assessment.decision {
+            Decision::Adopt => criteria.log_target(),
+            Decision::Marginal => 0.0,
+            Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
+        };
+        let (own, seen) = (
+            assessment.suite.as_ref()?.estimate,
+            self.by_coordinator.as_ref()?.estimate,
+        );
+        (seen < least).then(|| Suspicion::Unconfirmed {
+            own: own.exp(),
+            seen: seen.exp(),
+        })
     }
 
     fn suspect(&self, memory: Option<f64>, clock: Option<Excess>) -> Option<Suspicion> {
@@ -259,167 +319,4 @@ fn excess(cases: Vec<Vec<Block>>) -> Result<Option<Excess>, LabError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CALL: f64 = 1e-3;
-
-    /// A slot of twenty calls with a bit of noise, `reported` being what the worker says of each.
-    fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
-        let noise = 1.0 + 0.01 * ((jitter * 7 % 5) as f64 - 2.0);
-        Slot {
-            calls: 20,
-            median: reported * noise,
-            sum: 20.0 * reported * noise,
-            exchange: 20.0 * call * noise + 150e-6,
-            clock: None,
-        }
-    }
-
-    /// Six pairs; what a candidate did otherwise than honestly is up to `tamper`.
-    fn judge(tamper: impl Fn(&mut CaseConduct)) -> Option<Suspicion> {
-        let seen: Vec<CaseConduct> = (0..6)
-            .map(|process| {
-                let mut conduct = CaseConduct::new(process);
-                let one = slot(CALL, CALL, process);
-                conduct.note_first_calls(&one, &one);
-                conduct.note_loading(1e-3, 1e-3, CALL);
-                let slots: Vec<(Arm, Slot)> = (0..12)
-                    .map(|turn| {
-                        let arm = if turn % 2 == 0 {
-                            Arm::Baseline
-                        } else {
-                            Arm::Candidate
-                        };
-                        (arm, slot(CALL, CALL, process + turn))
-                    })
-                    .collect();
-                conduct.note_slots(&slots);
-                let used = CpuUse {
-                    asked: 1.0,
-                    idle: 0.001,
-                };
-                conduct.note_cpu(used, used);
-                tamper(&mut conduct);
-                conduct
-            })
-            .collect();
-        Conduct::judge(&[seen]).unwrap().suspicion
-    }
-
-    fn slots_of_candidate(conduct: &mut CaseConduct, candidate: impl Fn(usize) -> Slot) {
-        let process = conduct.process;
-        let slots: Vec<(Arm, Slot)> = (0..12)
-            .map(|turn| match turn % 2 {
-                0 => (Arm::Baseline, slot(CALL, CALL, process + turn)),
-                _ => (Arm::Candidate, candidate(process + turn)),
-            })
-            .collect();
-        conduct.note_slots(&slots);
-    }
-
-    #[test]
-    fn honest_workers_are_not_suspected() {
-        assert_eq!(judge(|_| ()), None);
-    }
-
-    #[test]
-    fn a_true_speedup_is_not_suspected() {
-        let faster = |conduct: &mut CaseConduct| {
-            slots_of_candidate(conduct, |jitter| slot(CALL / 3.0, CALL / 3.0, jitter));
-            conduct.first = Some([CALL, CALL / 3.0]);
-        };
-        assert_eq!(judge(faster), None);
-    }
-
-    #[test]
-    fn a_clock_that_runs_slow_is_told() {
-        let slow = |conduct: &mut CaseConduct| {
-            slots_of_candidate(conduct, |jitter| slot(CALL, 0.9 * CALL, jitter));
-            conduct.first = Some([CALL, CALL]);
-        };
-        assert!(
-            matches!(judge(slow), Some(Suspicion::OwnClock { factor }) if (1.05..1.12).contains(&factor))
-        );
-    }
-
-    #[test]
-    fn a_few_percent_shaved_off_are_told() {
-        let shaving = |conduct: &mut CaseConduct| {
-            slots_of_candidate(conduct, |jitter| slot(CALL, 0.97 * CALL, jitter));
-            conduct.first = Some([CALL, CALL]);
-        };
-        assert!(matches!(judge(shaving), Some(Suspicion::OwnClock { .. })));
-    }
-
-    #[test]
-    fn a_sum_that_is_right_does_not_hide_a_median_that_is_not() {
-        let skewed = |conduct: &mut CaseConduct| {
-            slots_of_candidate(conduct, |jitter| Slot {
-                median: 0.5 * CALL,
-                ..slot(CALL, CALL, jitter)
-            });
-        };
-        assert!(matches!(judge(skewed), Some(Suspicion::OwnClock { .. })));
-    }
-
-    #[test]
-    fn results_that_are_remembered_are_told() {
-        let remembering = |conduct: &mut CaseConduct| {
-            slots_of_candidate(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
-        };
-        assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
-    }
-
-    #[test]
-    fn work_between_requests_is_told_of_either_side() {
-        let working = CpuUse {
-            asked: 1.0,
-            idle: 0.2,
-        };
-        let idle = CpuUse {
-            asked: 1.0,
-            idle: 0.0,
-        };
-        assert_eq!(
-            judge(|conduct| conduct.note_cpu(idle, working)),
-            Some(Suspicion::Idle {
-                candidate: true,
-                share: 0.2
-            })
-        );
-        assert_eq!(
-            judge(|conduct| conduct.note_cpu(working, idle)),
-            Some(Suspicion::Idle {
-                candidate: false,
-                share: 0.2
-            })
-        );
-    }
-
-    #[test]
-    fn computing_outside_the_call_is_told_when_it_happens_in_most_pairs() {
-        assert!(matches!(
-            judge(|conduct| conduct.note_loading(1e-3, 3e-3, CALL)),
-            Some(Suspicion::Untimed { after: false, .. })
-        ));
-        assert!(matches!(
-            judge(|conduct| conduct.note_handing_out(1e-3, 3e-3)),
-            Some(Suspicion::Untimed { after: true, .. })
-        ));
-        let once = |conduct: &mut CaseConduct| {
-            if conduct.process == 2 {
-                conduct.note_loading(1e-3, 9e-3, CALL);
-            }
-        };
-        assert_eq!(judge(once), None);
-    }
-
-    #[test]
-    fn one_pair_proves_nothing() {
-        let mut conduct = CaseConduct::new(0);
-        slots_of_candidate(&mut conduct, |jitter| slot(CALL, 0.5 * CALL, jitter));
-        conduct.note_first_calls(&slot(CALL, CALL, 0), &slot(CALL, CALL, 0));
-        assert_eq!(Conduct::judge(&[vec![conduct]]).unwrap().suspicion, None);
-    }
-}
+mod tests;

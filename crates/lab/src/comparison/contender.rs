@@ -31,6 +31,22 @@ pub struct CpuUse {
     pub idle: f64,
 }
 
+/// What an exchange took.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Seconds by the coordinator's clock.
+    pub exchange: f64,
+    /// CPU seconds of the worker, where the system tells.
+    pub cpu: Option<f64>,
+}
+
+impl Effort {
+    /// Seconds of work: of CPU time, which waiting for a disk does not add to, else by the clock.
+    pub fn work(self) -> f64 {
+        self.cpu.unwrap_or(self.exchange)
+    }
+}
+
 impl<'a> Contender<'a> {
     /// Starts a process.
     pub fn start(workshop: &Workshop, arm: Arm, candidate: &'a Candidate) -> Result<Self, Trouble> {
@@ -46,23 +62,22 @@ impl<'a> Contender<'a> {
         })
     }
 
-    /// Has the worker do something; also returns how long that took by the coordinator's clock, in seconds.
+    /// Has the worker do something; also returns what that took.
     pub fn ask<T>(
         &mut self,
         call: impl FnOnce(&mut WorkerProcess) -> Result<T, WorkerError>,
-    ) -> Result<(T, f64), Trouble> {
+    ) -> Result<(T, Effort), Trouble> {
         let before = self.worker.cpu_seconds();
         if let (Some(answered), Some(before)) = (self.answered, before) {
             self.use_of_cpu.idle += before - answered;
         }
         let start = Instant::now();
         let answer = call(&mut self.worker).map_err(|error| Trouble::of(self.arm, error))?;
-        let elapsed = start.elapsed().as_secs_f64();
+        let exchange = start.elapsed().as_secs_f64();
         self.answered = self.worker.cpu_seconds();
-        if let (Some(before), Some(after)) = (before, self.answered) {
-            self.use_of_cpu.asked += after - before;
-        }
-        Ok((answer, elapsed))
+        let cpu = before.zip(self.answered).map(|(before, after)| after - before);
+        self.use_of_cpu.asked += cpu.unwrap_or(0.0);
+        Ok((answer, Effort { exchange, cpu }))
     }
 
     /// Forgets what it used so far, and brings up to date which processes are watched.

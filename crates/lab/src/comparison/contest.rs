@@ -136,7 +136,7 @@ impl<'a> Contest<'a> {
         if self.looks.last().is_some_and(|look| self.pairs > look.processes) {
             self.look()?;
         }
-        let conduct = Conduct::judge(&self.conducts())?;
+        let conduct = self.conduct()?;
         Ok(Comparison {
             cases: self.cases.iter().map(CaseSoFar::times).collect(),
             ended_early: self.ended_early(),
@@ -191,7 +191,7 @@ impl<'a> Contest<'a> {
 
     fn look(&mut self) -> Result<(), Trouble> {
         self.assessment = self.assess()?;
-        self.suspicion = Conduct::judge(&self.conducts())?.suspicion;
+        self.suspicion = self.conduct()?.suspicion;
         self.looks.push(Look {
             processes: self.pairs,
             interval: self.assessment.suite.clone(),
@@ -209,8 +209,9 @@ impl<'a> Contest<'a> {
         Ok(compare(&problems, criteria, look, self.seed)?)
     }
 
-    fn conducts(&self) -> Vec<Vec<CaseConduct>> {
-        self.cases.iter().map(|one| one.conduct.clone()).collect()
+    fn conduct(&self) -> Result<Conduct, LabError> {
+        let seen: Vec<Vec<CaseConduct>> = self.cases.iter().map(|one| one.conduct.clone()).collect();
+        Conduct::judge(&seen, &self.assessment, &self.round.file().criteria)
     }
 
     /// Shows how far it has come; a person's look decides nothing, so it costs nothing of the error.

@@ -6,7 +6,7 @@ use gauntlet_problem::{Case, Coverage, ErrorMeasures, Expected, Inputs, Oracle, 
 use gauntlet_stats::{Arm, Block, BlockOrder, median};
 
 use super::conduct::CaseConduct;
-use super::contender::Contender;
+use super::contender::{Contender, Effort};
 use crate::candidate::Candidate;
 use crate::gates::Trouble;
 use crate::gates::right::{fault, fetch};
@@ -110,26 +110,24 @@ impl<'a> Pair<'a> {
         }
         self.control.begin_case();
         self.candidate.begin_case();
-        let [first, second] = dealt.fresh.map(Operands::path);
-        // Whoever loads first meets colder caches in its first call, so they take turns.
-        let mut sides = [&mut self.control, &mut self.candidate];
-        if self.process % 2 == 0 {
-            sides.reverse();
+        let fresh = dealt.fresh.map(Operands::path);
+        for (place, operands) in fresh.into_iter().enumerate() {
+            // Whoever loads first meets colder caches in its first call, so they take turns.
+            let mut sides = [&mut self.control, &mut self.candidate];
+            sides.rotate_left((self.process + place) % 2);
+            let mut efforts = Vec::new();
+            for side in &mut sides {
+                efforts.push((side.arm, side.ask(|worker| worker.load(&[operands], 1))?.1));
+            }
+            conduct.note_loading(&efforts);
+            let mut calls = Vec::new();
+            for side in &mut sides {
+                calls.push((side.arm, side.time(1, 0)?));
+            }
+            conduct.note_first_calls(&calls);
         }
-        let [one, other] = sides;
-        let loading = [
-            one.ask(|worker| worker.load(&[first], 1))?.1,
-            other.ask(|worker| worker.load(&[first], 1))?.1,
-        ];
-        let calls = [one.time(1, 0)?, other.time(1, 0)?];
-        let [(control, first_of_control), (candidate, first_of_candidate)] = match one.arm {
-            Arm::Baseline => [(loading[0], calls[0]), (loading[1], calls[1])],
-            Arm::Candidate => [(loading[1], calls[1]), (loading[0], calls[0])],
-        };
-        conduct.note_first_calls(&first_of_control, &first_of_candidate);
-        conduct.note_loading(control, candidate, first_of_control.median);
         for side in [&mut self.control, &mut self.candidate] {
-            side.ask(|worker| worker.load(&[first, second], dealt.copies))?;
+            side.ask(|worker| worker.load(&fresh, dealt.copies))?;
         }
         Ok(())
     }
@@ -163,7 +161,7 @@ impl<'a> Pair<'a> {
         let problem = &dealt.case.problem;
         let expected = Oracle::compute(problem, dealt.inputs, Coverage::spot(problem))?;
         let (workshop, rules) = (self.workshop, self.rules);
-        let look = |side: &mut Contender| -> Result<(Output, f64), Trouble> {
+        let look = |side: &mut Contender| -> Result<(Output, Effort), Trouble> {
             let (output, took) = side.fetch(workshop, problem)?;
             let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
             match fault(dealt.case, dealt.case.inputs, &errors, rules) {
@@ -232,8 +230,8 @@ pub struct Slot {
     pub median: f64,
     /// All calls together, as reported.
     pub sum: f64,
-    /// The exchange by the coordinator's clock.
-    pub exchange: f64,
+    /// What the exchange took.
+    pub effort: Effort,
     /// The median clock in MHz, where every call has one.
     pub clock: Option<f64>,
 }
@@ -241,23 +239,24 @@ pub struct Slot {
 impl Contender<'_> {
     /// Times calls. Calls that add up to more than the coordinator's own clock saw are not times.
     fn time(&mut self, samples: usize, first_copy: usize) -> Result<Slot, Trouble> {
-        let ((timed, _), exchange) = self.ask(|worker| worker.time(samples, first_copy, false))?;
-        slot(&timed, exchange)
+        let ((timed, _), effort) = self.ask(|worker| worker.time(samples, first_copy, false))?;
+        slot(&timed, effort)
     }
 
     fn fetch(
         &mut self,
         workshop: &Workshop,
         problem: &gauntlet_problem::Problem,
-    ) -> Result<(Output, f64), Trouble> {
+    ) -> Result<(Output, Effort), Trouble> {
         self.ask(|worker| fetch(workshop, worker, problem))
     }
 }
 
-fn slot(timed: &[Timing], exchange: f64) -> Result<Slot, Trouble> {
+fn slot(timed: &[Timing], effort: Effort) -> Result<Slot, Trouble> {
     let calls: Vec<f64> = timed.iter().map(|timing| timing.call).collect();
     let sum: f64 = calls.iter().sum();
     let clocks: Option<Vec<f64>> = timed.iter().map(|timing| timing.clock).collect();
+    let exchange = effort.exchange;
     if sum > exchange {
         return Err(Trouble::Void(format!(
             "a worker reports calls of {sum:.6} s together in an exchange that took {exchange:.6} s"
@@ -267,7 +266,7 @@ fn slot(timed: &[Timing], exchange: f64) -> Result<Slot, Trouble> {
         calls: calls.len(),
         median: median(&calls),
         sum,
-        exchange,
+        effort,
         clock: clocks.map(|clocks| median(&clocks)),
     })
 }
@@ -289,16 +288,21 @@ mod tests {
         }
     }
 
+    const EFFORT: Effort = Effort {
+        exchange: 6.5,
+        cpu: None,
+    };
+
     #[test]
     fn calls_longer_than_the_exchange_are_refused() {
         assert_eq!(
-            slot(&[timing(1.0), timing(3.0), timing(2.0)], 6.5)
+            slot(&[timing(1.0), timing(3.0), timing(2.0)], EFFORT)
                 .unwrap()
                 .median,
             2.0
         );
         assert!(matches!(
-            slot(&[timing(4.0), timing(3.0)], 6.5),
+            slot(&[timing(4.0), timing(3.0)], EFFORT),
             Err(Trouble::Void(_))
         ));
     }

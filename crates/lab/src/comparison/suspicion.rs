@@ -13,6 +13,13 @@ pub enum Suspicion {
         /// By this factor.
         factor: f64,
     },
+    /// The coordinator's clock does not bear out the speed-up.
+    Unconfirmed {
+        /// The speed-up by the workers' reports.
+        own: f64,
+        /// By the coordinator's clock.
+        seen: f64,
+    },
     /// The candidate is fast on operands it has seen before only.
     Memory {
         /// By at least this factor.
@@ -42,6 +49,13 @@ impl fmt::Display for Suspicion {
                 "the workers' own reports make the candidate {:.1} % faster than the coordinator's clock saw; \
                  report each call from before its first instruction to after its last",
                 (factor - 1.0) * 100.0
+            ),
+            Self::Unconfirmed { own, seen } => write!(
+                formatter,
+                "the workers report a speed-up of {:+.1} %, the coordinator's clock saw {:+.1} %; report each call from \
+                 before its first instruction to after its last",
+                (own - 1.0) * 100.0,
+                (seen - 1.0) * 100.0
             ),
             Self::Memory { factor } => write!(
                 formatter,
