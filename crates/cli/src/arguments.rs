@@ -269,8 +269,12 @@ fn positive_time(text: &str) -> Result<SignedDuration, String> {
 Examples:
   gauntlet selftest                                  the synthetic machines in full, a few real comparisons
   gauntlet selftest --live 100 --json result.json    all that the goals ask for, in about 15 minutes
-  gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds")]
+  gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds
+  gauntlet selftest --cheats                         does every candidate that cheats get caught?")]
 pub struct Selftest {
+    /// Try the corpus of candidates that cheat, and nothing else; fails if one gets through.
+    #[arg(long, conflicts_with_all = ["comparisons", "live", "seed"])]
+    pub cheats: bool,
     /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub comparisons: usize,
@@ -291,6 +295,9 @@ pub struct Worker {
     /// The executor to serve.
     #[arg(value_enum)]
     pub executor: WorkerName,
+    /// Which cheat.
+    #[arg(hide = true, required_if_eq("executor", "cheat"))]
+    pub cheat: Option<String>,
     /// avx512, avx2 or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
     pub simd: Option<String>,
@@ -340,6 +347,9 @@ impl From<ExecutorName> for ExecutorKind {
 pub enum WorkerName {
     /// This machine's CPU.
     Cpu,
+    /// A candidate that cheats, for the lab to examine itself with.
+    #[value(hide = true)]
+    Cheat,
 }
 
 /// What a script may insist on.

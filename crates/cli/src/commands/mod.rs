@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 pub mod bench;
+pub mod cheats;
 pub mod check;
 pub mod completions;
 pub mod devices;

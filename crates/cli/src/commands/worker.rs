@@ -3,6 +3,7 @@
 use gauntlet_cpu::{CpuService, EngineOptions};
 use gauntlet_executor::{Service, serve};
 use gauntlet_selftest::characteristics::slowed::Slowed;
+use gauntlet_selftest::cheats::{self, ServeError};
 
 use crate::arguments::{Worker, WorkerName};
 use crate::exit::Exit;
@@ -10,7 +11,28 @@ use crate::trouble::Trouble;
 
 /// Serves an executor until standard input ends.
 pub fn worker(arguments: &Worker) -> Result<Exit, Trouble> {
-    let WorkerName::Cpu = arguments.executor;
+    match (arguments.executor, &arguments.cheat) {
+        (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
+        (WorkerName::Cpu, None) => cpu(arguments),
+        (WorkerName::Cpu, Some(stray)) => Err(Trouble::bad_input(
+            format!("`{stray}` says nothing to the cpu executor"),
+            "leave it out",
+        )),
+    }
+}
+
+fn cheat(name: &str) -> Result<Exit, Trouble> {
+    match cheats::serve(name) {
+        Ok(()) => Ok(Exit::Done),
+        Err(error @ ServeError::Unknown { .. }) => Err(Trouble::bad_input(
+            error.to_string(),
+            "`gauntlet selftest --cheats` names them",
+        )),
+        Err(error) => Err(Trouble::broken(error.to_string())),
+    }
+}
+
+fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
     let simd = arguments
         .simd
         .as_deref()

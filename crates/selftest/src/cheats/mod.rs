@@ -1,1 +1,160 @@
 //! Candidates that cheat, each an ordinary worker, and the gate that has to catch it.
+//!
+//! Each cheat plays a small round of its own as a pitch against the honest CPU worker ([`run`]). It is caught when a
+//! gate stops it for what it does. A cheat that is measured and judged like an honest candidate got through, whatever
+//! the verdict. None does lasting harm when it gets through: each ends by itself.
+
+mod bits;
+mod corpus;
+mod disturbances;
+mod lesser;
+mod parts;
+mod processes;
+mod protocol;
+mod results;
+mod thefts;
+mod times;
+mod trial;
+mod work;
+
+use std::io;
+
+use gauntlet_executor::serve as serve_protocol;
+use gauntlet_lab::Verdict;
+use serde::Serialize;
+use thiserror::Error;
+
+pub use self::corpus::corpus;
+pub use self::trial::{CheatReport, Outcome, Settings, TrialError, run};
+use self::work::{Candidate, Trick};
+
+/// A dishonest candidate; or an honest one that is not to be taken for dishonest.
+#[derive(Debug, Clone)]
+pub struct Cheat {
+    /// What `gauntlet worker cheat` knows it by.
+    pub name: &'static str,
+    /// What it cheats with.
+    pub kind: Kind,
+    /// What it does, in a sentence.
+    pub story: &'static str,
+    /// What it would gain, in a sentence.
+    pub gain: &'static str,
+    /// How it is to end.
+    pub end: End,
+    /// What has to hold workers on this system for the cheat to end so, as `gauntlet doctor` names it; nothing for most.
+    pub held_by: Option<&'static str>,
+    worker: Worker,
+}
+
+/// What a cheat cheats with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// What it computes.
+    Results,
+    /// When it computes it, and what it says of that.
+    Times,
+    /// What it answers.
+    Protocol,
+    /// Other processes, files and the network.
+    Processes,
+    /// Nothing.
+    Honest,
+}
+
+impl Kind {
+    /// All kinds, in the order of the corpus.
+    pub const ALL: [Self; 5] = [
+        Self::Results,
+        Self::Times,
+        Self::Protocol,
+        Self::Processes,
+        Self::Honest,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Results => "results",
+            Self::Times => "times",
+            Self::Protocol => "protocol",
+            Self::Processes => "processes",
+            Self::Honest => "honest",
+        }
+    }
+}
+
+/// How a candidate is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Stopped by a gate.
+    Caught {
+        /// The gate's name.
+        gate: &'static str,
+        /// With this verdict.
+        verdict: Verdict,
+        /// Words of the reason that name the deed; one of these.
+        words: &'static [&'static str],
+    },
+    /// Measured, with whatever verdict the times give.
+    Measured,
+}
+
+/// What runs a cheat.
+#[derive(Debug, Clone, Copy)]
+enum Worker {
+    /// The honest kernel with a trick.
+    Trick(fn() -> Box<dyn Trick>),
+    /// The same, with one text in its answers replaced by another.
+    Answers(&'static str, &'static str),
+    /// A program of its own.
+    Program(fn() -> io::Result<()>),
+}
+
+/// Why a cheat cannot be served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// No cheat has this name.
+    #[error("there is no cheat `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The engine did not start.
+    #[error(transparent)]
+    Engine(#[from] gauntlet_cpu::EngineError),
+    /// Standard input or output broke.
+    #[error("the coordinator is gone: {0}")]
+    Gone(#[from] io::Error),
+}
+
+/// Serves a cheat on standard input and output until standard input ends.
+pub fn serve(name: &str) -> Result<(), ServeError> {
+    match name {
+        "burn" => return Ok(processes::burn()?),
+        "sleep" => return Ok(processes::sleep()?),
+        _ => {}
+    }
+    let cheat = corpus().into_iter().find(|cheat| cheat.name == name);
+    let cheat = cheat.ok_or_else(|| ServeError::Unknown {
+        name: name.to_owned(),
+    })?;
+    let (input, output) = (io::stdin().lock(), io::stdout());
+    match cheat.worker {
+        Worker::Trick(trick) => serve_protocol(&mut Candidate::new(trick())?, input, output)?,
+        Worker::Answers(old, new) => {
+            let to = protocol::Replaces {
+                to: output,
+                old,
+                new,
+                line: Vec::new(),
+            };
+            serve_protocol(&mut Candidate::new(Box::new(work::Honest))?, input, to)?;
+        }
+        Worker::Program(program) => {
+            drop(input);
+            program()?;
+        }
+    }
+    Ok(())
+}

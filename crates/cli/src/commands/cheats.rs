@@ -1,0 +1,102 @@
+//! `gauntlet selftest --cheats`.
+
+use std::path::Path;
+
+use gauntlet_report::{Column, table};
+use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Settings, TrialError};
+use serde_json::json;
+
+use crate::commands::run::{cpu_worker, environment};
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Tries every cheat of the corpus, and says which gate caught it.
+pub fn cheats(json: Option<&Path>) -> Result<Exit, Trouble> {
+    json.into_iter().try_for_each(sink::check)?;
+    let settings = Settings {
+        program: cpu_worker(None)?.program,
+        kinds: Kind::ALL.to_vec(),
+        names: Vec::new(),
+    };
+    let progress = Progress::new();
+    let reports = cheats::run(&settings, &mut |report| {
+        progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
+    })?;
+    drop(progress);
+    if !json.is_some_and(sink::is_stdout) {
+        sink::print(listed(&reports))?;
+        sink::print(summed_up(&reports))?;
+    }
+    if let Some(path) = json {
+        sink::write_json(path, &json!({ "environment": environment(), "cheats": reports }))?;
+    }
+    let is_right = reports.iter().all(|report| report.outcome.is_right());
+    Ok(if is_right { Exit::Done } else { Exit::NotReached })
+}
+
+fn listed(reports: &[CheatReport]) -> String {
+    let head = [
+        ("candidate", Column::Whole),
+        ("what it does", Column::Words),
+        ("outcome", Column::Whole),
+        ("gate", Column::Whole),
+        ("verdict", Column::Whole),
+    ];
+    let rows = reports.iter().map(|report| {
+        vec![
+            report.name.to_owned(),
+            report.story.to_owned(),
+            outcome(report.outcome).to_owned(),
+            report.gate.clone().unwrap_or_default(),
+            report.verdict.to_string(),
+        ]
+    });
+    table(&head, rows.collect(), 0, terminal_width())
+}
+
+/// How many, how long, and what went wrong.
+fn summed_up(reports: &[CheatReport]) -> String {
+    let count = |wanted| reports.iter().filter(|report| report.outcome == wanted).count();
+    let cheats = reports
+        .iter()
+        .filter(|report| report.kind != Kind::Honest)
+        .count();
+    let seconds: f64 = reports.iter().map(|report| report.seconds).sum();
+    let mut text = format!(
+        "\n{} of {cheats} cheats caught, {} honest candidates measured, in {seconds:.0} s",
+        count(Outcome::Caught),
+        count(Outcome::Measured),
+    );
+    for report in reports {
+        if let Some(fault) = &report.fault {
+            text.push_str(&format!(
+                "\n{}, {}: {fault}; the reason given: {}",
+                report.name,
+                outcome(report.outcome),
+                report.reason
+            ));
+        }
+    }
+    text
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Caught => "caught",
+        Outcome::Missed => "MISSED",
+        Outcome::Unheld => "not held here",
+        Outcome::Measured => "measured",
+        Outcome::Wronged => "WRONGED",
+    }
+}
+
+impl From<TrialError> for Trouble {
+    fn from(error: TrialError) -> Self {
+        match error {
+            TrialError::Lab { source, .. } => (*source).into(),
+            other => Self::broken(other.to_string()),
+        }
+    }
+}

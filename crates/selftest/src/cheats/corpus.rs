@@ -1,0 +1,182 @@
+//! The corpus: every cheat with its story, what it would gain, and the gate that is to catch it.
+
+mod disturbing;
+mod lying;
+mod miscomputing;
+
+use std::io;
+
+use gauntlet_lab::Verdict;
+
+use super::work::{Honest, Trick};
+use super::{Cheat, End, Kind, Worker, processes};
+
+/// All cheats, by kind, and the honest candidates after them.
+pub fn corpus() -> Vec<Cheat> {
+    let mut corpus = miscomputing::cheats();
+    corpus.extend(lying::cheats());
+    corpus.extend(disturbing::cheats());
+    corpus.extend(honest());
+    corpus
+}
+
+/// Candidates that do nothing wrong: a gate that stops them stops too much.
+fn honest() -> Vec<Cheat> {
+    let row = |name, story, worker| Cheat {
+        name,
+        kind: Kind::Honest,
+        story,
+        gain: "nothing",
+        end: End::Measured,
+        held_by: None,
+        worker: Worker::Trick(worker),
+    };
+    vec![
+        row(
+            "honest",
+            "computes what it is asked for, when it is asked",
+            || Box::new(Honest),
+        ),
+        row(
+            "honest-with-helpers",
+            "the same, with threads and a child process of its own that sleep",
+            || {
+                Box::new(processes::AtBuild::new(
+                    "its helpers cannot be started",
+                    processes::keep_a_helper,
+                ))
+            },
+        ),
+    ]
+}
+
+impl Cheat {
+    /// Which only this safeguard can hold.
+    fn held_by(self, safeguard: &'static str) -> Self {
+        Self {
+            held_by: Some(safeguard),
+            ..self
+        }
+    }
+}
+
+/// What a cheat says that is kept from its deed.
+const KEPT: &str = "kept from cheating";
+
+/// A cheat without its end, to be completed by [`Row::caught`].
+struct Row {
+    name: &'static str,
+    kind: Kind,
+    story: &'static str,
+    gain: &'static str,
+    worker: Worker,
+}
+
+impl Row {
+    /// The honest kernel with a trick.
+    fn trick(kind: Kind, name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -> Self {
+        Self::new(kind, name, story, Worker::Trick(trick))
+    }
+
+    /// A program of its own.
+    fn program(name: &'static str, story: &'static str, program: fn() -> io::Result<()>) -> Self {
+        Self::new(Kind::Protocol, name, story, Worker::Program(program))
+    }
+
+    fn new(kind: Kind, name: &'static str, story: &'static str, worker: Worker) -> Self {
+        Self {
+            name,
+            kind,
+            story,
+            gain: "",
+            worker,
+        }
+    }
+
+    fn gains(self, gain: &'static str) -> Self {
+        Self { gain, ..self }
+    }
+
+    /// By this gate, with this verdict, for a reason that has one of these words.
+    fn caught(self, gate: &'static str, verdict: Verdict, words: &'static [&'static str]) -> Cheat {
+        let Self {
+            name,
+            kind,
+            story,
+            gain,
+            worker,
+        } = self;
+        Cheat {
+            name,
+            kind,
+            story,
+            gain,
+            end: End::Caught { gate, verdict, words },
+            held_by: None,
+            worker,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use gauntlet_executor::safeguards;
+    use gauntlet_lab::gates::GATES;
+
+    use super::*;
+
+    #[test]
+    fn names_are_their_own_and_gates_are_gates() {
+        let corpus = corpus();
+        let names: BTreeSet<_> = corpus.iter().map(|cheat| cheat.name).collect();
+        assert_eq!(names.len(), corpus.len());
+        for cheat in &corpus {
+            assert!(
+                !cheat.gain.is_empty() && !cheat.story.is_empty(),
+                "{}",
+                cheat.name
+            );
+            if let End::Caught { gate, words, .. } = cheat.end {
+                assert!(GATES.iter().any(|known| known.name() == gate), "{}", cheat.name);
+                let any = words.iter().any(|words| words.is_empty());
+                assert!(!words.is_empty() && !any, "{}: any reason would do", cheat.name);
+            }
+            if let Some(safeguard) = cheat.held_by {
+                let known = safeguards().iter().any(|known| known.what == safeguard);
+                assert!(known || !cfg!(target_os = "linux"), "{}", cheat.name);
+            }
+            assert_eq!(
+                cheat.end == End::Measured,
+                cheat.kind == Kind::Honest,
+                "{}",
+                cheat.name
+            );
+        }
+    }
+
+    /// The documentation's row of a candidate.
+    fn row(cheat: &Cheat) -> String {
+        let mark = if cheat.held_by.is_some() { "¹" } else { "" };
+        let end = match cheat.end {
+            End::Caught { gate, verdict, .. } => format!("{gate} | {verdict}"),
+            End::Measured => "measured".to_owned(),
+        };
+        format!("| {}{mark} | {} | {end} |", cheat.name, cheat.story)
+    }
+
+    #[test]
+    fn the_documentation_has_every_candidate_under_its_kind() {
+        let documentation = include_str!("../../../../docs/cheats.md");
+        for kind in Kind::ALL {
+            let corpus = corpus();
+            let rows = corpus.iter().filter(|cheat| cheat.kind == kind).map(row);
+            let rows: String = rows.map(|row| row + "\n").collect();
+            assert!(
+                documentation.contains(&rows),
+                "docs/cheats.md lacks these rows:\n{rows}"
+            );
+        }
+    }
+}

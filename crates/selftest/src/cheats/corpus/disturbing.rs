@@ -1,0 +1,143 @@
+//! Cheats by other processes, files and the network.
+
+use gauntlet_lab::Verdict;
+
+use super::super::disturbances::{WhileIdle, flood_stderr};
+use super::super::processes::{self, AtBuild};
+use super::super::work::Trick;
+use super::super::{Cheat, Kind};
+use super::{KEPT, Row};
+
+fn row(name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -> Row {
+    Row::trick(Kind::Processes, name, story, trick)
+}
+
+/// All of them.
+pub fn cheats() -> Vec<Cheat> {
+    let mut cheats = against_the_control();
+    cheats.extend(against_the_machine());
+    cheats
+}
+
+fn against_the_control() -> Vec<Cheat> {
+    let void = |row: Row, words: &'static [&'static str]| row.caught("faster", Verdict::Blocked, words);
+    vec![
+        void(
+            row(
+                "burns-cores-when-idle",
+                "keeps every core busy while the control is measured",
+                || Box::new(WhileIdle::burning()),
+            )
+            .gains("a control that has half of the cores"),
+            &["while nothing is asked"],
+        ),
+        void(
+            row(
+                "streams-memory-when-idle",
+                "goes through memory while the control is measured",
+                || Box::new(WhileIdle::streaming()),
+            )
+            .gains("a control without caches"),
+            &["while nothing is asked"],
+        ),
+        void(
+            row(
+                "burns-cores-in-children",
+                "starts a child on each core that keeps it busy",
+                || {
+                    Box::new(AtBuild::new(
+                        "children cannot be started",
+                        processes::burn_in_children,
+                    ))
+                },
+            )
+            .gains("a control that has half of the cores"),
+            &["while nothing is asked"],
+        ),
+        row(
+            "leaves-children",
+            "the same, each in a process group of its own, to be counted by nobody",
+            || {
+                Box::new(AtBuild::new(
+                    "children cannot be started",
+                    processes::leave_children,
+                ))
+            },
+        )
+        .gains("a control that has half of the cores, and every round after it too")
+        .caught("compiles", Verdict::DoesNotCompile, &[KEPT])
+        .held_by("stays in its process group, and leaves others' urgency alone"),
+        row(
+            "stops-the-control",
+            "stops and continues the control with signals, for half of the time it is measured",
+            || Box::new(WhileIdle::stopping_others()),
+        )
+        .gains("a control that is twice as slow, at no cost of its own")
+        .caught("faster", Verdict::Incorrect, &[KEPT])
+        .held_by("signals only to itself"),
+    ]
+}
+
+fn against_the_machine() -> Vec<Cheat> {
+    fn at_build(
+        name: &'static str,
+        story: &'static str,
+        gain: &'static str,
+        trick: fn() -> Box<dyn Trick>,
+        words: &'static [&'static str],
+    ) -> Cheat {
+        let row = row(name, story, trick).gains(gain);
+        row.caught("compiles", Verdict::DoesNotCompile, words)
+    }
+    vec![
+        at_build(
+            "floods-stderr",
+            "writes a quarter of a gigabyte to standard error for the coordinator to read",
+            "a coordinator that is busy while it measures the control",
+            || Box::new(AtBuild::new("nobody listens", flood_stderr)),
+            &["on standard error"],
+        ),
+        at_build(
+            "fork-bomb",
+            "starts five hundred children",
+            "a machine that has time for nothing else",
+            || Box::new(AtBuild::new("children cannot be started", processes::fork_bomb)),
+            &["processes, of"],
+        ),
+        at_build(
+            "phones-home",
+            "opens a connection, to send operands away or to fetch results",
+            "results computed elsewhere",
+            || Box::new(AtBuild::new("no connection can be opened", processes::phone_home)),
+            &[KEPT],
+        )
+        .held_by("no network"),
+        at_build(
+            "writes-outside",
+            "writes a file outside of its folder",
+            "a place for results of before, or someone's files",
+            || {
+                Box::new(AtBuild::new(
+                    "nothing can be written outside",
+                    processes::write_outside,
+                ))
+            },
+            &[KEPT],
+        )
+        .held_by("writes only in its own folder"),
+        at_build(
+            "exhausts-memory",
+            "takes half a gibibyte more memory than it may",
+            "a control that swaps, or is killed",
+            || Box::new(AtBuild::new("memory cannot be had", processes::exhaust_memory)),
+            &["of memory, of"],
+        ),
+        at_build(
+            "fills-the-disk",
+            "makes a file of sixteen terabytes in its own folder",
+            "a machine without room, for operands or for the ledger",
+            || Box::new(AtBuild::new("the file cannot be made", processes::fill_the_disk)),
+            &["SIGXFSZ", KEPT],
+        ),
+    ]
+}

@@ -1,0 +1,125 @@
+//! Cheats that compute honestly and make the control slow.
+
+use std::io::{self, Write};
+use std::os::unix::process::parent_id;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::processes;
+use super::work::{Trick, Work};
+
+/// No disturbance lasts longer, so that none outlives a trial by much.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// How long others are stopped at a time: less, and few calls would be hit.
+const STOPPED: Duration = Duration::from_millis(2);
+
+/// How long a list of others is good for.
+const NEWS: Duration = Duration::from_millis(200);
+
+/// Does something over and over while its own process has nothing to do, which is when the control is measured.
+pub struct WhileIdle {
+    busy: Arc<AtomicBool>,
+}
+
+impl WhileIdle {
+    /// One thread a core that counts.
+    pub fn burning() -> Self {
+        Self::new(thread::available_parallelism().map_or(1, usize::from), || {
+            (0..100_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
+        })
+    }
+
+    /// One thread that goes through more memory than a cache holds.
+    pub fn streaming() -> Self {
+        let mut memory = vec![1_u8; 64 << 20];
+        Self::new(1, move || {
+            for chunk in memory.chunks_mut(1 << 20) {
+                chunk.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+            }
+            std::hint::black_box(&memory);
+        })
+    }
+
+    /// A thread that stops the other workers of the coordinator for most of the time: it needs no core.
+    pub fn stopping_others() -> Self {
+        let mut others = Vec::new();
+        let mut asked = Instant::now();
+        Self::new(1, move || {
+            if others.is_empty() || asked.elapsed() > NEWS {
+                (others, asked) = (siblings(), Instant::now());
+            }
+            let send = |signal| {
+                for other in &others {
+                    if let Err(error) = kill(*other, signal) {
+                        processes::unless_gone(*other, error);
+                    }
+                }
+            };
+            send(Signal::SIGSTOP);
+            thread::sleep(STOPPED);
+            send(Signal::SIGCONT);
+            thread::sleep(STOPPED / 4);
+        })
+    }
+
+    fn new(threads: usize, deed: impl FnMut() + Clone + Send + 'static) -> Self {
+        let busy = Arc::new(AtomicBool::new(true));
+        let end = Instant::now() + LONGEST;
+        for _ in 0..threads {
+            let (busy, mut deed) = (Arc::clone(&busy), deed.clone());
+            thread::spawn(move || {
+                while Instant::now() < end {
+                    if busy.load(Ordering::Relaxed) {
+                        thread::sleep(Duration::from_micros(100));
+                    } else {
+                        deed();
+                    }
+                }
+            });
+        }
+        Self { busy }
+    }
+}
+
+impl Trick for WhileIdle {
+    fn asked(&mut self, _work: &mut Work) {
+        self.busy.store(true, Ordering::Relaxed);
+    }
+
+    fn served(&mut self) {
+        self.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The other processes of the coordinator.
+fn siblings() -> Vec<Pid> {
+    let parent = parent_id();
+    let children = format!("/proc/{parent}/task");
+    let tasks = std::fs::read_dir(children).into_iter().flatten().flatten();
+    let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let own = std::process::id();
+    listed
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|id| id.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .filter(|id| *id != own)
+        .filter_map(|id| i32::try_from(id).ok().map(Pid::from_raw))
+        .collect()
+}
+
+/// Bytes of a flood: more than all that an honest worker has to say.
+const FLOOD: usize = 256 << 20;
+
+/// Floods standard error.
+pub fn flood_stderr() -> io::Result<()> {
+    let piece = [b'!'; 1 << 16];
+    (0..FLOOD / piece.len()).try_for_each(|_| io::stderr().write_all(&piece))
+}

@@ -1,0 +1,248 @@
+//! A part of a problem: what a cheat computes that leaves the rest out.
+
+use gauntlet_cpu::Kernel;
+use gauntlet_executor::protocol::Failure;
+use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_problem::{Attention, AttentionInputs, GroupInputs, HeadTensor, Inputs, Output, Problem};
+
+use super::work::{Work, broken};
+
+/// How much of a problem is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    /// Rows kept of so many.
+    pub rows: fn(usize) -> usize,
+    /// Whether the last group is left out.
+    pub last_group: bool,
+    /// Whether the last head is left out.
+    pub last_head: bool,
+    /// The most keys that a query looks at.
+    pub keys: usize,
+    /// The most products in a sum of a GEMM.
+    pub depth: usize,
+}
+
+impl Cut {
+    /// Everything is kept.
+    pub const NONE: Self = Self {
+        rows: |rows| rows,
+        last_group: false,
+        last_head: false,
+        keys: usize::MAX,
+        depth: usize::MAX,
+    };
+
+    /// Every other row's worth of work.
+    pub const HALF: Self = Self {
+        rows: |rows| rows / 2,
+        ..Self::NONE
+    };
+
+    fn of(&self, problem: &Problem) -> Problem {
+        let mut lesser = problem.clone();
+        match &mut lesser {
+            Problem::GroupedGemm(gemm) => {
+                let last = gemm.groups.len().saturating_sub(1);
+                for (index, shape) in gemm.groups.iter_mut().enumerate() {
+                    let left_out = self.last_group && last > 0 && index == last;
+                    shape.m = if left_out { 0 } else { (self.rows)(shape.m) };
+                    shape.k = shape.k.min(self.depth / BLOCK * BLOCK);
+                }
+            }
+            Problem::Attention(attention) => {
+                if self.last_head && attention.heads == attention.kv_heads && attention.heads > 1 {
+                    attention.heads -= 1;
+                    attention.kv_heads -= 1;
+                }
+                for sequence in &mut attention.sequences {
+                    // A kernel takes at least one query.
+                    sequence.queries = (self.rows)(sequence.queries).max(1);
+                    sequence.keys = sequence.keys.min(self.keys);
+                }
+            }
+        }
+        lesser
+    }
+}
+
+/// A part of a problem, ready to be computed.
+pub struct Lesser {
+    kernel: Kernel,
+    whole: Problem,
+    copies: Vec<Inputs>,
+    output: Output,
+}
+
+impl Lesser {
+    /// Cuts the problem and its operands; none when nothing is left out.
+    pub fn new(work: &Work, cut: &Cut) -> Result<Option<Self>, Failure> {
+        let problem = cut.of(&work.problem);
+        if problem == work.problem {
+            return Ok(None);
+        }
+        let cut = |inputs| cut_inputs(inputs, &work.problem, &problem);
+        Ok(Some(Self {
+            kernel: work.kernel_for(&problem)?,
+            copies: work.copies.iter().map(cut).collect::<Result<_, _>>()?,
+            output: Output::poisoned(&problem),
+            whole: work.problem.clone(),
+        }))
+    }
+
+    /// Computes the part.
+    pub fn compute_alone(&mut self, copy: usize) -> Result<&Output, Failure> {
+        let copy = copy % self.copies.len();
+        self.kernel
+            .run(&self.copies[copy], &mut self.output)
+            .map_err(broken)?;
+        Ok(&self.output)
+    }
+
+    /// Computes the part and writes it where it belongs; the rest of the output stays as it is.
+    pub fn compute(&mut self, copy: usize, output: &mut Output) -> Result<(), Failure> {
+        self.compute_alone(copy)?;
+        let width = output.format.bytes();
+        let heads = |problem: &Problem, parts: usize| match problem {
+            Problem::GroupedGemm(_) => parts,
+            Problem::Attention(attention) => parts / attention.sequences.len().max(1),
+        };
+        let (all, kept) = (
+            heads(&self.whole, output.parts.len()),
+            heads(&self.whole, self.output.parts.len()),
+        );
+        let mut from = 0;
+        let mut whole = output.parts.iter().scan(0, |next, part| {
+            let first = *next;
+            *next += part.rows * part.columns * width;
+            Some(first)
+        });
+        for index in 0..output.parts.len() {
+            let Some(to) = whole.next() else { break };
+            if index % all >= kept {
+                continue;
+            }
+            let part = self.output.parts[index / all * kept + index % all];
+            let bytes = part.rows * part.columns * width;
+            output.bytes[to..to + bytes].copy_from_slice(&self.output.bytes[from..from + bytes]);
+            from += bytes;
+        }
+        Ok(())
+    }
+}
+
+fn cut_inputs(inputs: &Inputs, whole: &Problem, lesser: &Problem) -> Result<Inputs, Failure> {
+    match (inputs, whole, lesser) {
+        (Inputs::GroupedGemm(groups), _, Problem::GroupedGemm(gemm)) => {
+            let cut = |(group, shape): (&GroupInputs, &gauntlet_problem::GemmShape)| {
+                let weights = |tensor| cut_tensor(tensor, shape.n, shape.k);
+                Ok(GroupInputs {
+                    a: cut_tensor(&group.a, shape.m, shape.k)?,
+                    b: weights(&group.b)?,
+                    b2: group.b2.as_ref().map(weights).transpose()?,
+                })
+            };
+            let groups = groups.iter().zip(&gemm.groups).map(cut);
+            Ok(Inputs::GroupedGemm(groups.collect::<Result<_, Failure>>()?))
+        }
+        (Inputs::Attention(inputs), Problem::Attention(whole), Problem::Attention(lesser)) => {
+            let queries = |attention: &Attention| -> Vec<usize> {
+                attention
+                    .sequences
+                    .iter()
+                    .map(|sequence| sequence.queries)
+                    .collect()
+            };
+            let keys = |attention: &Attention| -> Vec<usize> {
+                attention.sequences.iter().map(|sequence| sequence.keys).collect()
+            };
+            let keys = |tensor| {
+                let heads = (whole.kv_heads, lesser.kv_heads);
+                cut_heads(tensor, heads, whole.head_size, &keys(whole), &keys(lesser))
+            };
+            Ok(Inputs::Attention(AttentionInputs {
+                query: cut_heads(
+                    &inputs.query,
+                    (whole.heads, lesser.heads),
+                    whole.head_size,
+                    &queries(whole),
+                    &queries(lesser),
+                ),
+                key: keys(&inputs.key),
+                value: keys(&inputs.value),
+            }))
+        }
+        _ => Err(broken("operands of another family")),
+    }
+}
+
+/// The first rows and columns of a tensor.
+fn cut_tensor(tensor: &Nvfp4Tensor, rows: usize, columns: usize) -> Result<Nvfp4Tensor, Failure> {
+    let first = |data: &[u8], values: usize| -> Vec<u8> {
+        let (stride, kept) = (tensor.columns() / values, columns / values);
+        data.chunks(stride.max(1))
+            .take(rows)
+            .flat_map(|row| &row[..kept])
+            .copied()
+            .collect()
+    };
+    let (packed, scales) = (first(tensor.packed(), 2), first(tensor.scales(), BLOCK));
+    Nvfp4Tensor::new(rows, columns, packed, scales, tensor.tensor_scale()).map_err(broken)
+}
+
+/// The first heads of each sequence, and their first positions.
+fn cut_heads(
+    tensor: &HeadTensor,
+    (heads, kept): (usize, usize),
+    head_size: usize,
+    whole: &[usize],
+    lesser: &[usize],
+) -> HeadTensor {
+    let row = head_size * tensor.format.bytes();
+    let mut cut = HeadTensor {
+        format: tensor.format,
+        bytes: Vec::new(),
+        scales: Vec::new(),
+    };
+    let mut first = 0;
+    for (sequence, (positions, positions_kept)) in whole.iter().zip(lesser).enumerate() {
+        for head in 0..kept {
+            let start = (first + head * positions) * row;
+            cut.bytes
+                .extend(&tensor.bytes[start..start + positions_kept * row]);
+            cut.scales.push(tensor.scales[sequence * heads + head]);
+        }
+        first += heads * positions;
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::{Coverage, InputKind, Oracle};
+
+    use super::super::trial;
+    use super::*;
+
+    /// What a part comes to by the oracle is what the whole comes to in the rows kept.
+    #[test]
+    fn operands_are_cut_along_with_the_problem() {
+        for case in trial::suite().unwrap().benchmark {
+            let cut = Cut {
+                rows: |rows| rows / 2,
+                last_head: true,
+                ..Cut::NONE
+            };
+            let inputs = Inputs::generate(&case.problem, InputKind::Wide, 3);
+            let lesser = cut.of(&case.problem);
+            let cut = cut_inputs(&inputs, &case.problem, &lesser).unwrap();
+            cut.validate(&lesser).unwrap();
+            let whole = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+            let part = Oracle::compute(&lesser, &cut, Coverage::Full).unwrap();
+            let whole: Vec<f64> = whole.values().map(|(_, value)| value).collect();
+            let kept: Vec<f64> = part.values().map(|(_, value)| value).collect();
+            let columns = case.problem.parts()[0].columns;
+            assert_eq!(whole[..columns], kept[..columns], "{}", case.name);
+            assert!(kept.len() < whole.len());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Cheats on the protocol: programs that answer with something else, or not at all.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use gauntlet_executor::protocol::{Failure, Sample};
+
+use super::work::{Call, Trick, Work};
+
+/// No program hangs for longer: long beyond anyone's patience in a trial, and not for ever.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Answers with words.
+pub fn prints_garbage() -> io::Result<()> {
+    await_request()?;
+    println!("fastest kernel there ever was");
+    thread::sleep(HANG);
+    Ok(())
+}
+
+/// Reads its requests and says nothing.
+pub fn prints_nothing() -> io::Result<()> {
+    await_request()?;
+    thread::sleep(HANG);
+    Ok(())
+}
+
+/// Prints a line that fills the memory of whoever wants to see its end.
+pub fn prints_a_gigabyte() -> io::Result<()> {
+    await_request()?;
+    let mut output = io::stdout().lock();
+    let piece = [b'['; 1 << 16];
+    for _ in 0..1 << 14 {
+        output.write_all(&piece)?;
+    }
+    output.flush()?;
+    thread::sleep(HANG);
+    Ok(())
+}
+
+/// Exits as if all had gone well.
+pub fn exits_early() -> io::Result<()> {
+    await_request()
+}
+
+fn await_request() -> io::Result<()> {
+    io::stdin().read_line(&mut String::new()).map(drop)
+}
+
+/// Hands lines on with one text replaced by another.
+pub struct Replaces<W> {
+    /// Where the lines go.
+    pub to: W,
+    /// What is replaced.
+    pub old: &'static str,
+    /// By what.
+    pub new: &'static str,
+    /// What has been written of the line so far.
+    pub line: Vec<u8>,
+}
+
+impl<W: Write> Write for Replaces<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).replacen(self.old, self.new, 1);
+        self.to.write_all(line.as_bytes())?;
+        self.to.flush()
+    }
+}
+
+/// Hangs when it is timed.
+pub struct HangsInTime;
+
+impl Trick for HangsInTime {
+    fn time(&mut self, _: &mut Work, _: usize, _: usize, _: Call) -> Result<Vec<Sample>, Failure> {
+        thread::sleep(HANG);
+        Ok(Vec::new())
+    }
+}
+
+/// Exits in the middle of being timed, with a clean conscience.
+pub struct ExitsInTime;
+
+impl Trick for ExitsInTime {
+    fn time(&mut self, _: &mut Work, _: usize, _: usize, _: Call) -> Result<Vec<Sample>, Failure> {
+        std::process::exit(0)
+    }
+}
+
+/// Says that it has written its result, and has not.
+pub struct WritesNoFile;
+
+impl Trick for WritesNoFile {
+    fn output(&mut self, work: &mut Work, _file: &Path) -> Result<u64, Failure> {
+        Ok(work.output.bytes.len() as u64)
+    }
+}

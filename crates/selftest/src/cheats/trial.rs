@@ -1,0 +1,374 @@
+//! The trial: a small round on this machine's CPU for each cheat, played like any other.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use gauntlet_executor::{Limits, Patience, Safeguard, Standing, WorkerCommand, safeguards};
+use gauntlet_lab::ledger::{Ledger, RunStart};
+use gauntlet_lab::{
+    Blind, Finding, Journal, LabError, Overrides, Settings as PlaySettings, Tournament, Verdict, play,
+};
+use gauntlet_problem::{Suite, SuiteError};
+use serde::Serialize;
+use serde_json::json;
+use thiserror::Error;
+
+use super::corpus::corpus;
+use super::{Cheat, End, Kind};
+
+/// How the corpus is tried.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The `gauntlet` program, which serves the honest worker and the cheats.
+    pub program: PathBuf,
+    /// Only cheats of these kinds.
+    pub kinds: Vec<Kind>,
+    /// Only cheats of these names; all of them if none are named.
+    pub names: Vec<String>,
+}
+
+/// What became of a candidate.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CheatReport {
+    /// Its name.
+    pub name: &'static str,
+    /// What it cheats with.
+    pub kind: Kind,
+    /// What it does.
+    pub story: &'static str,
+    /// What it would gain.
+    pub gain: &'static str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The gate that stopped it; none if none did.
+    pub gate: Option<String>,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// The reason given.
+    pub reason: String,
+    /// What is wrong with how it ended; none if it ended as it is to.
+    pub fault: Option<String>,
+    /// How long its round took.
+    pub seconds: f64,
+}
+
+/// How a candidate ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// A cheat was stopped by the gate that is to stop it, for what it did.
+    Caught,
+    /// A cheat was measured as if it were honest, or stopped for something else.
+    Missed,
+    /// A cheat was not caught, and what would hold it is missing on this system.
+    Unheld,
+    /// An honest candidate was measured.
+    Measured,
+    /// An honest candidate was stopped.
+    Wronged,
+}
+
+impl Outcome {
+    /// Whether it is as it should be.
+    pub fn is_right(self) -> bool {
+        matches!(self, Self::Caught | Self::Measured)
+    }
+}
+
+/// Why a cheat could not be tried.
+#[derive(Debug, Error)]
+pub enum TrialError {
+    /// The files of the round cannot be written.
+    #[error("the files of the trial cannot be written to {place}: {source}; check that there is room")]
+    Files {
+        /// The folder.
+        place: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The round could not be played.
+    #[error("the trial of `{name}` could not be played: {source}")]
+    Lab {
+        /// The cheat.
+        name: &'static str,
+        /// Why.
+        source: Box<LabError>,
+    },
+    /// The baseline did not pass, so that nothing was compared with it.
+    #[error("the trial of `{name}` says nothing of it: {reason}")]
+    Baseline {
+        /// The cheat.
+        name: &'static str,
+        /// What is wrong with the baseline.
+        reason: String,
+    },
+}
+
+/// Small enough for a trial to take a second or two: three groups of ragged sizes, and attention of two heads.
+const SUITE: &str = include_str!("suite.toml");
+
+/// The suite on which cheats are tried.
+pub fn suite() -> Result<Suite, SuiteError> {
+    Suite::parse(SUITE, Path::new("cheats"))
+}
+
+/// How long workers may take: honest ones take a hundredth of it.
+const PATIENCE: Patience = Patience {
+    describe: Duration::from_secs(2),
+    build: Duration::from_secs(3),
+    transfer: Duration::from_secs(3),
+    compute: Duration::from_secs(1),
+};
+
+/// What workers may take up, in bytes: honest ones take a tenth of it, and a cheat that takes more harms no machine.
+pub const MEMORY: u64 = 1 << 30;
+
+/// Tries the corpus, one candidate after another, and tells `observer` of each as it is done.
+///
+/// # Errors
+/// When a trial could not be held; that a cheat gets through is no error, but a report of it.
+pub fn run(
+    settings: &Settings,
+    observer: &mut dyn FnMut(&CheatReport),
+) -> Result<Vec<CheatReport>, TrialError> {
+    let wanted = |cheat: &Cheat| {
+        settings.kinds.contains(&cheat.kind)
+            && (settings.names.is_empty() || settings.names.iter().any(|name| name == cheat.name))
+    };
+    let mut reports = Vec::new();
+    for cheat in corpus().into_iter().filter(wanted) {
+        let report = try_one(settings, &cheat)?;
+        observer(&report);
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError> {
+    let start = Instant::now();
+    let place = std::env::temp_dir();
+    let files = |source| TrialError::Files {
+        place: place.clone(),
+        source,
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("trial-")
+        .tempdir_in(&place)
+        .map_err(files)?;
+    let round = folder.path().join("round.toml");
+    std::fs::write(folder.path().join("suite.toml"), SUITE)
+        .and_then(|()| std::fs::write(&round, round_file(&settings.program, cheat.name)))
+        .map_err(files)?;
+    let lab = |source| TrialError::Lab {
+        name: cheat.name,
+        source: Box::new(source),
+    };
+    let (verdict, reason, findings) = play_round(settings, folder.path(), &round, cheat.name).map_err(lab)?;
+    let stopped = findings.iter().find(|finding| finding.stops().is_some());
+    if let (Verdict::Blocked, None) = (verdict, stopped) {
+        return Err(TrialError::Baseline {
+            name: cheat.name,
+            reason,
+        });
+    }
+    let gate = stopped.map(|finding| finding.gate.clone());
+    let fault = fault(cheat.end, gate.as_deref(), verdict, &reason);
+    let outcome = match (cheat.kind, &fault) {
+        (Kind::Honest, None) => Outcome::Measured,
+        (Kind::Honest, Some(_)) => Outcome::Wronged,
+        (_, None) => Outcome::Caught,
+        (_, Some(_)) if cheat.held_by.is_some_and(|safeguard| !is_active(safeguard)) => Outcome::Unheld,
+        (_, Some(_)) => Outcome::Missed,
+    };
+    Ok(CheatReport {
+        name: cheat.name,
+        kind: cheat.kind,
+        story: cheat.story,
+        gain: cheat.gain,
+        outcome,
+        gate,
+        verdict,
+        reason,
+        fault,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// Whether a safeguard holds workers on this system.
+fn is_active(name: &str) -> bool {
+    let active = |safeguard: &Safeguard| matches!(safeguard.standing, Standing::Active(_));
+    safeguards()
+        .iter()
+        .any(|safeguard| safeguard.what == name && active(safeguard))
+}
+
+/// What is wrong with how a candidate ended.
+fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option<String> {
+    let measured = match verdict {
+        Verdict::Adopt
+        | Verdict::Marginal
+        | Verdict::ValidNegative
+        | Verdict::Regression
+        | Verdict::Inconclusive => true,
+        Verdict::Infeasible
+        | Verdict::OverBudget
+        | Verdict::DoesNotCompile
+        | Verdict::Incorrect
+        | Verdict::Racy
+        | Verdict::Aborted
+        | Verdict::Blocked => false,
+    };
+    match end {
+        End::Measured if measured => None,
+        End::Measured => Some("an honest candidate was stopped".to_owned()),
+        End::Caught { .. } if measured => Some(format!("it was judged as if it were honest: {verdict}")),
+        End::Caught { gate: expected, .. } if gate != Some(expected) => Some(format!(
+            "`{expected}` was to stop it, not `{}`",
+            gate.unwrap_or("no gate")
+        )),
+        End::Caught {
+            verdict: expected, ..
+        } if verdict != expected => Some(format!("it was to be {expected}, not {verdict}")),
+        End::Caught { words, .. } if !words.iter().any(|words| reason.contains(words)) => {
+            Some(format!("the reason was to say “{}”", words.join("” or “")))
+        }
+        End::Caught { .. } => None,
+    }
+}
+
+fn play_round(
+    settings: &Settings,
+    folder: &Path,
+    round: &Path,
+    name: &str,
+) -> Result<(Verdict, String, Vec<Finding>), LabError> {
+    let tournament = Tournament::load(round, &Overrides::default())?;
+    let ledger = Ledger::open(folder.join("ledger.sqlite"))?;
+    let run = ledger.start_run(&RunStart {
+        version: String::new(),
+        file: round.display().to_string(),
+        digest: tournament.digest.clone(),
+        environment: json!({}),
+    })?;
+    let journal = Journal::open(&ledger, run)?;
+    let settings = PlaySettings {
+        cpu_worker: WorkerCommand {
+            program: settings.program.clone(),
+            arguments: vec!["worker".into(), "cpu".into()],
+            environment: BTreeMap::new(),
+        },
+        patience: PATIENCE,
+        limits: Limits {
+            memory: MEMORY,
+            ..Limits::default()
+        },
+        measure: true,
+        version: String::new(),
+        environment: BTreeMap::new(),
+    };
+    let report = play(&tournament, &journal, &settings, &Blind)?;
+    let judged = report.rounds.into_iter().flat_map(|round| round.judged);
+    let judged = judged.into_iter().find(|judged| judged.name == name);
+    Ok(judged.map_or(
+        (Verdict::Blocked, "nothing was judged".to_owned(), Vec::new()),
+        |judged| (judged.verdict, judged.reason, judged.findings),
+    ))
+}
+
+fn round_file(program: &Path, name: &str) -> String {
+    let command = [
+        program.display().to_string(),
+        "worker".into(),
+        "cheat".into(),
+        name.into(),
+    ];
+    format!(
+        r#"
+name = "trial"
+title = "does {name} get through?"
+executor = "cpu"
+device = "host"
+suite = "./suite.toml"
+
+[baseline.schedule]
+tile = [16, 32, 64]
+
+[measurement]
+looks = [4, 6]
+blocks = 2
+budget = "10s"
+warm = true
+
+[[pitch]]
+name = "{name}"
+contestant = "the corpus of cheats"
+problem = "honest work takes time"
+change = "cheats"
+command = {command}
+claim = {{ speedup = {{ q10 = 1.0, q50 = 1.5, q90 = 2.0 }} }}
+odds = {{ adopt = 0.5, inconclusive = 0.5 }}
+cost = {{ hours = 0 }}
+risk = {{ level = "high", why = "it might be caught" }}
+evidence = [{{ kind = "intuition", text = "nobody will look" }}]
+abort = []
+fallback = {{ plan = "compute honestly" }}
+"#,
+        command = json!(command),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAUGHT: End = End::Caught {
+        gate: "right",
+        verdict: Verdict::Incorrect,
+        words: &["never written"],
+    };
+
+    #[test]
+    fn caught_is_by_the_gate_for_the_deed_and_nothing_else() {
+        let fault = |gate, verdict, reason| fault(CAUGHT, gate, verdict, reason);
+        assert_eq!(
+            fault(Some("right"), Verdict::Incorrect, "3 elements were never written"),
+            None
+        );
+        for (gate, verdict, reason) in [
+            (Some("faster"), Verdict::Inconclusive, "never written"),
+            (Some("faster"), Verdict::Regression, "never written"),
+            (None, Verdict::Adopt, "never written"),
+            (Some("faster"), Verdict::Incorrect, "never written"),
+            (Some("right"), Verdict::Racy, "never written"),
+            (Some("right"), Verdict::Incorrect, "NRMSE"),
+        ] {
+            assert!(
+                fault(gate, verdict, reason).is_some(),
+                "{gate:?} {verdict} {reason}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_honest_candidate_may_have_any_measured_verdict() {
+        let fault = |verdict| fault(End::Measured, Some("faster"), verdict, "");
+        assert_eq!(fault(Verdict::Inconclusive), None);
+        assert_eq!(fault(Verdict::ValidNegative), None);
+        assert!(fault(Verdict::Blocked).is_some());
+        assert!(fault(Verdict::Incorrect).is_some());
+    }
+
+    #[test]
+    fn every_trial_is_a_round_that_can_be_read() {
+        for cheat in corpus() {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("suite.toml"), SUITE).unwrap();
+            let round = folder.path().join("round.toml");
+            std::fs::write(&round, round_file(Path::new("/bin/gauntlet"), cheat.name)).unwrap();
+            Tournament::load(&round, &Overrides::default()).unwrap();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The honest kernel that cheats are built around, and the places at which they may do otherwise.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use gauntlet_cpu::{Engine, EngineOptions, Kernel};
+use gauntlet_executor::Service;
+use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Resources, Sample};
+use gauntlet_problem::{Inputs, Output, Problem};
+use gauntlet_schedule::Schedule;
+
+/// A problem built, with its operands once they are loaded.
+pub struct Work {
+    engine: Rc<Engine>,
+    schedule: Schedule,
+    kernel: Kernel,
+    /// What is to be computed.
+    pub problem: Problem,
+    /// The operands.
+    pub copies: Vec<Inputs>,
+    /// The result.
+    pub output: Output,
+}
+
+impl Work {
+    /// Computes honestly.
+    pub fn compute(&mut self, copy: usize) -> Result<(), Failure> {
+        let copy = copy % self.copies.len();
+        self.kernel
+            .run(&self.copies[copy], &mut self.output)
+            .map(drop)
+            .map_err(broken)
+    }
+
+    /// A kernel for another problem under the same schedule.
+    pub fn kernel_for(&self, problem: &Problem) -> Result<Kernel, Failure> {
+        self.engine.build(problem, &self.schedule).map_err(broken)
+    }
+}
+
+/// What a computation is for, as far as a worker can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// A result, which will be looked at.
+    Run,
+    /// A time.
+    Timed,
+    /// A time and where it goes.
+    Traced,
+}
+
+impl Call {
+    /// Whether it is timed.
+    pub fn is_timed(self) -> bool {
+        self != Self::Run
+    }
+}
+
+/// Where a cheat does otherwise; left alone, each does the honest thing.
+pub trait Trick {
+    /// A request has come in.
+    fn asked(&mut self, _work: &mut Work) {}
+
+    /// The request has been served; its answer goes out next.
+    fn served(&mut self) {}
+
+    /// Something has been built.
+    fn built(&mut self, _work: &mut Work) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Operands have been loaded from these files.
+    fn loaded(&mut self, _work: &mut Work, _files: &[PathBuf]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Computes once.
+    fn compute(&mut self, work: &mut Work, copy: usize, _call: Call) -> Result<(), Failure> {
+        work.compute(copy)
+    }
+
+    /// Takes times.
+    fn time(
+        &mut self,
+        work: &mut Work,
+        samples: usize,
+        first: usize,
+        call: Call,
+    ) -> Result<Vec<Sample>, Failure> {
+        let calls = (first..first + samples).map(|copy| timed(|| self.compute(work, copy, call)));
+        calls.collect()
+    }
+
+    /// Writes the result; returns its bytes.
+    fn output(&mut self, work: &mut Work, file: &Path) -> Result<u64, Failure> {
+        work.output.save(file).map_err(broken)?;
+        Ok(work.output.bytes.len() as u64)
+    }
+}
+
+/// Nothing is done otherwise.
+pub struct Honest;
+
+impl Trick for Honest {}
+
+/// A worker with a trick.
+pub struct Candidate {
+    engine: Rc<Engine>,
+    work: Option<Work>,
+    trick: Box<dyn Trick>,
+}
+
+impl Candidate {
+    /// Starts the engine.
+    pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_cpu::EngineError> {
+        Ok(Self {
+            engine: Rc::new(Engine::new(EngineOptions::default())?),
+            work: None,
+            trick,
+        })
+    }
+
+    fn serve<T>(
+        &mut self,
+        call: impl FnOnce(&mut dyn Trick, &mut Work) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let work = self
+            .work
+            .as_mut()
+            .ok_or_else(|| broken("nothing has been built"))?;
+        self.trick.asked(work);
+        let answer = call(&mut *self.trick, work);
+        self.trick.served();
+        answer
+    }
+}
+
+impl Service for Candidate {
+    fn describe(&self) -> Description {
+        Description {
+            protocol: protocol::VERSION,
+            worker: "gauntlet cheat".to_owned(),
+            device: "host".to_owned(),
+            details: Default::default(),
+        }
+    }
+
+    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
+        let mut work = Work {
+            kernel: self.engine.build(problem, schedule).map_err(broken)?,
+            engine: Rc::clone(&self.engine),
+            schedule: schedule.clone(),
+            problem: problem.clone(),
+            copies: Vec::new(),
+            output: Output::poisoned(problem),
+        };
+        // Like the honest worker, keeps operands of the same problem.
+        if let Some(before) = self.work.take().filter(|before| before.problem == *problem) {
+            work.copies = before.copies;
+        }
+        self.work = Some(work);
+        self.serve(|trick, work| trick.built(work))?;
+        Ok(Resources::default())
+    }
+
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
+        self.serve(|trick, work| {
+            let read = |file: &PathBuf| Inputs::load(file, &work.problem).map_err(broken);
+            let sets: Vec<Inputs> = inputs.iter().take(copies).map(read).collect::<Result<_, _>>()?;
+            work.copies = sets.iter().cycle().take(copies).cloned().collect();
+            trick.loaded(work, inputs)?;
+            Ok(work.copies.iter().map(|copy| copy.memory_bytes() as u64).sum())
+        })
+    }
+
+    fn run(&mut self, copy: usize) -> Result<Sample, Failure> {
+        self.serve(|trick, work| {
+            work.output.poison();
+            timed(|| trick.compute(work, copy, Call::Run))
+        })
+    }
+
+    fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
+        let call = if phases { Call::Traced } else { Call::Timed };
+        self.serve(|trick, work| trick.time(work, samples, first_copy, call))
+    }
+
+    fn output(&mut self, path: &Path) -> Result<u64, Failure> {
+        self.serve(|trick, work| trick.output(work, path))
+    }
+}
+
+/// Does something and says how long it took.
+pub fn timed(work: impl FnOnce() -> Result<(), Failure>) -> Result<Sample, Failure> {
+    let start = Instant::now();
+    work()?;
+    Ok(sample(start.elapsed().as_secs_f64()))
+}
+
+/// A sample of one call, in seconds.
+pub fn sample(call: f64) -> Sample {
+    Sample {
+        call,
+        kernel: None,
+        clock: None,
+        phases: Default::default(),
+    }
+}
+
+/// A failure of the worker's own.
+pub fn broken(message: impl ToString) -> Failure {
+    Failure {
+        kind: FailureKind::Broken,
+        message: message.to_string(),
+    }
+}
