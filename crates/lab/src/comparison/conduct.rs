@@ -31,8 +31,11 @@ const UNTIMED_CALLS: f64 = 0.35;
 const MESSAGE: f64 = 2e-3;
 const MESSAGE_A_CALL: f64 = 4e-6;
 
-/// Confidence that a slack is exceeded, shared by the suite's cases.
+/// Confidence that what is seen of clocks is no accident, shared by the suite and its cases.
 const CONFIDENCE: f64 = 0.99;
+
+/// The same of memory, whose slack leaves room for accidents besides; few first calls are there to tell.
+const CONFIDENCE_OF_MEMORY: f64 = 0.95;
 
 const RESAMPLING: Resampling = Resampling {
     resamples: 1000,
@@ -202,15 +205,15 @@ impl Conduct {
         let seen = cases
             .iter()
             .map(|seen| seen.iter().flat_map(|one| one.seen.clone()).collect());
-        let by_coordinator = excess(seen.collect())?.map(|seen| seen.suite);
+        let by_coordinator = excess(seen.collect(), CONFIDENCE)?.map(|seen| seen.suite);
         let clock = cases
             .iter()
             .map(|seen| seen.iter().flat_map(|one| one.clock.clone()).collect());
         let memory = cases
             .iter()
             .map(|seen| seen.iter().filter_map(CaseConduct::memory).collect());
-        let clock = excess(clock.collect())?;
-        let memory = excess(memory.collect())?;
+        let clock = excess(clock.collect(), CONFIDENCE)?;
+        let memory = excess(memory.collect(), CONFIDENCE_OF_MEMORY)?;
         let [idle_control, idle_candidate] = [0, 1].map(|side| {
             let shares = cases.iter().filter_map(|seen| {
                 let shares: Vec<f64> = seen.iter().filter_map(|one| Some(one.idle?[side])).collect();
@@ -290,7 +293,7 @@ struct Excess {
 }
 
 /// None with fewer than two pairs.
-fn excess(cases: Vec<Vec<Block>>) -> Result<Option<Excess>, LabError> {
+fn excess(cases: Vec<Vec<Block>>, confidence: f64) -> Result<Option<Excess>, LabError> {
     let samples: Vec<Sample> = cases
         .iter()
         .map(|blocks| Sample::from_blocks(blocks))
@@ -299,7 +302,7 @@ fn excess(cases: Vec<Vec<Block>>) -> Result<Option<Excess>, LabError> {
         return Ok(None);
     }
     let bootstrap = Bootstrap::new(&samples, RESAMPLING)?;
-    let confidence = 1.0 - (1.0 - CONFIDENCE) / (samples.len() + 1) as f64;
+    let confidence = 1.0 - (1.0 - confidence) / (samples.len() + 1) as f64;
     let suite = bootstrap.suite.interval(confidence)?;
     let mut intervals = vec![suite.clone()];
     for problem in &bootstrap.problems {
