@@ -61,17 +61,17 @@ impl Block {
     /// not positive and finite.
     pub fn log_speedup_in_cycles(&self) -> Result<Option<f64>, Error> {
         let arms = self.arms_in_cycles()?;
-        Ok(arms.map(|(baseline, candidate)| log_ratio(&baseline, &candidate)))
+        Ok(arms.map(|[baseline, candidate]| log_ratio(&baseline, &candidate)))
     }
 
-    fn arms_in_cycles(&self) -> Result<Option<(Vec<f64>, Vec<f64>)>, Error> {
+    fn arms_in_cycles(&self) -> Result<Option<[Vec<f64>; 2]>, Error> {
         self.log_speedup()?;
         if self.baseline_clocks.is_empty() || self.candidate_clocks.is_empty() {
             return Ok(None);
         }
         let baseline = self.cycles("baseline", &self.baseline, &self.baseline_clocks)?;
         let candidate = self.cycles("candidate", &self.candidate, &self.candidate_clocks)?;
-        Ok(Some((baseline, candidate)))
+        Ok(Some([baseline, candidate]))
     }
 
     /// Times by clocks; in millions of cycles.
@@ -168,7 +168,7 @@ impl Sample {
             let process = processes.entry(block.process).or_default();
             process.add(block.log_speedup()?, &block.baseline, &block.candidate);
             match (block.arms_in_cycles()?, &mut in_cycles) {
-                (Some((baseline, candidate)), Some(cycles)) => {
+                (Some([baseline, candidate]), Some(cycles)) => {
                     let effect = log_ratio(&baseline, &candidate);
                     let process = cycles.entry(block.process).or_default();
                     process.add(effect, &baseline, &candidate);

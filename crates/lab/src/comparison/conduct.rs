@@ -205,7 +205,7 @@ impl Conduct {
         let seen = cases
             .iter()
             .map(|seen| seen.iter().flat_map(|one| one.seen.clone()).collect());
-        let by_coordinator = excess(seen.collect(), CONFIDENCE)?.map(|seen| seen.suite);
+        let by_coordinator = by_coordinator(seen.collect(), criteria)?;
         let clock = cases
             .iter()
             .map(|seen| seen.iter().flat_map(|one| one.clock.clone()).collect());
@@ -242,20 +242,18 @@ impl Conduct {
         Ok(conduct)
     }
 
-    /// Whether the coordinator's clock does not bear out what the reports say for the candidate.
+    /// Whether the coordinator's clock does not bear out what the reports say for the candidate: it must show as much on
+    /// the whole, and surely more than nothing.
     fn unconfirmed(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
         let least = match assessment.decision {
             Decision::Adopt => criteria.log_target(),
             Decision::Marginal => 0.0,
             Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
         };
-        let (own, seen) = (
-            assessment.suite.as_ref()?.estimate,
-            self.by_coordinator.as_ref()?.estimate,
-        );
-        (seen < least).then(|| Suspicion::Unconfirmed {
+        let (own, seen) = (assessment.suite.as_ref()?.estimate, self.by_coordinator.as_ref()?);
+        (seen.estimate < least || seen.lower <= 0.0).then(|| Suspicion::Unconfirmed {
             own: own.exp(),
-            seen: seen.exp(),
+            seen: seen.estimate.exp(),
         })
     }
 
@@ -283,6 +281,21 @@ impl Conduct {
     }
 }
 
+/// None with fewer than two pairs.
+fn by_coordinator(cases: Vec<Vec<Block>>, criteria: &Criteria) -> Result<Option<Interval>, LabError> {
+    let samples = samples(&cases)?;
+    if samples.iter().any(|sample| sample.processes().len() < 2) {
+        return Ok(None);
+    }
+    let bootstrap = Bootstrap::new(&samples, RESAMPLING)?;
+    Ok(Some(bootstrap.suite.interval(criteria.confidence)?))
+}
+
+fn samples(cases: &[Vec<Block>]) -> Result<Vec<Sample>, LabError> {
+    let samples = cases.iter().map(|blocks| Sample::from_blocks(blocks));
+    Ok(samples.collect::<Result<_, _>>()?)
+}
+
 /// An excess of log speed-up.
 struct Excess {
     suite: Interval,
@@ -294,10 +307,7 @@ struct Excess {
 
 /// None with fewer than two pairs.
 fn excess(cases: Vec<Vec<Block>>, confidence: f64) -> Result<Option<Excess>, LabError> {
-    let samples: Vec<Sample> = cases
-        .iter()
-        .map(|blocks| Sample::from_blocks(blocks))
-        .collect::<Result<_, _>>()?;
+    let samples = samples(&cases)?;
     if samples.iter().any(|sample| sample.processes().len() < 2) {
         return Ok(None);
     }

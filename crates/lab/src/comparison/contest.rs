@@ -42,6 +42,8 @@ pub struct Contest<'a> {
 struct CaseSoFar<'a> {
     case: &'a Case,
     warm_up: Operands,
+    /// How many sets of fresh operands a pair gets, and how many copies there are of all of them together.
+    sets: usize,
     copies: usize,
     blocks: Vec<Block>,
     conduct: Vec<CaseConduct>,
@@ -65,10 +67,13 @@ impl<'a> Contest<'a> {
         for (index, case) in round.benchmark_cases.iter().enumerate() {
             let (inputs, warm_up) =
                 Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
+            let bytes = inputs.memory_bytes() as u64;
+            let sets = sets(bytes);
             cases.push(CaseSoFar {
                 case,
                 warm_up,
-                copies: copies(inputs.memory_bytes() as u64, cache),
+                sets,
+                copies: copies(bytes, cache).next_multiple_of(sets),
                 blocks: Vec::new(),
                 conduct: Vec::new(),
             });
@@ -264,13 +269,22 @@ impl<'a> Contest<'a> {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.round.file().measurement.blocks);
-            let seed = self.seed.wrapping_add((self.cases.len() + 2 * stream) as u64);
-            let deal = |seed| Operands::write(self.workshop, one.case, one.case.inputs, seed);
-            let ((_, first), (inputs, second)) = (deal(seed)?, deal(seed.wrapping_add(1))?);
+            let seed = self
+                .seed
+                .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
+            let mut fresh = Vec::new();
+            let mut last = None;
+            for set in 0..one.sets {
+                let seed = seed.wrapping_add(set as u64);
+                let (inputs, operands) = Operands::write(self.workshop, one.case, one.case.inputs, seed)?;
+                fresh.push(operands);
+                last = Some(inputs);
+            }
+            let Some(inputs) = last else { continue };
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
-                fresh: [&first, &second],
+                fresh: &fresh,
                 inputs: &inputs,
                 copies: one.copies,
             };
@@ -303,15 +317,25 @@ fn last_level_cache(device: &Device) -> u64 {
         .map_or(0, |size| size.get() as u64)
 }
 
-/// How many copies of a problem's operands make its rotation leave the last-level cache behind; even, so that each
-/// differs from those before and after it.
+/// Fresh operands of a pair take up to this: the more sets, the more first calls, and the smaller the problem, the more
+/// a lone first call strays.
+const FRESH_BYTES: u64 = 32 << 20;
+
+/// At least two, so that calls in rotation do not meet the same operands twice in a row.
+const LEAST_SETS: usize = 2;
+const MOST_SETS: usize = 8;
+
+/// How many sets of fresh operands a pair gets.
+fn sets(bytes: u64) -> usize {
+    usize::try_from(FRESH_BYTES / bytes.max(1))
+        .unwrap_or(MOST_SETS)
+        .clamp(LEAST_SETS, MOST_SETS)
+}
+
+/// How many copies of a problem's operands make its rotation leave the last-level cache behind.
 fn copies(bytes: u64, cache: u64) -> usize {
-    let bytes = bytes.max(1);
-    let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes);
-    usize::try_from(wanted)
-        .unwrap_or(usize::MAX - 1)
-        .max(1)
-        .next_multiple_of(2)
+    let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes.max(1));
+    usize::try_from(wanted).unwrap_or(usize::MAX - MOST_SETS).max(1)
 }
 
 #[cfg(test)]
@@ -320,8 +344,9 @@ mod tests {
 
     #[test]
     fn rotation_leaves_the_cache() {
-        assert_eq!(copies(100, 0), 2);
-        assert_eq!(copies(100, 1040), 22);
+        assert_eq!(copies(100, 0), 1);
+        assert_eq!(copies(100, 1040), 21);
         assert_eq!(copies(1 << 30, 1 << 40), 2);
+        assert_eq!([sets(100), sets(10 << 20), sets(1 << 40)], [8, 3, 2]);
     }
 }

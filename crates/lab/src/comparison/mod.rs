@@ -35,7 +35,7 @@ pub struct Comparison {
     /// Each look at the figures, in order; empty for records.
     pub looks: Vec<Look>,
     /// The seed of the orders of blocks and of the bootstrap. Operands of case c of n, counted from 0, are made from the
-    /// c-th number after it for warming up, and in pair p from the (n + 2(p·n + c))-th and the one after that.
+    /// c-th number after it for warming up, and in pair p from the (n + 8(p·n + c))-th and those after that.
     pub seed: u64,
     /// Whether the times can be believed; none for records.
     #[serde(default)]

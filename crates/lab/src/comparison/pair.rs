@@ -1,6 +1,8 @@
 //! One pair of fresh processes: both sides build, load and are timed in turns, case after case, and what they computed
 //! while they were timed is looked at.
 
+use std::path::Path;
+
 use gauntlet_executor::protocol::Sample as Timing;
 use gauntlet_problem::{Case, Coverage, ErrorMeasures, Expected, Inputs, Oracle, Output};
 use gauntlet_stats::{Arm, Block, BlockOrder, median};
@@ -30,11 +32,11 @@ pub struct Dealt<'c> {
     pub case: &'c Case,
     /// Operands to warm up on.
     pub warm_up: &'c Operands,
-    /// Two sets of operands that no worker has seen before, to be copied in turn.
-    pub fresh: [&'c Operands; 2],
-    /// The second set.
+    /// Sets of operands that no worker has seen before, at least two, to be copied in turn.
+    pub fresh: &'c [Operands],
+    /// The last set.
     pub inputs: &'c Inputs,
-    /// How many copies of them to rotate over.
+    /// How many copies of them to rotate over; as many of each set.
     pub copies: usize,
 }
 
@@ -110,8 +112,8 @@ impl<'a> Pair<'a> {
         }
         self.control.begin_case();
         self.candidate.begin_case();
-        let fresh = dealt.fresh.map(Operands::path);
-        for (place, operands) in fresh.into_iter().enumerate() {
+        let fresh: Vec<&Path> = dealt.fresh.iter().map(Operands::path).collect();
+        for (place, operands) in fresh.iter().enumerate() {
             // Whoever loads first meets colder caches in its first call, so they take turns.
             let mut sides = [&mut self.control, &mut self.candidate];
             sides.rotate_left((self.process + place) % 2);
@@ -186,7 +188,7 @@ impl<'a> Pair<'a> {
 }
 
 /// The copy that a side's slot begins with: each goes on where the one before ended, both sides alike, and the last call
-/// of all slots is on the last copy, which holds the second set of operands.
+/// of all slots is on the last copy, which holds the last set of operands.
 fn first_copy(slot: usize, slots: usize, samples: usize, copies: usize) -> usize {
     ((slots * samples).next_multiple_of(copies) - (slots - slot) * samples) % copies
 }
