@@ -297,7 +297,7 @@ suite = "./suite.toml"
 tile = [16, 32, 64]
 
 [measurement]
-looks = [4, 6]
+looks = [4, 6, 9]
 blocks = 2
 budget = "10s"
 warm = true

@@ -60,10 +60,10 @@ fn by_times() -> Vec<Cheat> {
             &["while nothing is asked"],
         ),
         void(
-            row("shaves-its-times", "reports four per cent less than each time", || {
-                Box::new(Reports(|time| 0.96 * time))
+            row("shaves-its-times", "reports a tenth less than each time", || {
+                Box::new(Reports(|time| 0.9 * time))
             })
-            .gains("a speed-up of four per cent on paper"),
+            .gains("a speed-up of a tenth on paper"),
             &["coordinator's clock"],
         ),
         void(
