@@ -72,8 +72,8 @@ impl fmt::Display for Suspicion {
             ),
             Self::Untimed { after, calls } => write!(
                 formatter,
-                "{} takes the candidate {calls:.1} calls longer than it should: work on operands and results belongs \
-                 inside the timed call",
+                "{} takes the candidate the work of {calls:.1} calls more than the control: computing belongs inside the \
+                 timed call; if it does not compute there, make it quicker, or time larger problems",
                 if *after {
                     "handing out its result"
                 } else {

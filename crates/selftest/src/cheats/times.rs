@@ -238,7 +238,7 @@ impl Trick for KeepsRows {
 
     fn loaded(&mut self, work: &mut Work, _files: &[PathBuf]) -> Result<(), Failure> {
         let cut = Cut {
-            rows: |rows| rows - rows / 12,
+            rows: |rows| rows - rows / 2,
             ..Cut::NONE
         };
         self.lesser = Lesser::new(work, &cut)?;

@@ -123,8 +123,16 @@ const PATIENCE: Patience = Patience {
     compute: Duration::from_secs(1),
 };
 
+/// Threads of the honest worker, and of the cheats: with more than one, calls of half a millisecond stray so far on a
+/// small machine that neither speed-ups nor lies can be told.
+const THREADS: &str = "1";
+
 /// What workers may take up, in bytes: honest ones take a tenth of it, and a cheat that takes more harms no machine.
 pub const MEMORY: u64 = 1 << 30;
+
+/// How often a cheat is tried whose comparison ends undecided: what else runs on the machine may hide a lie, but then it
+/// hides the gain too.
+const TRIES: usize = 3;
 
 /// Tries the corpus, one candidate after another, and tells `observer` of each as it is done.
 ///
@@ -140,7 +148,13 @@ pub fn run(
     };
     let mut reports = Vec::new();
     for cheat in corpus().into_iter().filter(wanted) {
-        let report = try_one(settings, &cheat)?;
+        let mut report = try_one(settings, &cheat)?;
+        for _ in 1..TRIES {
+            if report.outcome != Outcome::Missed || report.verdict != Verdict::Inconclusive {
+                break;
+            }
+            report = try_one(settings, &cheat)?;
+        }
         observer(&report);
         reports.push(report);
     }
@@ -257,7 +271,7 @@ fn play_round(
     let settings = PlaySettings {
         cpu_worker: WorkerCommand {
             program: settings.program.clone(),
-            arguments: vec!["worker".into(), "cpu".into()],
+            arguments: ["worker", "cpu", "--threads", THREADS].map(Into::into).to_vec(),
             environment: BTreeMap::new(),
         },
         patience: PATIENCE,
@@ -298,7 +312,7 @@ tile = [16, 32, 64]
 
 [measurement]
 looks = [4, 6, 9]
-blocks = 2
+blocks = 3
 budget = "10s"
 warm = true
 

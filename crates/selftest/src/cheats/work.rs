@@ -115,7 +115,11 @@ impl Candidate {
     /// Starts the engine.
     pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_cpu::EngineError> {
         Ok(Self {
-            engine: Rc::new(Engine::new(EngineOptions::default())?),
+            engine: Rc::new(Engine::new(EngineOptions {
+                // As the honest worker's of the trials: see there.
+                threads: Some(1),
+                ..EngineOptions::default()
+            })?),
             work: None,
             trick,
         })

@@ -57,7 +57,7 @@ fn by_times() -> Vec<Cheat> {
                 || Box::<StopsEarly>::default(),
             )
             .gains("two fifths of the time, and a control that has fewer cores"),
-            &["while nothing is asked"],
+            &["while nothing is asked", "coordinator's clock"],
         ),
         void(
             row("shaves-its-times", "reports a tenth less than each time", || {
@@ -114,8 +114,8 @@ fn by_times() -> Vec<Cheat> {
         ),
         void(
             row(
-                "keeps-some-rows",
-                "honest in the first call on each copy of new operands; from then on a twelfth of the rows is kept from it",
+                "keeps-half-the-rows",
+                "honest in the first call on each copy of new operands; from then on half of the rows is kept from it",
                 || Box::<KeepsRows>::default(),
             )
             .gains("some per cent of the time, and a right result whenever anyone looks"),
