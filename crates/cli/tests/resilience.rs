@@ -121,14 +121,20 @@ fn start_sleeper(place: &Place) -> (Child, i32) {
     let theirs = pitch("theirs", "", "command = [\"./worker.sh\"]").replace("schedule = {  }\n", "");
     place.write("round.toml", &tiny_round(&theirs));
     let coordinator = start(place, &["run", "round.toml"]);
+    let sleeper = sleeper_of(coordinator.id());
+    (coordinator, sleeper)
+}
+
+#[cfg(target_os = "linux")]
+fn sleeper_of(coordinator: u32) -> i32 {
     let sleeps = |worker: &i32| {
         let command = std::fs::read(format!("/proc/{worker}/cmdline")).unwrap_or_default();
         command == b"sleep\x00300\x00"
     };
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
-        if let Some(worker) = workers(coordinator.id()).into_iter().find(sleeps) {
-            return (coordinator, worker);
+        if let Some(worker) = workers(coordinator).into_iter().find(sleeps) {
+            return worker;
         }
         assert!(Instant::now() < deadline, "the worker was never started");
         std::thread::sleep(Duration::from_millis(5));

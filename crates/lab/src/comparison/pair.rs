@@ -153,7 +153,7 @@ impl<'a> Pair<'a> {
     fn look_at_results(&mut self, dealt: &Dealt, conduct: &mut CaseConduct) -> Result<(), Trouble> {
         if !dealt
             .fresh
-            .into_iter()
+            .iter()
             .chain([dealt.warm_up])
             .all(Operands::are_untouched)
         {
