@@ -33,8 +33,11 @@ const UNTIMED_FACTOR: f64 = 1.25;
 const MESSAGE: f64 = 2e-3;
 const MESSAGE_A_CALL: f64 = 4e-6;
 
-/// Confidence that what is seen is no accident, shared by the suite and its cases; the slacks leave room besides.
-const CONFIDENCE: f64 = 0.95;
+/// Confidence that what is seen of clocks is no accident, shared by the suite and its cases.
+const CONFIDENCE: f64 = 0.99;
+
+/// The same of memory, whose slack leaves room for accidents besides.
+const CONFIDENCE_OF_MEMORY: f64 = 0.95;
 
 const RESAMPLING: Resampling = Resampling {
     resamples: 1000,
@@ -212,7 +215,7 @@ impl Conduct {
             .iter()
             .map(|seen| seen.iter().filter_map(CaseConduct::memory).collect());
         let clock = excess(clock.collect(), CONFIDENCE)?;
-        let memory = excess(memory.collect(), CONFIDENCE)?;
+        let memory = excess(memory.collect(), CONFIDENCE_OF_MEMORY)?;
         let [idle_control, idle_candidate] = [0, 1].map(|side| {
             let shares = cases.iter().filter_map(|seen| {
                 let shares: Vec<f64> = seen.iter().filter_map(|one| Some(one.idle?[side])).collect();

@@ -113,7 +113,12 @@ impl<'a> Contest<'a> {
     /// Whether it is decided, cannot be believed, or has no look left.
     pub fn is_over(&self) -> bool {
         let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
-        decided || self.suspicion.is_some() || self.pairs >= self.most()
+        match self.suspicion {
+            // A gain that the coordinator's clock does not yet bear out may be so for want of pairs.
+            Some(Suspicion::Unconfirmed { .. }) => self.pairs >= self.most(),
+            Some(_) => true,
+            None => decided || self.pairs >= self.most(),
+        }
     }
 
     /// Measures up to the next planned look, and looks; false when a further pair would take longer than what is left
