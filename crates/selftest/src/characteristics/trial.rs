@@ -167,7 +167,7 @@ mod tests {
         let faster = taken(Noise::White, Effect::FASTER, 1);
         assert_eq!((faster.decision, faster.pairs), (Decision::Adopt, 4));
         let noisy = taken(Noise::Bimodal, Effect::NONE, 1);
-        assert_eq!((noisy.decision, noisy.pairs), (Decision::Inconclusive, 9));
+        assert_eq!((noisy.decision, noisy.pairs), (Decision::Inconclusive, 12));
     }
 
     #[test]
