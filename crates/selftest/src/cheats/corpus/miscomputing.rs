@@ -24,7 +24,7 @@ pub fn cheats() -> Vec<Cheat> {
 }
 
 /// A result that is copied is there sooner on operands seen before, sooner than it can be, and sooner than any message.
-const REPLAYS: &[&str] = &["seen before", "roofline", "coordinator's clock"];
+const REPLAYS: &[&str] = &["seen before", "takes less than", "coordinator's clock"];
 
 fn row(name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -> Row {
     Row::trick(Kind::Results, name, story, trick)
