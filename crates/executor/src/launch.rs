@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use crate::confinement::Confinement;
 use crate::pipes::forward_lines;
@@ -105,6 +106,22 @@ fn spawn(command: &mut Command, confinement: &Arc<Confinement>) -> io::Result<Ch
     // SAFETY: between fork and exec only what may be called in a signal handler is allowed, and `restrict_child` only
     // makes system calls on what was prepared before; it neither allocates nor takes a lock.
     unsafe { command.pre_exec(move || confinement.restrict_child()) };
+    spawn_unless_busy(command)
+}
+
+/// How often a program that is still being written is tried, and how long to wait in between.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A program that was written a moment ago may be held open for writing for as long as another process, forked just
+/// then, takes to start its own program.
+fn spawn_unless_busy(command: &mut Command) -> io::Result<Child> {
+    for _ in 1..TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
     command.spawn()
 }
 

@@ -241,7 +241,13 @@ mod tests {
             let whole: Vec<f64> = whole.values().map(|(_, value)| value).collect();
             let kept: Vec<f64> = part.values().map(|(_, value)| value).collect();
             let columns = case.problem.parts()[0].columns;
-            assert_eq!(whole[..columns], kept[..columns], "{}", case.name);
+            // The order of summation may differ with the size.
+            let same = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-9;
+            assert!(
+                whole[..columns].iter().zip(&kept[..columns]).all(same),
+                "{}",
+                case.name
+            );
             assert!(kept.len() < whole.len());
         }
     }
