@@ -98,17 +98,20 @@ mod tests {
     use super::*;
     use crate::ledger::RunStart;
 
-    #[test]
-    fn a_resumed_run_writes_nothing_twice() {
-        let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::open(folder.path().join("ledger.sqlite")).unwrap();
-        let start = RunStart {
+    fn start() -> RunStart {
+        RunStart {
             version: String::new(),
             file: String::new(),
             digest: String::new(),
             environment: Value::Null,
-        };
-        let run = ledger.start_run(&start).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_resumed_run_writes_nothing_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path().join("ledger.sqlite")).unwrap();
+        let run = ledger.start_run(&start()).unwrap();
         let write = || {
             let journal = Journal::open(&ledger, run.clone()).unwrap();
             let place = Place {
@@ -131,13 +134,7 @@ mod tests {
     fn what_falls_after_the_start_of_a_run_is_not_known_to_it_even_when_it_is_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::open(folder.path().join("ledger.sqlite")).unwrap();
-        let start = RunStart {
-            version: String::new(),
-            file: String::new(),
-            digest: String::new(),
-            environment: Value::Null,
-        };
-        let [earlier, run, other] = [0; 3].map(|_| ledger.start_run(&start).unwrap());
+        let [earlier, run, other] = [0; 3].map(|_| ledger.start_run(&start()).unwrap());
         let judge = |run: &RunId| {
             let journal = Journal::open(&ledger, run.clone()).unwrap();
             let place = Place {
@@ -147,7 +144,7 @@ mod tests {
             };
             journal.write(RecordKind::Verdict, place, &json!({})).unwrap();
         };
-        let late = ledger.start_run(&start).unwrap();
+        let late = ledger.start_run(&start()).unwrap();
         [&earlier, &run, &other].into_iter().for_each(judge);
         let known = |run: &RunId| {
             Journal::open(&ledger, run.clone())
@@ -156,7 +153,7 @@ mod tests {
                 .unwrap()
         };
         assert_eq!((known(&run).len(), known(&late).len()), (0, 0));
-        let last = ledger.start_run(&start).unwrap();
+        let last = ledger.start_run(&start()).unwrap();
         assert_eq!(known(&last).len(), 3);
         judge(&last);
         assert_eq!(known(&last).len(), 3, "its own are not among them");

@@ -9,7 +9,6 @@ mod sentence;
 mod wave;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use serde_json::json;
@@ -146,49 +145,7 @@ impl Player<'_> {
         self.observer.ranked(&ranking);
 
         let baseline_report = self.qualify(baseline, &executor)?;
-        let metrics = metrics_of(&baseline_report.findings);
-        let mut judged: Vec<Judged> = Vec::new();
-        let mut waiting = queue(&round.pitches, &ranking);
-        let mut clock = Clock::new(round.file().measurement.budget.unsigned_abs());
-        while !waiting.is_empty() {
-            let wave = next_wave(&mut waiting);
-            let (some, all) = (wave.len(), wave.len() + waiting.len());
-            let mut contestants = Vec::new();
-            let mut played = Vec::new();
-            for entrant in wave {
-                let control = entrant.control(&judged).unwrap_or(baseline);
-                let barred = match &baseline_report.fault {
-                    Some(fault) => Some((Verdict::Blocked, fault.clone())),
-                    None => self.bar(&entrant, control, &judged, history),
-                };
-                match barred {
-                    Some((verdict, reason)) => {
-                        let judged = self.refuse(&entrant, control, verdict, reason);
-                        self.announce(&judged)?;
-                        played.push(Played {
-                            entrant,
-                            judged,
-                            spent: Duration::ZERO,
-                        });
-                    }
-                    None => {
-                        let candidate = self.candidate(&entrant, control);
-                        contestants.push(Contestant::new(entrant, control.clone(), candidate));
-                    }
-                }
-            }
-            let budget = clock.share(some, all);
-            self.play_wave(contestants, &executor, &metrics, budget, |one| {
-                self.announce(&one.judged)?;
-                played.push(one);
-                Ok(())
-            })?;
-            for one in played {
-                clock.spend(one.spent);
-                waiting.extend(one.entrant.fallback(&one.judged));
-                judged.push(self.with_gain(one.judged, &one.entrant, &judged));
-            }
-        }
+        let judged = self.judge(baseline, &baseline_report, &ranking, &executor, history)?;
         let adopted = judged
             .iter()
             .filter(|one| one.verdict == Verdict::Adopt)
@@ -214,6 +171,56 @@ impl Player<'_> {
             &json!({ "adopted": report.adopted }),
         )?;
         Ok(report)
+    }
+
+    /// Judges every pitch and every fallback, wave after wave: an entrant waits for the verdict on what it builds on.
+    fn judge(
+        &self,
+        baseline: &Candidate,
+        report: &BaselineReport,
+        ranking: &Ranking,
+        executor: &Executor,
+        history: &History,
+    ) -> Result<Vec<Judged>, LabError> {
+        let metrics = metrics_of(&report.findings);
+        let mut judged: Vec<Judged> = Vec::new();
+        let mut waiting = queue(&self.round.pitches, ranking);
+        let mut clock = Clock::new(self.round.file().measurement.budget.unsigned_abs());
+        while !waiting.is_empty() {
+            let wave = next_wave(&mut waiting);
+            let budget = clock.share(wave.len(), wave.len() + waiting.len());
+            let mut contestants = Vec::new();
+            let mut played = Vec::new();
+            for entrant in wave {
+                let control = entrant.control(&judged).unwrap_or(baseline);
+                let barred = match &report.fault {
+                    Some(fault) => Some((Verdict::Blocked, fault.clone())),
+                    None => self.bar(&entrant, control, &judged, history),
+                };
+                match barred {
+                    Some((verdict, reason)) => {
+                        let refused = self.refuse(&entrant, control, verdict, reason);
+                        self.announce(&refused)?;
+                        played.push(Played::refused(entrant, refused));
+                    }
+                    None => {
+                        let candidate = self.candidate(&entrant, control);
+                        contestants.push(Contestant::new(entrant, control.clone(), candidate));
+                    }
+                }
+            }
+            self.play_wave(contestants, executor, &metrics, budget, |one| {
+                self.announce(&one.judged)?;
+                played.push(one);
+                Ok(())
+            })?;
+            for one in played {
+                clock.spend(one.spent);
+                waiting.extend(one.entrant.fallback(&one.judged));
+                judged.push(self.with_gain(one.judged, &one.entrant, &judged));
+            }
+        }
+        Ok(judged)
     }
 
     fn place(&self) -> Place<'_> {

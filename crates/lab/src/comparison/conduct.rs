@@ -81,7 +81,7 @@ pub struct CaseConduct {
     first: Vec<[f64; 2]>,
     /// The median later call of each side.
     later: Option<[f64; 2]>,
-    /// Work of one of the control's calls, in seconds.
+    /// One of the control's calls, in seconds of work or of time.
     call: f64,
     /// Work of both sides in loading, each time.
     loading: Vec<[f64; 2]>,
@@ -131,7 +131,10 @@ impl CaseConduct {
         let median_of =
             |slots: &[Slot], figure: fn(&Slot) -> f64| median(&slots.iter().map(figure).collect::<Vec<_>>());
         self.later = Some([&control, &candidate].map(|slots| median_of(slots, |slot| slot.median)));
-        self.call = median_of(&control, |slot| slot.effort.work() / slot.calls as f64);
+        // By whichever says more: a call that waits for a device takes next to no CPU time.
+        self.call = median_of(&control, |slot| {
+            slot.effort.work().max(slot.effort.exchange) / slot.calls as f64
+        });
         let messages = messages(&control);
         let call = |slot: &Slot| (slot.effort.exchange - messages).max(slot.sum) / slot.calls as f64;
         let side_by_side = |baseline, candidate| Block::new(self.process, vec![baseline], vec![candidate]);

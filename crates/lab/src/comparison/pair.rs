@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use gauntlet_executor::protocol::Sample as Timing;
-use gauntlet_problem::{Case, Coverage, ErrorMeasures, Expected, Inputs, Oracle, Output};
+use gauntlet_problem::{Case, Coverage, ErrorMeasures, Expected, Inputs, Oracle, Output, Problem};
 use gauntlet_stats::{Arm, Block, BlockOrder, median};
 
 use super::conduct::CaseConduct;
@@ -245,11 +245,7 @@ impl Contender<'_> {
         slot(&timed, effort)
     }
 
-    fn fetch(
-        &mut self,
-        workshop: &Workshop,
-        problem: &gauntlet_problem::Problem,
-    ) -> Result<(Output, Effort), Trouble> {
+    fn fetch(&mut self, workshop: &Workshop, problem: &Problem) -> Result<(Output, Effort), Trouble> {
         self.ask(|worker| fetch(workshop, worker, problem))
     }
 }

@@ -8,7 +8,7 @@ use super::entrants::Entrant;
 use super::patience::{Closed, spend};
 use crate::abort::Metrics;
 use crate::candidate::Candidate;
-use crate::comparison::Contest;
+use crate::comparison::{Comparison, Contest};
 use crate::error::LabError;
 use crate::finding::Finding;
 use crate::gates::{self, Examination, Executor, Faster, GATES, Gate, Trouble};
@@ -46,6 +46,17 @@ pub struct Played<'a> {
     pub judged: Judged,
     /// The time of its comparison.
     pub spent: Duration,
+}
+
+impl<'a> Played<'a> {
+    /// One that was not examined, and so took no time.
+    pub fn refused(entrant: Entrant<'a>, judged: Judged) -> Self {
+        Self {
+            entrant,
+            judged,
+            spent: Duration::ZERO,
+        }
+    }
 }
 
 impl Player<'_> {
@@ -161,7 +172,7 @@ impl Player<'_> {
         contestant: &Contestant,
         executor: &Executor,
         metrics: &Metrics,
-        comparison: Result<crate::comparison::Comparison, Trouble>,
+        comparison: Result<Comparison, Trouble>,
         took: Duration,
     ) -> Result<Finding, LabError> {
         let mut examination = self.examination(contestant, executor, metrics);
