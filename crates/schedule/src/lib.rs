@@ -4,6 +4,7 @@ mod change;
 mod choice;
 mod constraints;
 mod pairwise;
+pub mod program;
 mod read;
 pub mod resources;
 mod schedule;
