@@ -26,12 +26,15 @@ use serde::{Deserialize, Serialize};
 pub use flaw::{Flaw, FlawKind};
 
 use explore::explore;
-use links::Links;
 use unroll::Block;
 
 /// Tiles are explored with up to so many steps more than the deepest buffer has slots: enough for each slot to be
 /// used again, and for the loop to run with nothing left to load.
 const STEPS_BEYOND: usize = 3;
+
+/// Blocks are explored with up to so many tiles more than the deepest buffer of tiles has slots: each slot is used
+/// again.
+const TILES_BEYOND: usize = 1;
 
 /// What was explored without finding a flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,51 +50,53 @@ pub struct Proof {
     pub tiles: usize,
 }
 
-/// Explores blocks of one and two tiles, from one step to three more than the deepest buffer has slots.
+/// Explores blocks of one tile up to one more than any buffer has slots for tiles, from one step to three more than
+/// any has slots for steps.
 ///
 /// # Errors
-/// The first flaw, in the smallest block that has one, with the shortest interleaving that shows it.
+/// The first flaw, in the smallest block that has one, with the shortest interleaving that shows it. That nothing
+/// overlaps is said only of programs that are sound otherwise.
 pub fn prove(program: &TileProgram) -> Result<Proof, Box<Flaw>> {
-    let steps = deepest(program) + STEPS_BEYOND;
+    let steps = deepest(program, Filled::Step) + STEPS_BEYOND;
+    let tiles = deepest(program, Filled::Tile) + TILES_BEYOND;
     let stages = stages(program);
     let copying = stages > 1 && copies_beside_products(program);
     let mut proof = Proof {
         states: 0,
         stages,
         steps,
-        tiles: 2,
+        tiles,
     };
-    for tiles in blocks(steps) {
-        let block = Block::of(program, &tiles);
-        let links = Links::of(program, &block);
+    let mut idle = None;
+    for tiles in blocks(tiles, steps) {
+        let explored = explore(program, &Block::of(program, &tiles))?;
+        proof.states += explored.states;
         // A tile of one step has nothing to overlap with.
-        let must_overlap = copying && tiles == [stages + 1];
-        proof.states += explore(program, &block, &links, must_overlap)?;
-    }
-    Ok(proof)
-}
-
-/// The blocks to be explored, each as the steps of its tiles: one tile, then two that are alike or of which one is as
-/// short as can be.
-fn blocks(longest: usize) -> impl Iterator<Item = Vec<usize>> {
-    let one = (1..=longest).map(|steps| vec![steps]);
-    let two = (1..=longest).flat_map(|steps| {
-        let mut pairs = vec![vec![steps, steps]];
-        if steps > 1 {
-            pairs.extend([vec![1, steps], vec![steps, 1]]);
+        if copying && tiles == [stages + 1] {
+            idle = explored.idle;
         }
-        pairs
-    });
-    one.chain(two)
+    }
+    idle.map_or(Ok(proof), Err)
 }
 
-/// Slots of the deepest buffer that is filled once a step.
-fn deepest(program: &TileProgram) -> usize {
-    let filled_each_step = program
-        .buffers
-        .iter()
-        .filter(|buffer| buffer.filled == Filled::Step);
-    filled_each_step.map(|buffer| buffer.slots).max().unwrap_or(1)
+/// The blocks to be explored, each as the steps of its tiles: so many and one, in every order.
+fn blocks(tiles: usize, longest: usize) -> impl Iterator<Item = Vec<usize>> {
+    (1..=tiles).flat_map(move |tiles| {
+        (1..=longest).flat_map(move |steps| {
+            // The last pattern, all tiles short, is the first of one step.
+            let patterns = if steps == 1 { 1 } else { (1_usize << tiles) - 1 };
+            (0..patterns).map(move |short| {
+                let steps = |tile| if short >> tile & 1 == 1 { 1 } else { steps };
+                (0..tiles).map(steps).collect()
+            })
+        })
+    })
+}
+
+/// Slots of the deepest buffer that is filled so often.
+fn deepest(program: &TileProgram, filled: Filled) -> usize {
+    let buffers = program.buffers.iter().filter(|buffer| buffer.filled == filled);
+    buffers.map(|buffer| buffer.slots).max().unwrap_or(1)
 }
 
 /// Slots of the deepest buffer into which operands are loaded.

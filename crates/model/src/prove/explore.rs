@@ -15,25 +15,33 @@ use super::unroll::Block;
 /// How many moves each warp has made.
 type State = Rc<[u16]>;
 
-/// Explores everything that can happen in the block and says in how many states it can be.
-pub(super) fn explore(
-    program: &TileProgram,
-    block: &Block,
-    links: &Links,
-    must_overlap: bool,
-) -> Result<usize, Box<Flaw>> {
+/// What the search came to if it met no flaw.
+pub(super) struct Explored {
+    /// States that the block can be in.
+    pub(super) states: usize,
+    /// That there are products, and none ever runs beside a copy of operands.
+    pub(super) idle: Option<Box<Flaw>>,
+}
+
+/// Explores everything that can happen in the block.
+pub(super) fn explore(program: &TileProgram, block: &Block) -> Result<Explored, Box<Flaw>> {
+    let links = Links::of(program, block);
     let mut search = Search {
         program,
         block,
-        links,
-        moves: Moves::of(block, links),
+        moves: Moves::of(block, &links),
+        links: &links,
         nodes: Vec::new(),
         seen: HashSet::new(),
-        overlaps: !must_overlap,
+        overlaps: false,
         first_product: None,
     };
     search.run()?;
-    Ok(search.nodes.len())
+    let alone = search.first_product.filter(|_| !search.overlaps);
+    Ok(Explored {
+        states: search.nodes.len(),
+        idle: alone.map(|(node, at)| search.flaw(FlawKind::NothingOverlaps, node, at, None)),
+    })
 }
 
 /// A state, and how it was come to.
@@ -64,10 +72,7 @@ impl Search<'_> {
             self.expand(next)?;
             next += 1;
         }
-        match self.first_product {
-            Some((node, at)) if !self.overlaps => Err(self.flaw(FlawKind::NothingOverlaps, node, at, None)),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn add(&mut self, state: State, before: Option<(usize, usize)>) {

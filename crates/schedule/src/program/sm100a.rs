@@ -4,8 +4,8 @@ use gauntlet_problem::Problem;
 
 use super::Operation::{Acquire, Await, Multiply, Publish, Release, Softmax};
 use super::text::{
-    Buffers, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, now, repeat, role, stages, storing_tiles,
-    synchronise, when,
+    Buffers, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, is_attention, now, repeat, role, stages,
+    storing_tiles, synchronise, when,
 };
 use super::{
     BufferIndex, Condition, Contents, Extent, Filled, Guard, Operation, Product, Role, Signal, Statement,
@@ -68,22 +68,22 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
     }
 }
 
-/// Two tiles' sums where a block has several tiles, and its results can leave while the next tile is multiplied.
+/// Two tiles' sums where a block has several tiles and their results can leave while the next tile is multiplied. Not
+/// in attention, where the warps that store are those of the softmax.
 fn sum_slots(schedule: &Schedule, problem: &Problem) -> usize {
-    let again = match problem {
-        Problem::GroupedGemm(_) => accumulator_columns(schedule, problem),
-        Problem::Attention(_) => schedule.tile.k,
-    };
-    let fits = tensor_memory_columns(schedule, problem) + again <= COLUMNS;
+    let twice = tensor_memory_columns(schedule, problem) + accumulator_columns(schedule, problem);
     let overlaps = schedule.order != Order::PerTile && schedule.roles == Roles::Specialised;
-    if fits && overlaps { 2 } else { 1 }
+    if overlaps && !is_attention(problem) && twice <= COLUMNS {
+        2
+    } else {
+        1
+    }
 }
 
-/// Two steps' scores where that leaves room for the sums of [`sum_slots`].
+/// Two steps' scores where there is room for them.
 fn score_slots(schedule: &Schedule, problem: &Problem) -> usize {
-    let sums = (sum_slots(schedule, problem) - 1) * schedule.tile.k;
-    let fits = tensor_memory_columns(schedule, problem) + sums + schedule.tile.n <= COLUMNS;
-    if fits && schedule.roles == Roles::Specialised {
+    let twice = tensor_memory_columns(schedule, problem) + schedule.tile.n;
+    if schedule.roles == Roles::Specialised && twice <= COLUMNS {
         2
     } else {
         1
@@ -170,15 +170,15 @@ impl Parts {
         ]
     }
 
-    /// One warp issues each of the two products, so that neither waits for the other's operands.
+    /// One warp issues each of the two products, so that neither waits for the other's operands. The product of the
+    /// values is the later one, and gives the slot of both back.
     fn attention_roles(&self, attention: &Attention) -> Vec<Role> {
         let operands = Await {
             buffer: self.operands,
         };
         let scores_step = [operands]
             .into_iter()
-            .chain(scores_product(self.operands, attention))
-            .chain([release_when_done(self.operands)]);
+            .chain(scores_product(self.operands, attention));
         let scores = vec![
             Await {
                 buffer: attention.queries,
