@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_executor::protocol::Resources;
+use gauntlet_model::prove::{Flaw, Proof};
 use gauntlet_problem::{ErrorMeasures, InputKind};
 use gauntlet_schedule::Violation;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,13 @@ pub enum Evidence {
     },
     /// What the model expects.
     Prediction(Prediction),
+    /// What exploring every interleaving of the tile programs came to.
+    Interleavings {
+        /// Proofs by case.
+        proofs: BTreeMap<String, Proof>,
+        /// The first flaw.
+        flaw: Option<CaseFlaw>,
+    },
     /// What the build takes up.
     Resources {
         /// By case.
@@ -89,6 +97,15 @@ pub struct CaseViolation {
     pub case: String,
     /// The rule, its source, and what would satisfy it.
     pub violation: Violation,
+}
+
+/// A flaw of a tile program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseFlaw {
+    /// The first case whose program has it.
+    pub case: String,
+    /// What happens, and how it comes to.
+    pub flaw: Flaw,
 }
 
 /// A predicted speed-up with its error bar; 1.5 means one and a half times as fast.

@@ -7,6 +7,7 @@ mod breakdown;
 pub mod count;
 mod estimate;
 mod host;
+pub mod prove;
 mod simulate;
 mod speedup;
 mod tiles;

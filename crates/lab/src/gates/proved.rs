@@ -1,8 +1,16 @@
-//! Proved: the barrier protocol of the candidate's loop explored exhaustively.
+//! Proved: every interleaving of the candidate's tile programs is explored.
 
-use super::{Examination, Found, Gate, Trouble};
+use std::collections::BTreeMap;
 
-/// Skipped, with its reason, until tile programs are written out for the model to prove.
+use gauntlet_model::prove::{Flaw, FlawKind, Proof, prove};
+use gauntlet_schedule::program::TileProgram;
+
+use super::{Examination, Executor, Found, Gate, Trouble};
+use crate::finding::{CaseFlaw, Evidence};
+use crate::verdict::Verdict;
+
+/// Stops a candidate whose warps can race, or wait for ever. A loop in which nothing overlaps may go on: it is right,
+/// and how slow it is the clock will say.
 pub struct Proved;
 
 impl Gate for Proved {
@@ -10,9 +18,116 @@ impl Gate for Proved {
         "proved"
     }
 
-    fn examine(&self, _examination: &Examination) -> Result<Found, Trouble> {
-        Ok(Found::skip(
-            "not examined: schedules are not yet written out as tile programs that could be proved",
+    fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
+        let candidate = examination.candidate;
+        if candidate.command.is_some() {
+            return Ok(Found::skip("a program of its own: its loops are its own affair"));
+        }
+        let arch = examination.round.device.arch;
+        // Most cases share one program.
+        let mut known: Vec<(TileProgram, Result<Proof, Box<Flaw>>)> = Vec::new();
+        let mut proofs = BTreeMap::new();
+        for case in &examination.round.benchmark_cases {
+            let program = TileProgram::of(&candidate.schedule, &case.problem, arch);
+            let result = match known.iter().find(|(other, _)| *other == program) {
+                Some((_, result)) => result.clone(),
+                None => {
+                    examination.observer.progress(&case.name);
+                    let result = prove(&program);
+                    known.push((program, result.clone()));
+                    result
+                }
+            };
+            match result {
+                Ok(proof) => {
+                    proofs.insert(case.name.clone(), proof);
+                }
+                Err(flaw) => return Ok(flawed(&case.name, *flaw, proofs)),
+            }
+        }
+        let different = known.iter().filter_map(|(_, result)| result.as_ref().ok());
+        let states: usize = different.clone().map(|proof| proof.states).sum();
+        let stages = different.map(|proof| proof.stages).max().unwrap_or(0);
+        let whose = match examination.executor {
+            Executor::Live(_) => "its tile program",
+            Executor::Recorded(_) => "the tile program its schedule stands for",
+        };
+        let reason = format!(
+            "every interleaving of {whose} is sound: {states} states, at {stages} stage{}",
+            if stages == 1 { "" } else { "s" }
+        );
+        Ok(Found::pass(
+            reason,
+            Evidence::Interleavings { proofs, flaw: None },
         ))
+    }
+}
+
+fn flawed(case: &str, flaw: Flaw, proofs: BTreeMap<String, Proof>) -> Found {
+    let reason = format!("{case}: {flaw}");
+    let verdict = verdict(flaw.kind);
+    let flaw = Some(CaseFlaw {
+        case: case.to_owned(),
+        flaw,
+    });
+    let evidence = Evidence::Interleavings { proofs, flaw };
+    match verdict {
+        Some(verdict) => Found::stop(verdict, reason, evidence),
+        None => Found::pass(format!("sound, but {reason}"), evidence),
+    }
+}
+
+/// What a flaw makes of the candidate. One that hangs is as wrong as it is called when it hangs at run time.
+fn verdict(kind: FlawKind) -> Option<Verdict> {
+    match kind {
+        FlawKind::NothingOverlaps => None,
+        FlawKind::Deadlock | FlawKind::DivergentBarrier => Some(Verdict::Incorrect),
+        _ => Some(Verdict::Racy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_model::prove::recorded;
+
+    use super::*;
+    use crate::finding::Outcome;
+
+    fn outcome(program: &TileProgram) -> (Outcome, Evidence) {
+        match prove(program) {
+            Ok(_) => (Outcome::Pass, Evidence::Reason),
+            Err(flaw) => {
+                let found = flawed("case", *flaw, BTreeMap::new());
+                (found.outcome, found.evidence)
+            }
+        }
+    }
+
+    #[test]
+    fn the_recorded_faults_end_as_they_should_have() {
+        for (program, expected) in [
+            (recorded::barrier_removed(), Outcome::Stop(Verdict::Racy)),
+            (recorded::races_on_the_last_step(), Outcome::Stop(Verdict::Racy)),
+            (recorded::waits_for_the_copy_just_committed(), Outcome::Pass),
+        ] {
+            let (outcome, evidence) = outcome(&program);
+            assert_eq!(outcome, expected);
+            let Evidence::Interleavings { flaw: Some(flaw), .. } = evidence else {
+                panic!("no interleaving: {evidence:?}");
+            };
+            assert!(flaw.flaw.interleaving.len() > 5, "{flaw:?}");
+        }
+    }
+
+    #[test]
+    fn a_hang_is_incorrect_and_every_race_is_racy() {
+        for kind in FlawKind::ALL {
+            let expected = match kind {
+                FlawKind::NothingOverlaps => None,
+                kind if kind.is_race() => Some(Verdict::Racy),
+                _ => Some(Verdict::Incorrect),
+            };
+            assert_eq!(verdict(kind), expected, "{kind}");
+        }
     }
 }

@@ -1,0 +1,132 @@
+//! What a warp does at one go.
+
+use gauntlet_schedule::program::Operation;
+
+use super::links::{At, Links};
+use super::unroll::Block;
+
+/// Some of a warp's events, one after the other: waits, then work, then signals; or a barrier.
+#[derive(Debug)]
+pub(super) struct Move {
+    /// The first event.
+    pub(super) first: usize,
+    /// The event after the last.
+    pub(super) end: usize,
+    /// Who else goes at the same time.
+    pub(super) barrier: Option<Barrier>,
+    /// How many moves others must have made before; none if that can never be.
+    pub(super) after: Option<Vec<(usize, usize)>>,
+}
+
+/// Who waits for one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Barrier {
+    Block,
+    Role,
+}
+
+/// The moves of all warps.
+#[derive(Debug)]
+pub(super) struct Moves {
+    by_agent: Vec<Vec<Move>>,
+    /// Which move an event belongs to.
+    of_event: Vec<Vec<usize>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Wait,
+    Work,
+    Signal,
+    Barrier,
+}
+
+impl Moves {
+    pub(super) fn of(block: &Block, links: &Links) -> Self {
+        let mut moves = Self {
+            by_agent: Vec::new(),
+            of_event: Vec::new(),
+        };
+        for agent in &block.agents {
+            let kinds: Vec<Kind> = agent.events.iter().map(|event| kind(&event.operation)).collect();
+            let mut parts: Vec<Move> = Vec::new();
+            let mut of_event = Vec::new();
+            for (index, event) in agent.events.iter().enumerate() {
+                let goes_on = index > 0 && kinds[index - 1] <= kinds[index] && kinds[index] != Kind::Barrier;
+                match parts.last_mut() {
+                    Some(last) if goes_on => last.end = index + 1,
+                    _ => parts.push(Move {
+                        first: index,
+                        end: index + 1,
+                        barrier: barrier(&event.operation),
+                        after: Some(Vec::new()),
+                    }),
+                }
+                of_event.push(parts.len() - 1);
+            }
+            moves.by_agent.push(parts);
+            moves.of_event.push(of_event);
+        }
+        moves.order(links);
+        moves
+    }
+
+    /// Notes of each move what must have been done before.
+    fn order(&mut self, links: &Links) {
+        for agent in 0..self.by_agent.len() {
+            for number in 0..self.by_agent[agent].len() {
+                let part = &self.by_agent[agent][number];
+                let mut after: Option<Vec<(usize, usize)>> = Some(Vec::new());
+                for index in part.first..part.end {
+                    let signals = links.at((agent, index)).signals.as_ref();
+                    after = after.zip(signals).map(|(after, signals)| {
+                        signals
+                            .iter()
+                            .fold(after, |after, signal| self.with(after, *signal))
+                    });
+                }
+                self.by_agent[agent][number].after = after;
+            }
+        }
+    }
+
+    fn with(&self, mut after: Vec<(usize, usize)>, signal: At) -> Vec<(usize, usize)> {
+        let made = self.of_event[signal.0][signal.1] + 1;
+        match after.iter_mut().find(|(agent, _)| *agent == signal.0) {
+            Some((_, known)) => *known = made.max(*known),
+            None => after.push((signal.0, made)),
+        }
+        after
+    }
+
+    /// A warp's next move once it has made so many; none when it is through.
+    pub(super) fn get(&self, agent: usize, made: usize) -> Option<&Move> {
+        self.by_agent[agent].get(made)
+    }
+
+    /// Whether an event is past once its warp has made so many moves.
+    pub(super) fn is_past(&self, (agent, index): At, made: usize) -> bool {
+        self.of_event[agent][index] < made
+    }
+}
+
+fn kind(operation: &Operation) -> Kind {
+    match operation {
+        Operation::Acquire { .. }
+        | Operation::Await { .. }
+        | Operation::AwaitCopies { .. }
+        | Operation::AwaitProducts { .. }
+        | Operation::AwaitStore => Kind::Wait,
+        Operation::Publish { .. } | Operation::Release { .. } => Kind::Signal,
+        Operation::Synchronise | Operation::SynchroniseRole => Kind::Barrier,
+        _ => Kind::Work,
+    }
+}
+
+fn barrier(operation: &Operation) -> Option<Barrier> {
+    match operation {
+        Operation::Synchronise => Some(Barrier::Block),
+        Operation::SynchroniseRole => Some(Barrier::Role),
+        _ => None,
+    }
+}

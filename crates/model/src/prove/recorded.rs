@@ -1,0 +1,108 @@
+//! Three loops of the kind that the tournament's records speak of, each with the fault that went unseen there. All
+//! are attention with `cp.async`, its scores in shared memory.
+
+use gauntlet_schedule::program::{
+    Buffer, BufferIndex, Condition, Contents, Copy, Extent, Filled, Guard, Operation, Product, Role,
+    Statement, TileProgram,
+};
+
+const OPERANDS: BufferIndex = 0;
+const SCORES: BufferIndex = 1;
+
+/// The barrier between writing the scores and their softmax was taken out.
+pub fn barrier_removed() -> TileProgram {
+    let mut step = vec![
+        Operation::AwaitCopies { outstanding: 0 }.into(),
+        Operation::Synchronise.into(),
+        if_ahead(1, vec![load(1).into()]),
+        Operation::CommitCopies.into(),
+    ];
+    let mut products = products();
+    products.remove(1);
+    step.extend(products);
+    attention(2, vec![prologue(1), Statement::Repeat(Extent::Steps, step)])
+}
+
+/// The loop "with two stages": it starts the copy of the next step, and then waits for that very copy.
+pub fn waits_for_the_copy_just_committed() -> TileProgram {
+    let mut step = vec![
+        if_ahead(1, vec![load(1).into()]),
+        Operation::CommitCopies.into(),
+        Operation::AwaitCopies { outstanding: 0 }.into(),
+        Operation::Synchronise.into(),
+    ];
+    step.extend(products());
+    step.push(Operation::Synchronise.into());
+    attention(2, vec![prologue(1), Statement::Repeat(Extent::Steps, step)])
+}
+
+/// The loop with three stages: on the last steps nothing is left to load and nothing is committed, so that the wait
+/// for all groups but one does not reach the one that is needed.
+pub fn races_on_the_last_step() -> TileProgram {
+    let mut step = vec![
+        Operation::AwaitCopies { outstanding: 1 }.into(),
+        Operation::Synchronise.into(),
+        if_ahead(2, vec![load(2).into(), Operation::CommitCopies.into()]),
+    ];
+    step.extend(products());
+    attention(3, vec![prologue(2), Statement::Repeat(Extent::Steps, step)])
+}
+
+fn attention(stages: usize, mut tile: Vec<Statement>) -> TileProgram {
+    tile.push(Operation::Store { from: None, to: None }.into());
+    let buffer = |contents, slots| Buffer {
+        contents,
+        slots,
+        filled: Filled::Step,
+        guard: Guard::Block,
+    };
+    TileProgram {
+        buffers: vec![buffer(Contents::Operands, stages), buffer(Contents::Scores, 1)],
+        roles: vec![Role {
+            name: "everyone",
+            warps: 4,
+            body: vec![Statement::Repeat(Extent::Tiles, tile)],
+        }],
+    }
+}
+
+/// The copies of the first steps, each a group.
+fn prologue(steps: usize) -> Statement {
+    Statement::Repeat(
+        Extent::Times(steps),
+        vec![if_ahead(0, vec![load(0).into()]), Operation::CommitCopies.into()],
+    )
+}
+
+fn products() -> Vec<Statement> {
+    let multiply = |product, to| Operation::Multiply {
+        product,
+        from: OPERANDS,
+        to,
+        asynchronous: false,
+    };
+    [
+        multiply(Product::Scores, Some(SCORES)),
+        Operation::Synchronise,
+        Operation::Softmax {
+            from: Some(SCORES),
+            to: Some(SCORES),
+        },
+        Operation::Synchronise,
+        multiply(Product::Values, None),
+    ]
+    .map(Statement::Do)
+    .into()
+}
+
+fn load(ahead: usize) -> Operation {
+    Operation::Load {
+        buffer: OPERANDS,
+        ahead,
+        copy: Copy::Asynchronous,
+    }
+}
+
+fn if_ahead(ahead: usize, body: Vec<Statement>) -> Statement {
+    Statement::If(Condition::HasStepAhead(ahead), body)
+}

@@ -1,0 +1,91 @@
+//! Problems and schedules of every kind.
+
+use gauntlet_device::Arch;
+use gauntlet_problem::{
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+};
+use gauntlet_schedule::program::TileProgram;
+use gauntlet_schedule::{Epilogue, Order, Roles, Schedule, Tile};
+
+pub const ARCHS: [Arch; 5] = [Arch::Cpu, Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a];
+
+pub fn problems() -> Vec<Problem> {
+    let gemm = |form| {
+        Problem::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape {
+                m: 256,
+                n: 256,
+                k: 4096,
+            }],
+            form,
+            output: OutputFormat::default(),
+        })
+    };
+    let attention = |format| {
+        Problem::Attention(Attention {
+            sequences: vec![Sequence {
+                queries: 512,
+                keys: 512,
+            }],
+            heads: 8,
+            kv_heads: 8,
+            head_size: 64,
+            causal: false,
+            format,
+            output: OutputFormat::default(),
+        })
+    };
+    vec![
+        gemm(Form::Plain),
+        gemm(Form::Swiglu),
+        attention(AttentionFormat::F16),
+        attention(AttentionFormat::E4m3),
+    ]
+}
+
+/// Every schedule word that changes the program, for a problem.
+pub fn schedules(problem: &Problem) -> Vec<Schedule> {
+    let swaps: &[bool] = match problem {
+        Problem::GroupedGemm(_) => &[false, true],
+        Problem::Attention(_) => &[false],
+    };
+    let tile = match problem {
+        Problem::GroupedGemm(_) => Tile { m: 128, n: 64, k: 64 },
+        Problem::Attention(_) => Tile { m: 128, n: 64, k: 64 },
+    };
+    let mut schedules = Vec::new();
+    for stages in 1..=8 {
+        for roles in [Roles::Unified, Roles::Specialised] {
+            for epilogue in [Epilogue::Direct, Epilogue::Staged] {
+                for order in [Order::PerTile, Order::Static] {
+                    schedules.extend(swaps.iter().map(|&swap_ab| Schedule {
+                        tile,
+                        stages,
+                        roles,
+                        epilogue,
+                        order,
+                        swap_ab,
+                        ..Schedule::baseline()
+                    }));
+                }
+            }
+        }
+    }
+    schedules
+}
+
+/// All programs that differ, each with the instruction set and the schedule it is of.
+pub fn programs() -> Vec<(Arch, Schedule, TileProgram)> {
+    let mut programs: Vec<(Arch, Schedule, TileProgram)> = Vec::new();
+    for arch in ARCHS {
+        for problem in problems() {
+            for schedule in schedules(&problem) {
+                let program = TileProgram::of(&schedule, &problem, arch);
+                if programs.iter().all(|(_, _, known)| *known != program) {
+                    programs.push((arch, schedule, program));
+                }
+            }
+        }
+    }
+    programs
+}
