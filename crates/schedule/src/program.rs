@@ -7,6 +7,21 @@
 //! A loop over steps has an index, and operations name the step they are about by its distance `ahead`. A buffer
 //! filled once a step uses the slot of the step's number modulo its slots, counted on over all tiles of the block; a
 //! buffer filled once a tile, that of the tile's number.
+//!
+//! What a block does for one tile depends on tile, stages, epilogue, roles and swap-AB. Order, lookup, setup, split-K
+//! and cluster decide which tiles it is given, and how many; where several follow one another, their sums may have two
+//! slots.
+
+mod cpu;
+mod mma_sync;
+mod sm100a;
+mod sm90a;
+mod text;
+
+use gauntlet_device::Arch;
+use gauntlet_problem::Problem;
+
+use crate::Schedule;
 
 /// What one block of threads does for the tiles it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +30,18 @@ pub struct TileProgram {
     pub buffers: Vec<Buffer>,
     /// Who runs, all at the same time.
     pub roles: Vec<Role>,
+}
+
+impl TileProgram {
+    /// The schedule written out for this problem on this instruction set.
+    pub fn of(schedule: &Schedule, problem: &Problem, arch: Arch) -> Self {
+        match arch {
+            Arch::Cpu => cpu::program(schedule, problem),
+            Arch::Sm80 | Arch::Sm89 => mma_sync::program(schedule, problem, arch),
+            Arch::Sm90a => sm90a::program(schedule, problem),
+            Arch::Sm100a => sm100a::program(schedule, problem),
+        }
+    }
 }
 
 /// Memory with one or more slots.
@@ -39,8 +66,11 @@ pub enum Contents {
     Converted,
     /// The queries of a tile.
     Queries,
-    /// Scores of a step, on their way from one product to the other.
+    /// Scores of a step, on their way from one product to the other. A softmax may put the probabilities in their
+    /// place: each warp then overwrites rows that it alone reads.
     Scores,
+    /// Probabilities of a step, where they do not take the place of the scores.
+    Probabilities,
     /// Sums that live outside registers (tensor memory).
     Accumulators,
     /// Results on their way out.
@@ -96,6 +126,12 @@ pub enum Extent {
     Steps,
     /// Once for each of the first steps of the tile, at most so many; the index of the loop is the step.
     FirstSteps(usize),
+    /// Exactly so often, however few steps the tile has; the index of the loop is the step.
+    Times(usize),
+    /// Once for each run of so many consecutive steps of the tile, the last perhaps shorter.
+    Batches(usize),
+    /// Inside of [`Extent::Batches`], once for each step of the batch; the index of the loop is the step.
+    StepsOfBatch,
 }
 
 /// When a body is run.
@@ -136,20 +172,29 @@ pub enum Operation {
         /// Groups that may still be on their way.
         outstanding: usize,
     },
-    /// Says that the slot of the present step or tile is full.
+    /// Asks the caches for the bytes of the step so far ahead.
+    Prefetch {
+        /// Steps ahead.
+        ahead: usize,
+    },
+    /// Says that the slot of the present step or tile is full. (A bulk copy says so of itself.)
     Publish {
         /// Which buffer.
         buffer: BufferIndex,
+        /// When it is said; the warp goes on at once.
+        when: Signal,
     },
     /// Waits until the slot of the present step or tile is full.
     Await {
         /// Which buffer.
         buffer: BufferIndex,
     },
-    /// Says that the slot of the present step or tile is empty. After asynchronous products: once those are done.
+    /// Says that the slot of the present step or tile is empty.
     Release {
         /// Which buffer.
         buffer: BufferIndex,
+        /// When it is said; the warp goes on at once.
+        when: Signal,
     },
     /// Converts operands of the present step to the format that is multiplied.
     Convert {
@@ -158,7 +203,8 @@ pub enum Operation {
         /// To where; registers if none.
         to: Option<BufferIndex>,
     },
-    /// Multiplies the present step.
+    /// Multiplies the present step. The product of the scores also reads the queries, that of the values the
+    /// probabilities, where there is a buffer for them.
     Multiply {
         /// Which product.
         product: Product,
@@ -174,14 +220,16 @@ pub enum Operation {
         /// Products that may still be under way.
         outstanding: usize,
     },
-    /// Exponentials and their sums for the scores of the present step.
+    /// Exponentials and their sums for the scores of the present step; rescales the sums of the values so far.
     Softmax {
         /// Where the scores are; registers if none.
-        scores: Option<BufferIndex>,
+        from: Option<BufferIndex>,
+        /// Where the probabilities go, perhaps in place of the scores; registers if none.
+        to: Option<BufferIndex>,
     },
     /// Takes the sums of the tile, scales and rounds them and writes them to memory, or into the staging buffer.
     Store {
-        /// Where the sums are; registers if none.
+        /// Where the sums are; registers if none. From the staging buffer: copies whole rows out of it.
         from: Option<BufferIndex>,
         /// The staging buffer; memory if none.
         to: Option<BufferIndex>,
@@ -191,10 +239,23 @@ pub enum Operation {
         /// Which buffer.
         from: BufferIndex,
     },
-    /// Waits until the staging buffer has been read.
+    /// Waits until the staging buffer has been read by all bulk stores that this warp has started.
     AwaitStore,
     /// All warps of the block wait for one another (`__syncthreads`).
     Synchronise,
+    /// All warps of the role wait for one another (`bar.sync` with a name of its own).
+    SynchroniseRole,
+}
+
+/// When a barrier is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Signal {
+    /// At once.
+    Now,
+    /// When all asynchronous copies that this warp has started are done (`cp.async.mbarrier.arrive`).
+    CopiesDone,
+    /// When all asynchronous products that this warp has started are done (`tcgen05.commit`).
+    ProductsDone,
 }
 
 /// What copies from memory.

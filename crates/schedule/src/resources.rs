@@ -86,20 +86,30 @@ pub fn accumulators(schedule: &Schedule, problem: &Problem) -> usize {
     }
 }
 
+/// Columns of tensor memory that the accumulators of one tile take.
+pub fn accumulator_columns(schedule: &Schedule, problem: &Problem) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let blocks = m.div_ceil(pair(schedule.cluster, Arch::Sm100a)).div_ceil(128);
+    match problem {
+        Problem::GroupedGemm(gemm) => blocks * n * weights(gemm),
+        Problem::Attention(_) => blocks * (n + k),
+    }
+}
+
 /// Columns of tensor memory one block needs: accumulators, and the scales of one stage (4 columns for each 128 rows
 /// and 64 values; PTX ISA, tcgen05 block scaling).
 pub fn tensor_memory_columns(schedule: &Schedule, problem: &Problem) -> usize {
     let Tile { m, n, k } = schedule.tile;
-    let rows = m.div_ceil(pair(schedule.cluster, Arch::Sm100a));
-    match problem {
+    let scales = match problem {
         Problem::GroupedGemm(gemm) => {
+            let rows = m.div_ceil(pair(schedule.cluster, Arch::Sm100a));
             let (row_sets, column_sets) = operand_sets(schedule, gemm);
-            let scales = 4 * k.div_ceil(64);
             let blocks = row_sets * rows.div_ceil(SCALE_ROWS) + column_sets * n.div_ceil(SCALE_ROWS);
-            rows.div_ceil(128) * n * weights(gemm) + scales * blocks
+            4 * k.div_ceil(64) * blocks
         }
-        Problem::Attention(_) => rows.div_ceil(128) * (n + k),
-    }
+        Problem::Attention(_) => 0,
+    };
+    accumulator_columns(schedule, problem) + scales
 }
 
 /// Blocks that one `tcgen05` instruction spans: a pair along rows where the cluster has one.
