@@ -14,7 +14,8 @@ mod pipeline;
 pub use arch::Arch;
 pub use device::{Cpu, Device, Gpu, Launch, Memory};
 pub use dimension::{
-    Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Ratio, Time,
+    Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Ratio,
+    Time,
 };
 pub use error::DeviceError;
 pub use figure::{Fact, Figure, Measurement};
