@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::host;
 use crate::{
     Arch, Bandwidth, ByteRate, Bytes, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops, Frequency,
-    OperationRate, Time,
+    OperationRate, Pipeline, Time,
 };
 
 /// The embedded descriptions. Adding one is a file and a line here.
@@ -95,6 +95,9 @@ pub struct Gpu {
     /// Costs of starting a kernel.
     #[serde(default)]
     pub launch: Launch,
+    /// Latencies and rates of its units.
+    #[serde(default)]
+    pub pipeline: Pipeline,
 }
 
 /// What a kernel costs before and besides its work.

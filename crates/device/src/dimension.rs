@@ -38,6 +38,8 @@ dimensions! {
     ByteRate = "a byte rate" ["B/clk" = 1.0];
     /// Floating-point operations a clock and processor; a multiply-add counts two.
     FlopRate = "an arithmetic rate" ["FLOP/clk" = 1.0];
+    /// One time over another.
+    Ratio = "a ratio" ["×" = 1.0];
     /// Operations a clock and processor.
     OperationRate = "an operation rate" ["op/clk" = 1.0];
     /// Floating-point operations a second of the whole device.

@@ -9,11 +9,14 @@ mod dimension;
 mod error;
 mod figure;
 mod host;
+mod pipeline;
 
 pub use arch::Arch;
 pub use device::{Cpu, Device, Gpu, Launch, Memory};
 pub use dimension::{
-    Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Time,
+    Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Ratio,
+    Time,
 };
 pub use error::DeviceError;
 pub use figure::{Fact, Figure, Measurement};
+pub use pipeline::{BulkCopy, Pipeline, Products};

@@ -1,8 +1,12 @@
 //! Exact counts: bytes, operations, tiles, steps.
 
+mod occupancy;
+
 use gauntlet_problem::{Attention, GroupedGemm, Problem, Sequence};
 use gauntlet_schedule::Schedule;
 use gauntlet_schedule::resources::weights;
+
+pub use occupancy::{Limit, Occupancy};
 
 use crate::tiles;
 

@@ -6,6 +6,7 @@
 mod breakdown;
 pub mod count;
 mod estimate;
+mod gpu;
 mod host;
 pub mod prove;
 mod simulate;

@@ -1,12 +1,13 @@
 //! What a schedule will do: its time, where that goes, and what happens when.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::{Breakdown, Part, PartTime};
 use crate::estimate::{Bound, MissingFigure, estimate};
+use crate::gpu;
 use crate::host::HostTerm;
 use crate::timeline::{Activity, Span, Timeline, Track};
 
@@ -32,12 +33,10 @@ pub fn simulate(
     device: &Device,
     host: HostTerm,
 ) -> Result<Simulation, MissingFigure> {
-    let estimate = estimate(problem, schedule, device)?;
-    Ok(Simulation {
-        seconds: estimate.seconds + host.seconds(problem.parts().len()),
-        roofline: estimate.roofline_seconds,
-        bound: estimate.bound,
-    })
+    match device.arch {
+        Arch::Cpu => cpu::simulate(problem, schedule, device, host),
+        _ => gpu::simulate(problem, schedule, device, host),
+    }
 }
 
 /// The gap from the roofline to [`simulate`]'s time, in parts that add up to it.
@@ -50,19 +49,10 @@ pub fn break_down(
     device: &Device,
     host: HostTerm,
 ) -> Result<Breakdown, MissingFigure> {
-    let simulation = simulate(problem, schedule, device, host)?;
-    let parts = Part::ALL.map(|part| PartTime {
-        part,
-        seconds: match part {
-            Part::Host => host.seconds(problem.parts().len()),
-            Part::Copy => simulation.seconds - simulation.roofline - host.seconds(problem.parts().len()),
-            _ => 0.0,
-        },
-    });
-    Ok(Breakdown {
-        roofline: simulation.roofline,
-        parts: parts.into(),
-    })
+    match device.arch {
+        Arch::Cpu => cpu::break_down(problem, schedule, device, host),
+        _ => gpu::break_down(problem, schedule, device, host),
+    }
 }
 
 /// What happens when in the call that [`simulate`] times.
@@ -75,21 +65,77 @@ pub fn timeline(
     device: &Device,
     host: HostTerm,
 ) -> Result<Timeline, MissingFigure> {
-    let seconds = simulate(problem, schedule, device, host)?.seconds;
-    let span = Span {
-        activity: Activity::Multiply,
-        start: 0.0,
-        end: seconds,
-        tile: None,
-        step: None,
+    match device.arch {
+        Arch::Cpu => cpu::timeline(problem, schedule, device, host),
+        _ => gpu::timeline(problem, schedule, device, host),
+    }
+}
+
+/// A roofline stands in for the simulation of a CPU.
+mod cpu {
+    use super::{
+        Activity, Breakdown, Device, HostTerm, MissingFigure, Part, PartTime, Problem, Schedule, Simulation,
+        Span, Timeline, Track, estimate,
     };
-    Ok(Timeline {
-        seconds,
-        tracks: vec![Track {
-            processor: None,
-            alike: 1,
-            name: "device".to_owned(),
-            spans: vec![span],
-        }],
-    })
+
+    pub(super) fn simulate(
+        problem: &Problem,
+        schedule: &Schedule,
+        device: &Device,
+        host: HostTerm,
+    ) -> Result<Simulation, MissingFigure> {
+        let estimate = estimate(problem, schedule, device)?;
+        Ok(Simulation {
+            seconds: estimate.seconds + host.seconds(problem.parts().len()),
+            roofline: estimate.roofline_seconds,
+            bound: estimate.bound,
+        })
+    }
+
+    pub(super) fn break_down(
+        problem: &Problem,
+        schedule: &Schedule,
+        device: &Device,
+        host: HostTerm,
+    ) -> Result<Breakdown, MissingFigure> {
+        let simulation = simulate(problem, schedule, device, host)?;
+        let host = host.seconds(problem.parts().len());
+        let parts = Part::ALL.map(|part| PartTime {
+            part,
+            seconds: match part {
+                Part::Host => host,
+                Part::Copy => simulation.seconds - simulation.roofline - host,
+                _ => 0.0,
+            },
+        });
+        Ok(Breakdown {
+            roofline: simulation.roofline,
+            parts: parts.into(),
+        })
+    }
+
+    pub(super) fn timeline(
+        problem: &Problem,
+        schedule: &Schedule,
+        device: &Device,
+        host: HostTerm,
+    ) -> Result<Timeline, MissingFigure> {
+        let seconds = simulate(problem, schedule, device, host)?.seconds;
+        let span = Span {
+            activity: Activity::Multiply,
+            start: 0.0,
+            end: seconds,
+            tile: None,
+            step: None,
+        };
+        Ok(Timeline {
+            seconds,
+            tracks: vec![Track {
+                processor: None,
+                alike: 1,
+                name: "device".to_owned(),
+                spans: vec![span],
+            }],
+        })
+    }
 }

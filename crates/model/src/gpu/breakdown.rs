@@ -1,0 +1,51 @@
+//! Where the time goes: what each mechanism costs, found by thinking it away.
+
+use super::ideal::Ideal;
+use super::plan::Plan;
+use crate::breakdown::{Breakdown, Part, PartTime};
+use crate::host::HostTerm;
+
+/// The mechanisms in the order in which they are thought away: from what is farthest from the loop of products to what
+/// is nearest. A part is what removing it would save once those before it are gone.
+const ORDER: [(Part, fn(&mut Ideal)); 8] = [
+    (Part::Ramp, |ideal| ideal.ramp = true),
+    (Part::Tail, |ideal| ideal.tail = true),
+    (Part::Epilogue, |ideal| ideal.epilogue = true),
+    (Part::Barriers, |ideal| ideal.barriers = true),
+    (Part::Conversion, |ideal| ideal.conversion = true),
+    (Part::Contention, |ideal| ideal.contention = true),
+    (Part::FillAndDrain, |ideal| ideal.fill = true),
+    (Part::Copy, |ideal| ideal.copy = true),
+];
+
+/// The gap from the roofline to the prediction. Where lists of tiles are dealt anew because something became faster, a
+/// call may take longer; then the part before is nothing, and what was gained is smaller. No part is negative.
+pub(super) fn of(plan: &Plan, roofline: f64, host: HostTerm) -> Breakdown {
+    let mut parts = vec![(Part::Host, plan.host(host)), (Part::Launch, plan.launch())];
+    let mut ideal = Ideal::default();
+    let mut left = plan.kernel(ideal).max(roofline);
+    let mut goes = |part, seconds: f64, parts: &mut Vec<(Part, f64)>| {
+        let now = seconds.clamp(roofline, left);
+        parts.push((part, left - now));
+        left = now;
+    };
+    for (part, think_away) in ORDER {
+        think_away(&mut ideal);
+        goes(part, plan.kernel(ideal), &mut parts);
+    }
+    goes(Part::Idle, plan.seconds(plan.balanced(ideal), ideal), &mut parts);
+    goes(Part::Padding, roofline, &mut parts);
+    Breakdown {
+        roofline,
+        parts: Part::ALL
+            .map(|part| PartTime {
+                part,
+                seconds: parts
+                    .iter()
+                    .filter(|(other, _)| *other == part)
+                    .map(|(_, seconds)| seconds)
+                    .sum(),
+            })
+            .into(),
+    }
+}

@@ -1,0 +1,90 @@
+//! What results cost on their way out.
+
+use gauntlet_device::Arch;
+use gauntlet_problem::{Form, Problem};
+use gauntlet_schedule::resources::weights;
+
+use super::{Costs, Setting, Transfer};
+use crate::gpu::assumed;
+use crate::gpu::work::Kind;
+
+/// Bytes of a sum.
+const SUM: f64 = 4.0;
+
+/// The costs of storing, reducing included; all else is left at nothing.
+pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
+    if setting.ideal.epilogue {
+        return Costs::default();
+    }
+    let (schedule, machine) = (setting.schedule, setting.machine);
+    let pair = setting.bundle.pair as f64;
+    let (columns, matrices, exponentials) = match setting.problem {
+        Problem::GroupedGemm(gemm) => {
+            let silu = if gemm.form == Form::Swiglu { 1.0 } else { 0.0 };
+            (schedule.tile.n as f64, weights(gemm) as f64, silu)
+        }
+        Problem::Attention(_) => (schedule.tile.k as f64, 1.0, 0.0),
+    };
+    let sums = schedule.tile.m as f64 / pair * columns;
+    let results = kind.rows / pair * kind.columns;
+    let split = schedule.split_k > 1;
+    let element = if split {
+        SUM * matrices
+    } else {
+        setting.problem.output_format().bytes() as f64
+    };
+    let bytes = results * element;
+    let activation = sums * exponentials / machine.exponential_rate;
+    let tensor_memory = if machine.arch == Arch::Sm100a {
+        sums * matrices * SUM / machine.tensor_memory_rate
+    } else {
+        0.0
+    };
+    // Parts of sums are read again soon, and stay in the cache.
+    let memory = if setting.ideal.contention || split {
+        0.0
+    } else {
+        bytes
+    };
+    let cached = if setting.ideal.contention { 0.0 } else { bytes };
+    let leaving = |rate: f64| Transfer {
+        issue: bytes / rate,
+        occupation: bytes / rate,
+        arrival: 0.0,
+        latency: machine.load_latency[1],
+        cached,
+        memory,
+    };
+    Costs {
+        take: tensor_memory + activation,
+        store: leaving(direct_rate(setting)),
+        stage: bytes / machine.shared_rate,
+        bulk_store: leaving(machine.copy_rate),
+        reduce: if split {
+            reduction(results * matrices, setting)
+        } else {
+            0.0
+        },
+        ..Costs::default()
+    }
+}
+
+/// Bytes a cycle that threads write from accumulators. Swapped, the lanes of tensor memory are neighbours in a row of
+/// the result; in all other layouts an instruction writes halves of sectors.
+fn direct_rate(setting: &Setting) -> f64 {
+    if setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a {
+        assumed::WHOLE_SECTORS
+    } else {
+        assumed::HALF_SECTORS
+    }
+}
+
+/// Each of the parts waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.
+fn reduction(sums: f64, setting: &Setting) -> f64 {
+    let machine = setting.machine;
+    let written = sums / setting.schedule.split_k as f64 * setting.problem.output_format().bytes() as f64;
+    machine.counter
+        + machine.load_latency[1]
+        + sums * SUM / assumed::CACHE_RATE
+        + written / assumed::WHOLE_SECTORS
+}

@@ -1,0 +1,189 @@
+//! Bringing operands to where they are multiplied.
+
+use gauntlet_device::Arch;
+use gauntlet_problem::{GroupedGemm, Problem};
+use gauntlet_schedule::resources::weights;
+
+use super::{Setting, Transfer};
+use crate::gpu::assumed;
+use crate::gpu::work::{Kind, PACKED};
+
+/// Bytes of an fp16 value.
+const HALF: f64 = 2.0;
+/// Bytes that one instruction of a warp copies, 16 a lane.
+const WARP_COPY: f64 = 512.0;
+
+/// What one multiprocessor reads of an operand.
+#[derive(Debug, Clone, Copy, Default)]
+struct Read {
+    bytes: f64,
+    /// Multiprocessors that share the reading.
+    shared_by: f64,
+    from_memory: f64,
+    boxes: f64,
+}
+
+/// Both operands of a step: by a bulk copy, and by the threads.
+pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
+    let reads = match setting.problem {
+        Problem::GroupedGemm(gemm) => gemm_reads(kind, gemm, setting),
+        Problem::Attention(attention) => {
+            let bytes = 2.0 * kind.depth * (attention.head_size * attention.format.bytes()) as f64;
+            let keys_and_values = Read {
+                bytes,
+                shared_by: setting.bundle.rows as f64,
+                from_memory: kind.columns_from_memory,
+                boxes: 2.0 * boxes(bytes / 2.0, setting),
+            };
+            [keys_and_values, Read::default()]
+        }
+    };
+    transfers(&reads, kind, setting)
+}
+
+/// The queries of a tile; nothing for a GEMM.
+pub(super) fn queries(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
+    match setting.problem {
+        Problem::GroupedGemm(_) => [Transfer::default(); 2],
+        Problem::Attention(attention) => {
+            let bytes = kind.rows * (attention.head_size * attention.format.bytes()) as f64;
+            let read = Read {
+                bytes: bytes / setting.bundle.pair as f64,
+                shared_by: 1.0,
+                from_memory: 1.0,
+                boxes: boxes(bytes, setting),
+            };
+            transfers(&[read], kind, setting)
+        }
+    }
+}
+
+/// Cycles to convert a step's operands in registers, and into shared memory. `wgmma` takes rows from registers and
+/// columns from shared memory, where tokens lie converted beforehand; `mma.sync` takes both from registers.
+pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
+    if setting.ideal.conversion {
+        return [0.0; 2];
+    }
+    let tile = setting.schedule.tile;
+    let depth = kind.depth;
+    let values = match (setting.problem, setting.machine.arch) {
+        (_, Arch::Sm100a | Arch::Cpu) => [0.0; 2],
+        (Problem::GroupedGemm(gemm), Arch::Sm90a) => {
+            let (row_sets, column_sets) = sets(gemm, setting);
+            [
+                row_sets * tile.m as f64 * depth,
+                column_sets * tile.n as f64 * depth,
+            ]
+        }
+        (Problem::GroupedGemm(gemm), Arch::Sm80 | Arch::Sm89) => {
+            let (row_sets, column_sets) = sets(gemm, setting);
+            let values = (row_sets * tile.m as f64 + column_sets * tile.n as f64) * depth;
+            [values * assumed::FRAGMENT_COPIES, 0.0]
+        }
+        (Problem::Attention(attention), _) => {
+            let values = 2.0 * depth * attention.head_size as f64;
+            [values * assumed::FRAGMENT_COPIES, 0.0]
+        }
+    };
+    let stored = values[1] * HALF / setting.machine.shared_rate;
+    [
+        values[0] / assumed::CONVERTED,
+        values[1] / assumed::CONVERTED + stored,
+    ]
+}
+
+/// Matrices on the row and on the column side of a tile.
+pub(super) fn sets(gemm: &GroupedGemm, setting: &Setting) -> (f64, f64) {
+    let weights = weights(gemm) as f64;
+    if setting.schedule.swap_ab {
+        (weights, 1.0)
+    } else {
+        (1.0, weights)
+    }
+}
+
+/// Whether tokens are converted to fp16 before the kernel.
+pub(in crate::gpu) fn converts_beforehand(problem: &Problem, swap_ab: bool, arch: Arch) -> bool {
+    matches!(problem, Problem::GroupedGemm(_)) && swap_ab && arch == Arch::Sm90a
+}
+
+fn gemm_reads(kind: &Kind, gemm: &GroupedGemm, setting: &Setting) -> [Read; 2] {
+    let (row_sets, column_sets) = sets(gemm, setting);
+    let pair = setting.bundle.pair as f64;
+    let fp16 = converts_beforehand(setting.problem, setting.schedule.swap_ab, setting.machine.arch);
+    let rows = row_sets * kind.rows * kind.depth / pair;
+    let columns = column_sets * kind.columns * kind.depth / pair;
+    let column_bytes = columns * if fp16 { HALF } else { PACKED };
+    let scales = |sets: f64| sets;
+    [
+        Read {
+            bytes: rows * PACKED,
+            shared_by: setting.bundle.columns as f64,
+            from_memory: kind.rows_from_memory,
+            boxes: row_sets * boxes(rows * PACKED / row_sets, setting) + scales(row_sets),
+        },
+        Read {
+            bytes: column_bytes,
+            shared_by: setting.bundle.rows as f64,
+            // Converted just before, they lie in the cache.
+            from_memory: if fp16 { 0.0 } else { kind.columns_from_memory },
+            boxes: column_sets * boxes(column_bytes / column_sets, setting)
+                + if fp16 { 0.0 } else { scales(column_sets) },
+        },
+    ]
+}
+
+fn boxes(bytes: f64, setting: &Setting) -> f64 {
+    (bytes / setting.machine.box_bytes).ceil().max(1.0)
+}
+
+fn transfers(reads: &[Read], kind: &Kind, setting: &Setting) -> [Transfer; 2] {
+    let machine = setting.machine;
+    let ideal = setting.ideal;
+    let bytes: f64 = reads.iter().map(|read| read.bytes).sum();
+    let cached = reads
+        .iter()
+        .filter(|read| read.bytes > 0.0)
+        .map(|read| read.bytes / read.shared_by)
+        .sum();
+    let memory = reads.iter().map(|read| read.bytes * read.from_memory).sum();
+    let boxes: f64 = reads.iter().map(|read| read.boxes).sum();
+    let latency = |[from_memory, from_cache]: [f64; 2]| from_cache + (from_memory - from_cache) * kind.cold;
+    let warps = (bytes / WARP_COPY).ceil();
+    let bulk = Transfer {
+        issue: boxes * assumed::BULK_ISSUE,
+        occupation: bytes / machine.copy_rate,
+        arrival: bytes / machine.arrival_rate,
+        latency: latency(machine.copy_latency),
+        cached,
+        memory,
+    };
+    let threads = Transfer {
+        issue: warps * assumed::ASYNCHRONOUS_ISSUE,
+        occupation: bytes / assumed::CACHE_RATE,
+        arrival: bytes / assumed::CACHE_RATE,
+        latency: latency(machine.load_latency),
+        cached,
+        memory,
+    };
+    [bulk, threads].map(|transfer| {
+        let shared = if ideal.contention {
+            Transfer {
+                cached: 0.0,
+                memory: 0.0,
+                ..transfer
+            }
+        } else {
+            transfer
+        };
+        if ideal.copy {
+            Transfer {
+                cached: shared.cached,
+                memory: shared.memory,
+                ..Transfer::default()
+            }
+        } else {
+            shared
+        }
+    })
+}

@@ -1,0 +1,74 @@
+//! The simulator for GPUs.
+//!
+//! A schedule's tile program is interpreted for one multiprocessor of each sort: its roles run side by side, operations
+//! take the time that the schedule's sizes give them on the device's units, and all multiprocessors meet at memory and
+//! cache. `docs/model.md` says what is measured, what is assumed, and how far predictions have been compared.
+
+mod assumed;
+mod breakdown;
+mod code;
+mod costs;
+mod deal;
+mod engine;
+mod ideal;
+mod machine;
+mod operations;
+mod plan;
+mod record;
+mod roofline;
+mod state;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod work;
+
+use gauntlet_device::Device;
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+
+use crate::breakdown::Breakdown;
+use crate::estimate::MissingFigure;
+use crate::host::HostTerm;
+use crate::simulate::Simulation;
+use crate::timeline::Timeline;
+use ideal::Ideal;
+use plan::Plan;
+use roofline::Roofline;
+
+/// As [`crate::simulate()`], on a GPU.
+pub(crate) fn simulate(
+    problem: &Problem,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Simulation, MissingFigure> {
+    let roofline = Roofline::of(problem, device)?;
+    let plan = Plan::of(problem, schedule, device)?;
+    Ok(Simulation {
+        seconds: plan.host(host) + plan.launch() + plan.kernel(Ideal::default()),
+        roofline: roofline.seconds(),
+        bound: roofline.bound(),
+    })
+}
+
+/// As [`crate::break_down()`], on a GPU.
+pub(crate) fn break_down(
+    problem: &Problem,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Breakdown, MissingFigure> {
+    let roofline = Roofline::of(problem, device)?.seconds();
+    let plan = Plan::of(problem, schedule, device)?;
+    Ok(breakdown::of(&plan, roofline, host))
+}
+
+/// As [`crate::timeline()`], on a GPU.
+pub(crate) fn timeline(
+    problem: &Problem,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Timeline, MissingFigure> {
+    Ok(timeline::of(&Plan::of(problem, schedule, device)?, host))
+}

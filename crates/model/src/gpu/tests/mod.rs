@@ -1,0 +1,1 @@
+//! The simulator against figures that were published, and against itself.
