@@ -203,7 +203,7 @@ pub struct Resources(pub BTreeMap<String, f64>);
 pub struct Parameter {
     /// What it is of, such as `multiply.step`; the model of the executor knows it by this name.
     pub name: String,
-    /// What it is in, such as `s/value`.
+    /// What it is in, such as `ns/value`.
     pub unit: String,
     /// How much.
     pub value: f64,

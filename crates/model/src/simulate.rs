@@ -1,14 +1,15 @@
 //! What a schedule will do: its time, where that goes, and what happens when.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::{Breakdown, Part, PartTime};
-use crate::estimate::{Bound, MissingFigure, estimate};
+use crate::estimate::{Bound, MissingFigure};
 use crate::host::HostTerm;
 use crate::timeline::{Activity, Span, Timeline, Track};
+use crate::{cpu, waves};
 
 /// What a problem will take.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -32,11 +33,13 @@ pub fn simulate(
     device: &Device,
     host: HostTerm,
 ) -> Result<Simulation, MissingFigure> {
-    let estimate = estimate(problem, schedule, device)?;
+    if device.arch == Arch::Cpu {
+        return cpu::simulate(problem, schedule, device, host);
+    }
+    let simulation = waves::simulate(problem, schedule, device)?;
     Ok(Simulation {
-        seconds: estimate.seconds + host.seconds(problem.parts().len()),
-        roofline: estimate.roofline_seconds,
-        bound: estimate.bound,
+        seconds: simulation.seconds + host.seconds(problem.parts().len()),
+        ..simulation
     })
 }
 
@@ -50,6 +53,9 @@ pub fn break_down(
     device: &Device,
     host: HostTerm,
 ) -> Result<Breakdown, MissingFigure> {
+    if device.arch == Arch::Cpu {
+        return cpu::break_down(problem, schedule, device, host);
+    }
     let simulation = simulate(problem, schedule, device, host)?;
     let parts = Part::ALL.map(|part| PartTime {
         part,
@@ -75,6 +81,9 @@ pub fn timeline(
     device: &Device,
     host: HostTerm,
 ) -> Result<Timeline, MissingFigure> {
+    if device.arch == Arch::Cpu {
+        return cpu::timeline(problem, schedule, device, host);
+    }
     let seconds = simulate(problem, schedule, device, host)?.seconds;
     let span = Span {
         activity: Activity::Multiply,

@@ -5,7 +5,7 @@ use gauntlet_problem::{Attention, AttentionFormat, HeadTensor, OutputFormat, Seq
 use gauntlet_schedule::{Schedule, Tile};
 
 use super::bench::Bench;
-use super::{CalibrationError, seconds};
+use super::{CalibrationError, cost};
 use crate::attention::{AttentionPlan, turn_block};
 use crate::family::Setting;
 use crate::memory::AlignedBuffer;
@@ -31,16 +31,16 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
         for (side, width) in [("rows", rows), ("columns", columns)] {
             let across = pack(bench, format, width, true)?;
             let along = pack(bench, format, width, false)?;
-            parameters.push(seconds(
+            parameters.push(cost(
                 format!("attention.across.{name}.{side}"),
                 "value",
                 across,
             ));
-            parameters.push(seconds(format!("attention.along.{name}.{side}"), "value", along));
+            parameters.push(cost(format!("attention.along.{name}.{side}"), "value", along));
         }
     }
     for (side, width) in [("rows", rows), ("columns", columns)] {
-        parameters.push(seconds(
+        parameters.push(cost(
             format!("attention.softmax.{side}"),
             "score",
             softmax(bench, width)?,
@@ -52,18 +52,18 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
         let merge = |outputs: &mut [f32], part: &[f32]| {
             plan.add_slice(outputs, &[0.5; LANES], part, &[0.5; LANES], false);
         };
-        parameters.push(seconds(
+        parameters.push(cost(
             format!("attention.rescale.{side}"),
             "value",
             blocks(bench, rescale)?,
         ));
-        parameters.push(seconds(
+        parameters.push(cost(
             format!("attention.merge.{side}"),
             "value",
             blocks(bench, merge)?,
         ));
     }
-    parameters.push(seconds("attention.turn", "score", turn(bench)?));
+    parameters.push(cost("attention.turn", "score", turn(bench)?));
     Ok(parameters)
 }
 

@@ -5,7 +5,7 @@ use gauntlet_problem::OutputFormat;
 use gauntlet_schedule::Epilogue;
 
 use super::bench::{Bench, advance};
-use super::{CalibrationError, seconds};
+use super::{CalibrationError, cost};
 use crate::epilogue::{Finish, Sums, Target, Writer};
 use crate::memory::AlignedBuffer;
 
@@ -35,7 +35,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
                 for (finish, dual) in [("scale", false), ("swiglu", true)] {
                     let row = write(bench, format, manner, swapped, dual, RUNS)?;
                     let name = format!("epilogue.{format_name}.{manner_name}.{side}.{finish}");
-                    parameters.push(seconds(name, "run of a row", row / RUNS as f64));
+                    parameters.push(cost(name, "run of a row", row / RUNS as f64));
                 }
             }
         }
@@ -44,9 +44,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     let wide = write(bench, OutputFormat::F16, Epilogue::Direct, false, false, RUNS)?;
     // A row of one run costs more than a quarter of a row of four.
     let row = (narrow * RUNS as f64 - wide) / (RUNS - 1) as f64;
-    parameters.push(seconds("epilogue.row", "row", row));
-    parameters.push(seconds("split.store", "value", parts(bench, false)?));
-    parameters.push(seconds("split.add", "value", parts(bench, true)?));
+    parameters.push(cost("epilogue.row", "row", row));
+    parameters.push(cost("split.store", "value", parts(bench, false)?));
+    parameters.push(cost("split.add", "value", parts(bench, true)?));
     Ok(parameters)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use gauntlet_executor::protocol::Parameter;
 
 use super::bench::Bench;
-use super::{CalibrationError, seconds};
+use super::{CalibrationError, cost};
 use crate::pool::lock;
 use crate::ring::{Item, Ring};
 
@@ -19,17 +19,17 @@ const STEPS: usize = 200;
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
     let mut parameters = Vec::new();
     if bench.pool.threads() > 1 {
-        parameters.push(seconds(
+        parameters.push(cost(
             "launch.wake",
             "launch",
             bench.caller(|| Ok(wake(bench)))?,
         ));
-        parameters.push(seconds(
+        parameters.push(cost(
             "launch.join",
             "launch",
             bench.caller(|| Ok(join(bench)))?,
         ));
-        parameters.push(seconds(
+        parameters.push(cost(
             "ring.wake",
             "wait",
             bench.caller(|| Ok(ring_wake(bench)))?,
@@ -37,10 +37,10 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     } else {
         // Nobody is ever woken.
         for name in ["launch.wake", "launch.join", "ring.wake"] {
-            parameters.push(seconds(name, "launch", 0.0));
+            parameters.push(cost(name, "launch", 0.0));
         }
     }
-    parameters.push(seconds("ring.step", "step", bench.caller(|| Ok(ring_step()))?));
+    parameters.push(cost("ring.step", "step", bench.caller(|| Ok(ring_step()))?));
     Ok(parameters)
 }
 

@@ -18,8 +18,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     for (name, write) in [("memory.read", false), ("memory.write", true)] {
         parameters.push(Parameter {
             name: name.to_owned(),
-            unit: "B/s".to_owned(),
-            value: threads as f64 / pass(bench, write)?,
+            unit: "GB/s".to_owned(),
+            value: threads as f64 / pass(bench, write)? / 1e9,
         });
     }
     Ok(parameters)

@@ -60,10 +60,11 @@ pub(crate) fn measure(
     Ok(parameters)
 }
 
-fn seconds(name: impl Into<String>, per: &str, value: f64) -> Parameter {
+/// A cost of so many seconds; a difference of two costs that comes out negative is nothing.
+fn cost(name: impl Into<String>, per: &str, seconds: f64) -> Parameter {
     Parameter {
         name: name.into(),
-        unit: format!("s/{per}"),
-        value: value.max(0.0),
+        unit: format!("ns/{per}"),
+        value: (seconds * 1e9).max(0.0),
     }
 }

@@ -4,7 +4,7 @@
 use gauntlet_executor::protocol::Parameter;
 
 use super::bench::{Bench, advance};
-use super::{CalibrationError, seconds};
+use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
 
 /// Depths whose panels, one of each side, fit the first-level cache of any processor in use.
@@ -22,18 +22,18 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     let deep = block(bench, DEEP, 1, 1)? * DEEP as f64;
     let step = (deep - shallow) / (DEEP - SHALLOW) as f64;
     let mut parameters = vec![
-        seconds("multiply.step", "step of depth", step),
-        seconds("multiply.call", "block", shallow - SHALLOW as f64 * step),
+        cost("multiply.step", "step of depth", step),
+        cost("multiply.call", "block", shallow - SHALLOW as f64 * step),
     ];
     let (rows, columns) = (bench.instructions.rows(), bench.instructions.columns());
     for distance in DISTANCES_KIB {
         let panels = |width: usize| (distance << 10).div_ceil(DEEP * width * size_of::<f32>());
-        for (side, cost) in [
+        for (side, seconds) in [
             ("rows", block(bench, DEEP, panels(rows), 1)?),
             ("columns", block(bench, DEEP, 1, panels(columns))?),
         ] {
             let name = format!("multiply.{side}.{distance}KiB");
-            parameters.push(seconds(name, "step of depth", cost - deep / DEEP as f64));
+            parameters.push(cost(name, "step of depth", seconds - deep / DEEP as f64));
         }
     }
     Ok(parameters)

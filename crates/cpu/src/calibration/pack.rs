@@ -7,7 +7,7 @@ use gauntlet_executor::protocol::Parameter;
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
 use super::bench::{Bench, Piece, advance};
-use super::{CalibrationError, seconds};
+use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
 use crate::panels::{pack_nvfp4, prefetch_nvfp4};
 use crate::simd::Codes;
@@ -40,8 +40,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
         let long = pack(bench, width, width, LONG, false)? * (width * LONG) as f64;
         let value = (long - short) / (width * (LONG - SHORT)) as f64;
         let lane = short / width as f64 - SHORT as f64 * value;
-        parameters.push(seconds(format!("pack.{side}.value"), "value", value));
-        parameters.push(seconds(format!("pack.{side}.run"), "run of a row", lane));
+        parameters.push(cost(format!("pack.{side}.value"), "value", value));
+        parameters.push(cost(format!("pack.{side}.run"), "run of a row", lane));
     }
     let width = bench.instructions.columns();
     for depth in FAR_DEPTHS {
@@ -50,9 +50,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
             let share = (size << 20) / bench.pool.threads();
             let rows = (2 * share / WIDE).next_multiple_of(width);
             for (manner, ahead) in [("far", false), ("ahead", true)] {
-                let cost = pack(bench, width, rows, depth, ahead)?;
+                let seconds = pack(bench, width, rows, depth, ahead)?;
                 let name = format!("pack.{manner}.{depth}.{size}MiB");
-                parameters.push(seconds(name, "value", cost - near));
+                parameters.push(cost(name, "value", seconds - near));
             }
         }
     }

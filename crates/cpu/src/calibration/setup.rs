@@ -7,7 +7,7 @@ use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat};
 use gauntlet_schedule::{Lookup, Order, Schedule, Tile};
 
 use super::bench::Bench;
-use super::{CalibrationError, seconds};
+use super::{CalibrationError, cost};
 use crate::family::{Plan, Setting};
 use crate::gemm::GemmPlan;
 use crate::memory::AlignedBuffer;
@@ -27,20 +27,20 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     for size in BUFFERS_KIB {
         let bytes = size << 10;
         let cost = bench.caller(|| allocate(bytes))?;
-        parameters.push(seconds(
+        parameters.push(cost(
             format!("setup.buffer.{size}KiB"),
             "byte",
             cost / (BUFFERS * bytes) as f64,
         ));
     }
     for (name, order) in [("static", Order::Static), ("sorted", Order::Sorted)] {
-        parameters.push(seconds(
+        parameters.push(cost(
             format!("setup.tile.{name}"),
             "tile",
             bench.caller(|| plan(bench, order))?,
         ));
     }
-    parameters.push(seconds(
+    parameters.push(cost(
         "lookup.group",
         "group passed",
         bench.caller(|| lookup(bench))?,
