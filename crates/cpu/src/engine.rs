@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gauntlet_executor::protocol::Parameter;
 use gauntlet_problem::{Inputs, Output, Problem};
 use gauntlet_schedule::{Cluster, Roles, Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::attention::AttentionPlan;
+use crate::calibration::{self, CalibrationError};
 use crate::driver::{Busy, Driver, Space, Team, slot_bytes};
 use crate::error::{BuildError, EngineError, RunError};
 use crate::family::{Plan, Setting};
@@ -106,6 +108,15 @@ impl Engine {
     /// Threads, the caller's included.
     pub fn threads(&self) -> usize {
         self.pool.threads()
+    }
+
+    /// Measures what the engine's primitives cost on this machine, in seconds; `quick` takes fewer samples of each.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for their operands.
+    pub fn calibrate(&self, quick: bool) -> Result<Vec<Parameter>, CalibrationError> {
+        calibration::measure(&self.pool, self.instructions, quick)
     }
 
     /// Plans `problem` under `schedule`.

@@ -24,6 +24,7 @@
 //! dequantised by each tile that needs them. The phases of a traced run count both as load.
 
 mod attention;
+mod calibration;
 mod driver;
 mod engine;
 mod epilogue;
@@ -38,6 +39,7 @@ mod ring;
 mod service;
 mod simd;
 
+pub use calibration::CalibrationError;
 pub use engine::{Engine, EngineOptions, Kernel, Phases, Resources, RunTimes};
 pub use error::{BuildError, EngineError, RunError};
 pub use memory::OutOfMemory;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gauntlet_executor::Service;
-use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Resources, Sample};
+use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Parameter, Resources, Sample};
 use gauntlet_problem::{Inputs, Output, Problem};
 use gauntlet_schedule::Schedule;
 
@@ -132,6 +132,12 @@ impl Service for CpuService {
             .take(samples)
             .map(|copy| built.call(copy, phases))
             .collect()
+    }
+
+    fn calibrate(&mut self, quick: bool) -> Result<Vec<Parameter>, Failure> {
+        self.engine
+            .calibrate(quick)
+            .map_err(|error| broken(&error.to_string()))
     }
 
     fn output(&mut self, path: &Path) -> Result<u64, Failure> {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::host;
 use crate::{
-    Arch, Bandwidth, ByteRate, Bytes, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops, Frequency,
-    OperationRate, Pipeline, Time,
+    Arch, Bandwidth, ByteRate, Bytes, Calibration, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops,
+    Frequency, OperationRate, Pipeline, Time,
 };
 
 /// The embedded descriptions. Adding one is a file and a line here.
@@ -43,6 +43,9 @@ pub struct Device {
     /// What only CPUs have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
+    /// What was measured on the spot, see [`Device::calibrated`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Box<Calibration>>,
 }
 
 /// Memory, and the second-level cache (shared by all on a GPU, one a core on a CPU).

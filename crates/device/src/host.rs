@@ -40,6 +40,7 @@ pub(crate) fn detect() -> Device {
             fp32_peak,
             ceiling: Some(ceiling),
         }),
+        calibration: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! never guessed: readers decide what to do without it.
 
 mod arch;
+pub mod calibration;
 mod device;
 mod dimension;
 mod error;
@@ -12,6 +13,7 @@ mod host;
 mod pipeline;
 
 pub use arch::Arch;
+pub use calibration::{Calibration, CalibrationError};
 pub use device::{Cpu, Device, Gpu, Launch, Memory};
 pub use dimension::{
     Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Ratio,

@@ -12,7 +12,7 @@ const LONG_SAMPLES: usize = 8;
 pub struct Patience {
     /// For describe and stop.
     pub describe: Duration,
-    /// For build, which may compile.
+    /// For build, which may compile, and for calibrate.
     pub build: Duration,
     /// For load and output, which read and write files.
     pub transfer: Duration,
@@ -36,7 +36,7 @@ impl Patience {
     pub(crate) fn with(self, request: &Request) -> Duration {
         match request {
             Request::Describe | Request::Stop => self.describe,
-            Request::Build { .. } => self.build,
+            Request::Build { .. } | Request::Calibrate { .. } => self.build,
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
             Request::Time { samples, .. } => self

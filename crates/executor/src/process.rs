@@ -20,7 +20,9 @@ use crate::limits::Limits;
 use crate::living;
 use crate::patience::Patience;
 use crate::pipes::{Complaints, Requests};
-use crate::protocol::{Answer, Description, Envelope, Outcome, Reply, Request, Resources, Sample, VERSION};
+use crate::protocol::{
+    Answer, Description, Envelope, Outcome, Parameter, Reply, Request, Resources, Sample, VERSION,
+};
 use crate::trouble::WorkerError;
 use crate::watch::{self, Excess, Watch};
 
@@ -214,6 +216,22 @@ impl WorkerProcess {
         })? {
             Answer::Written { bytes } => Ok(bytes),
             other => Err(self.wrong_answer("output", &other)),
+        }
+    }
+
+    /// Has the worker measure what its primitives cost.
+    pub fn calibrate(&mut self, quick: bool) -> Result<Vec<Parameter>, WorkerError> {
+        match self.call(Request::Calibrate { quick })? {
+            Answer::Calibrated { parameters } => {
+                match parameters
+                    .iter()
+                    .find(|one| !(one.value >= 0.0 && one.value.is_finite()))
+                {
+                    Some(odd) => Err(self.garbage("calibrate", format!("no cost can be so: {odd:?}"), "")),
+                    None => Ok(parameters),
+                }
+            }
+            other => Err(self.wrong_answer("calibrate", &other)),
         }
     }
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The order of calls is describe, build, load, then run, time and output in any order; build and load may come
-//! again. A worker that reads end of file exits. Operands and results travel through files (safetensors, see
+//! again; calibrate may come at any time, and a worker may refuse it. A worker that reads end of file exits. Operands and results travel through files (safetensors, see
 //! `gauntlet_problem`), so that any language can serve and a worker never learns the seed.
 
 use std::collections::BTreeMap;
@@ -72,6 +72,11 @@ pub enum Request {
         /// Where to.
         path: PathBuf,
     },
+    /// Measure what the executor's own primitives cost on this machine, for the model of it.
+    Calibrate {
+        /// Whether a few seconds must do.
+        quick: bool,
+    },
     /// Exit.
     Stop,
 }
@@ -86,6 +91,7 @@ impl Request {
             Self::Run { .. } => "run",
             Self::Time { .. } => "time",
             Self::Output { .. } => "output",
+            Self::Calibrate { .. } => "calibrate",
             Self::Stop => "stop",
         }
     }
@@ -163,6 +169,11 @@ pub enum Answer {
         /// Bytes of the result.
         bytes: u64,
     },
+    /// To `calibrate`.
+    Calibrated {
+        /// What was measured, each once.
+        parameters: Vec<Parameter>,
+    },
     /// To `stop`.
     Stopped,
 }
@@ -186,6 +197,17 @@ pub struct Description {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Resources(pub BTreeMap<String, f64>);
+
+/// What one primitive of an executor costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// What it is of, such as `multiply.step`; the model of the executor knows it by this name.
+    pub name: String,
+    /// What it is in, such as `ns/value`.
+    pub unit: String,
+    /// How much.
+    pub value: f64,
+}
 
 /// One timed call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -235,6 +257,9 @@ mod tests {
             (vec![PathBuf::from("a"), PathBuf::from("b")], 3)
         );
         let line = r#"{"id":4,"call":"time","samples":5,"first_copy":1,"phases":false}"#;
+        assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
+
+        let line = r#"{"id":5,"call":"calibrate","quick":true}"#;
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
 
         let reply = Reply {

@@ -7,7 +7,8 @@ use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 
 use crate::protocol::{
-    Answer, Description, Envelope, Failure, FailureKind, Outcome, Reply, Request, Resources, Sample,
+    Answer, Description, Envelope, Failure, FailureKind, Outcome, Parameter, Reply, Request, Resources,
+    Sample,
 };
 
 /// What an executor does behind the protocol. A failure is answered and the worker lives on.
@@ -23,6 +24,15 @@ pub trait Service {
     fn run(&mut self, copy: usize) -> Result<Sample, Failure>;
     /// Computes `samples` times on copies from `first_copy` on, in rotation.
     fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure>;
+    /// Measures what its primitives cost, if it has a model to calibrate.
+    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
+        Err(Failure {
+            kind: FailureKind::Refused,
+            message:
+                "this worker has nothing to calibrate; its device's description is all that the model knows"
+                    .to_owned(),
+        })
+    }
     /// Writes the last result; returns its bytes.
     fn output(&mut self, path: &Path) -> Result<u64, Failure>;
 }
@@ -87,6 +97,9 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         },
         Request::Output { path } => Answer::Written {
             bytes: service.output(&path)?,
+        },
+        Request::Calibrate { quick } => Answer::Calibrated {
+            parameters: service.calibrate(quick)?,
         },
         Request::Stop => Answer::Stopped,
     })

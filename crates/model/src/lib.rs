@@ -1,10 +1,11 @@
 //! What a schedule should cost on a device.
 //!
-//! [`count`] counts exactly. [`estimate()`] is a roofline with waves: good enough to tell an idea that cannot pay from
-//! one that may, and its error bar says how little more than that.
+//! [`count`] counts exactly. [`simulate()`] plays a call event by event, [`break_down`] says where its time goes, and
+//! [`estimate()`] adds an error bar, which says how far to trust it.
 
 mod breakdown;
 pub mod count;
+mod cpu;
 mod estimate;
 mod gpu;
 mod host;
@@ -16,7 +17,8 @@ mod timeline;
 
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
-pub use estimate::{Bound, Estimate, MissingFigure, Share, estimate, limit};
+pub use cpu::{CpuPhases, cpu_phases};
+pub use estimate::{Basis, Bound, Estimate, MissingFigure, Share, estimate, limit};
 pub use host::HostTerm;
 pub use simulate::{Simulation, break_down, simulate, timeline};
 pub use speedup::{Speedup, predicted_speedup};

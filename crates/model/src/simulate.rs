@@ -5,11 +5,11 @@ use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-use crate::breakdown::{Breakdown, Part, PartTime};
-use crate::estimate::{Bound, MissingFigure, estimate};
-use crate::gpu;
+use crate::breakdown::Breakdown;
+use crate::estimate::{Bound, MissingFigure};
 use crate::host::HostTerm;
-use crate::timeline::{Activity, Span, Timeline, Track};
+use crate::timeline::Timeline;
+use crate::{cpu, gpu};
 
 /// What a problem will take.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -68,74 +68,5 @@ pub fn timeline(
     match device.arch {
         Arch::Cpu => cpu::timeline(problem, schedule, device, host),
         _ => gpu::timeline(problem, schedule, device, host),
-    }
-}
-
-/// A roofline stands in for the simulation of a CPU.
-mod cpu {
-    use super::{
-        Activity, Breakdown, Device, HostTerm, MissingFigure, Part, PartTime, Problem, Schedule, Simulation,
-        Span, Timeline, Track, estimate,
-    };
-
-    pub(super) fn simulate(
-        problem: &Problem,
-        schedule: &Schedule,
-        device: &Device,
-        host: HostTerm,
-    ) -> Result<Simulation, MissingFigure> {
-        let estimate = estimate(problem, schedule, device)?;
-        Ok(Simulation {
-            seconds: estimate.seconds + host.seconds(problem.parts().len()),
-            roofline: estimate.roofline_seconds,
-            bound: estimate.bound,
-        })
-    }
-
-    pub(super) fn break_down(
-        problem: &Problem,
-        schedule: &Schedule,
-        device: &Device,
-        host: HostTerm,
-    ) -> Result<Breakdown, MissingFigure> {
-        let simulation = simulate(problem, schedule, device, host)?;
-        let host = host.seconds(problem.parts().len());
-        let parts = Part::ALL.map(|part| PartTime {
-            part,
-            seconds: match part {
-                Part::Host => host,
-                Part::Copy => simulation.seconds - simulation.roofline - host,
-                _ => 0.0,
-            },
-        });
-        Ok(Breakdown {
-            roofline: simulation.roofline,
-            parts: parts.into(),
-        })
-    }
-
-    pub(super) fn timeline(
-        problem: &Problem,
-        schedule: &Schedule,
-        device: &Device,
-        host: HostTerm,
-    ) -> Result<Timeline, MissingFigure> {
-        let seconds = simulate(problem, schedule, device, host)?.seconds;
-        let span = Span {
-            activity: Activity::Multiply,
-            start: 0.0,
-            end: seconds,
-            tile: None,
-            step: None,
-        };
-        Ok(Timeline {
-            seconds,
-            tracks: vec![Track {
-                processor: None,
-                alike: 1,
-                name: "device".to_owned(),
-                spans: vec![span],
-            }],
-        })
     }
 }

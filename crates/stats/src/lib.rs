@@ -26,6 +26,7 @@ mod holm;
 mod interval;
 mod looks;
 mod planning;
+mod prediction;
 mod ranks;
 mod rivals;
 mod scores;
@@ -52,6 +53,7 @@ pub use holm::holm_adjusted;
 pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
 pub use looks::LookPlan;
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
+pub use prediction::{Fit, Predicted, rank_correlation, regret};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use scores::{
     BrierParts, LogQuantiles, brier_parts, brier_score, logarithmic_score, pinball_loss, shrunk_mean, skill,

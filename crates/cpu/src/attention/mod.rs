@@ -10,3 +10,4 @@ mod plan;
 mod work;
 
 pub(crate) use plan::AttentionPlan;
+pub(crate) use work::turn_block;

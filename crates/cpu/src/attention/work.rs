@@ -150,11 +150,7 @@ impl<'a> AttentionWork<'a> {
             .step_by(query_panels);
         let turned = &mut state.turned.values_mut()[panel * width * self.plan.keys..][..width * keys];
         for (block, turned) in blocks.zip(turned.chunks_mut(width * columns)) {
-            for (column, lanes) in turned.chunks_exact_mut(width).enumerate() {
-                for (row, lane) in lanes.iter_mut().enumerate() {
-                    *lane = block[row * columns + column];
-                }
-            }
+            turn_block(block, turned, width, columns);
         }
     }
 
@@ -257,6 +253,15 @@ struct GatherState<'s> {
     lanes: &'s SoftmaxLanes,
     outputs: &'s mut [f32],
     accumulate: bool,
+}
+
+/// Turns one register block, or the columns of it for which there is room, k-major in its columns.
+pub(crate) fn turn_block(block: &[f32], turned: &mut [f32], rows: usize, columns: usize) {
+    for (column, lanes) in turned.chunks_exact_mut(rows).enumerate() {
+        for (row, lane) in lanes.iter_mut().enumerate() {
+            *lane = block[row * columns + column];
+        }
+    }
 }
 
 impl TileWork for AttentionWork<'_> {

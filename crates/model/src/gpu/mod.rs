@@ -51,6 +51,11 @@ pub(crate) fn simulate(
     })
 }
 
+/// The time at the highest rates, every operand moved once, nothing padded; none where the figures are missing.
+pub(crate) fn floor(problem: &Problem, device: &Device) -> Option<f64> {
+    Roofline::of(problem, device).ok().map(Roofline::seconds)
+}
+
 /// As [`crate::break_down()`], on a GPU.
 pub(crate) fn break_down(
     problem: &Problem,

@@ -1,0 +1,158 @@
+//! What attention has besides products: its own operands, the softmax, and outputs that are rescaled.
+
+use gauntlet_executor::protocol::Parameter;
+use gauntlet_problem::{Attention, AttentionFormat, HeadTensor, OutputFormat, Sequence};
+use gauntlet_schedule::{Schedule, Tile};
+
+use super::bench::Bench;
+use super::{CalibrationError, cost};
+use crate::attention::{AttentionPlan, turn_block};
+use crate::family::Setting;
+use crate::memory::AlignedBuffer;
+use crate::panels::HeadRows;
+use crate::simd::{LANES, SoftmaxLanes};
+
+/// Values of a head.
+const HEAD: usize = 64;
+
+/// Keys of a step: a multiple of every register block's rows and columns.
+const KEYS: usize = 96;
+
+const FORMATS: [(&str, AttentionFormat); 3] = [
+    ("e4m3", AttentionFormat::E4m3),
+    ("f16", AttentionFormat::F16),
+    ("bf16", AttentionFormat::Bf16),
+];
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
+    let (rows, columns) = (bench.instructions.rows(), bench.instructions.columns());
+    let mut parameters = Vec::new();
+    for (name, format) in FORMATS {
+        for (side, width) in [("rows", rows), ("columns", columns)] {
+            let across = pack(bench, format, width, true)?;
+            let along = pack(bench, format, width, false)?;
+            parameters.push(cost(format!("attention.across.{name}.{side}"), "value", across));
+            parameters.push(cost(format!("attention.along.{name}.{side}"), "value", along));
+        }
+    }
+    for (side, width) in [("rows", rows), ("columns", columns)] {
+        parameters.push(cost(
+            format!("attention.softmax.{side}"),
+            "score",
+            softmax(bench, width)?,
+        ));
+    }
+    for (side, swapped) in [("plain", false), ("swapped", true)] {
+        let plan = plan(bench, swapped)?;
+        let rescale = |outputs: &mut [f32], _: &[f32]| plan.scale_lanes(outputs, &[0.5; LANES]);
+        let merge = |outputs: &mut [f32], part: &[f32]| {
+            plan.add_slice(outputs, &[0.5; LANES], part, &[0.5; LANES], false);
+        };
+        parameters.push(cost(
+            format!("attention.rescale.{side}"),
+            "value",
+            blocks(bench, rescale)?,
+        ));
+        parameters.push(cost(
+            format!("attention.merge.{side}"),
+            "value",
+            blocks(bench, merge)?,
+        ));
+    }
+    parameters.push(cost("attention.turn", "score", turn(bench)?));
+    Ok(parameters)
+}
+
+/// Seconds a value to pack rows across, or along, panels.
+fn pack(bench: &Bench, format: AttentionFormat, width: usize, across: bool) -> Result<f64, CalibrationError> {
+    let make = || {
+        let tensor = HeadTensor {
+            format,
+            bytes: vec![0x38; KEYS * HEAD * format.bytes()],
+            scales: vec![1.0],
+        };
+        let panels = AlignedBuffer::zeroed(KEYS.next_multiple_of(width) * HEAD.next_multiple_of(width))?;
+        Ok((tensor, panels, AlignedBuffer::zeroed(LANES * HEAD)?))
+    };
+    bench.each(make, |(tensor, panels, scratch)| {
+        let rows = HeadRows::new(tensor, 0, HEAD);
+        let (panels, scratch) = (panels.values_mut(), scratch.values_mut());
+        if across {
+            rows.pack_across(0..KEYS, 1.0, width, scratch, panels, width * HEAD);
+        } else {
+            rows.pack_along(0..KEYS, width, scratch, panels, width * KEYS);
+        }
+        (KEYS * HEAD) as f64
+    })
+}
+
+/// Seconds a score.
+fn softmax(bench: &Bench, width: usize) -> Result<f64, CalibrationError> {
+    let make = || Ok((AlignedBuffer::zeroed(KEYS * width)?, SoftmaxLanes::EMPTY));
+    bench.each(make, |(panel, lanes)| {
+        for _ in 0..8 {
+            bench
+                .instructions
+                .softmax(panel.values_mut(), width, 0.125, lanes);
+        }
+        (8 * KEYS * width) as f64
+    })
+}
+
+/// Seconds a value of something done to blocks of outputs with parts of them.
+fn blocks(bench: &Bench, work: impl Fn(&mut [f32], &[f32]) + Sync) -> Result<f64, CalibrationError> {
+    let block = bench.instructions.rows() * bench.instructions.columns();
+    let values = 32 * block;
+    let make = || Ok((AlignedBuffer::zeroed(values)?, AlignedBuffer::zeroed(values)?));
+    bench.each(make, |(outputs, parts)| {
+        let outputs = outputs.values_mut().chunks_exact_mut(block);
+        for (outputs, part) in outputs.zip(parts.values().chunks_exact(block)) {
+            work(outputs, part);
+        }
+        values as f64
+    })
+}
+
+/// Seconds a score to turn blocks k-major, as the engine does.
+fn turn(bench: &Bench) -> Result<f64, CalibrationError> {
+    let (width, columns) = (bench.instructions.rows(), bench.instructions.columns());
+    let values = 8 * width * columns;
+    let make = || Ok((AlignedBuffer::zeroed(values)?, AlignedBuffer::zeroed(values)?));
+    bench.each(make, |(blocks, turned)| {
+        let blocks = blocks.values().chunks_exact(width * columns);
+        let turned = turned.values_mut().chunks_mut(width * columns);
+        blocks
+            .zip(turned)
+            .for_each(|(block, turned)| turn_block(block, turned, width, columns));
+        values as f64
+    })
+}
+
+fn plan(bench: &Bench, swapped: bool) -> Result<AttentionPlan, CalibrationError> {
+    let problem = Attention {
+        sequences: vec![Sequence {
+            queries: KEYS,
+            keys: KEYS,
+        }],
+        heads: 1,
+        kv_heads: 1,
+        head_size: HEAD,
+        causal: false,
+        format: AttentionFormat::F16,
+        output: OutputFormat::F16,
+    };
+    let schedule = Schedule {
+        tile: Tile {
+            m: KEYS,
+            n: KEYS,
+            k: HEAD,
+        },
+        swap_ab: swapped,
+        ..Schedule::baseline()
+    };
+    let setting = Setting {
+        instructions: bench.instructions,
+        schedule: &schedule,
+    };
+    Ok(AttentionPlan::new(&problem, &setting)?)
+}

@@ -1,0 +1,143 @@
+//! How a primitive is timed.
+
+use std::sync::{Barrier, Mutex};
+use std::time::Instant;
+
+use super::CalibrationError;
+use crate::pool::{Pool, lock};
+use crate::simd::Instructions;
+
+/// Long enough that the clock's grain does not show, short enough to fall between a neighbour's bursts.
+const SLICE: f64 = 1e-3;
+
+/// Which of a thread's slices counts, from the fastest (0) to the slowest (1): whatever else runs on the machine only
+/// ever makes a slice longer.
+const QUANTILE: f64 = 0.2;
+
+/// The slices of a figure.
+const QUICK_SLICES: usize = 8;
+const SLICES: usize = 24;
+
+/// Times primitives on all threads at once.
+pub(super) struct Bench<'p> {
+    pub pool: &'p Pool,
+    pub instructions: Instructions,
+    pub slices: usize,
+}
+
+/// What one piece of work came to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    /// How much was done.
+    pub units: f64,
+    /// What it took.
+    pub seconds: f64,
+}
+
+impl<'p> Bench<'p> {
+    pub fn new(pool: &'p Pool, instructions: Instructions, quick: bool) -> Self {
+        Self {
+            pool,
+            instructions,
+            slices: if quick { QUICK_SLICES } else { SLICES },
+        }
+    }
+
+    /// Seconds a unit of `work`, which returns how many units it did: the mean over threads, each with a state of its
+    /// own.
+    pub fn each<S>(
+        &self,
+        make: impl Fn() -> Result<S, CalibrationError> + Sync,
+        work: impl Fn(&mut S) -> f64 + Sync,
+    ) -> Result<f64, CalibrationError> {
+        self.pieces(make, |state| {
+            let start = Instant::now();
+            let units = work(state);
+            Piece {
+                units,
+                seconds: start.elapsed().as_secs_f64(),
+            }
+        })
+    }
+
+    /// As [`each`](Self::each), where the work times itself because only part of it counts.
+    pub fn pieces<S>(
+        &self,
+        make: impl Fn() -> Result<S, CalibrationError> + Sync,
+        work: impl Fn(&mut S) -> Piece + Sync,
+    ) -> Result<f64, CalibrationError> {
+        let threads = self.pool.threads();
+        let barrier = Barrier::new(threads);
+        let costs = Mutex::new(Vec::with_capacity(threads));
+        self.pool.run(&|_| {
+            let mut state = make();
+            barrier.wait();
+            let cost = state.as_mut().map_err(|error| error.clone()).map(|state| {
+                work(state);
+                quantile((0..self.slices).map(|_| slice(state, &work)).collect())
+            });
+            lock(&costs).push(cost);
+        });
+        let sum: f64 = lock(&costs).iter().cloned().sum::<Result<_, _>>()?;
+        Ok(sum / threads as f64)
+    }
+
+    /// Seconds of one call of `work` on the caller's thread alone, which times itself.
+    pub fn caller(
+        &self,
+        mut work: impl FnMut() -> Result<f64, CalibrationError>,
+    ) -> Result<f64, CalibrationError> {
+        work()?;
+        // These are lone events, which stray more than slices full of work.
+        (0..4 * self.slices)
+            .map(|_| work())
+            .collect::<Result<_, _>>()
+            .map(quantile)
+    }
+}
+
+/// Seconds a unit over one slice.
+fn slice<S>(state: &mut S, work: &impl Fn(&mut S) -> Piece) -> f64 {
+    let (mut units, mut seconds) = (0.0, 0.0);
+    while seconds < SLICE {
+        let piece = work(state);
+        units += piece.units;
+        seconds += piece.seconds;
+    }
+    seconds / units
+}
+
+fn quantile(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[(QUANTILE * (values.len() - 1) as f64).round() as usize]
+}
+
+/// The next of `count` places in a ring.
+pub(super) fn advance(place: &mut usize, count: usize) -> usize {
+    let now = *place;
+    *place = (now + 1) % count;
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::SimdPath;
+
+    #[test]
+    fn the_cost_of_a_unit_is_that_of_the_undisturbed_slices() {
+        assert_eq!(quantile(vec![9.0, 1.0, 2.0, 8.0, 3.0, 7.0]), 2.0);
+        let pool = Pool::new(2).unwrap();
+        let bench = Bench::new(&pool, Instructions::detect(SimdPath::Portable).unwrap(), true);
+        let cost = bench.pieces(
+            || Ok(0_u32),
+            |calls| {
+                *calls += 1;
+                // Every third slice is disturbed.
+                let seconds = if *calls % 3 == 0 { 1.0 } else { 0.25 };
+                Piece { units: 2.0, seconds }
+            },
+        );
+        assert_eq!(cost.unwrap(), 0.125);
+    }
+}

@@ -1,0 +1,135 @@
+//! From sums to the output, a run of the register block at a time; and the way of split sums.
+
+use gauntlet_executor::protocol::Parameter;
+use gauntlet_problem::OutputFormat;
+use gauntlet_schedule::Epilogue;
+
+use super::bench::{Bench, advance};
+use super::{CalibrationError, cost};
+use crate::epilogue::{Finish, Sums, Target, Writer};
+use crate::memory::AlignedBuffer;
+
+/// Rows of a tile: a multiple of every register block's rows and columns.
+const ROWS: usize = 96;
+
+/// Runs in a row of a tile.
+const RUNS: usize = 4;
+
+/// The output of a call, which one call after another writes again.
+const OUTPUT_BYTES: usize = 4 << 20;
+
+/// Parts of split tiles are written, and read, once a call.
+const PARTS_BYTES: usize = 4 << 20;
+
+const FORMATS: [(&str, OutputFormat); 3] = [
+    ("f16", OutputFormat::F16),
+    ("bf16", OutputFormat::Bf16),
+    ("f32", OutputFormat::F32),
+];
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
+    let mut parameters = Vec::new();
+    for (format_name, format) in FORMATS {
+        for (manner_name, manner) in [("direct", Epilogue::Direct), ("staged", Epilogue::Staged)] {
+            for (side, swapped) in [("plain", false), ("swapped", true)] {
+                for (finish, dual) in [("scale", false), ("swiglu", true)] {
+                    let row = write(bench, format, manner, swapped, dual, RUNS)?;
+                    let name = format!("epilogue.{format_name}.{manner_name}.{side}.{finish}");
+                    parameters.push(cost(name, "run of a row", row / RUNS as f64));
+                }
+            }
+        }
+    }
+    let narrow = write(bench, OutputFormat::F16, Epilogue::Direct, false, false, 1)?;
+    let wide = write(bench, OutputFormat::F16, Epilogue::Direct, false, false, RUNS)?;
+    // A row of one run costs more than a quarter of a row of four.
+    let row = (narrow * RUNS as f64 - wide) / (RUNS - 1) as f64;
+    parameters.push(cost("epilogue.row", "row", row));
+    parameters.push(cost("split.store", "value", parts(bench, false)?));
+    parameters.push(cost("split.add", "value", parts(bench, true)?));
+    Ok(parameters)
+}
+
+/// Seconds a row of so many runs.
+fn write(
+    bench: &Bench,
+    format: OutputFormat,
+    manner: Epilogue,
+    swapped: bool,
+    dual: bool,
+    runs: usize,
+) -> Result<f64, CalibrationError> {
+    struct State {
+        first: AlignedBuffer,
+        second: AlignedBuffer,
+        staging: Vec<u8>,
+        output: Vec<u8>,
+        tile: usize,
+    }
+    let instructions = bench.instructions;
+    let (rows, columns) = (instructions.rows(), instructions.columns());
+    let width = runs * if swapped { rows } else { columns };
+    let sums = ROWS.next_multiple_of(rows * columns) * width.next_multiple_of(columns);
+    let tile_bytes = ROWS * width * format.bytes();
+    let tiles = OUTPUT_BYTES / tile_bytes;
+    let make = || {
+        let mut first = AlignedBuffer::zeroed(sums)?;
+        let mut second = AlignedBuffer::zeroed(sums)?;
+        first.values_mut().fill(1.5);
+        second.values_mut().fill(0.5);
+        Ok(State {
+            first,
+            second,
+            staging: vec![0; Writer::staging_bytes(manner, format, ROWS, width)],
+            output: vec![1; tiles * tile_bytes],
+            tile: 0,
+        })
+    };
+    bench.each(make, |state| {
+        // Tiles lie side by side in the output, whose rows are as wide as all of them.
+        let target = Target {
+            start: advance(&mut state.tile, tiles) * width,
+            stride: tiles * width,
+            rows: ROWS,
+            columns: width,
+        };
+        let sums = Sums {
+            first: state.first.values(),
+            second: dual.then_some(state.second.values()),
+            row_panels: if swapped { runs } else { ROWS.div_ceil(rows) },
+            swapped,
+        };
+        let finish = if dual {
+            Finish::Swiglu([0.5, 2.0])
+        } else {
+            Finish::Scale(0.5)
+        };
+        let writer = Writer::new(instructions, manner, format, &mut state.output);
+        // SAFETY: the output is this state's alone.
+        unsafe { writer.write(&sums, finish, &target, &mut state.staging) };
+        ROWS as f64
+    })
+}
+
+/// Seconds a value to put sums away, or to take them up again and add them.
+fn parts(bench: &Bench, add: bool) -> Result<f64, CalibrationError> {
+    const SUMS: usize = 16 << 10;
+    const PARTS: usize = PARTS_BYTES / size_of::<f32>() / SUMS;
+    let make = || {
+        let mut parts = AlignedBuffer::zeroed(PARTS * SUMS)?;
+        parts.values_mut().fill(1.0);
+        Ok((AlignedBuffer::zeroed(SUMS)?, parts, 0))
+    };
+    bench.each(make, |(sums, parts, next)| {
+        let part = &mut parts.values_mut()[advance(next, PARTS) * SUMS..][..SUMS];
+        if add {
+            sums.values_mut()
+                .iter_mut()
+                .zip(part)
+                .for_each(|(sum, part)| *sum += *part);
+        } else {
+            part.copy_from_slice(sums.values());
+        }
+        SUMS as f64
+    })
+}

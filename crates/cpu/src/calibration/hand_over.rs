@@ -1,0 +1,108 @@
+//! What threads cost one another: a launch of the pool, and a panel handed over.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use gauntlet_executor::protocol::Parameter;
+
+use super::bench::Bench;
+use super::{CalibrationError, cost};
+use crate::pool::lock;
+use crate::ring::{Item, Ring};
+
+/// How long threads have slept when they are woken: about as long as a tile takes.
+const NAP: Duration = Duration::from_micros(200);
+
+/// Steps handed over in a row.
+const STEPS: usize = 200;
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
+    let mut parameters = Vec::new();
+    if bench.pool.threads() > 1 {
+        parameters.push(cost("launch.wake", "launch", bench.caller(|| Ok(wake(bench)))?));
+        parameters.push(cost("launch.join", "launch", bench.caller(|| Ok(join(bench)))?));
+        parameters.push(cost("ring.wake", "wait", bench.caller(|| Ok(ring_wake(bench)))?));
+    } else {
+        // Nobody is ever woken.
+        for name in ["launch.wake", "launch.join", "ring.wake"] {
+            parameters.push(cost(name, "launch", 0.0));
+        }
+    }
+    parameters.push(cost("ring.step", "step", bench.caller(|| Ok(ring_step()))?));
+    Ok(parameters)
+}
+
+/// From the call until the last of the other threads has begun.
+fn wake(bench: &Bench) -> f64 {
+    std::thread::sleep(NAP);
+    let begun = Mutex::new(Duration::ZERO);
+    let start = Instant::now();
+    bench.pool.run(&|thread| {
+        let now = start.elapsed();
+        if thread > 0 {
+            let mut latest = lock(&begun);
+            *latest = now.max(*latest);
+        }
+    });
+    lock(&begun).as_secs_f64()
+}
+
+/// From the end of another thread's work until the caller, who waited, goes on.
+fn join(bench: &Bench) -> f64 {
+    let ended = Mutex::new(Instant::now());
+    bench.pool.run(&|thread| {
+        if thread > 0 {
+            work(NAP);
+            *lock(&ended) = Instant::now();
+        }
+    });
+    lock(&ended).elapsed().as_secs_f64()
+}
+
+/// From handing a panel over until a consumer that waited for it has it.
+fn ring_wake(bench: &Bench) -> f64 {
+    let ring = Ring::new(1, 2);
+    let (sent, taken) = (Mutex::new(Instant::now()), Mutex::new(Duration::ZERO));
+    bench.pool.run(&|thread| match thread {
+        0 => {
+            work(NAP);
+            if let Some((lane, _)) = ring.claim(0) {
+                *lock(&sent) = Instant::now();
+                ring.publish(lane, Item::default());
+            }
+            work(NAP);
+            ring.close(0);
+        }
+        1 => {
+            if ring.take(0).is_some() {
+                *lock(&taken) = lock(&sent).elapsed();
+                ring.release(0);
+            }
+        }
+        _ => {}
+    });
+    lock(&taken).as_secs_f64()
+}
+
+/// One step through a ring in which nobody waits: both sides' part of it.
+fn ring_step() -> f64 {
+    let ring = Ring::new(1, 2);
+    let start = Instant::now();
+    for step in 0..STEPS {
+        if let Some((lane, _)) = ring.claim(0) {
+            ring.publish(lane, Item { tile: 0, step });
+        }
+        if ring.take(0).is_some() {
+            ring.release(0);
+        }
+    }
+    start.elapsed().as_secs_f64() / STEPS as f64
+}
+
+/// Keeps the thread busy.
+fn work(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}

@@ -1,0 +1,158 @@
+//! Dequantising NVFP4 into panels: by width of the panel and length of the run, with the codes in a cache, far away, and
+//! far away but asked for beforehand.
+
+use std::time::Instant;
+
+use gauntlet_executor::protocol::Parameter;
+use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+
+use super::bench::{Bench, Piece, advance};
+use super::{CalibrationError, cost};
+use crate::memory::AlignedBuffer;
+use crate::panels::{pack_nvfp4, prefetch_nvfp4};
+use crate::simd::Codes;
+
+/// Lengths of runs along K; the decoder takes 256 at a time, so that longer ones cost no less in a cache.
+const SHORT: usize = 64;
+const LONG: usize = 256;
+
+/// Runs with codes far away: two cache lines a row and run, and eight.
+const FAR_DEPTHS: [usize; 3] = [64, 256, 1024];
+
+/// Bytes of codes of all threads between two uses.
+const FAR_MIB: [usize; 3] = [4, 64, 512];
+
+/// K of the codes: long enough that rows are far apart.
+const WIDE: usize = 4096;
+
+/// Panels lie in the second-level cache when they are written again.
+const PANEL_BYTES: usize = 128 << 10;
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
+    let mut parameters = Vec::new();
+    let widths = [
+        ("columns", bench.instructions.columns()),
+        ("rows", bench.instructions.rows()),
+    ];
+    for (side, width) in widths {
+        // A panel of 16 rows or fewer of `WIDE` codes fits every second-level cache.
+        let short = pack(bench, width, width, SHORT, false)? * (width * SHORT) as f64;
+        let long = pack(bench, width, width, LONG, false)? * (width * LONG) as f64;
+        let value = (long - short) / (width * (LONG - SHORT)) as f64;
+        let lane = short / width as f64 - SHORT as f64 * value;
+        parameters.push(cost(format!("pack.{side}.value"), "value", value));
+        parameters.push(cost(format!("pack.{side}.run"), "run of a row", lane));
+    }
+    let width = bench.instructions.columns();
+    for depth in FAR_DEPTHS {
+        let near = pack(bench, width, width, depth, false)?;
+        for size in FAR_MIB {
+            let share = (size << 20) / bench.pool.threads();
+            let rows = (2 * share / WIDE).next_multiple_of(width);
+            for (manner, ahead) in [("far", false), ("ahead", true)] {
+                let seconds = pack(bench, width, rows, depth, ahead)?;
+                let name = format!("pack.{manner}.{depth}.{size}MiB");
+                parameters.push(cost(name, "value", seconds - near));
+            }
+        }
+    }
+    Ok(parameters)
+}
+
+/// Seconds a value, over the panels of `rows` rows.
+fn pack(
+    bench: &Bench,
+    width: usize,
+    rows: usize,
+    depth: usize,
+    ahead: bool,
+) -> Result<f64, CalibrationError> {
+    struct State {
+        tensor: Nvfp4Tensor,
+        codes: Codes,
+        panels: AlignedBuffer,
+        work: Work,
+        step: usize,
+        panel: usize,
+    }
+    let instructions = bench.instructions;
+    let steps_in_row = WIDE / depth;
+    let steps = steps_in_row * rows.div_ceil(width);
+    let panels = (PANEL_BYTES / size_of::<f32>() / (width * depth)).max(1);
+    let make = || {
+        // Codes of 1.0 and scales of 1.0, so that nothing is subnormal.
+        let (packed, scales) = (vec![0x22; rows * WIDE / 2], vec![0x38; rows * WIDE / BLOCK]);
+        Ok(State {
+            tensor: Nvfp4Tensor::new(rows, WIDE, packed, scales, 1.0)?,
+            codes: Codes::new(),
+            panels: AlignedBuffer::zeroed(panels * width * depth)?,
+            work: Work::new(bench)?,
+            step: 0,
+            panel: 0,
+        })
+    };
+    bench.pieces(make, |state| {
+        let place = |step: usize| {
+            let (panel, run) = (step / steps_in_row, step % steps_in_row);
+            let lanes = panel * width..rows.min((panel + 1) * width);
+            (lanes, run * depth..(run + 1) * depth)
+        };
+        let mut seconds = 0.0;
+        if ahead {
+            // Asked for while the panel before is multiplied, as a thread with several stages does.
+            let start = Instant::now();
+            let (lanes, run) = place(state.step);
+            prefetch_nvfp4(&state.tensor, lanes, run);
+            seconds += start.elapsed().as_secs_f64();
+            state.work.multiply(bench);
+        }
+        let (lanes, run) = place(advance(&mut state.step, steps));
+        let target = advance(&mut state.panel, panels) * width * depth;
+        let panel = &mut state.panels.values_mut()[target..target + width * depth];
+        let start = Instant::now();
+        pack_nvfp4(
+            &instructions,
+            &state.tensor,
+            lanes,
+            run,
+            width,
+            &mut state.codes,
+            panel,
+        );
+        seconds += start.elapsed().as_secs_f64();
+        Piece {
+            units: (width * depth) as f64,
+            seconds,
+        }
+    })
+}
+
+/// Multiplying while something is on its way.
+struct Work {
+    rows: AlignedBuffer,
+    columns: AlignedBuffer,
+    sums: AlignedBuffer,
+}
+
+impl Work {
+    const DEPTH: usize = 64;
+    const CALLS: usize = 64;
+
+    fn new(bench: &Bench) -> Result<Self, CalibrationError> {
+        let (rows, columns) = (bench.instructions.rows(), bench.instructions.columns());
+        Ok(Self {
+            rows: AlignedBuffer::zeroed(Self::DEPTH * rows)?,
+            columns: AlignedBuffer::zeroed(Self::DEPTH * columns)?,
+            sums: AlignedBuffer::zeroed(rows * columns)?,
+        })
+    }
+
+    fn multiply(&mut self, bench: &Bench) {
+        for _ in 0..Self::CALLS {
+            let (a, b) = (self.rows.values(), self.columns.values());
+            bench
+                .instructions
+                .multiply(Self::DEPTH, a, b, self.sums.values_mut(), true);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a call costs before its work if nothing is kept from the call before.
+
+use std::time::Instant;
+
+use gauntlet_executor::protocol::Parameter;
+use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat};
+use gauntlet_schedule::{Lookup, Order, Schedule, Tile};
+
+use super::bench::Bench;
+use super::{CalibrationError, cost};
+use crate::family::{Plan, Setting};
+use crate::gemm::GemmPlan;
+use crate::memory::AlignedBuffer;
+use crate::order::Assignment;
+
+/// Sizes of buffers; what an allocator does changes with them.
+const BUFFERS_KIB: [usize; 6] = [16, 128, 512, 2048, 8192, 32768];
+
+/// Buffers of a call: shared, and a thread's sums and panels.
+const BUFFERS: usize = 6;
+
+/// Groups of the problem that is planned.
+const GROUPS: usize = 32;
+
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
+    let mut parameters = Vec::new();
+    for size in BUFFERS_KIB {
+        let bytes = size << 10;
+        let cost = bench.caller(|| allocate(bytes))?;
+        parameters.push(cost(
+            format!("setup.buffer.{size}KiB"),
+            "byte",
+            cost / (BUFFERS * bytes) as f64,
+        ));
+    }
+    for (name, order) in [("static", Order::Static), ("sorted", Order::Sorted)] {
+        parameters.push(cost(
+            format!("setup.tile.{name}"),
+            "tile",
+            bench.caller(|| plan(bench, order))?,
+        ));
+    }
+    parameters.push(cost(
+        "lookup.group",
+        "group passed",
+        bench.caller(|| lookup(bench))?,
+    ));
+    Ok(parameters)
+}
+
+/// Makes buffers of zeros and frees them again.
+fn allocate(bytes: usize) -> Result<f64, CalibrationError> {
+    let start = Instant::now();
+    let buffers = (0..BUFFERS)
+        .map(|_| AlignedBuffer::zeroed(bytes / size_of::<f32>()))
+        .collect::<Result<Vec<_>, _>>()?;
+    drop(std::hint::black_box(buffers));
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Seconds a tile to plan a problem and deal its tiles out.
+fn plan(bench: &Bench, order: Order) -> Result<f64, CalibrationError> {
+    let start = Instant::now();
+    let plan = planned(bench, order)?;
+    let assignment = Assignment::new(order, &plan.costs(), bench.pool.threads());
+    std::hint::black_box(&assignment);
+    let tiles = plan.tiles() as f64;
+    drop((plan, assignment));
+    Ok(start.elapsed().as_secs_f64() / tiles)
+}
+
+/// Seconds a group that is passed on the way to a tile's.
+fn lookup(bench: &Bench) -> Result<f64, CalibrationError> {
+    let plan = planned(bench, Order::Static)?;
+    let tiles = plan.tiles();
+    let start = Instant::now();
+    for tile in 0..tiles {
+        std::hint::black_box(plan.find(std::hint::black_box(tile)));
+    }
+    // On the mean half of the groups are passed.
+    Ok(start.elapsed().as_secs_f64() / (tiles * GROUPS / 2) as f64)
+}
+
+fn planned(bench: &Bench, order: Order) -> Result<GemmPlan, CalibrationError> {
+    let shape = GemmShape {
+        m: 64,
+        n: 512,
+        k: 512,
+    };
+    let problem = GroupedGemm {
+        groups: vec![shape; GROUPS],
+        form: Form::Plain,
+        output: OutputFormat::F16,
+    };
+    let schedule = Schedule {
+        tile: Tile { m: 32, n: 64, k: 256 },
+        order,
+        lookup: Lookup::Linear,
+        ..Schedule::baseline()
+    };
+    let setting = Setting {
+        instructions: bench.instructions,
+        schedule: &schedule,
+    };
+    Ok(GemmPlan::new(&problem, &setting)?)
+}

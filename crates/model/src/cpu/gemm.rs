@@ -1,0 +1,302 @@
+//! A grouped GEMM as the CPU executor cuts it.
+
+use std::collections::HashMap;
+
+use gauntlet_problem::{GemmShape, GroupedGemm};
+use gauntlet_schedule::resources::weights;
+use gauntlet_schedule::{Epilogue, Lookup, Roles, Schedule, Setup};
+
+use super::rates::{Rates, Side};
+use super::run::workers;
+use super::work::{StepTimes, TileTimes, Work, buffers, share};
+
+const FLOAT: f64 = size_of::<f32>() as f64;
+
+/// The decoder takes a row's codes in runs of so many.
+const RUN: usize = 256;
+
+/// Operands of a call were last used before all the other copies that calls rotate over: in memory, as far as anything
+/// was measured.
+const LONG_AGO: f64 = f64::INFINITY;
+
+/// A panel that another thread wrote is in that one's caches, as far away as what has left one's own.
+const ANOTHER_THREAD: f64 = 16.0 * 1024.0 * 1024.0;
+
+/// One operand's side of a tile.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    extent: usize,
+    side: Side,
+    width: usize,
+}
+
+impl Edge {
+    fn panels(self, rows: usize) -> usize {
+        rows.div_ceil(self.width)
+    }
+
+    fn padded(self) -> usize {
+        self.extent.next_multiple_of(self.width)
+    }
+
+    /// Rows of block `block` of `total` rows.
+    fn block(self, block: usize, total: usize) -> usize {
+        total.min((block + 1) * self.extent) - block * self.extent
+    }
+}
+
+/// How a problem is cut.
+struct Cut<'a> {
+    gemm: &'a GroupedGemm,
+    schedule: &'a Schedule,
+    rates: &'a Rates,
+    tokens: Edge,
+    weights: Edge,
+    depth: usize,
+    products: usize,
+}
+
+/// What tells one tile of a group from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    group: usize,
+    tokens: usize,
+    weights: usize,
+    slice: usize,
+    /// Whether it is the first to use its weights.
+    first: bool,
+}
+
+/// The work of one call.
+pub(super) fn work(gemm: &GroupedGemm, schedule: &Schedule, rates: &Rates) -> Work {
+    let cut = Cut::new(gemm, schedule, rates);
+    let mut work = Work::default();
+    for (group, shape) in gemm.groups.iter().enumerate() {
+        cut.add_resident(shape, &mut work);
+        cut.add_tiles(group, shape, &mut work);
+    }
+    if schedule.setup == Setup::PerCall {
+        work.setup = cut.setup(&work);
+    }
+    work
+}
+
+impl<'a> Cut<'a> {
+    fn new(gemm: &'a GroupedGemm, schedule: &'a Schedule, rates: &'a Rates) -> Self {
+        let largest = |size: fn(&GemmShape) -> usize| gemm.groups.iter().map(size).max().unwrap_or(0).max(1);
+        let edge = |side, extent: usize| Edge {
+            extent,
+            side,
+            width: rates.width(side),
+        };
+        let tile = schedule.tile;
+        let (tokens, weight_rows) = if schedule.swap_ab {
+            (edge(Side::Columns, tile.n), edge(Side::Rows, tile.m))
+        } else {
+            (edge(Side::Rows, tile.m), edge(Side::Columns, tile.n))
+        };
+        let clamp = |edge: Edge, most: usize| Edge {
+            extent: edge.extent.min(most),
+            ..edge
+        };
+        Self {
+            gemm,
+            schedule,
+            rates,
+            tokens: clamp(tokens, largest(|shape| shape.m)),
+            weights: clamp(weight_rows, largest(|shape| shape.n)),
+            depth: tile.k.min(largest(|shape| shape.k).next_multiple_of(16)),
+            products: weights(gemm),
+        }
+    }
+
+    /// Bytes of the panels of one stage.
+    fn panel_bytes(&self) -> f64 {
+        (self.weights.padded() * self.depth * self.products) as f64 * FLOAT
+    }
+
+    /// Bytes of a thread's panels of all stages.
+    fn panels_bytes(&self) -> f64 {
+        self.schedule.stages as f64 * self.panel_bytes()
+    }
+
+    fn sums(&self) -> f64 {
+        (self.tokens.padded() * self.weights.padded() * self.products) as f64
+    }
+
+    /// Bytes of a group's resident panels.
+    fn resident_bytes(&self, shape: &GemmShape) -> f64 {
+        let panels: usize = (0..shape.m.div_ceil(self.tokens.extent))
+            .map(|block| self.tokens.panels(self.tokens.block(block, shape.m)))
+            .sum();
+        (panels * self.tokens.width * shape.k) as f64 * FLOAT
+    }
+
+    /// Dequantising so many rows over a depth into panels of a side.
+    fn pack(&self, edge: Edge, rows: usize, depth: usize, from: f64, asked: bool) -> f64 {
+        let index = edge.side as usize;
+        let runs = (rows * depth.div_ceil(RUN)) as f64 * self.rates.pack_run[index];
+        let padded = edge.panels(rows) * edge.width * depth;
+        let away = self.rates.pack_from(depth as f64, from, asked);
+        runs + padded as f64 * self.rates.pack_value[index] + (rows * depth) as f64 * away
+    }
+
+    fn add_resident(&self, shape: &GemmShape, work: &mut Work) {
+        let bytes = self.resident_bytes(shape);
+        for block in 0..shape.m.div_ceil(self.tokens.extent) {
+            let rows = self.tokens.block(block, shape.m);
+            for first in (0..rows).step_by(self.tokens.width) {
+                let lanes = self.tokens.width.min(rows - first);
+                let written = (self.tokens.width * shape.k) as f64 * FLOAT;
+                // The decoder walks along a row, so that more than its own run is asked for by the processor.
+                let pack = self.pack(self.tokens, lanes, shape.k, LONG_AGO, false);
+                work.resident.push(pack + self.rates.fetch(written, bytes));
+            }
+        }
+    }
+
+    /// Tiles in the executor's order: slices fastest, then blocks of tokens, then of weights.
+    fn add_tiles(&self, group: usize, shape: &GemmShape, work: &mut Work) {
+        let token_blocks = shape.m.div_ceil(self.tokens.extent);
+        let blocks = token_blocks * shape.n.div_ceil(self.weights.extent);
+        let split = self.schedule.split_k;
+        let mut known: HashMap<Kind, usize> = HashMap::new();
+        for block in 0..blocks {
+            let (token_block, weight_block) = (block % token_blocks, block / token_blocks);
+            let tokens = self.tokens.block(token_block, shape.m);
+            let weights = self.weights.block(weight_block, shape.n);
+            for slice in 0..split {
+                let kind = Kind {
+                    group,
+                    tokens,
+                    weights,
+                    slice,
+                    first: token_block == 0,
+                };
+                let class = *known.entry(kind).or_insert_with(|| {
+                    work.classes.push(self.tile(kind, shape));
+                    work.classes.len() - 1
+                });
+                work.tiles.push(class);
+            }
+            let useful = (tokens * weights * shape.k * self.products) as f64;
+            work.useful += useful / (self.rates.rows * self.rates.columns) as f64 * self.rates.step;
+            if split > 1 {
+                let add = split as f64 * self.sums() * self.rates.split_add;
+                work.reductions.push(add + self.write(tokens, weights));
+            }
+        }
+    }
+
+    fn tile(&self, kind: Kind, shape: &GemmShape) -> TileTimes {
+        let all = share(shape.k.div_ceil(self.depth), kind.slice, self.schedule.split_k);
+        let steps = all
+            .clone()
+            .map(|step| {
+                let depth = self.depth.min(shape.k - step * self.depth);
+                // Without further stages nothing is asked for, and the first of a tile are not either.
+                let asked = self.schedule.roles == Roles::Unified
+                    && self.schedule.stages > 1
+                    && step - all.start >= self.schedule.stages;
+                StepTimes {
+                    prepare: self.prepare(kind, depth, asked, shape),
+                    multiply: self.multiply(kind, depth, shape),
+                }
+            })
+            .collect();
+        TileTimes {
+            find: match self.schedule.lookup {
+                Lookup::Linear => kind.group as f64 * self.rates.group,
+                Lookup::Precomputed => 0.0,
+            },
+            begin: 0.0,
+            steps,
+            finish: if self.schedule.split_k > 1 {
+                self.sums() * self.rates.split_store
+            } else {
+                self.write(kind.tokens, kind.weights)
+            },
+            cost: (kind.tokens * kind.weights * all.len() * self.depth) as u64,
+        }
+    }
+
+    fn prepare(&self, kind: Kind, depth: usize, asked: bool, shape: &GemmShape) -> f64 {
+        // The tile before, of other tokens, used the same codes; its own panels came in between.
+        let before = (self.tokens.padded() * shape.k) as f64 * FLOAT + self.panels_bytes();
+        let from = if kind.first { LONG_AGO } else { before };
+        let pack = self.pack(self.weights, kind.weights, depth, from, asked);
+        let written = (self.weights.panels(kind.weights) * self.weights.width * depth) as f64 * FLOAT;
+        let slots = match self.schedule.roles {
+            Roles::Unified => self.panels_bytes(),
+            Roles::Specialised => ANOTHER_THREAD,
+        };
+        self.products as f64 * (pack + self.rates.fetch(written, slots))
+    }
+
+    fn multiply(&self, kind: Kind, depth: usize, shape: &GemmShape) -> f64 {
+        let panel = match self.schedule.roles {
+            Roles::Unified => self.panels_bytes() + (self.tokens.padded() * depth) as f64 * FLOAT,
+            Roles::Specialised => ANOTHER_THREAD,
+        };
+        let resident = self.resident_bytes(shape) + self.panels_bytes();
+        let (tokens, weights) = if self.rates.padded {
+            (
+                self.tokens.panels(kind.tokens) as f64,
+                self.weights.panels(kind.weights) as f64,
+            )
+        } else {
+            (
+                kind.tokens as f64 / self.tokens.width as f64,
+                kind.weights as f64 / self.weights.width as f64,
+            )
+        };
+        let product = if self.schedule.swap_ab {
+            self.rates
+                .blocks(weights, tokens, depth as f64, [panel, resident])
+        } else {
+            self.rates
+                .blocks(tokens, weights, depth as f64, [resident, panel])
+        };
+        self.products as f64 * product
+    }
+
+    fn write(&self, tokens: usize, weights: usize) -> f64 {
+        let (width, run) = if self.schedule.swap_ab {
+            (self.rates.rows, self.rates.output_run_swapped)
+        } else {
+            (self.rates.columns, self.rates.output_run)
+        };
+        tokens as f64 * (self.rates.output_row + weights.div_ceil(width) as f64 * run)
+    }
+
+    fn setup(&self, work: &Work) -> f64 {
+        let threads = self.rates.threads;
+        let resident: f64 = self
+            .gemm
+            .groups
+            .iter()
+            .map(|shape| self.resident_bytes(shape))
+            .sum();
+        let partials = if self.schedule.split_k > 1 {
+            work.tiles.len() as f64 * self.sums() * FLOAT
+        } else {
+            0.0
+        };
+        let staging = match self.schedule.epilogue {
+            Epilogue::Direct => 0.0,
+            Epilogue::Staged => (self.tokens.extent * self.weights.extent * self.gemm.output.bytes()) as f64,
+        };
+        let sizes = [
+            (1, resident),
+            (1, partials),
+            (threads, self.sums() * FLOAT),
+            (threads, staging),
+            (
+                workers(self.schedule.roles, threads) * self.schedule.stages,
+                self.panel_bytes(),
+            ),
+        ];
+        let planned = (work.tiles.len() + work.resident.len()) as f64 * self.rates.plan_tile;
+        planned + buffers(self.rates, &sizes)
+    }
+}
