@@ -211,7 +211,7 @@ impl Rates {
 
 /// Operations a clock and multiprocessor in the narrowest format the device multiplies without loss: NVFP4 as it is
 /// where there are such units, else dequantised to fp16 (exactly; e4m3 would round).
-fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
+pub(crate) fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
     let narrow = match problem {
         Problem::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
         Problem::Attention(attention) => match attention.format {

@@ -5,6 +5,7 @@
 
 mod breakdown;
 pub mod count;
+pub mod diagnose;
 mod estimate;
 mod host;
 mod simulate;
@@ -14,6 +15,7 @@ mod timeline;
 
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
+pub use diagnose::{Diagnosis, diagnose};
 pub use estimate::{Bound, Estimate, MissingFigure, Share, estimate, limit};
 pub use host::HostTerm;
 pub use simulate::{Simulation, break_down, simulate, timeline};
