@@ -6,6 +6,7 @@
 mod breakdown;
 pub mod count;
 mod cpu;
+pub mod diagnose;
 mod estimate;
 mod gpu;
 mod host;
@@ -18,6 +19,7 @@ mod timeline;
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
 pub use cpu::{CpuPhases, cpu_phases};
+pub use diagnose::{Diagnosis, diagnose};
 pub use estimate::{Basis, Bound, Estimate, MissingFigure, Share, estimate, limit};
 pub use host::HostTerm;
 pub use simulate::{Simulation, break_down, simulate, timeline};

@@ -156,7 +156,7 @@ fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
 }
 
 /// Operations a cycle in the narrowest format that the device multiplies without loss.
-fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
+pub(crate) fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
     let narrow = match problem {
         Problem::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
         Problem::Attention(attention) => match attention.format {

@@ -32,6 +32,7 @@ use crate::host::HostTerm;
 use crate::simulate::Simulation;
 use crate::timeline::Timeline;
 use ideal::Ideal;
+pub(crate) use machine::product_rate;
 use plan::Plan;
 use roofline::Roofline;
 
