@@ -3,6 +3,7 @@
 use gauntlet_problem::{Attention, GroupedGemm, Problem, Sequence};
 use gauntlet_schedule::Schedule;
 use gauntlet_schedule::resources::weights;
+use serde::Serialize;
 
 use crate::tiles;
 
@@ -10,7 +11,8 @@ use crate::tiles;
 const NVFP4_BYTES: f64 = 0.5 + 1.0 / 16.0;
 
 /// What a schedule makes of a problem.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Counts {
     /// Units of work, K-split parts counted apart.
     pub tiles: usize,
