@@ -1,5 +1,9 @@
 //! The command line.
 
+mod explain;
+
+pub use explain::Explain;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -50,6 +54,8 @@ pub enum Command {
     Devices(Devices),
     /// Explain the words of a schedule.
     Schedules(Schedules),
+    /// Say where the time goes: of measured times, or of a schedule.
+    Explain(Explain),
     /// Read the ledger.
     Ledger(LedgerArguments),
     /// Say what this machine has and lacks.

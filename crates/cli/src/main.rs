@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),
         Command::Schedules(schedules) => commands::schedules::schedules(&schedules),
+        Command::Explain(explain) => commands::explain::explain(&explain),
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger, &arguments.ledger),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
         Command::Selftest(selftest) => commands::selftest::selftest(&selftest),

@@ -6,6 +6,7 @@ pub mod check;
 pub mod completions;
 pub mod devices;
 pub mod doctor;
+pub mod explain;
 pub mod ledger;
 pub mod run;
 pub mod schedules;
