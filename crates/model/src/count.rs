@@ -5,6 +5,7 @@ mod occupancy;
 use gauntlet_problem::{Attention, GroupedGemm, Problem, Sequence};
 use gauntlet_schedule::Schedule;
 use gauntlet_schedule::resources::weights;
+use serde::Serialize;
 
 pub use occupancy::{Limit, Occupancy};
 
@@ -14,7 +15,8 @@ use crate::tiles;
 const NVFP4_BYTES: f64 = 0.5 + 1.0 / 16.0;
 
 /// What a schedule makes of a problem.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Counts {
     /// Units of work, K-split parts counted apart.
     pub tiles: usize,

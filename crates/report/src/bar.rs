@@ -29,6 +29,28 @@ pub fn bar(part: f64, columns: usize) -> String {
     bar
 }
 
+/// A bar from one place of a whole to another, to half a column: blanks, then blocks. What is too short to fill half a
+/// column is a thin line.
+pub fn floating(from: f64, to: f64, columns: usize) -> String {
+    let halves = |place: f64| (place.clamp(0.0, 1.0) * columns as f64 * 2.0).round() as usize;
+    let (low, high) = (halves(from.min(to)), halves(from.max(to)));
+    if low == high {
+        let last = columns.saturating_sub(1);
+        let line = if low % 2 == 0 && low / 2 <= last {
+            '▏'
+        } else {
+            '│'
+        };
+        return " ".repeat((low / 2).min(last)) + &line.to_string();
+    }
+    let cell = |column: usize| match (low <= 2 * column, high >= 2 * column + 2) {
+        (true, true) => '█',
+        (true, false) => '▌',
+        (false, _) => '▐',
+    };
+    " ".repeat(low / 2) + &(low / 2..high.div_ceil(2)).map(cell).collect::<String>()
+}
+
 /// Where a phase comes in the order in which phases are shown.
 pub fn phase_order(name: &str) -> usize {
     PHASES
@@ -101,6 +123,19 @@ mod tests {
         assert_eq!(bar(0.5, 4), "██");
         assert_eq!(bar(0.85, 10), "████████▌");
         assert_eq!(bar(2.0, 3), "███");
+    }
+
+    #[test]
+    fn floating_bars_begin_where_others_end() {
+        assert_eq!(floating(0.0, 0.5, 4), "██");
+        assert_eq!(floating(0.5, 1.0, 4), "  ██");
+        assert_eq!(floating(0.125, 0.5, 4), "▐█");
+        assert_eq!(floating(0.25, 0.875, 4), " ██▌");
+        assert_eq!(floating(0.5, 0.5, 4), "  ▏");
+        assert_eq!(floating(0.63, 0.64, 4), "  │");
+        assert_eq!(floating(1.0, 1.0, 4), "   │");
+        // To the left of what it is taken from.
+        assert_eq!(floating(0.5, 0.25, 4), " █");
     }
 
     #[test]

@@ -26,11 +26,11 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     let mut parameters = Vec::new();
     for size in BUFFERS_KIB {
         let bytes = size << 10;
-        let cost = bench.caller(|| allocate(bytes))?;
+        let seconds = bench.caller(|| allocate(bytes))?;
         parameters.push(cost(
             format!("setup.buffer.{size}KiB"),
             "byte",
-            cost / (BUFFERS * bytes) as f64,
+            seconds / (BUFFERS * bytes) as f64,
         ));
     }
     for (name, order) in [("static", Order::Static), ("sorted", Order::Sorted)] {

@@ -8,6 +8,7 @@ mod prospects;
 mod round;
 mod scores;
 
+pub use chart::at;
 use gauntlet_lab::{TournamentReport, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 

@@ -1,0 +1,143 @@
+//! Where the time of a predicted call goes: the gap from the roofline to the prediction, part by part.
+
+mod cases;
+mod difference;
+mod header;
+mod lines;
+mod reading;
+
+use gauntlet_device::Arch;
+use gauntlet_model::{Bound, Breakdown, Counts};
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+use owo_colors::Style;
+use serde::Serialize;
+
+use crate::bar::floating;
+use crate::duration::duration;
+use crate::speedup::times;
+use crate::table::{Column, table};
+use crate::text::{bold, dim, paint, paragraph, usable};
+use lines::{Line, lines};
+
+/// One problem under one schedule on a device, taken apart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Explanation {
+    /// What the problem is called.
+    pub case: String,
+    /// What is computed.
+    pub problem: Problem,
+    /// How.
+    pub schedule: Schedule,
+    /// On what.
+    pub device: String,
+    /// Its instruction set.
+    pub arch: Arch,
+    /// The whole call.
+    pub seconds: f64,
+    /// The lower end of a 90 % interval on `seconds`.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Whether the device's own measurements stand behind the figures.
+    pub calibrated: bool,
+    /// What the roofline is bound by.
+    pub bound: Bound,
+    /// The roofline, and what comes on top.
+    pub breakdown: Breakdown,
+    /// Tiles, waves, steps.
+    pub counts: Counts,
+    /// Multiprocessors, or threads of a CPU.
+    pub processors: usize,
+    /// Buffers of one block, or of one thread of a CPU.
+    pub buffer_bytes: usize,
+}
+
+/// The columns of the table besides the bars.
+const FIGURES: [(&str, Column); 4] = [
+    ("part", Column::Whole),
+    ("time", Column::Figures),
+    ("share", Column::Figures),
+    ("without it", Column::Figures),
+];
+
+/// Columns that [`FIGURES`] take with their gaps.
+const FIGURE_COLUMNS: usize = 53;
+
+/// Longer bars are no clearer.
+const LONGEST_BAR: usize = 60;
+
+/// One explanation in full, or several side by side.
+pub fn explained(explanations: &[Explanation], width: usize) -> String {
+    let width = usable(width);
+    match explanations {
+        [one] => whole(one, width),
+        several => cases::cases(several, width),
+    }
+}
+
+/// The same problems under two schedules, part by part: `pairs` of before and after.
+pub fn compared(pairs: &[(Explanation, Explanation)], width: usize) -> String {
+    difference::compared(pairs, usable(width))
+}
+
+fn whole(explanation: &Explanation, width: usize) -> String {
+    let mut text = header::header(explanation, width);
+    text.push('\n');
+    text += &waterfall(explanation, width);
+    text.push('\n');
+    for sentence in reading::reading(explanation) {
+        text += &paragraph("  ", &sentence, 2, width);
+    }
+    text
+}
+
+/// The parts in a column, each bar beginning where the one before ended.
+fn waterfall(explanation: &Explanation, width: usize) -> String {
+    let columns = width.saturating_sub(2 + FIGURE_COLUMNS).min(LONGEST_BAR);
+    let total = explanation.breakdown.total();
+    let scale = format!("0{:>rest$}", duration(total), rest = columns.saturating_sub(1));
+    let mut head = FIGURES.to_vec();
+    head.push((&scale, Column::Whole));
+    let shown = lines(&explanation.breakdown);
+    let mut rows: Vec<Vec<String>> = shown.lines.iter().map(|line| row(line, total, columns)).collect();
+    rows.push(vec![
+        bold("prediction"),
+        bold(duration(total)),
+        bold("100.0 %"),
+        String::new(),
+        paint(floating(0.0, 1.0, columns), Style::new().dimmed()),
+    ]);
+    let mut text = table(&head, rows, 2, width);
+    if !shown.folded.is_empty() {
+        let names = shown.folded.join(", ");
+        text += &paragraph("  ", &dim(format!("none, or under 0.1 %: {names}")), 4, width);
+    }
+    text
+}
+
+fn row(line: &Line, total: f64, columns: usize) -> Vec<String> {
+    let place = |seconds: f64| if total > 0.0 { seconds / total } else { 0.0 };
+    let rest = total - line.seconds;
+    let without = if line.part.is_some() && rest > 0.0 {
+        times(total / rest)
+    } else {
+        String::new()
+    };
+    vec![
+        line.name.to_owned(),
+        duration(line.seconds),
+        share(place(line.seconds)),
+        without,
+        paint(
+            floating(place(line.start), place(line.start + line.seconds), columns),
+            line.style(),
+        ),
+    ]
+}
+
+/// A share to a tenth of a percent.
+fn share(fraction: f64) -> String {
+    format!("{:.1} %", fraction * 100.0)
+}

@@ -1,0 +1,99 @@
+//! What was predicted, of what, and on what ground.
+
+use gauntlet_device::Arch;
+use gauntlet_model::Bound;
+
+use super::{Explanation, share};
+use crate::duration::duration;
+use crate::speedup::times;
+use crate::text::{bold, paragraph};
+
+/// Columns before the facts.
+const MARGIN: usize = 14;
+
+/// The problem, and the facts that the table does not show.
+pub fn header(explanation: &Explanation, width: usize) -> String {
+    let mut text = title(explanation, width);
+    text += &setting(explanation, width);
+    text += &fact("prediction", &prediction(explanation), width);
+    text += &fact("roofline", &roofline(explanation), width);
+    text += &fact("work", &work(explanation), width);
+    text
+}
+
+/// The name and the problem.
+pub fn title(explanation: &Explanation, width: usize) -> String {
+    let name = format!("{}: ", bold(&explanation.case));
+    paragraph(&name, &explanation.problem.to_string(), 2, width)
+}
+
+/// What several explanations share: how, on what, and how much that is worth.
+pub fn setting(explanation: &Explanation, width: usize) -> String {
+    fact("schedule", &explanation.schedule.to_string(), width) + &device(explanation, width)
+}
+
+/// On what, and what stands behind the figures.
+pub fn device(explanation: &Explanation, width: usize) -> String {
+    let ground = if explanation.calibrated {
+        "calibrated"
+    } else {
+        "not calibrated: published figures, with the error of models like this one"
+    };
+    fact("device", &format!("{}, {ground}", explanation.device), width)
+}
+
+/// A fact behind its name.
+pub fn fact(name: &str, fact: &str, width: usize) -> String {
+    let first = format!("  {name:<columns$}", columns = MARGIN - 2);
+    paragraph(&first, fact, MARGIN, width)
+}
+
+/// The time with its interval: `373 µs [190 µs … 730 µs]`.
+pub fn interval(explanation: &Explanation) -> String {
+    format!(
+        "{} [{} … {}]",
+        duration(explanation.seconds),
+        duration(explanation.low),
+        duration(explanation.high)
+    )
+}
+
+fn prediction(explanation: &Explanation) -> String {
+    format!("{}, 90 % interval", interval(explanation))
+}
+
+fn roofline(explanation: &Explanation) -> String {
+    let bound = match explanation.bound {
+        Bound::Memory => "moving operands and results",
+        Bound::Compute => "multiplying",
+    };
+    let roofline = explanation.breakdown.roofline;
+    format!(
+        "{}, bound by {bound}; the prediction is {} that",
+        duration(roofline),
+        times(explanation.seconds / roofline)
+    )
+}
+
+fn work(explanation: &Explanation) -> String {
+    let counts = &explanation.counts;
+    let (processor, buffers) = match explanation.arch {
+        Arch::Cpu => ("thread", "buffers a thread"),
+        _ => ("multiprocessor", "shared memory a block"),
+    };
+    format!(
+        "{} of at most {}, {} on {}; {} of the rows computed are useful; {:.1} KiB of {buffers}",
+        count(counts.tiles, "tile"),
+        count(counts.steps, "step"),
+        count(counts.waves, "wave"),
+        count(explanation.processors, processor),
+        share(counts.useful_rows),
+        explanation.buffer_bytes as f64 / 1024.0
+    )
+}
+
+/// `1 tile`, `352 tiles`.
+fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}

@@ -1,0 +1,128 @@
+//! What a breakdown says, in sentences.
+
+use gauntlet_device::Arch;
+use gauntlet_model::{Breakdown, Part};
+use gauntlet_schedule::{Setup, Word};
+
+use super::{Explanation, share};
+use crate::duration::duration;
+use crate::speedup::times;
+
+/// Within this share of the prediction, the roofline counts as reached.
+const REACHED: f64 = 0.05;
+
+/// As many parts are named at most.
+const MOST_NAMED: usize = 3;
+
+/// Parts that explain this share of the gap together are enough.
+const ENOUGH: f64 = 0.9;
+
+/// A part this small is not worth naming beside greater ones.
+const LEAST_NAMED: f64 = 0.03;
+
+/// The largest parts with the words that act on them, and the most that a faster kernel could bring.
+pub fn reading(explanation: &Explanation) -> Vec<String> {
+    let breakdown = &explanation.breakdown;
+    let total = breakdown.total();
+    let gap = total - breakdown.roofline;
+    if gap <= REACHED * total {
+        return vec![format!(
+            "The prediction is within {} of the roofline: no schedule can bring more than {}.",
+            share(gap / total),
+            times(total / breakdown.roofline)
+        )];
+    }
+    let mut sentences = vec![largest(explanation, gap), most(breakdown, explanation.arch)];
+    if breakdown.part(Part::Host) == 0.0 && explanation.schedule.setup == Setup::PerCall {
+        sentences.push(
+            "No work of the host is counted: give what a call costs there with --host, as `explain --times` finds it."
+                .to_owned(),
+        );
+    }
+    sentences
+}
+
+/// The greatest parts of the gap.
+fn largest(explanation: &Explanation, gap: f64) -> String {
+    let breakdown = &explanation.breakdown;
+    let mut parts = Part::ALL.map(|part| (part, breakdown.part(part) / gap));
+    parts.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let mut named = Vec::new();
+    let mut explained = 0.0;
+    for (part, of_gap) in parts.into_iter().take(MOST_NAMED) {
+        if explained >= ENOUGH || of_gap < LEAST_NAMED {
+            break;
+        }
+        explained += of_gap;
+        named.push(format!(
+            "{}{} {}",
+            part.name(),
+            words(part, explanation.arch),
+            share(of_gap)
+        ));
+    }
+    format!(
+        "Of the {} above the roofline: {}.",
+        duration(gap),
+        named.join(", ")
+    )
+}
+
+/// The words that act on a part, in parentheses; nothing where no word does.
+fn words(part: Part, arch: Arch) -> String {
+    let words: Vec<_> = levers(part, arch).iter().map(|word| word.name()).collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", words.join(", "))
+    }
+}
+
+/// The most that all words together could bring that change the kernel and nothing else.
+fn most(breakdown: &Breakdown, arch: Arch) -> String {
+    let total = breakdown.total();
+    let outside: Vec<_> = Part::ALL
+        .into_iter()
+        .filter(|part| is_outside(*part, arch) && breakdown.part(*part) > 0.0)
+        .collect();
+    let left: f64 = outside.iter().map(|part| breakdown.part(*part)).sum();
+    let remain = match outside.as_slice() {
+        [] => "the roofline would remain".to_owned(),
+        parts => {
+            let names: Vec<_> = parts.iter().map(|part| part.name()).collect();
+            format!("the roofline and {} would remain", names.join(" and "))
+        }
+    };
+    format!(
+        "No change of tile, stages, epilogue, roles and order, all together, can bring more than {}: {remain}.",
+        times(total / (breakdown.roofline + left))
+    )
+}
+
+/// Whether a part happens before a kernel runs, so that no kernel can change it. The threads of a CPU are woken once a
+/// wave, so that there the start depends on the order of tiles.
+fn is_outside(part: Part, arch: Arch) -> bool {
+    match part {
+        Part::Host => true,
+        Part::Launch => arch != Arch::Cpu,
+        _ => false,
+    }
+}
+
+/// The words that act on a part most directly.
+fn levers(part: Part, arch: Arch) -> &'static [Word] {
+    match part {
+        Part::Host => &[Word::Setup],
+        Part::Launch if arch == Arch::Cpu => &[Word::Order, Word::Tile],
+        Part::Launch | Part::Ramp => &[],
+        Part::Padding => &[Word::Tile, Word::SwapAb],
+        Part::Idle => &[Word::Tile, Word::Order, Word::SplitK],
+        Part::FillAndDrain => &[Word::Stages, Word::Roles, Word::Order],
+        Part::Copy => &[Word::Stages, Word::Roles, Word::Cluster],
+        Part::Conversion => &[Word::Roles, Word::Stages],
+        Part::Barriers => &[Word::Roles, Word::Tile],
+        Part::Epilogue => &[Word::Epilogue, Word::Roles, Word::Order],
+        Part::Contention => &[Word::Tile, Word::Cluster],
+        Part::Tail => &[Word::Epilogue, Word::Tile],
+    }
+}

@@ -1,0 +1,51 @@
+//! What happens when, for a viewer of traces and as a picture. Whether it was simulated or measured makes no
+//! difference here.
+
+mod grain;
+mod picture;
+mod scale;
+mod trace;
+
+use gauntlet_model::{Activity, Track};
+
+pub use picture::timeline_picture;
+pub use trace::{Trace, trace};
+
+/// All activities, in the order in which a legend shows them.
+const ACTIVITIES: [Activity; 10] = [
+    Activity::Host,
+    Activity::Launch,
+    Activity::Lookup,
+    Activity::Load,
+    Activity::Convert,
+    Activity::Multiply,
+    Activity::Softmax,
+    Activity::Store,
+    Activity::Reduce,
+    Activity::Wait,
+];
+
+/// What an activity is called.
+fn name(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Host => "host",
+        Activity::Launch => "launch",
+        Activity::Lookup => "look up",
+        Activity::Load => "load",
+        Activity::Convert => "convert",
+        Activity::Multiply => "multiply",
+        Activity::Softmax => "softmax",
+        Activity::Store => "store",
+        Activity::Reduce => "reduce",
+        Activity::Wait => "wait",
+    }
+}
+
+/// What a group of tracks is called: the processor, and how many do the same.
+fn group(track: &Track) -> String {
+    match (track.processor, track.alike) {
+        (None, _) => "call".to_owned(),
+        (Some(processor), 0 | 1) => format!("processor {processor}"),
+        (Some(processor), alike) => format!("processor {processor} and {} alike", alike - 1),
+    }
+}

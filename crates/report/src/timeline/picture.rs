@@ -1,0 +1,264 @@
+//! A timeline as an SVG picture that needs nothing but itself.
+
+use gauntlet_model::{Activity, Span, Timeline, Track};
+use maud::{Markup, PreEscaped, html};
+
+use super::grain::{Block, PARTS, Piece, pieces};
+use super::scale::Scale;
+use super::{ACTIVITIES, group, name};
+use crate::duration::duration;
+use crate::html::at;
+use crate::text::fitted;
+
+/// Both themes; which one is shown is for the reader's system to say.
+const STYLE: &str = include_str!("picture.css");
+
+/// Width of the picture in its own units; a viewer scales it.
+const WIDTH: f64 = 1200.0;
+
+/// Where the names end and the axis begins.
+const LEFT: f64 = 150.0;
+
+/// What is left free at the right.
+const RIGHT: f64 = 20.0;
+
+/// Height of a track with the gap below it.
+const ROW: f64 = 20.0;
+
+/// Height of a span.
+const BAR: f64 = 16.0;
+
+/// Height of a processor's heading.
+const HEADING: f64 = 24.0;
+
+/// Letters of a track's name that fit; about 6.5 units each.
+const NAME_LETTERS: usize = 20;
+
+/// Tracks beyond this many are counted and not drawn.
+const MOST_TRACKS: usize = 60;
+
+/// About so many ticks.
+const TICKS: usize = 10;
+
+/// Spans narrower than this many units are put together, at first.
+const FINEST_GRAIN: f64 = 2.0;
+
+/// Pictures above this many bytes are drawn again with a coarser grain.
+const LARGEST: usize = 450_000;
+
+/// Nothing is drawn narrower than this.
+const THINNEST: f64 = 0.6;
+
+/// Spans wider than this have room for the tile's number.
+const ROOM_FOR_TILE: f64 = 34.0;
+
+/// Draws a timeline under a title; `subtitle` says under what conditions.
+pub fn timeline_picture(timeline: &Timeline, title: &str, subtitle: &str) -> String {
+    let mut grain = FINEST_GRAIN;
+    loop {
+        let picture = drawn(timeline, title, subtitle, grain);
+        // From the width of the axis on, every track is one block, and coarser makes no difference.
+        if picture.len() <= LARGEST || grain > WIDTH {
+            return picture;
+        }
+        grain *= 2.0;
+    }
+}
+
+fn drawn(timeline: &Timeline, title: &str, subtitle: &str, grain: f64) -> String {
+    let scale = Scale {
+        from: 0.0,
+        to: timeline.seconds,
+        left: LEFT,
+        right: WIDTH - RIGHT,
+    };
+    let shown = &timeline.tracks[..timeline.tracks.len().min(MOST_TRACKS)];
+    let top = 96.0;
+    let (rows, bottom) = rows(shown, top, &scale, grain);
+    let left_out = timeline.tracks.len() - shown.len();
+    let height = bottom + if left_out > 0 { 34.0 } else { 14.0 };
+    let picture = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (at(WIDTH)) " " (at(height)) }
+            width=(at(WIDTH)) height=(at(height)) role="img" aria-labelledby="title description" {
+            title id="title" { (title) }
+            desc id="description" { (description(timeline)) }
+            style { (PreEscaped(STYLE)) }
+            rect.page width="100%" height="100%" {}
+            text.title x="16" y="26" { (title) }
+            text.quiet x="16" y="45" { (subtitle) }
+            (legend(timeline, 64.0))
+            (axis(&scale, top, bottom))
+            (rows)
+            @if left_out > 0 {
+                text.quiet x="16" y=(at(bottom + 22.0)) { "and " (left_out) " more tracks" }
+            }
+        }
+    };
+    picture.into_string()
+}
+
+/// What is shown, in words for those who cannot see it.
+fn description(timeline: &Timeline) -> String {
+    let tracks = timeline.tracks.iter().map(|track| {
+        let busy = ACTIVITIES
+            .into_iter()
+            .map(|activity| (activity, time(track, activity)))
+            .filter(|(_, seconds)| *seconds > 0.0)
+            .map(|(activity, seconds)| format!("{} {}", name(activity), duration(seconds)));
+        format!(
+            "{}, {}: {}",
+            group(track),
+            track.name,
+            busy.collect::<Vec<_>>().join(", ")
+        )
+    });
+    let tracks: Vec<_> = tracks.take(MOST_TRACKS).collect();
+    format!(
+        "{} from start to end. {}.",
+        duration(timeline.seconds),
+        tracks.join("; ")
+    )
+}
+
+fn time(track: &Track, activity: Activity) -> f64 {
+    let spans = track.spans.iter().filter(|span| span.activity == activity);
+    spans.map(|span| span.end - span.start).sum()
+}
+
+/// The colours of the activities that occur.
+fn legend(timeline: &Timeline, y: f64) -> Markup {
+    let occurs = |activity: &Activity| {
+        let mut spans = timeline.tracks.iter().flat_map(|track| &track.spans);
+        spans.any(|span| span.activity == *activity)
+    };
+    let mut x = 16.0;
+    let entries: Vec<_> = ACTIVITIES
+        .into_iter()
+        .filter(occurs)
+        .map(|activity| {
+            let left = x;
+            x += 30.0 + 7.0 * name(activity).len() as f64;
+            (activity, left)
+        })
+        .collect();
+    html! {
+        @for (activity, x) in entries {
+            rect class=(class(activity)) x=(at(x)) y=(at(y - 9.0)) width="11" height="11" rx="2" {}
+            text.small x=(at(x + 16.0)) y=(at(y)) { (name(activity)) }
+        }
+    }
+}
+
+fn axis(scale: &Scale, top: f64, bottom: f64) -> Markup {
+    let ticks = scale.ticks(TICKS);
+    html! {
+        @for tick in &ticks {
+            @let x = at(scale.x(*tick));
+            line.tick x1=(x) x2=(x) y1=(at(top - 6.0)) y2=(at(bottom)) {}
+            text.scale x=(x) y=(at(top - 10.0)) { (duration(*tick)) }
+        }
+    }
+}
+
+/// The tracks under the headings of their processors, and where they end.
+fn rows(tracks: &[Track], top: f64, scale: &Scale, grain: f64) -> (Markup, f64) {
+    let mut y = top;
+    let mut drawn = Vec::new();
+    for of_processor in tracks.chunk_by(|one, other| one.processor == other.processor) {
+        let heading = of_processor.first().map(group).unwrap_or_default();
+        drawn.push(html! { text.heading x="16" y=(at(y + 16.0)) { (heading) } });
+        y += HEADING;
+        for track in of_processor {
+            drawn.push(row(track, y, scale, grain));
+            y += ROW;
+        }
+    }
+    (html! { @for one in drawn { (one) } }, y)
+}
+
+fn row(track: &Track, y: f64, scale: &Scale, grain: f64) -> Markup {
+    let seconds = grain * (scale.to - scale.from) / (scale.right - scale.left);
+    let label = fitted(&track.name, NAME_LETTERS);
+    html! {
+        text.small x="24" y=(at(y + 12.0)) { (label.trim_end()) }
+        line.rail x1=(at(scale.left)) x2=(at(scale.right)) y1=(at(y + BAR / 2.0)) y2=(at(y + BAR / 2.0)) {}
+        @for piece in pieces(&track.spans, seconds) {
+            @match piece {
+                Piece::Span(span) => { (bar(span, y, scale)) }
+                Piece::Block(block) => { (bands(&block, y, scale)) }
+            }
+        }
+    }
+}
+
+/// One span; what it is appears on hovering.
+fn bar(span: &Span, y: f64, scale: &Scale) -> Markup {
+    let (x, width) = place(span.start, span.end, scale);
+    let waits = span.activity == Activity::Wait;
+    html! {
+        rect class=(class(span.activity)) x=(at(x)) y=(at(y)) width=(at(width)) height=(at(BAR)) {
+            title { (words(span)) }
+        }
+        @if let Some(tile) = span.tile && !waits && width > ROOM_FOR_TILE {
+            text.inside x=(at(x + width / 2.0)) y=(at(y + 11.5)) { (tile) }
+        }
+    }
+}
+
+/// Many spans at once: bands as high as their share of the time.
+fn bands(block: &Block, y: f64, scale: &Scale) -> Markup {
+    let (x, width) = place(block.start, block.end, scale);
+    let part = BAR / PARTS as f64;
+    let mut bottom = y + BAR;
+    let bands: Vec<_> = block
+        .heights
+        .iter()
+        .rev()
+        .map(|(activity, parts)| {
+            let height = *parts as f64 * part;
+            bottom -= height;
+            (*activity, bottom, height)
+        })
+        .collect();
+    html! {
+        @for (activity, top, height) in bands {
+            rect class=(class(activity)) x=(at(x)) y=(at(top)) width=(at(width)) height=(at(height)) {}
+        }
+    }
+}
+
+fn place(start: f64, end: f64, scale: &Scale) -> (f64, f64) {
+    let x = scale.x(start);
+    (x, (scale.x(end) - x).max(THINNEST))
+}
+
+fn words(span: &Span) -> String {
+    let mut words = name(span.activity).to_owned();
+    if let Some(tile) = span.tile {
+        words += &format!(", tile {tile}");
+    }
+    if let Some(step) = span.step {
+        words += &format!(", step {step}");
+    }
+    words
+        + &format!(
+            ": {} from {}",
+            duration(span.end - span.start),
+            duration(span.start)
+        )
+}
+
+fn class(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Host => "a0",
+        Activity::Launch => "a1",
+        Activity::Lookup => "a2",
+        Activity::Load => "a3",
+        Activity::Convert => "a4",
+        Activity::Multiply => "a5",
+        Activity::Softmax => "a6",
+        Activity::Store => "a7",
+        Activity::Reduce => "a8",
+        Activity::Wait => "a9",
+    }
+}
