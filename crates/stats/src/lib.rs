@@ -27,6 +27,7 @@ mod interval;
 mod looks;
 mod planning;
 mod prediction;
+mod predicted;
 mod ranks;
 mod rivals;
 mod scores;
@@ -43,7 +44,7 @@ pub use belief::{Belief, Gain};
 pub use block::{Block, Sample};
 pub use bootstrap::{Bootstrap, Distribution, Resampling};
 pub use clock::{ClockCheck, ClockFinding};
-pub use comparison::{compare, compare_declared, without_interval};
+pub use comparison::{compare, compare_declared, compare_predicted, without_interval};
 pub use criteria::Criteria;
 pub use dependence::Dependence;
 pub use design::{Arm, BlockOrder, block_orders};
@@ -54,6 +55,7 @@ pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_s
 pub use looks::LookPlan;
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use prediction::{Fit, Predicted, rank_correlation, regret};
+pub use predicted::{PredictedPair, predicted_interval, predicted_suite};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use scores::{
     BrierParts, LogQuantiles, brier_parts, brier_score, logarithmic_score, pinball_loss, shrunk_mean, skill,
