@@ -20,6 +20,7 @@ mod narrowing;
 mod outline;
 mod panel;
 mod picture;
+mod plan;
 mod prospects;
 mod round;
 mod selftest;

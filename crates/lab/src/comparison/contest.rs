@@ -155,6 +155,7 @@ impl<'a> Contest<'a> {
             seed: self.seed,
             conduct: Some(conduct),
             declared: None,
+            predicted: None,
         })
     }
 
@@ -292,6 +293,8 @@ impl<'a> Contest<'a> {
                 fresh: &fresh,
                 inputs: &inputs,
                 copies: one.copies,
+                schedules: [&self.control, &self.candidate]
+                    .map(|side| side.schedule_for(&one.case.problem, &self.round.device)),
             };
             let result = pair.measure(&dealt, &orders)?;
             measured.push((result.blocks, result.conduct));

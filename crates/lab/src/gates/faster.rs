@@ -6,6 +6,7 @@ use gauntlet_stats::{Assessment, Decision, Ground};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::comparison::{Comparison, compare_recorded};
 use crate::finding::{Evidence, Outcome};
+use crate::predicted::compare_predicted;
 use crate::verdict::Verdict;
 
 /// Gives the verdict of a candidate that came this far.
@@ -29,6 +30,16 @@ impl Gate for Faster {
         let comparison = match (examination.executor, &examination.comparison) {
             (Executor::Live(_), Some(comparison)) => comparison.clone(),
             (Executor::Live(_), None) => return Ok(Found::skip("it was not measured")),
+            (Executor::Predicted, _) => match compare_predicted(round, examination.control, candidate)? {
+                Ok(comparison) => comparison,
+                Err(reason) => {
+                    return Ok(Found::stop(
+                        Verdict::Blocked,
+                        format!("left without a prediction: {reason}"),
+                        Evidence::Reason,
+                    ));
+                }
+            },
             (Executor::Recorded(record), _) => {
                 match compare_recorded(record, round, examination.control, candidate)? {
                     Some(comparison) => comparison,
@@ -94,7 +105,8 @@ fn sentence(comparison: &Comparison) -> String {
     let mut sentence = match suite {
         None => "numbers without an interval decide nothing".to_owned(),
         Some(interval) => format!(
-            "speed-up {:+.1} % ({:+.1} … {:+.1} %)",
+            "{}speed-up {:+.1} % ({:+.1} … {:+.1} %)",
+            if interval.origin.is_predicted() { "predicted " } else { "" },
             interval.estimate_fraction() * 100.0,
             interval.lower_fraction() * 100.0,
             interval.upper_fraction() * 100.0,
@@ -108,6 +120,12 @@ fn sentence(comparison: &Comparison) -> String {
             "; the smallest effect that could have been seen is {:.1} %",
             effect * 100.0
         ));
+    }
+    if let Some(basis) = &comparison.predicted {
+        if *decision == Decision::Inconclusive {
+            sentence.push_str("; the model is too rough to tell");
+        }
+        sentence.push_str(&format!("; {basis}"));
     }
     if let Some(declared) = &comparison.declared {
         sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
