@@ -1,11 +1,15 @@
 //! The command line.
 
+mod tune;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gauntlet_lab::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
+
+pub use tune::{Tune, TuneExecutor};
 
 /// A lab that optimises GPU kernels by evidence.
 #[derive(Debug, Parser)]
@@ -42,6 +46,8 @@ pub enum Command {
     Run(Run),
     /// Compare two schedules, once.
     Bench(Bench),
+    /// Find the fastest schedule of each problem of a suite.
+    Tune(Tune),
     /// Examine without measuring: a round's pitches, or a suite under many schedules.
     Check(Check),
     /// List suites, or show one.

@@ -33,6 +33,11 @@ impl Progress {
         self.line.set_message(fitting);
     }
 
+    /// Prints lines above the moving one.
+    pub fn tell(&self, text: &str) {
+        self.say(text.trim_end());
+    }
+
     fn say(&self, text: &str) {
         self.line.suspend(|| say(&format!("{text}\n")));
     }

@@ -26,6 +26,7 @@ mod round;
 mod source;
 mod sweep;
 mod tournament;
+pub mod tuning;
 mod verdict;
 mod workshop;
 

@@ -29,6 +29,7 @@ mod table;
 mod text;
 mod tone;
 mod tournament;
+mod tuning;
 mod verdicts;
 
 pub use axis::Axis;
@@ -47,3 +48,4 @@ pub use speedup::{percent, percent_interval, times};
 pub use table::{Column, table};
 pub use tone::Tone;
 pub use tournament::tournament;
+pub use tuning::{tuned_case, tuning};

@@ -1,7 +1,6 @@
 //! The verdicts of a round: a table, the intervals on a common axis, the reasons.
 
 use gauntlet_lab::{ClaimOutcome, Judged, RoundReport};
-use gauntlet_stats::Origin;
 
 use crate::axis::Axis;
 use crate::judged::details;

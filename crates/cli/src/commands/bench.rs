@@ -72,7 +72,8 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     Ok(reached(&comparison, arguments.require))
 }
 
-fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
+/// A suite with only the benchmark cases named; all of them if none is.
+pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
     let mut suite = suites::find(name)?;
     if let Some(stranger) = cases
         .iter()
