@@ -98,7 +98,8 @@ impl Observer for Progress {
 
     fn round_ends(&self, report: &RoundReport) {
         if let Some(adopted) = &report.adopted {
-            self.say(&format!("  adopted: {adopted}"));
+            let mark = if report.predicted { " (predicted)" } else { "" };
+            self.say(&format!("  adopted: {adopted}{mark}"));
         }
     }
 }

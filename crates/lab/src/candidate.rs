@@ -41,7 +41,10 @@ impl Candidate {
             Some(Match::Exact(entry)) => (&entry.schedule, format!("{}, the same problem", entry.case)),
             Some(Match::Nearest { entry, factor }) => (
                 &entry.schedule,
-                format!("{}, the nearest: sizes within a factor of {factor:.2}", entry.case),
+                format!(
+                    "{}, the nearest: sizes within a factor of {factor:.2}",
+                    entry.case
+                ),
             ),
             None => {
                 let why = match self.dispatch {

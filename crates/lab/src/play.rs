@@ -173,13 +173,16 @@ impl Player<'_> {
             judged,
             adopted,
             predicted,
-            plan: predicted.then(|| Plan::of(round, baseline)).transpose()?.flatten(),
+            plan: predicted
+                .then(|| Plan::of(round, baseline))
+                .transpose()?
+                .flatten(),
             notices,
         };
         self.journal.write(
             RecordKind::RoundEnded,
             self.place(),
-            &json!({ "adopted": report.adopted }),
+            &json!({ "adopted": report.adopted, "predicted": report.predicted }),
         )?;
         Ok(report)
     }
@@ -263,7 +266,9 @@ impl Player<'_> {
                     name: pitch.name.clone(),
                     schedule: pitch.schedule.apply(&baseline.schedule),
                     command: round.command(&pitch.command).or_else(|| baseline.command.clone()),
-                    dispatch: round.dispatch(&pitch.dispatch).or_else(|| baseline.dispatch.clone()),
+                    dispatch: round
+                        .dispatch(&pitch.dispatch)
+                        .or_else(|| baseline.dispatch.clone()),
                 };
                 Dossier {
                     pitch,

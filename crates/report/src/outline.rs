@@ -120,7 +120,7 @@ pub fn ground(comparison: &Comparison) -> String {
         )),
         None => parts.push("no interval".to_owned()),
     }
-    if let Some(effect) = assessment.smallest_visible_effect {
+    if let (Some(effect), None) = (assessment.smallest_visible_effect, &comparison.predicted) {
         parts.push(format!(
             "smallest effect that could have been seen {:.1} %",
             effect * 100.0

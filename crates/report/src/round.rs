@@ -23,7 +23,8 @@ pub fn round(report: &RoundReport, width: usize) -> String {
     if let Some(order) = &report.plan {
         section(&mut text, "What to do first (predicted)", plan(order, width));
     }
-    for judged in &report.judged {
+    // A plan has the times of every change on every case already.
+    for judged in report.judged.iter().filter(|_| report.plan.is_none()) {
         section(
             &mut text,
             &format!("Case by case: {}", judged.name),

@@ -11,13 +11,22 @@ use crate::tone::Tone;
 /// One case, as it is decided.
 pub fn tuned_case(tuned: &TunedCase, width: usize) -> String {
     let width = usable(width);
-    let tone = if tuned.winner.is_some() { Tone::Good } else { Tone::Neutral };
+    let tone = if tuned.winner.is_some() {
+        Tone::Good
+    } else {
+        Tone::Neutral
+    };
     let mark = format!("{} ", paint(tone.mark(), tone.style()));
     let speedup = tuned.winner.as_ref().map_or_else(
         || "the baseline stays".to_owned(),
         |winner| percent_interval(&winner.speedup),
     );
-    let mut text = paragraph(&mark, &format!("{}: {speedup}{}", bold(&tuned.case), predicted(tuned)), 2, width);
+    let mut text = paragraph(
+        &mark,
+        &format!("{}: {speedup}{}", bold(&tuned.case), predicted(tuned)),
+        2,
+        width,
+    );
     text += &paragraph("  ", &tuned.schedule().to_string(), 4, width);
     text + &paragraph("  ", &dim(search(tuned)), 2, width)
 }
@@ -35,7 +44,9 @@ pub fn tuning(cases: &[TunedCase], width: usize) -> String {
     let mut text = table(&header, cases.iter().map(row).collect(), 0, width);
     text += &paragraph(
         "",
-        &dim("place: in the model's order of all schedules; regret: how much longer the model's first choice takes"),
+        &dim(
+            "place: in the model's order of all schedules; regret: how much longer the model's first choice takes",
+        ),
         0,
         width,
     );
@@ -106,7 +117,11 @@ fn search(tuned: &TunedCase) -> String {
         said += &format!(", {} refuted by proof", search.refuted);
     }
     if tuned.measured {
-        said += &format!(", {} measured in {:.0} s", tuned.contenders.len(), tuned.measured_seconds);
+        said += &format!(
+            ", {} measured in {:.0} s",
+            tuned.contenders.len(),
+            tuned.measured_seconds
+        );
     }
     if let Some(regret) = tuned.regret() {
         said += &format!("; the model's first choice takes {} of time", percent(regret));

@@ -11,7 +11,7 @@
 //! case = "case-1"
 //! problem = { family = "grouped-gemm", groups = [{ m = 80, n = 4096, k = 7168 }] }
 //! schedule = { tile = [64, 64, 256], stages = 2 }
-//! evidence = "measured"                  # or "predicted": the model alone has spoken
+//! evidence = "measured"                  # or "predicted": the model alone has spoken; or "kept"
 //! speedup = { estimate = 1.4, low = 1.3, high = 1.5, confidence = 0.95 }   # over the baseline
 //! model-choice = { schedule = { stages = 2 }, regret = 0.02, low = 0.0, high = 0.04 }
 //! ```
@@ -75,6 +75,8 @@ pub enum DispatchEvidence {
     Measured,
     /// The model expects it; nothing was run.
     Predicted,
+    /// Nothing was shown to be faster than the baseline, so that is kept.
+    Kept,
 }
 
 /// A speed-up with its interval; 1.5 means one and a half times as fast.

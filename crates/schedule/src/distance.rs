@@ -11,8 +11,12 @@ pub const FARTHEST: f64 = 4.0;
 pub(crate) fn distance(one: &Problem, other: &Problem) -> Option<f64> {
     let sizes = match (one, other) {
         (Problem::GroupedGemm(one), Problem::GroupedGemm(other)) => {
-            (one.form == other.form && one.output == other.output)
-                .then(|| gemm_sizes(one).into_iter().zip(gemm_sizes(other)).collect::<Vec<_>>())
+            (one.form == other.form && one.output == other.output).then(|| {
+                gemm_sizes(one)
+                    .into_iter()
+                    .zip(gemm_sizes(other))
+                    .collect::<Vec<_>>()
+            })
         }
         (Problem::Attention(one), Problem::Attention(other)) => alike(one, other).then(|| {
             attention_sizes(one)
@@ -22,7 +26,9 @@ pub(crate) fn distance(one: &Problem, other: &Problem) -> Option<f64> {
         }),
         _ => None,
     }?;
-    let ratios = sizes.into_iter().map(|(one, other)| (one.max(1.0) / other.max(1.0)).ln().abs());
+    let ratios = sizes
+        .into_iter()
+        .map(|(one, other)| (one.max(1.0) / other.max(1.0)).ln().abs());
     ratios.reduce(f64::max)
 }
 
@@ -36,7 +42,8 @@ fn alike(one: &Attention, other: &Attention) -> bool {
 
 fn gemm_sizes(gemm: &GroupedGemm) -> [f64; 4] {
     let groups = gemm.groups.len().max(1) as f64;
-    let sum = |size: fn(&gauntlet_problem::GemmShape) -> usize| gemm.groups.iter().map(size).sum::<usize>() as f64;
+    let sum =
+        |size: fn(&gauntlet_problem::GemmShape) -> usize| gemm.groups.iter().map(size).sum::<usize>() as f64;
     [
         groups,
         sum(|shape| shape.m),

@@ -16,7 +16,8 @@ pub use change::{ScheduleChange, ScheduleError, WordChange};
 pub use choice::Choice;
 pub use constraints::{Remedy, Violation, accepts, check};
 pub use dispatch::{
-    DispatchEntry, DispatchError, DispatchEvidence, DispatchTable, Match, ModelChoice, SpeedupRange, VERSION as DISPATCH_VERSION,
+    DispatchEntry, DispatchError, DispatchEvidence, DispatchTable, Match, ModelChoice, SpeedupRange,
+    VERSION as DISPATCH_VERSION,
 };
 pub use distance::FARTHEST;
 pub use pairwise::{Options, pairwise};

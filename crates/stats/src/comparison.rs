@@ -4,8 +4,8 @@ use crate::floor::{examine_bounds, examine_measured};
 use crate::verdict::{decide, smallest_visible_effect};
 use crate::{
     Assessment, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error, FloorFinding,
-    Ground, Interval, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip, declared_interval, declared_suite,
-    needed_processes, predicted_interval, predicted_suite,
+    Ground, Interval, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip, declared_interval,
+    declared_suite, needed_processes, predicted_interval, predicted_suite,
 };
 
 /// Judges measured samples of named problems at a planned look (counting from 1) of the criteria.
@@ -226,14 +226,17 @@ mod tests {
             };
             (format!("2 to {candidate}"), pair)
         };
-        let decided = |pairs: &[(String, PredictedPair)]| {
-            compare_predicted(pairs, &Criteria::default()).unwrap()
-        };
+        let decided =
+            |pairs: &[(String, PredictedPair)]| compare_predicted(pairs, &Criteria::default()).unwrap();
         assert_eq!(decided(&[pair(1.0, 0.01)]).decision, Decision::Adopt);
         assert_eq!(decided(&[pair(1.0, 0.5)]).decision, Decision::Inconclusive);
         assert_eq!(decided(&[pair(2.5, 0.01)]).decision, Decision::Regression);
         let hidden = decided(&[pair(1.0, 0.01), pair(2.5, 0.01)]);
-        assert_eq!(hidden.decision, Decision::Regression, "a good mean hides a bad case");
+        assert_eq!(
+            hidden.decision,
+            Decision::Regression,
+            "a good mean hides a bad case"
+        );
         assert!(hidden.suite.unwrap().origin.is_predicted());
     }
 

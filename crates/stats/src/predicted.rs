@@ -50,8 +50,7 @@ pub fn predicted_suite(pairs: &[PredictedPair], confidence: f64) -> Result<Inter
     if pairs.is_empty() {
         return Err(Error::EmptySuite);
     }
-    let mean_of =
-        |figure: fn(&PredictedPair) -> f64| mean(&pairs.iter().map(figure).collect::<Vec<_>>());
+    let mean_of = |figure: fn(&PredictedPair) -> f64| mean(&pairs.iter().map(figure).collect::<Vec<_>>());
     between(
         mean_of(|pair| pair.baseline.ln() - pair.candidate.ln()),
         [

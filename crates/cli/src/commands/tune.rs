@@ -4,8 +4,8 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_executor::{Limits, Patience};
-use gauntlet_lab::tuning::{TunedCase, Tuning, table, tune as tune_suite};
 use gauntlet_lab::Workshop;
+use gauntlet_lab::tuning::{TunedCase, Tuning, table, tune as tune_suite};
 use gauntlet_schedule::Schedule;
 use jiff::Timestamp;
 use serde_json::json;
@@ -32,7 +32,11 @@ pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
     let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
     let workshop = match arguments.executor {
         TuneExecutor::Model => None,
-        TuneExecutor::Cpu => Some(Workshop::new(cpu_worker(None)?, Patience::default(), Limits::default())?),
+        TuneExecutor::Cpu => Some(Workshop::new(
+            cpu_worker(None)?,
+            Patience::default(),
+            Limits::default(),
+        )?),
     };
     let tuning = Tuning {
         suite: &suite,

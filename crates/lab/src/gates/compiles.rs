@@ -32,7 +32,9 @@ impl Gate for Compiles {
                     .map_err(Trouble::Candidate)?;
                 let mut cases = BTreeMap::new();
                 for case in &examination.round.benchmark_cases {
-                    let schedule = examination.candidate.schedule_for(&case.problem, &examination.round.device);
+                    let schedule = examination
+                        .candidate
+                        .schedule_for(&case.problem, &examination.round.device);
                     match worker.build(&case.problem, schedule) {
                         Ok(resources) => cases.insert(case.name.clone(), resources),
                         Err(WorkerError::Failed(failure)) if failure.kind == FailureKind::Refused => {

@@ -106,7 +106,11 @@ fn sentence(comparison: &Comparison) -> String {
         None => "numbers without an interval decide nothing".to_owned(),
         Some(interval) => format!(
             "{}speed-up {:+.1} % ({:+.1} … {:+.1} %)",
-            if interval.origin.is_predicted() { "predicted " } else { "" },
+            if interval.origin.is_predicted() {
+                "predicted "
+            } else {
+                ""
+            },
             interval.estimate_fraction() * 100.0,
             interval.lower_fraction() * 100.0,
             interval.upper_fraction() * 100.0,
@@ -116,16 +120,13 @@ fn sentence(comparison: &Comparison) -> String {
         sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
     }
     if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
-        sentence.push_str(&format!(
-            "; the smallest effect that could have been seen is {:.1} %",
-            effect * 100.0
-        ));
-    }
-    if let Some(basis) = &comparison.predicted {
-        if *decision == Decision::Inconclusive {
-            sentence.push_str("; the model is too rough to tell");
-        }
-        sentence.push_str(&format!("; {basis}"));
+        let effect = effect * 100.0;
+        sentence.push_str(&match comparison.predicted {
+            Some(_) => {
+                format!("; the model's own error is too wide to tell less than {effect:.0} % from nothing")
+            }
+            None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
+        });
     }
     if let Some(declared) = &comparison.declared {
         sentence.push_str(&format!("; bounds declared, not measured: {declared}"));

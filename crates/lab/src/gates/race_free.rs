@@ -12,8 +12,8 @@ use super::right::{SMALLEST, cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::candidate::Part;
 use crate::finding::Evidence;
-use crate::predicted::NOT_RUN;
 use crate::operands::Operands;
+use crate::predicted::NOT_RUN;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
@@ -71,9 +71,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     };
     Ok(if differing.is_empty() {
         Found::pass(
-            format!(
-                "{runs} runs over {repeated} cases, every repeat bit for bit the same"
-            ),
+            format!("{runs} runs over {repeated} cases, every repeat bit for bit the same"),
             evidence,
         )
     } else {
@@ -83,12 +81,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
 }
 
 /// Whether two runs of a case on the same operands differ.
-fn differs(
-    workshop: &Workshop,
-    worker: &mut WorkerProcess,
-    case: &Case,
-    seed: u64,
-) -> Result<bool, Trouble> {
+fn differs(workshop: &Workshop, worker: &mut WorkerProcess, case: &Case, seed: u64) -> Result<bool, Trouble> {
     let (_, operands) = Operands::write(workshop, case, InputKind::Wide, seed)?;
     worker.load(&[operands.path()], 1).map_err(Trouble::Candidate)?;
     let first = run_once(workshop, worker, &case.problem)?;

@@ -102,11 +102,7 @@ fn try_part(
         );
     }
     // The shapes that are timed, with the inputs that are timed; their timed calls are looked at where they are timed.
-    tried.extend(
-        part.timed
-            .iter()
-            .map(|case| (case, case.inputs, false)),
-    );
+    tried.extend(part.timed.iter().map(|case| (case, case.inputs, false)));
     for trial in tried {
         let (case, kind, _) = trial;
         examination.observer.progress(&format!("{}, {kind}", case.name));

@@ -182,9 +182,16 @@ fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospec
         return nothing("the steps already have every word of it");
     }
     let device = &round.device;
-    let broken = |case: &Case| check(&candidate.schedule, &case.problem, device).into_iter().next();
+    let broken = |case: &Case| {
+        check(&candidate.schedule, &case.problem, device)
+            .into_iter()
+            .next()
+    };
     if let Some(violation) = round.benchmark_cases.iter().find_map(broken) {
-        return Ok(Prospect::Nothing(format!("it cannot be built then: {}", violation.rule)));
+        return Ok(Prospect::Nothing(format!(
+            "it cannot be built then: {}",
+            violation.rule
+        )));
     }
     Ok(match outlook(round, control, &candidate)? {
         Some(outlook) => Prospect::Gains(candidate, outlook),

@@ -138,7 +138,11 @@ impl Player<'_> {
         }
         let broken = |case: &Case| {
             let device = &self.round.device;
-            check(candidate.schedule_for(&case.problem, device), &case.problem, device)
+            check(
+                candidate.schedule_for(&case.problem, device),
+                &case.problem,
+                device,
+            )
         };
         let mut violations: Vec<_> = self
             .round

@@ -18,13 +18,19 @@ pub fn compare_predicted(
     candidate: &Candidate,
 ) -> Result<Result<Comparison, String>, LabError> {
     if control.command.is_some() || candidate.command.is_some() {
-        return Ok(Err("a program of its own cannot be simulated: only schedules can".to_owned()));
+        return Ok(Err(
+            "a program of its own cannot be simulated: only schedules can".to_owned(),
+        ));
     }
     let mut pairs = Vec::new();
     let mut cases = Vec::new();
     for case in &round.benchmark_cases {
         let sides = [control, candidate].map(|side| predicted(round, side, case));
-        let [Ok((baseline, baseline_deviation)), Ok((challenger, candidate_deviation))] = sides else {
+        let [
+            Ok((baseline, baseline_deviation)),
+            Ok((challenger, candidate_deviation)),
+        ] = sides
+        else {
             let missing = sides.into_iter().find_map(Result::err);
             return Ok(Err(missing.map_or_else(String::new, |error| error.to_string())));
         };

@@ -69,7 +69,9 @@ impl FromStr for HostCost {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<Self, HostError> {
-        let wrong = || HostError::Form { text: text.to_owned() };
+        let wrong = || HostError::Form {
+            text: text.to_owned(),
+        };
         let mut raw = RawHostCost {
             constant: SignedDuration::ZERO,
             per_group: SignedDuration::ZERO,

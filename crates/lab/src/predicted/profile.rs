@@ -57,11 +57,8 @@ fn phase(part: Part) -> &'static str {
         Part::Copy | Part::Conversion => "load",
         Part::Padding => "multiply",
         Part::Epilogue => "epilogue",
-        Part::Ramp
-        | Part::Idle
-        | Part::FillAndDrain
-        | Part::Barriers
-        | Part::Contention
-        | Part::Tail => "wait",
+        Part::Ramp | Part::Idle | Part::FillAndDrain | Part::Barriers | Part::Contention | Part::Tail => {
+            "wait"
+        }
     }
 }

@@ -1,239 +1,194 @@
-//! Successive halving: all are measured a little, the slower half drops out, the others are measured more. The last two
-//! are then measured afresh, for what chose them flatters them.
+//! Successive halving: all are measured a little, the slower half drops out, the others are measured more.
 
 use std::time::{Duration, Instant};
 
-use gauntlet_stats::Interval;
-
-use super::candidate;
-use super::outcome::{Contender, Finalist, Winner};
-use super::ranking::Ranked;
-use crate::candidate::Candidate;
-use crate::comparison::{Contest, measure};
-use crate::error::LabError;
+use crate::comparison::Contest;
 use crate::gates::Trouble;
 use crate::observer::Observer;
-use crate::round::{Measurement, Round};
-use crate::workshop::Workshop;
 
-/// Pairs of processes after the first heat, and further ones in each heat after it.
-const PAIRS: usize = 2;
+/// As many are left in the end.
+pub const FINALISTS: usize = 2;
 
-/// How many are measured afresh.
-const FINALISTS: usize = 2;
-
-/// The part of the time that the heats get; the rest is for what is left of them.
-const HEATS_PART: f64 = 0.5;
-
-/// What is needed to run them.
-pub struct Heats<'a> {
-    /// Where candidates run.
-    pub workshop: &'a Workshop,
-    /// The case as a round of its own.
-    pub round: &'a Round,
-    /// What all is compared with.
-    pub baseline: &'a Candidate,
-    /// Who watches.
-    pub observer: &'a dyn Observer,
+/// Something that is measured heat by heat.
+pub trait Runner {
+    /// Measures up to the end of its next heat; false when the time allowed does not reach so far.
+    fn advance(&mut self, allowed: Duration, observer: &dyn Observer) -> Result<bool, Trouble>;
+    /// Its log speed-up so far; none before the first pair.
+    fn estimate(&self) -> Option<f64>;
+    /// Pairs of processes measured.
+    fn pairs(&self) -> usize;
 }
 
-/// What came of them.
-pub struct Verdict {
-    /// All that was measured, in the model's order.
-    pub contenders: Vec<Contender>,
-    /// What was measured afresh.
-    pub finalists: Vec<Finalist>,
-    /// What is surely faster than the baseline, and fastest.
-    pub winner: Option<Winner>,
-    /// Why.
-    pub reason: String,
+impl Runner for Contest<'_> {
+    fn advance(&mut self, allowed: Duration, observer: &dyn Observer) -> Result<bool, Trouble> {
+        Contest::advance(self, allowed, observer)
+    }
+
+    fn estimate(&self) -> Option<f64> {
+        Contest::estimate(self)
+    }
+
+    fn pairs(&self) -> usize {
+        Contest::pairs(self)
+    }
 }
 
-impl Heats<'_> {
-    /// Measures the chosen, the model's first choice among them at the front.
-    pub fn run(&self, chosen: &[Ranked], allowed: Duration) -> Result<Verdict, LabError> {
-        let start = Instant::now();
-        // The baseline needs no comparison with itself.
-        let measured: Vec<&Ranked> = chosen
-            .iter()
-            .filter(|one| one.schedule != self.baseline.schedule)
-            .collect();
-        let contenders = self.halve(&measured, allowed.mul_f64(HEATS_PART))?;
-        let mut best: Vec<&Contender> = contenders
-            .iter()
-            .filter(|one| one.fault.is_none() && one.estimate.is_some())
-            .collect();
-        best.sort_by(|one, other| {
-            let speed = |one: &Contender| (one.heats, one.estimate.unwrap_or(f64::MIN));
-            let ((more, faster), (less, slower)) = (speed(other), speed(one));
-            more.cmp(&less).then(faster.total_cmp(&slower))
-        });
-        best.truncate(FINALISTS);
-        let first = chosen.first().map(|first| candidate("the model's first choice", &first.schedule));
-        let mut finalists = Vec::new();
-        for (index, one) in best.iter().enumerate() {
-            let left = allowed.saturating_sub(start.elapsed());
-            let share = left / u32::try_from(best.len() - index).unwrap_or(1);
-            finalists.push(self.measure_afresh(one, first.as_ref(), share)?);
-        }
-        let fastest = finalists
-            .iter()
-            .zip(&best)
-            .filter_map(|(finalist, contender)| Some((finalist, *contender, finalist.over_baseline.as_ref()?)))
-            .max_by(|one, other| one.2.estimate.total_cmp(&other.2.estimate));
-        let (winner, reason) = match fastest {
-            None => (None, "nothing could be measured against the baseline".to_owned()),
-            Some((_, _, interval)) if interval.lower <= 0.0 => (
-                None,
-                "nothing is surely faster than the baseline, so it stays".to_owned(),
-            ),
-            Some((finalist, contender, interval)) => {
-                let winner = Winner {
-                    schedule: contender.ranked.schedule.clone(),
-                    rank: finalist.rank,
-                    speedup: interval.clone(),
-                    over_first: match first.as_ref().is_some_and(|first| first.schedule == self.baseline.schedule) {
-                        true => finalist.over_baseline.clone(),
-                        false => finalist.over_first.clone(),
-                    },
-                };
-                (Some(winner), "measured beside the baseline".to_owned())
-            }
-        };
-        Ok(Verdict {
-            contenders,
-            finalists,
-            winner,
-            reason,
+/// How far a runner came.
+#[derive(Debug)]
+pub struct Course {
+    /// Heats that it was in.
+    pub heats: usize,
+    /// Pairs of processes measured.
+    pub pairs: usize,
+    /// Its log speed-up when it was measured last.
+    pub estimate: Option<f64>,
+    /// What befell it; none if nothing did.
+    pub trouble: Option<Trouble>,
+}
+
+/// As many heats as it takes to halve so many down to the finalists.
+pub fn heats_for(runners: usize) -> usize {
+    let mut heats = 0;
+    let mut left = runners;
+    while left > FINALISTS {
+        left = survivors(left);
+        heats += 1;
+    }
+    heats
+}
+
+fn survivors(runners: usize) -> usize {
+    runners.div_ceil(2).max(FINALISTS)
+}
+
+/// Runs heats until the finalists are left or the time is up; each course in the order of the runners, and the places of
+/// those left, the fastest first. Each runner gets its first pair however little time there is: without it there is no
+/// choice.
+pub fn halve<R: Runner>(
+    runners: Vec<R>,
+    allowed: Duration,
+    observer: &dyn Observer,
+) -> (Vec<Course>, Vec<usize>) {
+    let start = Instant::now();
+    let mut courses: Vec<Course> = runners
+        .iter()
+        .map(|_| Course {
+            heats: 0,
+            pairs: 0,
+            estimate: None,
+            trouble: None,
         })
-    }
-
-    fn halve(&self, measured: &[&Ranked], allowed: Duration) -> Result<Vec<Contender>, LabError> {
-        let start = Instant::now();
-        let round = self.round_of_heats(measured.len());
-        let mut contenders: Vec<Contender> = measured
-            .iter()
-            .map(|ranked| Contender {
-                ranked: (*ranked).clone(),
-                heats: 0,
-                pairs: 0,
-                estimate: None,
-                fault: None,
-            })
-            .collect();
-        let mut contests: Vec<(usize, Contest)> = Vec::new();
-        for (index, ranked) in measured.iter().enumerate() {
-            let one = candidate(&format!("{} of the model's order", ranked.rank), &ranked.schedule);
-            let contest = Contest::new(self.workshop, &round, self.baseline.clone(), one, rand::random());
-            match contest {
-                Ok(contest) => contests.push((index, contest)),
-                Err(trouble) => contenders[index].fault = Some(fault(trouble)?),
-            }
-        }
-        while contests.len() > FINALISTS || contenders.iter().all(|one| one.heats == 0) {
-            let mut open = Vec::new();
-            let mut in_time = true;
-            let count = contests.len();
-            for (place, (index, mut contest)) in contests.into_iter().enumerate() {
-                let left = allowed.saturating_sub(start.elapsed());
-                let share = left / u32::try_from(count - place).unwrap_or(1);
-                // The first pair of each is measured however little time there is: without it there is no choice.
-                let (contender, advanced) = (&mut contenders[index], contest.advance(share, self.observer));
-                contender.pairs = contest.pairs();
-                contender.estimate = contest.estimate();
-                match advanced {
-                    Ok(reached) => {
-                        in_time &= reached;
-                        contender.heats += usize::from(reached || contender.heats == 0);
-                        open.push((index, contest));
-                    }
-                    Err(trouble) => contender.fault = Some(fault(trouble)?),
+        .collect();
+    let mut left: Vec<(usize, R)> = runners.into_iter().enumerate().collect();
+    let mut in_time = true;
+    while left.len() > FINALISTS && in_time {
+        let count = left.len();
+        let mut next = Vec::new();
+        for (place, (index, mut runner)) in left.into_iter().enumerate() {
+            let share =
+                allowed.saturating_sub(start.elapsed()) / u32::try_from(count - place).unwrap_or(u32::MAX);
+            let advanced = runner.advance(share, observer);
+            let course = &mut courses[index];
+            course.heats += 1;
+            course.pairs = runner.pairs();
+            course.estimate = runner.estimate();
+            match advanced {
+                Ok(reached) => {
+                    in_time &= reached;
+                    next.push((index, runner));
                 }
-            }
-            open.sort_by(|one, other| {
-                let estimate = |index: usize| contenders[index].estimate.unwrap_or(f64::MIN);
-                estimate(other.0).total_cmp(&estimate(one.0))
-            });
-            open.truncate(open.len().div_ceil(2).max(FINALISTS));
-            contests = open;
-            if !in_time || contests.is_empty() {
-                break;
+                Err(trouble) => course.trouble = Some(trouble),
             }
         }
-        Ok(contenders)
+        let speed = |index: usize| courses[index].estimate.unwrap_or(f64::MIN);
+        next.sort_by(|(one, _), (other, _)| speed(*other).total_cmp(&speed(*one)));
+        next.truncate(survivors(count));
+        left = next;
     }
-
-    /// As many looks as there can be heats.
-    fn round_of_heats(&self, contenders: usize) -> Round {
-        let mut round = self.round.clone();
-        let heats = contenders.max(2).ilog2() as usize + 1;
-        let file = &mut round.source.value;
-        file.measurement = Measurement {
-            looks: (1..=heats).map(|heat| heat * PAIRS).collect(),
-            ..file.measurement.clone()
-        };
-        file.criteria.looks = heats;
-        round
-    }
-
-    fn measure_afresh(
-        &self,
-        contender: &Contender,
-        first: Option<&Candidate>,
-        allowed: Duration,
-    ) -> Result<Finalist, LabError> {
-        let one = candidate(
-            &format!("{} of the model's order", contender.ranked.rank),
-            &contender.ranked.schedule,
-        );
-        let rival = first
-            .filter(|first| first.schedule != one.schedule && first.schedule != self.baseline.schedule);
-        let share = if rival.is_some() { allowed / 2 } else { allowed };
-        let mut finalist = Finalist {
-            rank: contender.ranked.rank,
-            over_baseline: None,
-            over_first: None,
-            fault: None,
-        };
-        match self.interval(self.baseline, &one, share)? {
-            Ok(interval) => finalist.over_baseline = interval,
-            Err(fault) => finalist.fault = Some(fault),
-        }
-        if let Some(rival) = rival {
-            match self.interval(rival, &one, share)? {
-                Ok(interval) => finalist.over_first = interval,
-                Err(fault) => finalist.fault = Some(fault),
-            }
-        }
-        Ok(finalist)
-    }
-
-    /// The interval of one comparison, or what went wrong.
-    fn interval(
-        &self,
-        control: &Candidate,
-        one: &Candidate,
-        allowed: Duration,
-    ) -> Result<Result<Option<Interval>, String>, LabError> {
-        match measure(self.workshop, self.round, control, one, allowed, self.observer) {
-            Ok(comparison) => {
-                let suspicion = comparison.conduct.and_then(|conduct| conduct.suspicion);
-                Ok(match suspicion {
-                    Some(suspicion) => Err(format!("its times cannot be believed: {suspicion}")),
-                    None => Ok(comparison.assessment.suite),
-                })
-            }
-            Err(trouble) => Ok(Err(fault(trouble)?)),
-        }
-    }
+    left.truncate(FINALISTS);
+    (courses, left.into_iter().map(|(index, _)| index).collect())
 }
 
-/// A candidate's trouble in words; the lab's own ends the tuning.
-fn fault(trouble: Trouble) -> Result<String, LabError> {
-    match trouble {
-        Trouble::Candidate(error) => Ok(error.to_string()),
-        Trouble::Control(error) => Ok(format!("what it was compared with failed: {error}")),
-        Trouble::Void(reason) | Trouble::Wrong(reason) => Ok(reason),
-        Trouble::Lab(error) => Err(error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::Blind;
+
+    /// Two pairs a heat; every pair says the same, and takes time that is only counted.
+    struct Fake {
+        speed: f64,
+        pairs: usize,
+        fails: bool,
+        slow: bool,
+    }
+
+    impl Runner for Fake {
+        fn advance(&mut self, _: Duration, _: &dyn Observer) -> Result<bool, Trouble> {
+            if self.fails {
+                return Err(Trouble::Wrong("it computes something else".to_owned()));
+            }
+            self.pairs += if self.slow { 1 } else { 2 };
+            Ok(!self.slow)
+        }
+
+        fn estimate(&self) -> Option<f64> {
+            (self.pairs > 0).then_some(self.speed)
+        }
+
+        fn pairs(&self) -> usize {
+            self.pairs
+        }
+    }
+
+    fn fakes(speeds: &[f64]) -> Vec<Fake> {
+        let fake = |speed: &f64| Fake {
+            speed: *speed,
+            pairs: 0,
+            fails: false,
+            slow: false,
+        };
+        speeds.iter().map(fake).collect()
+    }
+
+    fn pairs(courses: &[Course]) -> Vec<usize> {
+        courses.iter().map(|course| course.pairs).collect()
+    }
+
+    #[test]
+    fn the_faster_half_goes_on_and_is_measured_more() {
+        let speeds = [0.1, 0.5, -0.2, 0.4, 0.0, 0.3, 0.2, -0.1];
+        let (courses, left) = halve(fakes(&speeds), Duration::MAX, &Blind);
+        assert_eq!(left, [1, 3]);
+        assert_eq!(pairs(&courses), [2, 4, 2, 4, 2, 4, 4, 2]);
+        assert_eq!(heats_for(8), 2);
+    }
+
+    #[test]
+    fn two_need_no_heat() {
+        let (courses, left) = halve(fakes(&[0.1, 0.5]), Duration::MAX, &Blind);
+        assert_eq!((pairs(&courses), left, heats_for(2)), (vec![0, 0], vec![0, 1], 0));
+    }
+
+    #[test]
+    fn what_fails_drops_out_and_says_why() {
+        let mut runners = fakes(&[0.9, 0.1, 0.2]);
+        runners[0].fails = true;
+        let (courses, left) = halve(runners, Duration::MAX, &Blind);
+        assert_eq!(left, [2, 1]);
+        assert!(matches!(&courses[0].trouble, Some(Trouble::Wrong(_))));
+    }
+
+    #[test]
+    fn when_the_time_is_up_the_best_so_far_are_left() {
+        let mut runners = fakes(&[0.1, 0.5, 0.3, 0.4, 0.2]);
+        runners.iter_mut().for_each(|one| one.slow = true);
+        let (courses, left) = halve(runners, Duration::ZERO, &Blind);
+        assert_eq!(left, [1, 3]);
+        assert_eq!(pairs(&courses), [1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn heats_halve_down_to_the_finalists() {
+        assert_eq!([0, 1, 3, 4, 5, 16].map(heats_for), [0, 0, 1, 1, 2, 3]);
     }
 }

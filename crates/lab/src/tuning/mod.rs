@@ -5,6 +5,7 @@
 //! on pairs of processes that took no part in the choice, so that the figures are not flattered by it. Where the device
 //! is not here the model's ranking is all there is, and says so.
 
+mod final_round;
 mod heats;
 mod outcome;
 mod proof;
@@ -18,7 +19,7 @@ use gauntlet_problem::{Case, Suite};
 use gauntlet_schedule::{Schedule, check};
 use gauntlet_stats::Criteria;
 
-use self::heats::{Heats, Verdict};
+use self::final_round::{Measuring, Verdict};
 use self::ranking::{Ranked, rank};
 use crate::candidate::Candidate;
 use crate::error::LabError;
@@ -71,9 +72,14 @@ fn tune_case(
     observer: &dyn Observer,
 ) -> Result<TunedCase, LabError> {
     let device = tuning.device;
-    observer.progress(&format!("{}: ranking", case.name));
     let points = space(&case.problem, device);
-    let (ranked, accepted) = rank(&points, &case.problem, device)?;
+    let (ranked, accepted) = rank(&points, &case.problem, device, &|done| {
+        observer.progress(&format!(
+            "{}: {done} of {} schedules simulated",
+            case.name,
+            points.len()
+        ));
+    })?;
     let baseline = baseline(&tuning.baseline, case, device)?;
     let (chosen, refuted) = proof::sound(&ranked, tuning.keep, case, device);
     let search = Search {
@@ -83,7 +89,12 @@ fn tune_case(
         refuted,
     };
     let Some(first) = chosen.first().cloned() else {
-        return Ok(TunedCase::kept(case, baseline, search, "no schedule of the space is accepted"));
+        return Ok(TunedCase::kept(
+            case,
+            baseline,
+            search,
+            "no schedule of the space is accepted",
+        ));
     };
     let round = round_of(case, device);
     let baseline = candidate("baseline", &baseline);
@@ -91,13 +102,14 @@ fn tune_case(
         None => predicted(&round, case, baseline, first, search),
         Some(workshop) => {
             let start = Instant::now();
-            let heats = Heats {
+            let measuring = Measuring {
                 workshop,
                 round: &round,
                 baseline: &baseline,
+                first: &candidate("the model's first choice", &first.schedule),
                 observer,
             };
-            let verdict = heats.run(&chosen, allowed)?;
+            let verdict = measuring.run(&chosen, allowed)?;
             Ok(measured(case, &baseline, first, search, verdict, start.elapsed()))
         }
     }
@@ -111,7 +123,12 @@ fn round_of(case: &Case, device: &Device) -> Round {
         correctness: Vec::new(),
         benchmark: vec![case.clone()],
     };
-    Round::ad_hoc(device.clone(), &suite, Measurement::default(), Criteria::default())
+    Round::ad_hoc(
+        device.clone(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    )
 }
 
 /// The baseline as the device accepts it for the problem: itself, or the nearest schedule that keeps every rule.
@@ -147,9 +164,7 @@ fn predicted(
     search: Search,
 ) -> Result<TunedCase, LabError> {
     let comparison = compare_predicted(round, &baseline, &candidate("first", &first.schedule))?;
-    let interval = comparison
-        .ok()
-        .and_then(|comparison| comparison.assessment.suite);
+    let interval = comparison.ok().and_then(|comparison| comparison.assessment.suite);
     let Some(interval) = interval.filter(|interval| interval.estimate > 0.0) else {
         let reason = "the model expects nothing to be faster than the baseline";
         return Ok(TunedCase::kept(case, baseline.schedule, search, reason));

@@ -147,15 +147,18 @@ pub fn table(cases: &[TunedCase], device: &str, executor: &str, version: &str, m
 }
 
 fn entry(tuned: &TunedCase) -> DispatchEntry {
-    let regret = tuned.winner.as_ref().and_then(|winner| winner.over_first.as_ref());
+    let regret = tuned
+        .winner
+        .as_ref()
+        .and_then(|winner| winner.over_first.as_ref());
     DispatchEntry {
         case: tuned.case.clone(),
         problem: tuned.problem.clone(),
         schedule: tuned.schedule().clone(),
-        evidence: if tuned.measured {
-            DispatchEvidence::Measured
-        } else {
-            DispatchEvidence::Predicted
+        evidence: match (&tuned.winner, tuned.measured) {
+            (None, _) => DispatchEvidence::Kept,
+            (Some(_), true) => DispatchEvidence::Measured,
+            (Some(_), false) => DispatchEvidence::Predicted,
         },
         speedup: tuned.winner.as_ref().map(|winner| range(&winner.speedup)),
         model_choice: tuned.first.as_ref().map(|first| ModelChoice {

@@ -5,9 +5,7 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_problem::Problem;
-use gauntlet_schedule::{
-    Choice, Cluster, Epilogue, Lookup, Options, Order, Roles, Schedule, Setup, Tile,
-};
+use gauntlet_schedule::{Choice, Cluster, Epilogue, Lookup, Options, Order, Roles, Schedule, Setup, Tile};
 
 /// Every schedule of the space for a problem, whether the device accepts it or not, always in the same order.
 pub fn space(problem: &Problem, device: &Device) -> Vec<Schedule> {
@@ -57,9 +55,21 @@ struct Grid {
 impl Grid {
     fn of(problem: &Problem, arch: Arch) -> Self {
         let on_cpu = arch == Arch::Cpu;
-        let rows: &[usize] = if on_cpu { &[16, 32, 64, 128, 256] } else { &[64, 128, 256] };
-        let columns: &[usize] = if on_cpu { &[32, 64, 128, 256] } else { &[16, 32, 64, 128, 256] };
-        let depths: &[usize] = if on_cpu { &[64, 128, 256, 512, 1024] } else { &[128, 256] };
+        let rows: &[usize] = if on_cpu {
+            &[16, 32, 64, 128, 256]
+        } else {
+            &[64, 128, 256]
+        };
+        let columns: &[usize] = if on_cpu {
+            &[32, 64, 128, 256]
+        } else {
+            &[16, 32, 64, 128, 256]
+        };
+        let depths: &[usize] = if on_cpu {
+            &[64, 128, 256, 512, 1024]
+        } else {
+            &[128, 256]
+        };
         let stages: &[usize] = if on_cpu { &[1, 2, 3, 4] } else { &[2, 3, 4, 6, 8] };
         let splits: &[usize] = if on_cpu { &[1, 2] } else { &[1, 2, 4] };
         match problem {
@@ -125,7 +135,9 @@ mod tests {
                 let problem = &Suite::builtin(suite).unwrap().benchmark[0].problem;
                 let points = space(problem, &device);
                 assert_eq!(points, space(problem, &device));
-                let some = points.iter().filter(|schedule| accepts(schedule, problem, &device));
+                let some = points
+                    .iter()
+                    .filter(|schedule| accepts(schedule, problem, &device));
                 assert!(some.take(9).count() == 9, "{name}, {suite}");
             }
         }

@@ -5,11 +5,11 @@ use gauntlet_lab::{BaselineReport, Comparison, Judged, Outcome, RoundReport};
 use gauntlet_stats::{Criteria, decide};
 use maud::{Markup, html};
 
-use super::verdict_badge;
 use super::intervals::{Row, intervals};
 use super::phases::phases;
 use super::plan::plan;
 use super::scores::scores;
+use super::verdict_badge;
 use crate::duration::duration;
 use crate::outline::{cases, criteria, ground, mark, peer, setting, stop, suite};
 use crate::speedup::{claim, times};

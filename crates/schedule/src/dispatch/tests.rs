@@ -4,10 +4,7 @@ use super::*;
 
 fn gemm(groups: &[(usize, usize, usize)]) -> Problem {
     Problem::GroupedGemm(GroupedGemm {
-        groups: groups
-            .iter()
-            .map(|&(m, n, k)| GemmShape { m, n, k })
-            .collect(),
+        groups: groups.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect(),
         form: Form::Plain,
         output: OutputFormat::F16,
     })
@@ -57,7 +54,12 @@ fn a_table_survives_its_file() {
     let text = whole.to_toml().unwrap();
     let again = DispatchTable::parse(&text, Path::new("table.toml")).unwrap();
     assert_eq!(again, whole);
-    assert_eq!(DispatchTable::parse(&table(vec![]).to_toml().unwrap(), Path::new("x")).unwrap().entries, []);
+    assert_eq!(
+        DispatchTable::parse(&table(vec![]).to_toml().unwrap(), Path::new("x"))
+            .unwrap()
+            .entries,
+        []
+    );
 }
 
 #[test]
@@ -79,7 +81,9 @@ fn the_same_problem_comes_before_near_ones_and_far_ones_never() {
 
     let allowed = |schedule: &Schedule| schedule.stages != 3;
     let found = table.find(&gemm(&[(128, 1024, 512)]), allowed).unwrap();
-    assert!(matches!(found, Match::Nearest { entry, factor } if entry.case == "half" && (factor - 2.0).abs() < 1e-12));
+    assert!(
+        matches!(found, Match::Nearest { entry, factor } if entry.case == "half" && (factor - 2.0).abs() < 1e-12)
+    );
 }
 
 #[test]
@@ -99,9 +103,17 @@ fn bad_files_say_what_is_wrong() {
             .unwrap_err()
             .to_string()
     };
-    let later = table(vec![]).to_toml().unwrap().replace("version = 1", "version = 2") + "novelty = true\n";
+    let later = table(vec![])
+        .to_toml()
+        .unwrap()
+        .replace("version = 1", "version = 2")
+        + "novelty = true\n";
     assert!(wrong(&later).contains("is of version 2"), "{}", wrong(&later));
-    assert!(wrong("stages = 2").contains("missing field `version`"), "{}", wrong("stages = 2"));
+    assert!(
+        wrong("stages = 2").contains("missing field `version`"),
+        "{}",
+        wrong("stages = 2")
+    );
     let misspelt = table(vec![entry("one", gemm(&[(8, 96, 256)]), 2)])
         .to_toml()
         .unwrap()
