@@ -26,8 +26,8 @@ mod holm;
 mod interval;
 mod looks;
 mod planning;
-mod prediction;
 mod predicted;
+mod prediction;
 mod ranks;
 mod rivals;
 mod scores;
@@ -54,8 +54,8 @@ pub use holm::holm_adjusted;
 pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
 pub use looks::LookPlan;
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
-pub use prediction::{Fit, Predicted, rank_correlation, regret};
 pub use predicted::{PredictedPair, predicted_interval, predicted_suite};
+pub use prediction::{Fit, Predicted, rank_correlation, regret};
 pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use scores::{
     BrierParts, LogQuantiles, brier_parts, brier_score, logarithmic_score, pinball_loss, shrunk_mean, skill,

@@ -1,10 +1,10 @@
 //! Comparing what the model says of two candidates.
 
-use gauntlet_model::{HostTerm, MissingFigure, simulate};
+use gauntlet_model::{Basis, HostTerm, MissingFigure, simulate};
 use gauntlet_problem::Case;
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
 
-use super::{bar, time};
+use super::{bar, host};
 use crate::candidate::Candidate;
 use crate::comparison::{CaseTimes, Comparison};
 use crate::error::LabError;
@@ -25,26 +25,22 @@ pub fn compare_predicted(
     let mut pairs = Vec::new();
     let mut cases = Vec::new();
     for case in &round.benchmark_cases {
-        let sides = [control, candidate].map(|side| predicted(round, side, case));
-        let [
-            Ok((baseline, baseline_deviation)),
-            Ok((challenger, candidate_deviation)),
-        ] = sides
-        else {
-            let missing = sides.into_iter().find_map(Result::err);
-            return Ok(Err(missing.map_or_else(String::new, |error| error.to_string())));
+        let (sides, deviation) = match predict(round, control, candidate, case) {
+            Ok(predicted) => predicted,
+            Err(missing) => return Ok(Err(missing.to_string())),
         };
+        let [baseline, challenger] = sides;
         cases.push(CaseTimes {
             case: case.name.clone(),
-            baseline,
-            candidate: challenger,
+            baseline: baseline.call,
+            candidate: challenger.call,
             blocks: Vec::new(),
         });
         let pair = PredictedPair {
-            baseline,
-            candidate: challenger,
-            baseline_deviation,
-            candidate_deviation,
+            baseline: baseline.call,
+            candidate: challenger.call,
+            baseline_deviation: bar::of_call(deviation, baseline.kernel, baseline.call),
+            candidate_deviation: bar::of_call(deviation, challenger.kernel, challenger.call),
         };
         pairs.push((case.name.clone(), pair));
     }
@@ -60,13 +56,32 @@ pub fn compare_predicted(
     }))
 }
 
-/// The likeliest time of a call and the standard deviation of its logarithm.
-fn predicted(round: &Round, candidate: &Candidate, case: &Case) -> Result<(f64, f64), MissingFigure> {
-    let call = time(round, candidate, case)?.seconds;
-    let schedule = candidate.schedule_for(&case.problem, &round.device);
-    let kernel = simulate(&case.problem, schedule, &round.device, HostTerm::default())?.seconds;
-    let deviation = bar::of_kernel(round, &case.problem, schedule)?;
-    Ok((call, bar::of_call(deviation, kernel, call)))
+/// The likeliest times of a case with one candidate, in seconds.
+struct Times {
+    /// Of a call.
+    call: f64,
+    /// Of what the model answers for: the call without the host's part.
+    kernel: f64,
+}
+
+/// Both sides' times, and the standard deviation of the logarithm of a kernel's.
+fn predict(
+    round: &Round,
+    control: &Candidate,
+    candidate: &Candidate,
+    case: &Case,
+) -> Result<([Times; 2], f64), MissingFigure> {
+    let times = |side: &Candidate| -> Result<Times, MissingFigure> {
+        let schedule = side.schedule_for(&case.problem, &round.device);
+        let kernel = simulate(&case.problem, schedule, &round.device, HostTerm::default())?.seconds;
+        let call = match host::term(round.file().host.as_ref(), schedule) {
+            none if none == HostTerm::default() => kernel,
+            host => simulate(&case.problem, schedule, &round.device, host)?.seconds,
+        };
+        Ok(Times { call, kernel })
+    };
+    let sides = [times(control)?, times(candidate)?];
+    Ok((sides, bar::of_kernel(round, &case.problem, control, candidate)?))
 }
 
 /// What the figures rest on, as the end of a sentence.
@@ -79,5 +94,8 @@ fn basis(round: &Round) -> String {
             host.constant, host.per_group, host.source
         ),
     };
-    format!("times simulated on {device}, each side off by the model's own error{host}")
+    format!(
+        "times simulated on {device}; the bar is the model's own error ({}){host}",
+        Basis::of(&round.device).sentence()
+    )
 }
