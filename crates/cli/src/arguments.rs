@@ -1,6 +1,7 @@
 //! The command line.
 
 mod explain;
+mod tune;
 
 pub use explain::Explain;
 
@@ -8,8 +9,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use gauntlet_lab::ExecutorKind;
+use gauntlet_lab::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
+
+pub use tune::{Tune, TuneExecutor};
 
 /// A lab that optimises GPU kernels by evidence.
 #[derive(Debug, Parser)]
@@ -46,6 +49,8 @@ pub enum Command {
     Run(Run),
     /// Compare two schedules, once.
     Bench(Bench),
+    /// Find the fastest schedule of each problem of a suite.
+    Tune(Tune),
     /// Examine without measuring: a round's pitches, or a suite under many schedules.
     Check(Check),
     /// List suites, or show one.
@@ -74,7 +79,8 @@ pub enum Command {
 Examples:
   gauntlet run examples/shark-tank
   gauntlet run round.toml --budget 60s --require no-regression --json result.json
-  gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped")]
+  gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped
+  gauntlet run round.toml --executor model --device b200   on a device that is not here: predicted, not measured")]
 pub struct Run {
     /// A round file, a tournament file, or a folder with a tournament.toml.
     pub path: PathBuf,
@@ -87,6 +93,9 @@ pub struct Run {
     /// A suite (see `gauntlet suites`), in place of the rounds'.
     #[arg(long)]
     pub suite: Option<String>,
+    /// What a call costs on the host (`--executor model`), such as 'constant=95us per-group=35us'.
+    #[arg(long, value_name = "COSTS")]
+    pub host: Option<HostCost>,
     /// Time for each round's comparisons, such as 120s or 5m.
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub budget: Option<SignedDuration>,
@@ -120,7 +129,7 @@ Examples:
   gauntlet bench plain.toml tuned.toml --suite dual-gemm --budget 60s
   gauntlet bench baseline 'tile = [64, 64, 256], order = \"dynamic\"' --require adopt")]
 pub struct Bench {
-    /// `baseline`, words of a schedule, or a TOML file of them.
+    /// `baseline`, words of a schedule, a TOML file of them, or `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
     /// The same; words left out are as in the baseline.
     pub candidate: String,
@@ -337,6 +346,8 @@ pub enum ExecutorName {
     Cpu,
     /// Recorded times; the rounds must name a record.
     Replay,
+    /// The model: nothing is run, and every verdict is marked as predicted.
+    Model,
 }
 
 impl From<ExecutorName> for ExecutorKind {
@@ -344,6 +355,7 @@ impl From<ExecutorName> for ExecutorKind {
         match name {
             ExecutorName::Cpu => Self::Cpu,
             ExecutorName::Replay => Self::Replay,
+            ExecutorName::Model => Self::Model,
         }
     }
 }

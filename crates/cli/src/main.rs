@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run, &arguments.ledger),
         Command::Bench(bench) => commands::bench::bench(&bench),
+        Command::Tune(tune) => commands::tune::tune(&tune),
         Command::Check(check) => commands::check::check(&check),
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),

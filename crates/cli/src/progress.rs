@@ -33,6 +33,11 @@ impl Progress {
         self.line.set_message(fitting);
     }
 
+    /// Prints lines above the moving one.
+    pub fn tell(&self, text: &str) {
+        self.say(text.trim_end());
+    }
+
     fn say(&self, text: &str) {
         self.line.suspend(|| say(&format!("{text}\n")));
     }
@@ -93,7 +98,8 @@ impl Observer for Progress {
 
     fn round_ends(&self, report: &RoundReport) {
         if let Some(adopted) = &report.adopted {
-            self.say(&format!("  adopted: {adopted}"));
+            let mark = if report.predicted { " (predicted)" } else { "" };
+            self.say(&format!("  adopted: {adopted}{mark}"));
         }
     }
 }

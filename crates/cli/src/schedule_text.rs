@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gauntlet_schedule::{Schedule, ScheduleChange};
+use gauntlet_lab::Candidate;
+use gauntlet_schedule::{DispatchTable, Schedule, ScheduleChange};
 
 use crate::trouble::Trouble;
 
@@ -24,6 +25,32 @@ pub fn read(text: &str, base: &Schedule) -> Result<Schedule, Trouble> {
         })?
     };
     Ok(change.apply(base))
+}
+
+/// What precedes the name of a dispatch table.
+const DISPATCH: &str = "dispatch:";
+
+/// Reads what [`read`] reads, or `dispatch:FILE`: a table that says the schedule of each problem, with `base` for
+/// problems to which none of its entries comes near.
+pub fn candidate(name: &str, text: &str, base: &Schedule) -> Result<Candidate, Trouble> {
+    let dispatch = match text.strip_prefix(DISPATCH) {
+        None => None,
+        Some(file) => Some(DispatchTable::load(Path::new(file)).map_err(|error| {
+            Trouble::bad_input(
+                error.to_string(),
+                "name a table that `gauntlet tune --output FILE` has written",
+            )
+        })?),
+    };
+    Ok(Candidate {
+        name: name.to_owned(),
+        schedule: match dispatch {
+            None => read(text, base)?,
+            Some(_) => base.clone(),
+        },
+        command: None,
+        dispatch,
+    })
 }
 
 /// Words separated by commas, as in an inline table.

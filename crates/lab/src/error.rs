@@ -42,6 +42,17 @@ pub enum LabError {
     /// Operands do not fit their problem.
     #[error(transparent)]
     Inputs(#[from] InputsError),
+    /// Nothing to compare with.
+    #[error("no baseline for {case}: {rule}; give one that keeps the rule")]
+    NoBaseline {
+        /// The case.
+        case: String,
+        /// The rule that the baseline breaks.
+        rule: String,
+    },
+    /// The model lacks a figure of the device.
+    #[error(transparent)]
+    MissingFigure(#[from] gauntlet_model::MissingFigure),
     /// Measurements that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),

@@ -19,11 +19,14 @@ mod operands;
 mod outcome;
 pub mod panel;
 mod pitch;
+mod plan;
 mod play;
+mod predicted;
 mod round;
 mod source;
 mod sweep;
 mod tournament;
+pub mod tuning;
 mod verdict;
 mod workshop;
 
@@ -39,7 +42,9 @@ pub use pitch::{
     Claim, Cost, Evidence as PitchEvidence, EvidenceKind, Fallback, Odds, PeerClaim, Pitch, Quantiles, Risk,
     RiskLevel,
 };
+pub use plan::{Alone, CaseTime, Left, Plan, Step};
 pub use play::{Settings, play};
+pub use predicted::{HostCost, HostError};
 pub use round::{
     Baseline, Correctness, ExecutorKind, GivenScores, Judge, Measurement, Overrides, Round, RoundFile,
     Weights, digest_of,

@@ -12,6 +12,7 @@ use crate::forecast::{Forecast, Prospect, Return};
 use crate::ledger::RunId;
 use crate::panel::Ranking;
 use crate::pitch::Quantiles;
+use crate::plan::Plan;
 use crate::round::{ExecutorKind, RoundFile};
 use crate::verdict::Verdict;
 
@@ -61,6 +62,11 @@ pub struct RoundReport {
     pub judged: Vec<Judged>,
     /// The pitch that becomes the next baseline.
     pub adopted: Option<String>,
+    /// Whether the model played it and nothing was run.
+    pub predicted: bool,
+    /// In which order to do what is pitched; none for rounds that the model did not play.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
     /// Things worth knowing.
     pub notices: Vec<String>,
 }
@@ -93,6 +99,8 @@ pub struct Judged {
     pub control: String,
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether the model gave the verdict and nothing was run.
+    pub predicted: bool,
     /// Why.
     pub reason: String,
     /// What each gate found.

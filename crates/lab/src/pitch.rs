@@ -25,6 +25,10 @@ pub struct Pitch {
     /// The words of the schedule that change.
     #[serde(default)]
     pub schedule: ScheduleChange,
+    /// A dispatch table, which says the schedule of each problem; `schedule` then changes that of problems to which no
+    /// entry comes near.
+    #[serde(default)]
+    pub dispatch: Option<PathBuf>,
     /// Someone else's program that speaks the worker protocol, in place of the round's executor.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
@@ -254,10 +258,12 @@ impl Pitch {
     /// What makes two pitches the same change: the words changed and the program run.
     pub fn identity(&self) -> String {
         // A change that no word of a schedule can say is known by its sentence.
-        if self.command.is_none() && self.schedule == ScheduleChange::default() {
+        if self.command.is_none() && self.dispatch.is_none() && self.schedule == ScheduleChange::default() {
             return self.change.clone();
         }
-        format!("{:?} {:?}", self.schedule, self.command)
+        let dispatch = self.dispatch.as_ref();
+        let dispatch = dispatch.map_or_else(String::new, |file| format!(" {}", file.display()));
+        format!("{:?} {:?}{dispatch}", self.schedule, self.command)
     }
 
     /// The same of what is tried in its place, if something is.

@@ -28,6 +28,7 @@ use crate::ledger::RecordKind;
 use crate::observer::Observer;
 use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
 use crate::panel::{Dossier, Panel, Ranking};
+use crate::plan::Plan;
 use crate::round::{ExecutorKind, Round};
 use crate::tournament::Tournament;
 use crate::verdict::Verdict;
@@ -100,10 +101,13 @@ fn own_baseline(round: &Round) -> Option<Candidate> {
         .baseline
         .as_ref()
         .and_then(|baseline| round.command(&baseline.command));
+    let dispatch = round.file().baseline.as_ref();
+    let dispatch = dispatch.and_then(|baseline| round.dispatch(&baseline.dispatch));
     Some(Candidate {
         name: BASELINE.to_owned(),
         schedule,
         command,
+        dispatch,
     })
 }
 
@@ -151,7 +155,12 @@ impl Player<'_> {
             .filter(|one| one.verdict == Verdict::Adopt)
             .max_by(|one, other| one.gain.total_cmp(&other.gain))
             .map(|one| one.name.clone());
-        let notices = self.notices(history.add(round, &judged, adopted.is_some()))?;
+        // What is predicted settles nothing: it is neither an answer to a forecast nor a round without an adoption.
+        let predicted = round.file().executor == ExecutorKind::Model;
+        let notices = match predicted {
+            true => Vec::new(),
+            false => self.notices(history.add(round, &judged, adopted.is_some()))?,
+        };
         let report = RoundReport {
             name: round.file().name.clone(),
             title: round.file().title.clone(),
@@ -163,12 +172,17 @@ impl Player<'_> {
             ranking,
             judged,
             adopted,
+            predicted,
+            plan: predicted
+                .then(|| Plan::of(round, baseline))
+                .transpose()?
+                .flatten(),
             notices,
         };
         self.journal.write(
             RecordKind::RoundEnded,
             self.place(),
-            &json!({ "adopted": report.adopted }),
+            &json!({ "adopted": report.adopted, "predicted": report.predicted }),
         )?;
         Ok(report)
     }
@@ -233,6 +247,7 @@ impl Player<'_> {
     fn executor(&self) -> Result<Executor, LabError> {
         Ok(match (self.round.file().executor, &self.round.record) {
             (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
+            (ExecutorKind::Model, _) => Executor::Predicted,
             _ => Executor::Live(Workshop::new(
                 self.settings.cpu_worker.clone(),
                 self.settings.patience,
@@ -251,6 +266,9 @@ impl Player<'_> {
                     name: pitch.name.clone(),
                     schedule: pitch.schedule.apply(&baseline.schedule),
                     command: round.command(&pitch.command).or_else(|| baseline.command.clone()),
+                    dispatch: round
+                        .dispatch(&pitch.dispatch)
+                        .or_else(|| baseline.dispatch.clone()),
                 };
                 Dossier {
                     pitch,
@@ -386,7 +404,7 @@ impl Player<'_> {
         };
         // The findings have records of their own.
         let body = json!({
-            "verdict": judged.verdict, "reason": judged.reason, "contestant": judged.contestant,
+            "verdict": judged.verdict, "predicted": judged.predicted, "reason": judged.reason, "contestant": judged.contestant,
             "words": judged.words, "control": judged.control, "claim": judged.claim, "peers": judged.peers,
             "forecast": judged.forecast, "found": judged.found(), "examined": !judged.findings.is_empty(),
         });

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use gauntlet_device::Device;
 use gauntlet_executor::Record;
 use gauntlet_problem::{Case, InputKind, Suite, Tolerance};
-use gauntlet_schedule::{Schedule, ScheduleChange};
+use gauntlet_schedule::{DispatchTable, Schedule, ScheduleChange};
 use gauntlet_stats::Criteria;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use crate::pitch::Pitch;
+use crate::predicted::HostCost;
 use crate::source::{FileError, Source};
 
 /// What a round file says.
@@ -37,6 +38,9 @@ pub struct RoundFile {
     /// What `replay` serves.
     #[serde(default)]
     pub record: Option<PathBuf>,
+    /// What a call costs on the host, for `model`.
+    #[serde(default)]
+    pub host: Option<HostCost>,
     /// Where it starts from; without it, from what the round before ended with.
     #[serde(default)]
     pub baseline: Option<Baseline>,
@@ -74,6 +78,8 @@ pub enum ExecutorKind {
     Cpu,
     /// Recorded times.
     Replay,
+    /// The model: nothing is run, so that the device need not be here.
+    Model,
 }
 
 /// The candidate that all others are compared with.
@@ -83,6 +89,9 @@ pub struct Baseline {
     /// The words in which it differs from the plainest schedule.
     #[serde(default)]
     pub schedule: ScheduleChange,
+    /// A dispatch table, which says the schedule of each problem.
+    #[serde(default)]
+    pub dispatch: Option<PathBuf>,
     /// Someone else's program that speaks the worker protocol.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
@@ -237,6 +246,8 @@ pub struct Round {
     pub benchmark_cases: Vec<Case>,
     /// What `replay` serves.
     pub record: Option<Record>,
+    /// The dispatch tables named, by their paths as written.
+    pub dispatch: BTreeMap<PathBuf, DispatchTable>,
     /// All pitches, those from files first, in order.
     pub pitches: Vec<Pitch>,
     /// A digest of all that was read, so that criteria cannot change after the fact.
@@ -254,6 +265,8 @@ pub struct Overrides {
     pub suite: Option<String>,
     /// Another budget a round.
     pub budget: Option<SignedDuration>,
+    /// Another cost of the host.
+    pub host: Option<HostCost>,
 }
 
 impl Round {
@@ -273,7 +286,9 @@ impl Round {
         }
         pitches.extend(source.value.pitch.iter().map(|pitch| source.with(pitch.clone())));
         let record = named::load_record(&source)?;
+        let dispatch = named::load_dispatch(&source, &pitches)?;
         texts.push(serde_json::to_string(&(named::lasting(&device), &suite, &record)).unwrap_or_default());
+        texts.extend(dispatch.values().map(|table| format!("{table:?}")));
         check::check(&source, &pitches)?;
         let benchmark_cases = named::chosen_cases(&source, &suite)?;
         let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
@@ -285,6 +300,7 @@ impl Round {
             correctness_cases: suite.correctness,
             benchmark_cases,
             record,
+            dispatch,
             pitches,
             digest,
         })
@@ -300,6 +316,7 @@ impl Round {
             suite: suite.name.clone(),
             cases: Vec::new(),
             record: None,
+            host: None,
             baseline: None,
             criteria: Criteria {
                 looks: measurement.looks.len(),
@@ -323,6 +340,7 @@ impl Round {
             correctness_cases: suite.correctness.clone(),
             benchmark_cases: suite.benchmark.clone(),
             record: None,
+            dispatch: BTreeMap::new(),
             pitches: Vec::new(),
             digest: String::new(),
         }
@@ -342,6 +360,11 @@ impl Round {
             *program = std::path::absolute(self.source.resolve(program)).unwrap_or_else(|_| program.clone());
         }
         Some(command)
+    }
+
+    /// A dispatch table as a round file or a pitch names it.
+    pub fn dispatch(&self, file: &Option<PathBuf>) -> Option<DispatchTable> {
+        self.dispatch.get(file.as_ref()?).cloned()
     }
 
     /// The round's own baseline, if it does not start from the round before.

@@ -2,7 +2,7 @@
 
 use gauntlet_lab::Judged;
 
-use crate::outline::{peer, stop};
+use crate::outline::{peer, said, stop};
 use crate::speedup::times;
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
@@ -14,7 +14,7 @@ pub fn judged(judged: &Judged, width: usize) -> String {
     let mut head = format!(
         "{}: {}",
         bold(&judged.name),
-        paint(judged.verdict, tone.style().bold())
+        paint(said(judged), tone.style().bold())
     );
     if let Some(stop) = stop(judged) {
         head += &dim(format!(" · gate {}", stop.gate));

@@ -114,9 +114,13 @@ pub fn ground(comparison: &Comparison) -> String {
             (confidence * 1e4).round() / 100.0
         )),
         Some(Origin::Declared) => parts.push("declared bounds, no statistics".to_owned()),
+        Some(Origin::Predicted { confidence }) => parts.push(format!(
+            "predicted, intervals at {} % by the model's own error",
+            (confidence * 1e4).round() / 100.0
+        )),
         None => parts.push("no interval".to_owned()),
     }
-    if let Some(effect) = assessment.smallest_visible_effect {
+    if let (Some(effect), None) = (assessment.smallest_visible_effect, &comparison.predicted) {
         parts.push(format!(
             "smallest effect that could have been seen {:.1} %",
             effect * 100.0
@@ -129,6 +133,7 @@ pub fn ground(comparison: &Comparison) -> String {
             problems.join(", ")
         ));
     }
+    parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
     parts.extend(doubts(comparison));
     parts.join("; ")
@@ -142,13 +147,14 @@ pub struct TestedClaim<'r> {
     pub verdict: Verdict,
 }
 
-/// The claims of a tournament for which there is a speed-up, in the order examined.
+/// The claims of a tournament for which there is a speed-up that somebody took, in the order examined.
 pub fn tested_claims(report: &TournamentReport) -> Vec<TestedClaim<'_>> {
     let tested = |judged: &'_ Judged| {
         let claim = judged.claim?;
         Some((claim, claim.found?))
     };
-    let all = report.rounds.iter().flat_map(|round| &round.judged);
+    let rounds = report.rounds.iter().filter(|round| !round.predicted);
+    let all = rounds.flat_map(|round| &round.judged);
     all.filter_map(|judged| {
         let (claim, found) = tested(judged)?;
         Some(TestedClaim {
@@ -198,8 +204,15 @@ pub fn setting(round: &RoundReport) -> String {
     let executor = match round.executor {
         gauntlet_lab::ExecutorKind::Cpu => "cpu",
         gauntlet_lab::ExecutorKind::Replay => "replay of recorded times",
+        gauntlet_lab::ExecutorKind::Model => "predicted by the model, nothing was run",
     };
     let mut setting = format!("{executor} · {} · suite {}", round.device, round.file.suite);
+    if let Some(host) = &round.file.host {
+        setting += &format!(
+            " · host {:#} a call and {:#} a group",
+            host.constant, host.per_group
+        );
+    }
     if !round.file.cases.is_empty() {
         setting += &format!(" ({})", round.file.cases.join(", "));
     }
@@ -242,3 +255,20 @@ pub fn criteria(criteria: &gauntlet_stats::Criteria) -> String {
         (criteria.confidence * 1e4).round() / 100.0
     )
 }
+
+/// A verdict as it is shown: one that the model gave is marked.
+pub fn said(judged: &Judged) -> String {
+    if judged.predicted {
+        format!("{} ({PREDICTED})", judged.verdict)
+    } else {
+        judged.verdict.to_string()
+    }
+}
+
+/// The same mark behind what a round came to; nothing for rounds that were played for real.
+pub fn mark(round: &RoundReport) -> &'static str {
+    if round.predicted { " (predicted)" } else { "" }
+}
+
+/// The mark on whatever the model says and nobody measured.
+pub const PREDICTED: &str = "predicted";

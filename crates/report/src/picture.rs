@@ -64,7 +64,7 @@ impl Picture {
     pub fn interval(mut self, axis: &Axis, interval: &Interval, style: Style) -> Self {
         let shape = match interval.origin {
             Origin::Measured { .. } => MEASURED,
-            Origin::Declared => DECLARED,
+            Origin::Declared | Origin::Predicted { .. } => DECLARED,
         };
         let (from, to) = (self.cell(axis, interval.lower), self.cell(axis, interval.upper));
         for cell in self.cells.iter_mut().take(to).skip(from) {
@@ -154,11 +154,11 @@ fn ruler(axis: &Axis, labels: &[(f64, String)], columns: usize) -> String {
 }
 
 /// What the guides and marks mean.
-pub fn legend(criteria: &Criteria, declared: bool) -> String {
-    let marks = if declared {
-        "╟┄○┄╢ declared bounds, no statistics"
-    } else {
-        "├─●─┤ measured"
+pub fn legend<'o>(criteria: &Criteria, mut origins: impl Iterator<Item = &'o Origin>) -> String {
+    let marks = match origins.find(|origin| !matches!(origin, Origin::Measured { .. })) {
+        Some(Origin::Predicted { .. }) => "╟┄○┄╢ predicted, by the model's own error",
+        Some(_) => "╟┄○┄╢ declared bounds, no statistics",
+        None => "├─●─┤ measured",
     };
     dim(format!(
         "│ no change  ┊ {} and the target {}  {marks}",

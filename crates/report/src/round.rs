@@ -4,8 +4,9 @@ use gauntlet_lab::{Judged, RoundReport};
 
 use crate::baseline::baseline;
 use crate::cases::case_table;
-use crate::outline::{criteria, setting};
+use crate::outline::{criteria, mark, setting};
 use crate::panel::ranking;
+use crate::plan::plan;
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 use crate::verdicts::{intervals, reasons, verdict_table};
@@ -19,7 +20,11 @@ pub fn round(report: &RoundReport, width: usize) -> String {
     section(&mut text, "Verdicts", verdict_table(report, width));
     section(&mut text, "Speed-ups over the suite", intervals(report, width));
     section(&mut text, "Reasons", reasons(report, width));
-    for judged in &report.judged {
+    if let Some(order) = &report.plan {
+        section(&mut text, "What to do first (predicted)", plan(order, width));
+    }
+    // A plan has the times of every change on every case already.
+    for judged in report.judged.iter().filter(|_| report.plan.is_none()) {
         section(
             &mut text,
             &format!("Case by case: {}", judged.name),
@@ -50,7 +55,10 @@ fn outcome(report: &RoundReport, width: usize) -> String {
     let mut text = match &report.adopted {
         Some(name) => paragraph(
             "",
-            &paint(format!("→ adopted: {name}"), Tone::Good.style().bold()),
+            &paint(
+                format!("→ adopted: {name}{}", mark(report)),
+                Tone::Good.style().bold(),
+            ),
             2,
             width,
         ),

@@ -4,7 +4,7 @@ use gauntlet_lab::TournamentReport;
 
 use crate::bar::bar;
 use crate::claims::claims;
-use crate::outline::{adoptions, verdict_counts};
+use crate::outline::{adoptions, mark, verdict_counts};
 use crate::prospects::{prospects, returns};
 use crate::round::round;
 use crate::text::{bold, dim, paint, paragraph, usable};
@@ -61,7 +61,12 @@ fn summary(report: &TournamentReport, width: usize) -> String {
     for (round, name) in adoptions {
         text += &paragraph(
             "  ",
-            &format!("round {} adopted {}", round.name, paint(name, Tone::Good.style())),
+            &format!(
+                "round {} adopted {}{}",
+                round.name,
+                paint(name, Tone::Good.style()),
+                mark(round)
+            ),
             4,
             width,
         );

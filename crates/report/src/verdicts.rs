@@ -1,11 +1,10 @@
 //! The verdicts of a round: a table, the intervals on a common axis, the reasons.
 
 use gauntlet_lab::{ClaimOutcome, Judged, RoundReport};
-use gauntlet_stats::Origin;
 
 use crate::axis::Axis;
 use crate::judged::details;
-use crate::outline::{stop, suite};
+use crate::outline::{said, stop, suite};
 use crate::picture::{Picture, legend, scale};
 use crate::speedup::{percent_interval, times};
 use crate::table::{Column, table};
@@ -40,7 +39,7 @@ fn row(judged: &Judged) -> Vec<String> {
     vec![
         judged.name.clone(),
         words,
-        paint(format!("{} {}", tone.mark(), judged.verdict), tone.style()),
+        paint(format!("{} {}", tone.mark(), said(judged)), tone.style()),
         stop(judged).map_or("—".to_owned(), |finding| finding.gate.clone()),
         judged.claim.map_or("—".to_owned(), claim),
     ]
@@ -80,11 +79,9 @@ pub fn intervals(report: &RoundReport, width: usize) -> String {
             picture.text()
         );
     }
-    let declared = shown
-        .iter()
-        .any(|(_, interval, _)| interval.origin == Origin::Declared);
+    let origin = shown.iter().map(|(_, interval, _)| &interval.origin);
     text += &format!("  {}  {}\n", " ".repeat(names), scale(&axis, criteria, columns));
-    text + &paragraph("  ", &legend(criteria, declared), 2, width)
+    text + &paragraph("  ", &legend(criteria, origin), 2, width)
 }
 
 /// The reason of each verdict.

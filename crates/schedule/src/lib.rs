@@ -3,6 +3,8 @@
 mod change;
 mod choice;
 mod constraints;
+mod dispatch;
+mod distance;
 mod pairwise;
 pub mod program;
 mod read;
@@ -13,6 +15,11 @@ mod word;
 pub use change::{ScheduleChange, ScheduleError, WordChange};
 pub use choice::Choice;
 pub use constraints::{Remedy, Violation, accepts, check};
+pub use dispatch::{
+    DispatchEntry, DispatchError, DispatchEvidence, DispatchTable, Match, ModelChoice, SpeedupRange,
+    VERSION as DISPATCH_VERSION,
+};
+pub use distance::FARTHEST;
 pub use pairwise::{Options, pairwise};
 pub use schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 pub use word::{Meaning, Word, words};

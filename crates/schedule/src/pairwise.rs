@@ -69,7 +69,7 @@ impl Options {
     }
 
     /// Every combination, the last word changing fastest.
-    fn combinations(&self) -> impl Iterator<Item = Schedule> + '_ {
+    pub fn combinations(&self) -> impl Iterator<Item = Schedule> + '_ {
         let lengths = [
             self.tiles.len(),
             self.stages.len(),

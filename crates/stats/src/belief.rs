@@ -42,7 +42,7 @@ impl Belief {
     /// nothing is said of where between them the truth lies.
     pub fn of_interval(interval: &Interval) -> Self {
         let deviation = match interval.origin {
-            Origin::Measured { confidence, .. } => {
+            Origin::Measured { confidence, .. } | Origin::Predicted { confidence } => {
                 Self::between(interval.lower, interval.upper, confidence).deviation
             }
             Origin::Declared => (interval.upper - interval.lower) / 12f64.sqrt(),

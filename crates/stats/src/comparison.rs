@@ -1,11 +1,11 @@
 //! The whole comparison: a suite's evidence in, an assessment with its ground out.
 
-use crate::floor::{examine_declared, examine_measured};
+use crate::floor::{examine_bounds, examine_measured};
 use crate::verdict::{decide, smallest_visible_effect};
 use crate::{
     Assessment, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error, FloorFinding,
-    Ground, Interval, ProblemFinding, Resampling, Sample, SignFlip, declared_interval, declared_suite,
-    needed_processes,
+    Ground, Interval, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip, declared_interval,
+    declared_suite, needed_processes, predicted_interval, predicted_suite,
 };
 
 /// Judges measured samples of named problems at a planned look (counting from 1) of the criteria.
@@ -83,11 +83,35 @@ pub fn compare_declared(
         .zip(intervals)
         .map(|((name, _), interval)| ProblemFinding {
             name: name.clone(),
-            floor: examine_declared(&interval, criteria),
+            floor: examine_bounds(&interval, criteria),
             interval: Some(interval),
             adjusted_p_value: None,
         });
     Ok(assess(Some(suite), findings.collect(), criteria))
+}
+
+/// Judges predicted times by the model's own error. Neither looks nor Holm apply: nothing was drawn at random.
+///
+/// # Errors
+/// Criteria that make no sense, no problem, a pair without an interval (see [`predicted_interval`]).
+pub fn compare_predicted(
+    problems: &[(String, PredictedPair)],
+    criteria: &Criteria,
+) -> Result<Assessment, Error> {
+    criteria.validate()?;
+    let pairs: Vec<PredictedPair> = problems.iter().map(|(_, pair)| *pair).collect();
+    let suite = predicted_suite(&pairs, criteria.confidence)?;
+    let mut findings = Vec::new();
+    for (name, pair) in problems {
+        let interval = predicted_interval(pair, criteria.confidence)?;
+        findings.push(ProblemFinding {
+            name: name.clone(),
+            floor: examine_bounds(&interval, criteria),
+            interval: Some(interval),
+            adjusted_p_value: None,
+        });
+    }
+    Ok(assess(Some(suite), findings, criteria))
 }
 
 /// The assessment of problems without an interval of any kind (one number a side, or fewer than 2 processes):
@@ -189,6 +213,31 @@ mod tests {
                 otherwise: Decision::Adopt
             }
         );
+    }
+
+    #[test]
+    fn predictions_are_decided_by_the_models_error() {
+        let pair = |candidate, deviation| {
+            let pair = PredictedPair {
+                baseline: 2.0,
+                candidate,
+                baseline_deviation: deviation,
+                candidate_deviation: deviation,
+            };
+            (format!("2 to {candidate}"), pair)
+        };
+        let decided =
+            |pairs: &[(String, PredictedPair)]| compare_predicted(pairs, &Criteria::default()).unwrap();
+        assert_eq!(decided(&[pair(1.0, 0.01)]).decision, Decision::Adopt);
+        assert_eq!(decided(&[pair(1.0, 0.5)]).decision, Decision::Inconclusive);
+        assert_eq!(decided(&[pair(2.5, 0.01)]).decision, Decision::Regression);
+        let hidden = decided(&[pair(1.0, 0.01), pair(2.5, 0.01)]);
+        assert_eq!(
+            hidden.decision,
+            Decision::Regression,
+            "a good mean hides a bad case"
+        );
+        assert!(hidden.suite.unwrap().origin.is_predicted());
     }
 
     #[test]

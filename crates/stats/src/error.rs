@@ -117,6 +117,16 @@ pub enum Error {
         /// How many were planned.
         looks: usize,
     },
+    /// Predicted times whose deviation gives no interval.
+    #[error("predicted interval: {name} = {value}: {rule}")]
+    Predicted {
+        /// Which figure.
+        name: &'static str,
+        /// The value given.
+        value: f64,
+        /// What it must satisfy.
+        rule: &'static str,
+    },
     /// Recorded times whose declared uncertainty gives no bounds.
     #[error("declared bounds: {name} = {value}: {rule}")]
     Declared {

@@ -48,9 +48,9 @@ pub(crate) fn examine_measured(
         .collect()
 }
 
-/// Examines one problem by declared bounds: broken when even the upper bound is under the floor. Worst-case
-/// bounds need no correction for their number.
-pub(crate) fn examine_declared(interval: &Interval, criteria: &Criteria) -> FloorFinding {
+/// Examines one problem by declared or predicted bounds: broken when even the upper bound is under the floor. Neither
+/// worst cases nor the model's error need a correction for their number: no chance is drawn again for each.
+pub(crate) fn examine_bounds(interval: &Interval, criteria: &Criteria) -> FloorFinding {
     let floor = criteria.log_floor();
     if interval.upper < floor {
         FloorFinding::Broken

@@ -18,7 +18,7 @@ pub struct Interval {
     pub origin: Origin,
 }
 
-/// Where an interval's bounds come from. A declared bound must never be shown as a statistical one.
+/// Where an interval's bounds come from. A declared or predicted bound must never be shown as a measured one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "kebab-case")]
 pub enum Origin {
@@ -31,6 +31,18 @@ pub enum Origin {
     },
     /// Recorded single numbers with an uncertainty that somebody declared: worst-case bounds, no statistics.
     Declared,
+    /// A model's likeliest times with the model's own error: nothing was measured.
+    Predicted {
+        /// Two-sided confidence level of the interval, if the model's error is what it is said to be.
+        confidence: f64,
+    },
+}
+
+impl Origin {
+    /// Whether nothing was measured.
+    pub fn is_predicted(&self) -> bool {
+        matches!(self, Self::Predicted { .. })
+    }
 }
 
 impl Interval {

@@ -21,15 +21,13 @@ use crate::trouble::{Trouble, terminal_width};
 /// Compares two schedules on this machine's CPU.
 pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
-    let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
-    let candidate = schedule_text::read(&arguments.candidate, &baseline)?;
+    let baseline = schedule_text::candidate("baseline", &arguments.baseline, &Schedule::baseline())?;
+    let candidate = schedule_text::candidate("candidate", &arguments.candidate, &baseline.schedule)?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
     let device = Device::host();
-    for (schedule, text) in [
-        (&baseline, &arguments.baseline),
-        (&candidate, &arguments.candidate),
-    ] {
-        allowed(schedule, text, &suite, &device)?;
+    let arms = [baseline, candidate];
+    for (arm, text) in arms.iter().zip([&arguments.baseline, &arguments.candidate]) {
+        allowed(arm, text, &suite, &device)?;
     }
     let measurement = Measurement {
         budget: arguments.budget,
@@ -43,11 +41,6 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
         Limits::default(),
     )?);
     let progress = Progress::new();
-    let arms = [("baseline", &baseline), ("candidate", &candidate)].map(|(name, schedule)| Candidate {
-        name: name.to_owned(),
-        schedule: schedule.clone(),
-        command: None,
-    });
     for arm in &arms {
         if let Some(fault) = fault(&round, arm, &executor, &progress)? {
             drop(progress);
@@ -59,13 +52,19 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     drop(progress);
     let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
     if !to_stdout {
-        sink::print(format_args!("baseline   {baseline}\ncandidate  {candidate}\n"))?;
+        for (arm, text) in arms.iter().zip([&arguments.baseline, &arguments.candidate]) {
+            match arm.dispatch {
+                None => sink::print(format_args!("{:<11}{}", arm.name, arm.schedule))?,
+                Some(_) => sink::print(dispatched(arm, text, &suite, &round.device))?,
+            }
+        }
+        sink::print("")?;
         let report = gauntlet_report::comparison(&comparison, &round.file().criteria, terminal_width());
         sink::print(report)?;
     }
     if let Some(path) = &arguments.json {
         let result = json!({
-            "suite": suite.name, "baseline": baseline, "candidate": candidate, "criteria": round.file().criteria,
+            "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]), "criteria": round.file().criteria,
             "environment": environment(), "comparison": comparison,
         });
         sink::write_json(path, &result)?;
@@ -73,7 +72,8 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     Ok(reached(&comparison, arguments.require))
 }
 
-fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
+/// A suite with only the benchmark cases named; all of them if none is.
+pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
     let mut suite = suites::find(name)?;
     if let Some(stranger) = cases
         .iter()
@@ -91,8 +91,27 @@ fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
     Ok(suite)
 }
 
-fn allowed(schedule: &Schedule, text: &str, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+/// A table whole, else the schedule alone.
+fn description(arm: &Candidate) -> serde_json::Value {
+    match &arm.dispatch {
+        Some(table) => json!(table),
+        None => json!(arm.schedule),
+    }
+}
+
+/// What a table says of each case, and why.
+fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> String {
+    let mut said = format!("{:<11}{text}", arm.name);
     for case in &suite.benchmark {
+        let (schedule, why) = arm.choice_for(&case.problem, device);
+        said += &format!("\n           {}: {schedule} ({why})", case.name);
+    }
+    said
+}
+
+fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+    for case in &suite.benchmark {
+        let schedule = arm.schedule_for(&case.problem, device);
         if let Some(violation) = check(schedule, &case.problem, device).first() {
             let remedy = violation.remedies.first().map(|remedy| remedy.sentence.clone());
             return Err(Trouble::bad_input(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gauntlet_lab::forecast::{Answer, Forecasts, prospects};
-use gauntlet_lab::ledger::{Entry, Ledger, RunId, RunSummary, Verification};
+use gauntlet_lab::ledger::{Entry, Ledger, RecordKind, RunId, RunSummary, Verification};
 
 use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;
@@ -40,7 +40,10 @@ fn list(ledger: &Ledger) -> Result<(), Trouble> {
         vec![
             run.id.to_string(),
             run.start.file.clone(),
-            run.verdicts.to_string(),
+            match run.predicted {
+                0 => run.verdicts.to_string(),
+                predicted => format!("{} ({predicted} predicted)", run.verdicts),
+            },
             run.findings.to_string(),
             state.to_owned(),
         ]
@@ -75,12 +78,17 @@ fn row(entry: &Entry) -> Vec<String> {
     let said = ["reason", "notice", "adopted", "file"]
         .iter()
         .find_map(|key| record.body.get(key)?.as_str());
+    let predicted = record.kind == RecordKind::Verdict && record.body["predicted"] == true;
+    let mark = if predicted { "predicted: " } else { "" };
     vec![
         entry.sequence.to_string(),
         entry.at.strftime("%H:%M:%S").to_string(),
         record.kind.name().to_owned(),
         place.join(" / "),
-        said.unwrap_or_default().chars().take(MOST_CHARACTERS).collect(),
+        format!("{mark}{}", said.unwrap_or_default())
+            .chars()
+            .take(MOST_CHARACTERS)
+            .collect(),
     ]
 }
 

@@ -12,4 +12,5 @@ pub mod run;
 pub mod schedules;
 pub mod selftest;
 pub mod suites;
+pub mod tune;
 pub mod worker;

@@ -21,6 +21,7 @@ pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
         device: arguments.device.clone(),
         suite: arguments.suite.clone(),
         budget: arguments.budget,
+        host: arguments.host.clone(),
     };
     let files = &arguments.files;
     files
@@ -166,7 +167,8 @@ fn reached(report: &TournamentReport, requirement: Option<Requirement>) -> Exit 
     let judged = || report.rounds.iter().flat_map(|round| &round.judged);
     let reached = match requirement {
         None => true,
-        Some(Requirement::Adopt) => judged().any(|one| one.verdict == Verdict::Adopt),
+        // What the model expects is no adoption yet.
+        Some(Requirement::Adopt) => judged().any(|one| one.verdict == Verdict::Adopt && !one.predicted),
         Some(Requirement::NoRegression) => {
             let sound = report.rounds.iter().all(|round| round.baseline.fault.is_none());
             let harm = [Verdict::Regression, Verdict::Incorrect, Verdict::Racy];

@@ -10,11 +10,9 @@ use crate::gates::Trouble;
 use crate::workshop::Workshop;
 
 /// A fresh worker process of one side.
-pub struct Contender<'a> {
+pub struct Contender {
     /// Whose side.
     pub arm: Arm,
-    /// What it runs.
-    pub candidate: &'a Candidate,
     worker: WorkerProcess,
     /// Its CPU seconds when it last answered.
     answered: Option<f64>,
@@ -47,15 +45,14 @@ impl Effort {
     }
 }
 
-impl<'a> Contender<'a> {
+impl Contender {
     /// Starts a process.
-    pub fn start(workshop: &Workshop, arm: Arm, candidate: &'a Candidate) -> Result<Self, Trouble> {
+    pub fn start(workshop: &Workshop, arm: Arm, candidate: &Candidate) -> Result<Self, Trouble> {
         let (worker, _) = workshop
             .start(candidate)
             .map_err(|error| Trouble::of(arm, error))?;
         Ok(Self {
             arm,
-            candidate,
             worker,
             answered: None,
             use_of_cpu: CpuUse::default(),

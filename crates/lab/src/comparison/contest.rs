@@ -105,6 +105,17 @@ impl<'a> Contest<'a> {
         self.pairs
     }
 
+    /// The log speed-up so far, over the cases: the mean over their blocks, from the first pair on; none before.
+    pub fn estimate(&self) -> Option<f64> {
+        let of_case = |one: &CaseSoFar| {
+            let sample = Sample::from_blocks(&one.blocks).ok()?;
+            let effects = sample.process_effects();
+            (!effects.is_empty()).then(|| effects.iter().sum::<f64>() / effects.len() as f64)
+        };
+        let effects: Vec<f64> = self.cases.iter().map(of_case).collect::<Option<_>>()?;
+        (!effects.is_empty()).then(|| effects.iter().sum::<f64>() / effects.len() as f64)
+    }
+
     /// How many pairs would decide it if estimate and spread stay as they are; none when that cannot be said.
     pub fn needed(&self) -> Option<usize> {
         self.assessment.needed_processes
@@ -155,6 +166,7 @@ impl<'a> Contest<'a> {
             seed: self.seed,
             conduct: Some(conduct),
             declared: None,
+            predicted: None,
         })
     }
 
@@ -292,6 +304,8 @@ impl<'a> Contest<'a> {
                 fresh: &fresh,
                 inputs: &inputs,
                 copies: one.copies,
+                schedules: [&self.control, &self.candidate]
+                    .map(|side| side.schedule_for(&one.case.problem, &self.round.device)),
             };
             let result = pair.measure(&dealt, &orders)?;
             measured.push((result.blocks, result.conduct));

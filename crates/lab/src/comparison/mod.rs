@@ -42,6 +42,9 @@ pub struct Comparison {
     pub conduct: Option<Conduct>,
     /// What the recorded bounds rest on; none for measurements.
     pub declared: Option<String>,
+    /// What predicted times rest on; none for times that somebody took.
+    #[serde(default)]
+    pub predicted: Option<String>,
     /// What is missing of the plan, if anything: pairs for which there was no time, cases without recorded times.
     pub ended_early: Option<String>,
 }

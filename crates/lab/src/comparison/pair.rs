@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gauntlet_executor::protocol::Sample as Timing;
 use gauntlet_problem::{Case, Coverage, ErrorMeasures, Expected, Inputs, Oracle, Output, Problem};
+use gauntlet_schedule::Schedule;
 use gauntlet_stats::{Arm, Block, BlockOrder, median};
 
 use super::conduct::CaseConduct;
@@ -38,6 +39,8 @@ pub struct Dealt<'c> {
     pub inputs: &'c Inputs,
     /// How many copies of them to rotate over; as many of each set.
     pub copies: usize,
+    /// How the control and the candidate compute it.
+    pub schedules: [&'c Schedule; 2],
 }
 
 /// What came of a case.
@@ -53,8 +56,8 @@ pub struct Pair<'a> {
     workshop: &'a Workshop,
     rules: &'a Correctness,
     process: usize,
-    control: Contender<'a>,
-    candidate: Contender<'a>,
+    control: Contender,
+    candidate: Contender,
 }
 
 impl<'a> Pair<'a> {
@@ -63,8 +66,8 @@ impl<'a> Pair<'a> {
         workshop: &'a Workshop,
         rules: &'a Correctness,
         process: usize,
-        control: &'a Candidate,
-        candidate: &'a Candidate,
+        control: &Candidate,
+        candidate: &Candidate,
     ) -> Result<Self, Trouble> {
         Ok(Self {
             workshop,
@@ -103,8 +106,8 @@ impl<'a> Pair<'a> {
     /// Builds, warms up on operands that do not count, and takes the first call on those that do: what a side has kept
     /// from earlier operands does not help it there.
     fn prepare(&mut self, dealt: &Dealt, conduct: &mut CaseConduct) -> Result<(), Trouble> {
-        for side in [&mut self.control, &mut self.candidate] {
-            let schedule = &side.candidate.schedule;
+        let sides = [&mut self.control, &mut self.candidate];
+        for (side, schedule) in sides.into_iter().zip(dealt.schedules) {
             side.ask(|worker| worker.build(&dealt.case.problem, schedule))?;
             side.ask(|worker| worker.load(&[dealt.warm_up.path()], 1))?;
             side.time(1, 0)?;
@@ -141,7 +144,7 @@ impl<'a> Pair<'a> {
         Ok(samples_for(few.median))
     }
 
-    fn side(&mut self, arm: Arm) -> &mut Contender<'a> {
+    fn side(&mut self, arm: Arm) -> &mut Contender {
         match arm {
             Arm::Baseline => &mut self.control,
             Arm::Candidate => &mut self.candidate,
@@ -238,7 +241,7 @@ pub struct Slot {
     pub clock: Option<f64>,
 }
 
-impl Contender<'_> {
+impl Contender {
     /// Times calls. Calls that add up to more than the coordinator's own clock saw are not times.
     fn time(&mut self, samples: usize, first_copy: usize) -> Result<Slot, Trouble> {
         let ((timed, _), effort) = self.ask(|worker| worker.time(samples, first_copy, false))?;

@@ -72,6 +72,7 @@ pub fn compare_recorded(
         seed: 0,
         conduct: None,
         declared,
+        predicted: None,
         ended_early: (!absent.is_empty())
             .then(|| format!("no times of both sides for {}", absent.join(", "))),
     }))

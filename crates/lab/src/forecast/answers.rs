@@ -41,12 +41,17 @@ struct VerdictRecord {
     forecast: Option<Forecast>,
     #[serde(default)]
     examined: bool,
+    #[serde(default)]
+    predicted: bool,
     found: Option<Interval>,
 }
 
 impl Answer {
     /// What a round's candidate came to; none for fallbacks, which state nothing.
     pub fn of(run: &RunId, round: &str, judged: &Judged) -> Option<Self> {
+        if judged.predicted {
+            return None;
+        }
         Some(Self {
             run: run.clone(),
             round: round.to_owned(),
@@ -60,10 +65,13 @@ impl Answer {
     }
 
     /// The same from a verdict's record in the ledger; none for those of fallbacks and of versions that did not keep
-    /// forecasts.
+    /// forecasts, and none where the model alone has spoken: a prediction is no answer.
     pub fn of_entry(entry: &Entry) -> Option<Self> {
         let record = &entry.record;
         let body: VerdictRecord = serde_json::from_value(record.body.clone()).ok()?;
+        if body.predicted {
+            return None;
+        }
         Some(Self {
             run: record.run.clone(),
             round: record.round.clone()?,
@@ -134,6 +142,7 @@ impl Forecasts {
             match Answer::of_entry(entry) {
                 Some(answer) => forecasts.add(answer),
                 // A fallback claims nothing.
+                None if entry.record.body["predicted"] == true => {}
                 None if entry
                     .record
                     .body

@@ -8,6 +8,7 @@ use gauntlet_executor::{CandidateRecord, WorkerError};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::abort::AbortRule;
 use crate::finding::Evidence;
+use crate::predicted::NOT_RUN;
 use crate::verdict::Verdict;
 
 /// Builds, with nothing run.
@@ -31,7 +32,10 @@ impl Gate for Compiles {
                     .map_err(Trouble::Candidate)?;
                 let mut cases = BTreeMap::new();
                 for case in &examination.round.benchmark_cases {
-                    match worker.build(&case.problem, &examination.candidate.schedule) {
+                    let schedule = examination
+                        .candidate
+                        .schedule_for(&case.problem, &examination.round.device);
+                    match worker.build(&case.problem, schedule) {
                         Ok(resources) => cases.insert(case.name.clone(), resources),
                         Err(WorkerError::Failed(failure)) if failure.kind == FailureKind::Refused => {
                             let reason = format!("{}: {}", case.name, failure.message);
@@ -43,6 +47,7 @@ impl Gate for Compiles {
                 cases
             }
             (None, Executor::Recorded(_)) => return Ok(Found::skip("not recorded")),
+            (None, Executor::Predicted) => return Ok(Found::skip(NOT_RUN)),
         };
         Ok(judge(examination, cases))
     }

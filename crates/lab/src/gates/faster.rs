@@ -6,6 +6,7 @@ use gauntlet_stats::{Assessment, Decision, Ground};
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::comparison::{Comparison, compare_recorded};
 use crate::finding::{Evidence, Outcome};
+use crate::predicted::compare_predicted;
 use crate::verdict::Verdict;
 
 /// Gives the verdict of a candidate that came this far.
@@ -29,6 +30,16 @@ impl Gate for Faster {
         let comparison = match (examination.executor, &examination.comparison) {
             (Executor::Live(_), Some(comparison)) => comparison.clone(),
             (Executor::Live(_), None) => return Ok(Found::skip("it was not measured")),
+            (Executor::Predicted, _) => match compare_predicted(round, examination.control, candidate)? {
+                Ok(comparison) => comparison,
+                Err(reason) => {
+                    return Ok(Found::stop(
+                        Verdict::Blocked,
+                        format!("left without a prediction: {reason}"),
+                        Evidence::Reason,
+                    ));
+                }
+            },
             (Executor::Recorded(record), _) => {
                 match compare_recorded(record, round, examination.control, candidate)? {
                     Some(comparison) => comparison,
@@ -94,7 +105,12 @@ fn sentence(comparison: &Comparison) -> String {
     let mut sentence = match suite {
         None => "numbers without an interval decide nothing".to_owned(),
         Some(interval) => format!(
-            "speed-up {:+.1} % ({:+.1} … {:+.1} %)",
+            "{}speed-up {:+.1} % ({:+.1} … {:+.1} %)",
+            if interval.origin.is_predicted() {
+                "predicted "
+            } else {
+                ""
+            },
             interval.estimate_fraction() * 100.0,
             interval.lower_fraction() * 100.0,
             interval.upper_fraction() * 100.0,
@@ -104,10 +120,13 @@ fn sentence(comparison: &Comparison) -> String {
         sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
     }
     if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
-        sentence.push_str(&format!(
-            "; the smallest effect that could have been seen is {:.1} %",
-            effect * 100.0
-        ));
+        let effect = effect * 100.0;
+        sentence.push_str(&match comparison.predicted {
+            Some(_) => {
+                format!("; the model's own error is too wide to tell less than {effect:.0} % from nothing")
+            }
+            None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
+        });
     }
     if let Some(declared) = &comparison.declared {
         sentence.push_str(&format!("; bounds declared, not measured: {declared}"));

@@ -23,7 +23,11 @@ impl Gate for Feasible {
         let (device, cases) = (&examination.round.device, &examination.round.benchmark_cases);
         let mut violations: Vec<CaseViolation> = Vec::new();
         for case in cases {
-            for violation in check(&examination.candidate.schedule, &case.problem, device) {
+            for violation in check(
+                examination.candidate.schedule_for(&case.problem, device),
+                &case.problem,
+                device,
+            ) {
                 if !violations
                     .iter()
                     .any(|known| known.violation.rule == violation.rule)

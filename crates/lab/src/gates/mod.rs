@@ -132,6 +132,8 @@ pub enum Executor {
     Live(Workshop),
     /// What was written down is served.
     Recorded(Record),
+    /// Nothing is run: the model says what would come of it.
+    Predicted,
 }
 
 /// A candidate on its way through the gates.

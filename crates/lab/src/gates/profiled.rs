@@ -10,6 +10,7 @@ use super::{Examination, Executor, Found, Gate, Trouble, mean_shares};
 use crate::abort::AbortRule;
 use crate::finding::{Evidence, Profile};
 use crate::operands::Operands;
+use crate::predicted::{NOT_RUN, profiles};
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
@@ -34,8 +35,27 @@ impl Gate for Profiled {
             (Some(Ok(record)), _) => recorded(record),
             (None, Executor::Live(workshop)) => live(examination, workshop)?,
             (None, Executor::Recorded(_)) => BTreeMap::new(),
+            (None, Executor::Predicted) => return Ok(foreseen(examination)),
         };
         Ok(judge(examination, cases))
+    }
+}
+
+/// The predicted shares, so that rules which ask for a profile have an answer, if only a predicted one.
+fn foreseen(examination: &Examination) -> Found {
+    let candidate = examination.candidate;
+    if candidate.command.is_some() {
+        return Found::skip(NOT_RUN);
+    }
+    match profiles(examination.round, candidate) {
+        Ok(cases) => {
+            let found = judge(examination, cases);
+            Found {
+                reason: format!("{NOT_RUN}; {}", found.reason),
+                ..found
+            }
+        }
+        Err(missing) => Found::skip(format!("{NOT_RUN}; {missing}")),
     }
 }
 
@@ -58,7 +78,12 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<Strin
     for case in &examination.round.benchmark_cases {
         examination.observer.progress(&case.name);
         worker
-            .build(&case.problem, &examination.candidate.schedule)
+            .build(
+                &case.problem,
+                examination
+                    .candidate
+                    .schedule_for(&case.problem, &examination.round.device),
+            )
             .map_err(Trouble::Candidate)?;
         let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
         worker.load(&[operands.path()], 1).map_err(Trouble::Candidate)?;

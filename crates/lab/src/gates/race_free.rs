@@ -3,13 +3,17 @@
 use std::collections::HashSet;
 use std::mem::discriminant;
 
+use gauntlet_device::Device;
+use gauntlet_executor::WorkerProcess;
 use gauntlet_problem::{Case, InputKind};
 use gauntlet_schedule::check;
 
 use super::right::{SMALLEST, cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, Trouble};
+use crate::candidate::Part;
 use crate::finding::Evidence;
 use crate::operands::Operands;
+use crate::predicted::NOT_RUN;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
@@ -36,38 +40,30 @@ impl Gate for RaceFree {
             }),
             (None, Executor::Live(workshop)) => live(examination, workshop),
             (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
+            (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
         }
     }
 }
 
 fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble> {
-    let (mut worker, _) = workshop
-        .start(examination.candidate)
-        .map_err(Trouble::Candidate)?;
-    let cases = cases(examination);
     let seed: u64 = rand::random();
     let mut differing = Vec::new();
-    for case in &cases {
-        examination.observer.progress(&case.name);
-        worker
-            .build(&case.problem, &examination.candidate.schedule)
-            .map_err(Trouble::Candidate)?;
-        let (_, operands) = Operands::write(workshop, case, InputKind::Wide, seed)?;
-        worker.load(&[operands.path()], 1).map_err(Trouble::Candidate)?;
-        let mut first = None;
-        for _ in 0..RUNS {
-            let output = run_once(workshop, &mut worker, &case.problem)?;
-            match &first {
-                None => first = Some(output),
-                Some(first) if first.bytes == output.bytes => {}
-                Some(_) => {
-                    differing.push(case.name.clone());
-                    break;
-                }
+    let mut repeated = 0;
+    for part in examination.candidate.parts(examination.round) {
+        let cases = cases(&part, &examination.round.device);
+        repeated += cases.len();
+        let (mut worker, _) = workshop.start(&part.candidate).map_err(Trouble::Candidate)?;
+        for case in &cases {
+            examination.observer.progress(&case.name);
+            worker
+                .build(&case.problem, &part.candidate.schedule)
+                .map_err(Trouble::Candidate)?;
+            if differs(workshop, &mut worker, case, seed)? {
+                differing.push(case.name.clone());
             }
         }
     }
-    let runs = cases.len() * RUNS;
+    let runs = repeated * RUNS;
     let evidence = Evidence::Repeats {
         runs,
         differing: differing.clone(),
@@ -75,10 +71,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     };
     Ok(if differing.is_empty() {
         Found::pass(
-            format!(
-                "{runs} runs over {} cases, every repeat bit for bit the same",
-                cases.len()
-            ),
+            format!("{runs} runs over {repeated} cases, every repeat bit for bit the same"),
             evidence,
         )
     } else {
@@ -87,13 +80,25 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     })
 }
 
+/// Whether two runs of a case on the same operands differ.
+fn differs(workshop: &Workshop, worker: &mut WorkerProcess, case: &Case, seed: u64) -> Result<bool, Trouble> {
+    let (_, operands) = Operands::write(workshop, case, InputKind::Wide, seed)?;
+    worker.load(&[operands.path()], 1).map_err(Trouble::Candidate)?;
+    let first = run_once(workshop, worker, &case.problem)?;
+    for _ in 1..RUNS {
+        if run_once(workshop, worker, &case.problem)?.bytes != first.bytes {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Of each family the case made to be deep, which exercises the pipeline most, and the smallest that is timed.
-fn cases(examination: &Examination) -> Vec<Case> {
-    let timed = &examination.round.benchmark_cases;
-    let candidate = examination.candidate;
+fn cases(part: &Part, device: &Device) -> Vec<Case> {
+    let (candidate, timed) = (&part.candidate, &part.timed);
     let mut cases = cases_for(&candidate.schedule, timed);
     cases.retain(|case| {
-        let allowed = || check(&candidate.schedule, &case.problem, &examination.round.device).is_empty();
+        let allowed = || check(&candidate.schedule, &case.problem, device).is_empty();
         case.name != SMALLEST && (candidate.command.is_some() || allowed())
     });
     let mut smallest: Vec<&Case> = timed.iter().collect();

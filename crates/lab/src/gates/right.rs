@@ -9,7 +9,9 @@ use gauntlet_schedule::check;
 
 use self::trial::{Tried, try_case};
 use super::{Examination, Executor, Found, Gate, Trouble};
-use crate::finding::Evidence;
+use crate::candidate::Part;
+use crate::finding::{CaseErrors, Evidence};
+use crate::predicted::NOT_RUN;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
@@ -31,6 +33,7 @@ impl Gate for Right {
             (Some(Ok(record)), _) => Ok(recorded(record)),
             (None, Executor::Live(workshop)) => live(examination, workshop),
             (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
+            (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
         }
     }
 }
@@ -50,11 +53,36 @@ fn recorded(record: &CandidateRecord) -> Found {
 }
 
 fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble> {
-    let (round, candidate) = (examination.round, examination.candidate);
+    let mut cases = Vec::new();
+    for part in examination.candidate.parts(examination.round) {
+        if let Some((verdict, reason)) = try_part(examination, workshop, &part, &mut cases)? {
+            return Ok(Found::stop(verdict, reason, Evidence::Correctness { cases }));
+        }
+    }
+    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
+    let bias = cases
+        .iter()
+        .map(|case| case.errors.mean_signed.abs())
+        .fold(0.0, f64::max);
+    let reason = format!(
+        "{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}",
+        cases.len()
+    );
+    Ok(Found::pass(reason, Evidence::Correctness { cases }))
+}
+
+/// Tries one schedule; what is wrong with it, if anything.
+fn try_part(
+    examination: &Examination,
+    workshop: &Workshop,
+    part: &Part,
+    cases: &mut Vec<CaseErrors>,
+) -> Result<Option<(Verdict, String)>, Trouble> {
+    let (round, candidate) = (examination.round, &part.candidate);
     let (mut worker, _) = workshop.start(candidate).map_err(Trouble::Candidate)?;
     let rules = &round.file().correctness;
     let mut small = round.correctness_cases.clone();
-    small.extend(cases_for(&candidate.schedule, &round.benchmark_cases));
+    small.extend(cases_for(&candidate.schedule, &part.timed));
     let mut tried = Vec::new();
     for case in &small {
         if candidate.command.is_none() && !check(&candidate.schedule, &case.problem, &round.device).is_empty()
@@ -74,41 +102,25 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
         );
     }
     // The shapes that are timed, with the inputs that are timed; their timed calls are looked at where they are timed.
-    tried.extend(
-        round
-            .benchmark_cases
-            .iter()
-            .map(|case| (case, case.inputs, false)),
-    );
-    let mut cases = Vec::new();
+    tried.extend(part.timed.iter().map(|case| (case, case.inputs, false)));
     for trial in tried {
         let (case, kind, _) = trial;
         examination.observer.progress(&format!("{}, {kind}", case.name));
-        let stop = |verdict, reason, cases| Ok(Found::stop(verdict, reason, Evidence::Correctness { cases }));
         match try_case(workshop, &mut worker, candidate, trial, rules)? {
             Tried::Refused(reason) => {
-                return stop(Verdict::DoesNotCompile, format!("{}: {reason}", case.name), cases);
+                return Ok(Some((
+                    Verdict::DoesNotCompile,
+                    format!("{}: {reason}", case.name),
+                )));
             }
             Tried::Compared(compared) => {
                 cases.extend(compared);
                 if let Some(fault) = cases.iter().rev().find_map(|case| case.fault.clone()) {
-                    return stop(
-                        Verdict::Incorrect,
-                        format!("{}, {kind}: {fault}", case.name),
-                        cases,
-                    );
+                    let reason = format!("{}, {kind}: {fault}", case.name);
+                    return Ok(Some((Verdict::Incorrect, reason)));
                 }
             }
         }
     }
-    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
-    let bias = cases
-        .iter()
-        .map(|case| case.errors.mean_signed.abs())
-        .fold(0.0, f64::max);
-    let reason = format!(
-        "{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}",
-        cases.len()
-    );
-    Ok(Found::pass(reason, Evidence::Correctness { cases }))
+    Ok(None)
 }

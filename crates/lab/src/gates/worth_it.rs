@@ -57,9 +57,10 @@ impl Gate for WorthIt {
     }
 }
 
-/// The model's view of a change; none where the device lacks the figures or a program brings its own schedule.
+/// The model's view of a change; none where the device lacks the figures or something else than one schedule is run.
 pub fn predict(round: &Round, control: &Candidate, candidate: &Candidate) -> Option<Prediction> {
-    if control.command.is_some() || candidate.command.is_some() {
+    let is_scheduled = |side: &Candidate| side.command.is_none() && side.dispatch.is_none();
+    if !is_scheduled(control) || !is_scheduled(candidate) {
         return None;
     }
     let problems: Vec<_> = round

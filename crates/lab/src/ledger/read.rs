@@ -22,7 +22,8 @@ impl Ledger {
         self.query(
             "SELECT id, started_at, version, file, run.digest, environment, count(*),
                     count(*) FILTER (WHERE kind = 'finding'), count(*) FILTER (WHERE kind = 'verdict'),
-                    max(at) FILTER (WHERE kind = 'run-ended')
+                    max(at) FILTER (WHERE kind = 'run-ended'),
+                    count(*) FILTER (WHERE kind = 'verdict' AND json_extract(body, '$.predicted'))
              FROM run JOIN record ON record.run = run.id
              GROUP BY id ORDER BY min(sequence) DESC",
             [],
@@ -170,6 +171,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         records: row.get(6)?,
         findings: row.get(7)?,
         verdicts: row.get(8)?,
+        predicted: row.get(10)?,
         ended: row
             .get::<_, Option<String>>(9)?
             .map(|text| timestamp(9, text))

@@ -75,6 +75,8 @@ pub struct RunSummary {
     pub findings: u64,
     /// Number of verdicts among them.
     pub verdicts: u64,
+    /// Of these, given by the model and not measured.
+    pub predicted: u64,
 }
 
 /// What a record tells of.

@@ -47,6 +47,13 @@ impl Player<'_> {
                     .command(&entrant.pitch.command)
                     .or_else(|| control.command.clone())
             },
+            dispatch: if entrant.is_fallback() {
+                control.dispatch.clone()
+            } else {
+                self.round
+                    .dispatch(&entrant.pitch.dispatch)
+                    .or_else(|| control.dispatch.clone())
+            },
         }
     }
 
@@ -74,6 +81,7 @@ impl Player<'_> {
             words: words.iter().map(ToString::to_string).collect(),
             control: control.name.clone(),
             verdict,
+            predicted: self.round.file().executor == ExecutorKind::Model,
             reason,
             forecast: claims.then(|| self.forecast(pitch, control, &candidate)),
             claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
@@ -98,6 +106,7 @@ impl Player<'_> {
                 name: candidate.name.clone(),
                 schedule: change.apply(&control.schedule),
                 command: control.command.clone(),
+                dispatch: control.dispatch.clone(),
             };
             UntriedFallback {
                 plan: pitch.fallback.plan.clone(),
@@ -127,7 +136,14 @@ impl Player<'_> {
             // A program of its own: its schedule is its own affair.
             return Vec::new();
         }
-        let broken = |case: &Case| check(&candidate.schedule, &case.problem, &self.round.device);
+        let broken = |case: &Case| {
+            let device = &self.round.device;
+            check(
+                candidate.schedule_for(&case.problem, device),
+                &case.problem,
+                device,
+            )
+        };
         let mut violations: Vec<_> = self
             .round
             .benchmark_cases

@@ -177,7 +177,8 @@ fn check_pitch(
             NO_PROGRAM,
         );
     }
-    let nothing = pitch.schedule == ScheduleChange::default() && pitch.command.is_none();
+    let nothing =
+        pitch.schedule == ScheduleChange::default() && pitch.command.is_none() && pitch.dispatch.is_none();
     if nothing && executor != ExecutorKind::Replay {
         return at(
             format!(

@@ -1,10 +1,12 @@
 //! What a round file names: device, suite, record, cases, programs.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use gauntlet_device::{Device, DeviceError};
 use gauntlet_executor::Record;
 use gauntlet_problem::{Case, Suite};
+use gauntlet_schedule::DispatchTable;
 
 use super::{ExecutorKind, Overrides, RoundFile};
 use crate::pitch::Pitch;
@@ -52,6 +54,9 @@ pub(super) fn override_with(file: &mut RoundFile, overrides: &Overrides) {
     }
     if let Some(budget) = overrides.budget {
         file.measurement.budget = budget;
+    }
+    if let Some(host) = &overrides.host {
+        file.host = Some(host.clone());
     }
 }
 
@@ -119,8 +124,33 @@ pub(super) fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, 
             "executor = \"replay\" without a `record`",
             "name the file of recorded times: record = \"…\"",
         )),
-        (_, ExecutorKind::Cpu) => Ok(None),
+        (_, ExecutorKind::Cpu | ExecutorKind::Model) => Ok(None),
     }
+}
+
+/// The dispatch tables that the baseline and the pitches name, each sought from the file that names it.
+pub(super) fn load_dispatch(
+    source: &Source<RoundFile>,
+    pitches: &[Source<Pitch>],
+) -> Result<BTreeMap<PathBuf, DispatchTable>, FileError> {
+    let baseline = source.value.baseline.as_ref();
+    let of_baseline = baseline.and_then(|baseline| baseline.dispatch.as_ref());
+    let mut named = Vec::from_iter(of_baseline.map(|file| (source.with(()), file)));
+    for pitch in pitches {
+        named.extend(pitch.value.dispatch.as_ref().map(|file| (pitch.with(()), file)));
+    }
+    let mut tables = BTreeMap::new();
+    for (place, file) in named {
+        let table = DispatchTable::load(&place.resolve(file)).map_err(|error| {
+            place.error_at(
+                &file.display().to_string(),
+                error.to_string(),
+                "name a table that `gauntlet tune --output FILE` has written",
+            )
+        })?;
+        tables.insert(file.clone(), table);
+    }
+    Ok(tables)
 }
 
 /// A name with a slash or an ending is a path.

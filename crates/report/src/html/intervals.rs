@@ -37,6 +37,7 @@ pub fn intervals(rows: &[Row], criteria: &Criteria) -> Markup {
     };
     let bottom = rows.len() as f64 * ROW;
     let declared = rows.iter().any(|row| row.interval.origin == Origin::Declared);
+    let predicted = rows.iter().any(|row| row.interval.origin.is_predicted());
     let chart = svg(
         bottom + FOOT,
         "speed-up intervals on a common axis",
@@ -52,6 +53,7 @@ pub fn intervals(rows: &[Row], criteria: &Criteria) -> Markup {
                 "Speed-up with its interval; green from the target " (bound(criteria.target)) " on, grey within "
                 (bound(criteria.practically_zero).replace('+', "±")) ", which counts as nothing."
                 @if declared { " Dashed: bounds declared for recorded times, no statistics." }
+                @if predicted { " Dashed: predicted, by the model's own error; nothing was measured." }
             }
         }
     }
@@ -85,7 +87,7 @@ fn draw(scale: &Scale, row: &Row, middle: f64) -> Markup {
     let interval = row.interval;
     let class = match interval.origin {
         Origin::Measured { .. } => format!("interval {}", row.tone.name()),
-        Origin::Declared => format!("interval declared {}", row.tone.name()),
+        Origin::Declared | Origin::Predicted { .. } => format!("interval declared {}", row.tone.name()),
     };
     let (from, to) = (scale.x(interval.lower), scale.x(interval.upper));
     let end = |x: f64| html! { line x1=(at(x)) x2=(at(x)) y1=(at(middle - 5.0)) y2=(at(middle + 5.0)) {} };

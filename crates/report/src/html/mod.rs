@@ -4,15 +4,16 @@ mod chart;
 mod claims;
 mod intervals;
 mod phases;
+mod plan;
 mod prospects;
 mod round;
 mod scores;
 
 pub use chart::at;
-use gauntlet_lab::{TournamentReport, Verdict};
+use gauntlet_lab::{Judged, TournamentReport, Verdict};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
-use crate::outline::{adoptions, verdict_counts};
+use crate::outline::{PREDICTED, adoptions, mark, verdict_counts};
 use crate::tone::Tone;
 
 /// Both themes; which one is shown is for the reader's system to say.
@@ -47,6 +48,11 @@ fn badge(verdict: Verdict) -> Markup {
     markup! { span class={ "badge " (tone.name()) } { (tone.mark()) " " (verdict) } }
 }
 
+/// A candidate's verdict as a coloured label, marked if the model gave it.
+fn verdict_badge(judged: &Judged) -> Markup {
+    markup! { (badge(judged.verdict)) @if judged.predicted { " " span.badge.predicted { (PREDICTED) } } }
+}
+
 fn header(report: &TournamentReport) -> Markup {
     markup! {
         header {
@@ -69,7 +75,7 @@ fn summary(report: &TournamentReport) -> Markup {
             @if adoptions.is_empty() { p { "Nothing was adopted." } }
             @else {
                 ul {
-                    @for (round, name) in adoptions { li { "round " (round.name) " adopted " b { (name) } } }
+                    @for (round, name) in adoptions { li { "round " (round.name) " adopted " b { (name) } (mark(round)) } }
                 }
             }
             (claims::claims(report))

@@ -5,12 +5,13 @@ use gauntlet_lab::{BaselineReport, Comparison, Judged, Outcome, RoundReport};
 use gauntlet_stats::{Criteria, decide};
 use maud::{Markup, html};
 
-use super::badge;
 use super::intervals::{Row, intervals};
 use super::phases::phases;
+use super::plan::plan;
 use super::scores::scores;
+use super::verdict_badge;
 use crate::duration::duration;
-use crate::outline::{cases, criteria, ground, peer, setting, stop, suite};
+use crate::outline::{cases, criteria, ground, mark, peer, setting, stop, suite};
 use crate::speedup::{claim, times};
 use crate::tone::Tone;
 
@@ -28,6 +29,7 @@ pub fn round(report: &RoundReport) -> Markup {
                 (verdicts(report))
                 (suites(report))
             }
+            (plan(report.plan.as_ref()))
             (baseline(&report.baseline))
             (phases(report))
             @if !report.judged.is_empty() {
@@ -52,7 +54,7 @@ fn outcome(report: &RoundReport) -> Markup {
     html! {
         p.outcome {
             @match &report.adopted {
-                Some(name) => { "Adopted: " b { (name) } }
+                Some(name) => { "Adopted: " b { (name) } (mark(report)) }
                 None => "Nothing adopted; the baseline stays.",
             }
         }
@@ -90,7 +92,7 @@ fn verdict(judged: &Judged) -> Markup {
             td { b { (judged.name) } }
             td { (judged.contestant) }
             td { @for word in &judged.words { div { (word) } } }
-            td { (badge(judged.verdict)) }
+            td { (verdict_badge(judged)) }
             td { (stop(judged).map_or("—", |finding| &finding.gate)) }
             td.whole { (judged.claim.map_or("—".to_owned(), |outcome| claim(outcome.claimed))) }
             td {
@@ -124,7 +126,7 @@ fn suites(report: &RoundReport) -> Markup {
 fn candidate(judged: &Judged, criteria: &Criteria) -> Markup {
     html! {
         details {
-            summary { b { (judged.name) } " " (badge(judged.verdict)) " " span.quiet { (judged.reason) } }
+            summary { b { (judged.name) } " " (verdict_badge(judged)) " " span.quiet { (judged.reason) } }
             p { (judged.change) @if judged.control != "baseline" { " (built on " (judged.control) ")" } }
             @for outcome in &judged.peers {
                 p class=(if outcome.contradicted { "refuted" } else { "quiet" }) { (peer(outcome)) }

@@ -103,6 +103,7 @@ fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
         name: name.to_owned(),
         schedule: Schedule::baseline(),
         command,
+        dispatch: None,
     }
 }
 

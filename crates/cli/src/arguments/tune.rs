@@ -1,0 +1,57 @@
+//! `tune`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
+
+use super::positive_time;
+
+/// `tune`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet tune --suite attention --budget 5m --output attention.toml
+  gauntlet tune --case case-3 --keep 4
+  gauntlet tune --executor model --device b200       a device that is not here: the model's ranking, not measured
+  gauntlet bench baseline dispatch:attention.toml --suite attention    what the table is worth
+
+The table is written after each case, so that an interruption loses only the case at hand.")]
+pub struct Tune {
+    /// A suite, by name or file; each of its benchmark cases is tuned.
+    #[arg(long, default_value = "group-gemm")]
+    pub suite: String,
+    /// Only these of its benchmark cases.
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// What decides.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub executor: TuneExecutor,
+    /// The device to tune for (`--executor model`); the others tune for the machine that they run on.
+    #[arg(long)]
+    pub device: Option<String>,
+    /// What all is compared with: `baseline`, words of a schedule, or a TOML file of them.
+    #[arg(long, default_value = "baseline", value_name = "SCHEDULE")]
+    pub baseline: String,
+    /// How many schedules at the head of the model's ranking are measured.
+    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub keep: u16,
+    /// Time for the measurements of all cases together.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
+    pub budget: SignedDuration,
+    /// Where the dispatch table goes.
+    #[arg(long, value_name = "FILE", default_value = "dispatch.toml")]
+    pub output: PathBuf,
+    /// Write all that was found as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What decides between schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TuneExecutor {
+    /// Measurements on this machine's CPU.
+    Cpu,
+    /// The model alone: for devices that are not here.
+    Model,
+}

@@ -1,0 +1,285 @@
+//! The measured end of tuning: heats down to two, and those measured again on pairs of processes that took no part in
+//! choosing them, for what chose them flatters them.
+
+use std::time::{Duration, Instant};
+
+use gauntlet_stats::Interval;
+
+use super::candidate;
+use super::heats::{Course, halve, heats_for};
+use super::outcome::{Contender, Finalist, Winner};
+use super::ranking::Ranked;
+use crate::candidate::Candidate;
+use crate::comparison::{Contest, measure};
+use crate::error::LabError;
+use crate::gates::Trouble;
+use crate::observer::Observer;
+use crate::round::Round;
+use crate::workshop::Workshop;
+
+/// Pairs of processes in each heat.
+const PAIRS: usize = 2;
+
+/// The part of the time that the heats get; the rest is for what they leave.
+const HEATS_PART: f64 = 0.5;
+
+/// Where and against what candidates are measured.
+pub struct Measuring<'a> {
+    /// Where they run.
+    pub workshop: &'a Workshop,
+    /// The case as a round of its own.
+    pub round: &'a Round,
+    /// What all is compared with.
+    pub baseline: &'a Candidate,
+    /// The model's first choice.
+    pub first: &'a Candidate,
+    /// Who watches.
+    pub observer: &'a dyn Observer,
+}
+
+/// What came of it.
+pub struct Verdict {
+    /// All that was measured, in the model's order.
+    pub contenders: Vec<Contender>,
+    /// What was measured afresh.
+    pub finalists: Vec<Finalist>,
+    /// What is surely faster than the baseline, and fastest.
+    pub winner: Option<Winner>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Measuring<'_> {
+    /// Measures the chosen within about the time allowed.
+    pub fn run(&self, chosen: &[Ranked], allowed: Duration) -> Result<Verdict, LabError> {
+        let start = Instant::now();
+        // The baseline needs no comparison with itself.
+        let rivals: Vec<&Ranked> = chosen
+            .iter()
+            .filter(|one| one.schedule != self.baseline.schedule)
+            .collect();
+        let (contenders, left) = self.heats(&rivals, allowed.mul_f64(HEATS_PART))?;
+        let mut finalists = Vec::new();
+        for (place, index) in left.iter().enumerate() {
+            let time = allowed.saturating_sub(start.elapsed());
+            let share = time / u32::try_from(left.len() - place).unwrap_or(u32::MAX);
+            finalists.push(self.measure_afresh(rivals[*index], share)?);
+        }
+        let (winner, reason) = self.decide(&finalists, chosen);
+        Ok(Verdict {
+            contenders,
+            finalists,
+            winner,
+            reason,
+        })
+    }
+
+    fn heats(&self, rivals: &[&Ranked], allowed: Duration) -> Result<(Vec<Contender>, Vec<usize>), LabError> {
+        let round = self.round_of_heats(heats_for(rivals.len()));
+        let mut contests = Vec::new();
+        let mut places = Vec::new();
+        let mut contenders = Vec::new();
+        for (place, ranked) in rivals.iter().enumerate() {
+            let one = candidate(&ranked.name(), &ranked.schedule);
+            let contest = Contest::new(self.workshop, &round, self.baseline.clone(), one, rand::random());
+            let fault = match contest {
+                Ok(contest) => {
+                    contests.push(contest);
+                    places.push(place);
+                    None
+                }
+                Err(trouble) => Some(fault(trouble)?),
+            };
+            contenders.push(Contender {
+                ranked: (*ranked).clone(),
+                heats: 0,
+                pairs: 0,
+                estimate: None,
+                fault,
+            });
+        }
+        let (courses, left) = halve(contests, allowed, self.observer);
+        for (course, place) in courses.into_iter().zip(&places) {
+            let Course {
+                heats,
+                pairs,
+                estimate,
+                trouble,
+            } = course;
+            let contender = &mut contenders[*place];
+            (contender.heats, contender.pairs, contender.estimate) = (heats, pairs, estimate);
+            contender.fault = trouble.map(fault).transpose()?;
+        }
+        Ok((contenders, left.into_iter().map(|index| places[index]).collect()))
+    }
+
+    /// A look after each heat.
+    fn round_of_heats(&self, heats: usize) -> Round {
+        let mut round = self.round.clone();
+        let file = &mut round.source.value;
+        file.measurement.looks = (1..=heats.max(1)).map(|heat| heat * PAIRS).collect();
+        file.criteria.looks = heats.max(1);
+        round
+    }
+
+    fn measure_afresh(&self, ranked: &Ranked, allowed: Duration) -> Result<Finalist, LabError> {
+        let one = candidate(&ranked.name(), &ranked.schedule);
+        let first = Some(self.first)
+            .filter(|first| first.schedule != one.schedule && first.schedule != self.baseline.schedule);
+        let share = if first.is_some() { allowed / 2 } else { allowed };
+        let mut finalist = Finalist {
+            rank: ranked.rank,
+            over_baseline: None,
+            over_first: None,
+            fault: None,
+        };
+        match self.interval(self.baseline, &one, share)? {
+            Ok(interval) => finalist.over_baseline = interval,
+            Err(fault) => finalist.fault = Some(fault),
+        }
+        match first.map(|first| self.interval(first, &one, share)).transpose()? {
+            None => {}
+            Some(Ok(interval)) => finalist.over_first = interval,
+            Some(Err(fault)) => finalist.fault = Some(fault),
+        }
+        Ok(finalist)
+    }
+
+    /// The interval of one comparison, none if the time was up before there was one; or what went wrong.
+    fn interval(
+        &self,
+        control: &Candidate,
+        one: &Candidate,
+        allowed: Duration,
+    ) -> Result<Result<Option<Interval>, String>, LabError> {
+        match measure(self.workshop, self.round, control, one, allowed, self.observer) {
+            Ok(comparison) => {
+                let suspicion = comparison.conduct.and_then(|conduct| conduct.suspicion);
+                Ok(match suspicion {
+                    Some(suspicion) => Err(format!("its times cannot be believed: {suspicion}")),
+                    None => Ok(comparison.assessment.suite),
+                })
+            }
+            Err(trouble) => Ok(Err(fault(trouble)?)),
+        }
+    }
+
+    /// The fastest of the finalists, if it is surely faster than the baseline; and why.
+    fn decide(&self, finalists: &[Finalist], chosen: &[Ranked]) -> (Option<Winner>, String) {
+        let fastest = finalists
+            .iter()
+            .filter(|finalist| finalist.fault.is_none())
+            .filter_map(|finalist| Some((finalist, finalist.over_baseline.as_ref()?)))
+            .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
+        let Some((finalist, interval)) = fastest else {
+            let reason =
+                "the time was up before anything had an interval, so the baseline stays; give more --budget";
+            return (None, reason.to_owned());
+        };
+        let ranked = chosen.iter().find(|one| one.rank == finalist.rank);
+        let Some(ranked) = ranked.filter(|_| interval.lower > 0.0) else {
+            let reason = "nothing is surely faster than the baseline, so it stays";
+            return (None, reason.to_owned());
+        };
+        let over_first = if self.first.schedule == self.baseline.schedule {
+            &finalist.over_baseline
+        } else {
+            &finalist.over_first
+        };
+        let winner = Winner {
+            schedule: ranked.schedule.clone(),
+            rank: finalist.rank,
+            speedup: interval.clone(),
+            over_first: over_first.clone(),
+        };
+        (Some(winner), "measured beside the baseline".to_owned())
+    }
+}
+
+/// A candidate's trouble in words; the lab's own ends the tuning.
+fn fault(trouble: Trouble) -> Result<String, LabError> {
+    match trouble {
+        Trouble::Candidate(error) => Ok(error.to_string()),
+        Trouble::Control(error) => Ok(format!("what it was compared with failed: {error}")),
+        Trouble::Void(reason) | Trouble::Wrong(reason) => Ok(reason),
+        Trouble::Lab(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+
+    use gauntlet_device::Device;
+    use gauntlet_executor::{Limits, Patience, WorkerCommand};
+    use gauntlet_problem::Suite;
+    use gauntlet_schedule::Schedule;
+    use gauntlet_stats::Origin;
+
+    use super::*;
+    use crate::observer::Blind;
+    use crate::tuning::round_of;
+
+    fn ranked(rank: usize, stages: usize) -> Ranked {
+        Ranked {
+            rank,
+            schedule: Schedule {
+                stages,
+                ..Schedule::baseline()
+            },
+            predicted: 1.0,
+        }
+    }
+
+    fn finalist(rank: usize, log: f64) -> Finalist {
+        let interval = Interval {
+            estimate: log,
+            lower: log - 0.1,
+            upper: log + 0.1,
+            origin: Origin::Measured {
+                confidence: 0.95,
+                processes: 4,
+            },
+        };
+        Finalist {
+            rank,
+            over_baseline: Some(interval.clone()),
+            over_first: (rank > 1).then_some(interval),
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn the_fastest_wins_if_it_is_surely_faster_and_nothing_is_wrong_with_it() {
+        let nobody = WorkerCommand {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+        };
+        let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
+        let case = &Suite::builtin("group-gemm").unwrap().benchmark[0];
+        let chosen = [ranked(1, 2), ranked(2, 3)];
+        let measuring = Measuring {
+            workshop: &workshop,
+            round: &round_of(case, &Device::host()),
+            baseline: &candidate("baseline", &Schedule::baseline()),
+            first: &candidate("first", &chosen[0].schedule),
+            observer: &Blind,
+        };
+        let decide = |finalists: &[Finalist]| measuring.decide(finalists, &chosen);
+
+        let (winner, _) = decide(&[finalist(1, 0.2), finalist(2, 0.3)]);
+        let winner = winner.unwrap();
+        assert_eq!((winner.rank, winner.schedule.stages), (2, 3));
+        assert_eq!(winner.over_first.unwrap().estimate, 0.3);
+
+        let mut wrong = finalist(2, 0.3);
+        wrong.fault = Some("it computes something else".to_owned());
+        assert_eq!(decide(&[finalist(1, 0.2), wrong]).0.unwrap().rank, 1);
+
+        let (winner, reason) = decide(&[finalist(1, 0.05), finalist(2, 0.09)]);
+        assert!(winner.is_none() && reason.contains("surely"), "{reason}");
+        assert!(decide(&[]).1.contains("--budget"));
+    }
+}

@@ -1,0 +1,203 @@
+//! Tuning: which schedule a device should use for each problem of a suite.
+//!
+//! The space of a device's schedules is pruned by its constraints, ranked by the model, and the best of the ranking are
+//! proved and then measured beside the baseline, half of them dropping out in each heat. What is left is measured again,
+//! on pairs of processes that took no part in the choice, so that the figures are not flattered by it. Where the device
+//! is not here the model's ranking is all there is, and says so.
+
+mod final_round;
+mod heats;
+mod outcome;
+mod proof;
+mod ranking;
+mod space;
+
+use std::time::{Duration, Instant};
+
+use gauntlet_device::Device;
+use gauntlet_problem::{Case, Suite};
+use gauntlet_schedule::{Schedule, check};
+use gauntlet_stats::Criteria;
+
+use self::final_round::{Measuring, Verdict};
+use self::ranking::{Ranked, rank};
+use crate::candidate::Candidate;
+use crate::error::LabError;
+use crate::observer::Observer;
+use crate::predicted::compare_predicted;
+use crate::round::{Measurement, Round};
+use crate::workshop::Workshop;
+
+pub use outcome::{Contender, Finalist, Search, TunedCase, Winner, table};
+pub use space::space;
+
+/// What is tuned, and how.
+pub struct Tuning<'a> {
+    /// Its benchmark cases are tuned, each for itself.
+    pub suite: &'a Suite,
+    /// The device that is tuned for.
+    pub device: &'a Device,
+    /// What runs candidates; none where the model alone decides.
+    pub workshop: Option<&'a Workshop>,
+    /// What all is compared with.
+    pub baseline: Schedule,
+    /// How many of the ranking are measured.
+    pub keep: usize,
+    /// Time for all measurements together.
+    pub budget: Duration,
+}
+
+/// Tunes case after case; `decided` is told of each as soon as it is.
+pub fn tune(
+    tuning: &Tuning,
+    observer: &dyn Observer,
+    mut decided: impl FnMut(&TunedCase) -> Result<(), LabError>,
+) -> Result<Vec<TunedCase>, LabError> {
+    let mut cases = Vec::new();
+    let mut left = tuning.budget;
+    for (index, case) in tuning.suite.benchmark.iter().enumerate() {
+        let waiting = u32::try_from(tuning.suite.benchmark.len() - index).unwrap_or(u32::MAX);
+        let tuned = tune_case(tuning, case, left / waiting, observer)?;
+        left = left.saturating_sub(Duration::from_secs_f64(tuned.measured_seconds));
+        decided(&tuned)?;
+        cases.push(tuned);
+    }
+    Ok(cases)
+}
+
+fn tune_case(
+    tuning: &Tuning,
+    case: &Case,
+    allowed: Duration,
+    observer: &dyn Observer,
+) -> Result<TunedCase, LabError> {
+    let device = tuning.device;
+    let points = space(&case.problem, device);
+    let (ranked, accepted) = rank(&points, &case.problem, device, &|done| {
+        observer.progress(&format!(
+            "{}: {done} of {} schedules simulated",
+            case.name,
+            points.len()
+        ));
+    })?;
+    let baseline = baseline(&tuning.baseline, case, device)?;
+    let (chosen, refuted) = proof::sound(&ranked, tuning.keep, case, device);
+    let search = Search {
+        points: points.len(),
+        accepted,
+        told_apart: ranked.len(),
+        refuted,
+    };
+    let Some(first) = chosen.first().cloned() else {
+        return Ok(TunedCase::kept(
+            case,
+            baseline,
+            search,
+            "no schedule of the space is accepted",
+        ));
+    };
+    let round = round_of(case, device);
+    let baseline = candidate("baseline", &baseline);
+    match tuning.workshop {
+        None => predicted(&round, case, baseline, first, search),
+        Some(workshop) => {
+            let start = Instant::now();
+            let measuring = Measuring {
+                workshop,
+                round: &round,
+                baseline: &baseline,
+                first: &candidate("the model's first choice", &first.schedule),
+                observer,
+            };
+            let verdict = measuring.run(&chosen, allowed)?;
+            Ok(measured(case, &baseline, first, search, verdict, start.elapsed()))
+        }
+    }
+}
+
+/// A round for one case alone.
+fn round_of(case: &Case, device: &Device) -> Round {
+    let suite = Suite {
+        name: case.name.clone(),
+        description: format!("tuning {}", case.name),
+        correctness: Vec::new(),
+        benchmark: vec![case.clone()],
+    };
+    Round::ad_hoc(
+        device.clone(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    )
+}
+
+/// The baseline as the device accepts it for the problem: itself, or the nearest schedule that keeps every rule.
+fn baseline(wanted: &Schedule, case: &Case, device: &Device) -> Result<Schedule, LabError> {
+    let violations = check(wanted, &case.problem, device);
+    let Some(violation) = violations.first() else {
+        return Ok(wanted.clone());
+    };
+    let nearest = violation.remedies.first();
+    nearest
+        .map(|remedy| remedy.schedule.clone())
+        .ok_or_else(|| LabError::NoBaseline {
+            case: case.name.clone(),
+            rule: violation.to_string(),
+        })
+}
+
+fn candidate(name: &str, schedule: &Schedule) -> Candidate {
+    Candidate {
+        name: name.to_owned(),
+        schedule: schedule.clone(),
+        command: None,
+        dispatch: None,
+    }
+}
+
+/// What the model alone says.
+fn predicted(
+    round: &Round,
+    case: &Case,
+    baseline: Candidate,
+    first: Ranked,
+    search: Search,
+) -> Result<TunedCase, LabError> {
+    let comparison = compare_predicted(round, &baseline, &candidate("first", &first.schedule))?;
+    let interval = comparison.ok().and_then(|comparison| comparison.assessment.suite);
+    let Some(interval) = interval.filter(|interval| interval.estimate > 0.0) else {
+        let reason = "the model expects nothing to be faster than the baseline";
+        return Ok(TunedCase::kept(case, baseline.schedule, search, reason));
+    };
+    let winner = Winner {
+        schedule: first.schedule.clone(),
+        rank: 1,
+        speedup: interval,
+        over_first: None,
+    };
+    Ok(TunedCase {
+        winner: Some(winner),
+        first: Some(first),
+        ..TunedCase::kept(case, baseline.schedule, search, "predicted: nothing was measured")
+    })
+}
+
+fn measured(
+    case: &Case,
+    baseline: &Candidate,
+    first: Ranked,
+    search: Search,
+    verdict: Verdict,
+    took: Duration,
+) -> TunedCase {
+    let kept = TunedCase::kept(case, baseline.schedule.clone(), search, verdict.reason);
+    TunedCase {
+        winner: verdict.winner,
+        first: Some(first),
+        contenders: verdict.contenders,
+        finalists: verdict.finalists,
+        measured: true,
+        measured_seconds: took.as_secs_f64(),
+        ..kept
+    }
+}

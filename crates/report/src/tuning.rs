@@ -1,0 +1,130 @@
+//! What came of tuning: the schedule of each problem, and how far the model's first choice was from it.
+
+use gauntlet_lab::tuning::TunedCase;
+
+use crate::outline::PREDICTED;
+use crate::speedup::{percent, percent_interval};
+use crate::table::{Column, table};
+use crate::text::{bold, dim, paint, paragraph, usable};
+use crate::tone::Tone;
+
+/// One case, as it is decided.
+pub fn tuned_case(tuned: &TunedCase, width: usize) -> String {
+    let width = usable(width);
+    let tone = if tuned.winner.is_some() {
+        Tone::Good
+    } else {
+        Tone::Neutral
+    };
+    let mark = format!("{} ", paint(tone.mark(), tone.style()));
+    let speedup = tuned.winner.as_ref().map_or_else(
+        || "the baseline stays".to_owned(),
+        |winner| percent_interval(&winner.speedup),
+    );
+    let mut text = paragraph(
+        &mark,
+        &format!("{}: {speedup}{}", bold(&tuned.case), predicted(tuned)),
+        2,
+        width,
+    );
+    text += &paragraph("  ", &tuned.schedule().to_string(), 4, width);
+    text + &paragraph("  ", &dim(search(tuned)), 2, width)
+}
+
+/// The cases together, with the regret of the model's first choice.
+pub fn tuning(cases: &[TunedCase], width: usize) -> String {
+    let width = usable(width);
+    let header = [
+        ("case", Column::Words),
+        ("schedule", Column::Words),
+        ("over the baseline", Column::Whole),
+        ("place", Column::Figures),
+        ("regret", Column::Figures),
+    ];
+    let mut text = table(&header, cases.iter().map(row).collect(), 0, width);
+    text += &paragraph(
+        "",
+        &dim(
+            "place: in the model's order of all schedules; regret: how much longer the model's first choice takes",
+        ),
+        0,
+        width,
+    );
+    let regrets: Vec<f64> = cases.iter().filter_map(TunedCase::regret).collect();
+    if !regrets.is_empty() {
+        let mean = regrets.iter().sum::<f64>() / regrets.len() as f64;
+        let said = format!(
+            "The model's first choice is {} slower than the best found, in the mean over {} of {} cases.",
+            percent(mean).trim_start_matches('+'),
+            regrets.len(),
+            cases.len()
+        );
+        text += &paragraph("", &said, 0, width);
+    }
+    for kept in cases.iter().filter(|tuned| tuned.winner.is_none()) {
+        text += &paragraph(&format!("{}: ", bold(&kept.case)), &kept.reason, 2, width);
+    }
+    for tuned in cases {
+        for (place, fault) in faults(tuned) {
+            let first = format!("{}, {place} of the model's order: ", bold(&tuned.case));
+            text += &paragraph(&first, &paint(fault, Tone::Bad.style()), 2, width);
+        }
+    }
+    if cases.iter().any(|tuned| !tuned.measured) {
+        let said = "Predicted: nothing was run. The bounds are the model's own error.";
+        text += &paragraph("", &paint(said, Tone::Open.style()), 0, width);
+    }
+    text
+}
+
+fn row(tuned: &TunedCase) -> Vec<String> {
+    let winner = tuned.winner.as_ref();
+    vec![
+        tuned.case.clone(),
+        tuned.schedule().to_string(),
+        winner.map_or_else(
+            || "baseline stays".to_owned(),
+            |winner| format!("{}{}", percent_interval(&winner.speedup), predicted(tuned)),
+        ),
+        winner.map_or_else(|| "—".to_owned(), |winner| winner.rank.to_string()),
+        tuned.regret().map_or_else(|| "—".to_owned(), percent),
+    ]
+}
+
+fn faults(tuned: &TunedCase) -> impl Iterator<Item = (usize, &str)> {
+    let contenders = tuned.contenders.iter();
+    let of_heats = contenders.filter_map(|one| Some((one.ranked.rank, one.fault.as_deref()?)));
+    let finalists = tuned.finalists.iter();
+    of_heats.chain(finalists.filter_map(|one| Some((one.rank, one.fault.as_deref()?))))
+}
+
+fn predicted(tuned: &TunedCase) -> String {
+    if tuned.measured {
+        String::new()
+    } else {
+        format!(" ({PREDICTED})")
+    }
+}
+
+/// What was looked at, in a line.
+fn search(tuned: &TunedCase) -> String {
+    let search = &tuned.search;
+    let mut said = format!(
+        "{} schedules, {} accepted, {} told apart by the model",
+        search.points, search.accepted, search.told_apart
+    );
+    if search.refuted > 0 {
+        said += &format!(", {} refuted by proof", search.refuted);
+    }
+    if tuned.measured {
+        said += &format!(
+            ", {} measured in {:.0} s",
+            tuned.contenders.len(),
+            tuned.measured_seconds
+        );
+    }
+    if let Some(regret) = tuned.regret() {
+        said += &format!("; the model's first choice takes {} of time", percent(regret));
+    }
+    said
+}
