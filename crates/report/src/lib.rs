@@ -9,6 +9,7 @@ mod baseline;
 mod cases;
 mod claims;
 mod comparison;
+mod diagnosis;
 mod doubts;
 mod duration;
 mod figure;
@@ -32,6 +33,7 @@ mod verdicts;
 
 pub use axis::Axis;
 pub use comparison::comparison;
+pub use diagnosis::diagnoses;
 pub use duration::duration;
 pub use finding::finding;
 pub use forecasters::forecasters;
