@@ -9,6 +9,7 @@ mod baseline;
 mod cases;
 mod claims;
 mod comparison;
+mod diagnosis;
 mod doubts;
 mod duration;
 mod explanation;
@@ -36,6 +37,7 @@ mod verdicts;
 
 pub use axis::Axis;
 pub use comparison::comparison;
+pub use diagnosis::diagnoses;
 pub use duration::duration;
 pub use explanation::{Explanation, compared, explained};
 pub use finding::finding;

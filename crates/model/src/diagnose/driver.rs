@@ -1,5 +1,7 @@
 //! What a call's time may go by.
 
+use std::fmt;
+
 use gauntlet_device::Device;
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
@@ -75,6 +77,21 @@ impl Driver {
     /// Whether it is paid outside the kernel's loop over tiles, by whoever calls.
     pub fn is_host(self) -> bool {
         matches!(self.kind(), Kind::Call | Kind::Group)
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Constant => "constant",
+            Self::Groups => "groups",
+            Self::Tiles => "tiles",
+            Self::Waves => "waves",
+            Self::Steps => "steps",
+            Self::Flops => "FLOPs",
+            Self::PaddedFlops => "padded FLOPs",
+            Self::Bytes => "bytes",
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! What to measure next.
 
+use std::fmt;
+
 use gauntlet_device::Device;
 use gauntlet_problem::{GroupedGemm, Problem};
 use gauntlet_schedule::{Schedule, Tile};
@@ -66,6 +68,21 @@ const HIDDEN: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
 /// Middles of nine equally likely stretches of a normal distribution.
 const NORMAL: [f64; 9] = [-1.593, -0.967, -0.589, -0.282, 0.0, 0.282, 0.589, 0.967, 1.593];
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::OneStep => "K shrunk to one step",
+            Self::OneTileWide => "N shrunk to one tile",
+            Self::OneGroup => "the first group alone",
+            Self::TwiceTheGroups => "every group twice",
+            Self::TwiceTheRows => "M doubled",
+            Self::TwiceTheColumns => "N doubled",
+            Self::TwiceTheDepth => "K doubled",
+            Self::DeviceClock => "device events beside the wall clock",
+        })
+    }
+}
 
 impl Change {
     /// All of them.

@@ -1,5 +1,7 @@
 //! What an optimisation could still win.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
@@ -31,6 +33,18 @@ pub struct Gain {
     /// The geometric mean over the measured problems of the time now over the time with everything gone that the change
     /// can reach, down to the roofline: 1 if it can reach nothing.
     pub speedup: Credible,
+}
+
+impl fmt::Display for Lever {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Stages => "stages",
+            Self::Tile => "tile",
+            Self::Epilogue => "epilogue",
+            Self::Roles => "warp roles",
+            Self::Host => "host code",
+        })
+    }
 }
 
 impl Lever {
