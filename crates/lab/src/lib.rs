@@ -34,7 +34,7 @@ pub use abort::{AbortRule, Condition, METRICS, Metrics};
 pub use candidate::Candidate;
 pub use comparison::{CaseTimes, Comparison, Conduct, Look, Suspicion, measure};
 pub use error::LabError;
-pub use finding::{CaseErrors, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
+pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
 pub use journal::Journal;
 pub use observer::{Blind, Narrowing, Observer};
 pub use outcome::{BaselineReport, ClaimOutcome, Judged, PeerOutcome, RoundReport, TournamentReport};

@@ -6,11 +6,10 @@
 //! same reason a warp's move may be everything from a wait up to the next, signals at its end included: waits never
 //! become unsatisfied again, and what is touched in the middle of a move is still to be touched at its beginning.
 //!
-//! Two warps stand for the warps of a role. They run the same text, but for [`Condition::FirstWarp`], and every rule
-//! looks at two events, so what happens among many happens among the first warp and one other, or between two others,
-//! which differ from the first only in doing less.
-//!
-//! [`Condition::FirstWarp`]: gauntlet_schedule::program::Condition::FirstWarp
+//! Two warps stand for the warps of a role, or three where the first does more than the others. Every rule is about
+//! two events, and a signal or barrier waits for all warps: so what goes wrong among many goes wrong between two that
+//! are alike, or between the first and another. (The first and one other do not do: if they wait for each other by
+//! means that only the first has, two others may still race.)
 
 mod explore;
 mod flaw;
@@ -18,6 +17,8 @@ mod links;
 mod moves;
 mod narrate;
 pub mod recorded;
+#[cfg(test)]
+mod tests;
 mod unroll;
 
 use gauntlet_schedule::program::{BufferIndex, Contents, Copy, Filled, Operation, Statement, TileProgram};

@@ -4,6 +4,7 @@ use gauntlet_lab::{Finding, Outcome};
 use owo_colors::Style;
 
 use crate::duration::duration;
+use crate::outline::interleaving;
 use crate::text::{dim, fitted, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -13,7 +14,8 @@ const NAME_COLUMNS: usize = 10;
 /// Gates quicker than this go without their time.
 const WORTH_TELLING: f64 = 0.1;
 
-/// One line, wrapped if it must be: a mark, the gate, the reason and the time it took.
+/// One line, wrapped if it must be: a mark, the gate, the reason and the time it took. A flaw of a tile program is
+/// followed by the interleaving that shows it.
 pub fn finding(finding: &Finding, width: usize) -> String {
     let (mark, style) = match finding.outcome {
         Outcome::Pass => ('✓', Style::new().green()),
@@ -29,5 +31,11 @@ pub fn finding(finding: &Finding, width: usize) -> String {
     if finding.seconds >= WORTH_TELLING {
         reason += &dim(format!(" ({})", duration(finding.seconds)));
     }
-    paragraph(&first, &reason, 4 + NAME_COLUMNS + 1, usable(width))
+    let hang = 4 + NAME_COLUMNS + 1;
+    let mut text = paragraph(&first, &reason, hang, usable(width));
+    for (number, event) in interleaving(finding).iter().enumerate() {
+        let first = format!("{:>hang$}", format!("{}. ", number + 1));
+        text += &paragraph(&first, event, hang, usable(width));
+    }
+    text
 }

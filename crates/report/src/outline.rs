@@ -17,6 +17,14 @@ pub fn stop(judged: &Judged) -> Option<&Finding> {
     judged.findings.iter().find(|finding| finding.stops().is_some())
 }
 
+/// How the flaw of a tile program comes about, event by event; nothing where there is none.
+pub fn interleaving(finding: &Finding) -> &[String] {
+    match &finding.evidence {
+        Evidence::Interleavings { flaw: Some(flaw), .. } => &flaw.flaw.interleaving,
+        _ => &[],
+    }
+}
+
 /// The suite's interval.
 pub fn suite(judged: &Judged) -> Option<&Interval> {
     judged.comparison()?.assessment.suite.as_ref()

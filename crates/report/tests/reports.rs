@@ -107,6 +107,21 @@ fn findings_as_they_come() {
 }
 
 #[test]
+fn a_flaw_comes_with_its_interleaving() {
+    let flawed = fixture::flawed();
+    assert_snapshot!(plain(&finding(&flawed, 80)));
+    let mut report = fixture::measured();
+    report.rounds[0].judged[0].findings.push(flawed);
+    let page = html(&report);
+    for event in [
+        "<ol><li>warp 0 of `everyone` starts to copy step 0",
+        "how it comes about",
+    ] {
+        assert!(page.contains(event), "{event}");
+    }
+}
+
+#[test]
 fn a_comparison_with_its_looks() {
     let (measured, criteria) = fixture::looked_at();
     assert_snapshot!(plain(&comparison(&measured, &criteria, 80)));

@@ -10,7 +10,7 @@ use super::links::{At, Links, Need, is_group_copy};
 use super::moves::{Barrier, Move, Moves};
 use super::narrate::Narrator;
 use super::streamed;
-use super::unroll::Block;
+use super::unroll::{Block, Event};
 
 /// How many moves each warp has made.
 type State = Rc<[u16]>;
@@ -23,14 +23,47 @@ pub(super) struct Explored {
     pub(super) idle: Option<Box<Flaw>>,
 }
 
-/// Explores everything that can happen in the block.
+/// Explores everything that can happen in the block. A flaw is looked for again with no move hurried, for the shortest
+/// way to it. A barrier under a condition comes first: what races for want of it is its fault.
 pub(super) fn explore(program: &TileProgram, block: &Block) -> Result<Explored, Box<Flaw>> {
     let links = Links::of(program, block);
+    let divergent = |(_, _, event): (usize, usize, &Event)| {
+        event.divergent
+            && matches!(
+                event.operation,
+                Operation::Synchronise | Operation::SynchroniseRole
+            )
+    };
+    if block.events().any(divergent) {
+        search(program, block, &links, Purpose::Barriers)?;
+    }
+    search(program, block, &links, Purpose::Proof)
+        .or_else(|_| search(program, block, &links, Purpose::ShortestWay))
+}
+
+/// What a search is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To find out whether there is a flaw, in few states.
+    Proof,
+    /// To find the nearest flaw.
+    ShortestWay,
+    /// To find the nearest barrier under a condition, whatever else is wrong.
+    Barriers,
+}
+
+fn search(
+    program: &TileProgram,
+    block: &Block,
+    links: &Links,
+    purpose: Purpose,
+) -> Result<Explored, Box<Flaw>> {
     let mut search = Search {
         program,
         block,
-        moves: Moves::of(block, &links),
-        links: &links,
+        moves: Moves::of(block, links),
+        links,
+        purpose,
         nodes: Vec::new(),
         seen: HashSet::new(),
         overlaps: false,
@@ -56,6 +89,7 @@ struct Search<'a> {
     block: &'a Block,
     links: &'a Links,
     moves: Moves,
+    purpose: Purpose,
     nodes: Vec<Node>,
     seen: HashSet<State>,
     /// Whether a product has been seen beside a copy.
@@ -86,7 +120,12 @@ impl Search<'_> {
         let state = Rc::clone(&self.nodes[node].state);
         let agents = self.block.agents.len();
         let mut movable = Vec::with_capacity(agents);
+        let mut eager = None;
         for agent in 0..agents {
+            // Of two alike, the one before is never behind.
+            if self.block.agents[agent].alike && state[agent] == state[agent - 1] {
+                continue;
+            }
             let Some(part) = self.moves.get(agent, state[agent].into()) else {
                 continue;
             };
@@ -101,7 +140,12 @@ impl Search<'_> {
                         movable.push((agent, together));
                     }
                 }
-                None if is_enabled(part, &state) => movable.push((agent, vec![agent])),
+                None if is_enabled(part, &state) => {
+                    if self.purpose == Purpose::Proof && part.eager {
+                        eager = Some(movable.len());
+                    }
+                    movable.push((agent, vec![agent]));
+                }
                 None => {}
             }
         }
@@ -110,6 +154,9 @@ impl Search<'_> {
         }
         if !self.overlaps {
             self.overlaps = self.loads_beside_product(&state, &movable);
+        }
+        if let Some(eager) = eager {
+            movable = vec![movable.swap_remove(eager)];
         }
         for (agent, together) in movable {
             self.perform(node, &state, agent)?;
@@ -169,7 +216,9 @@ impl Search<'_> {
         for index in part.first..part.end {
             let at = (agent, index);
             let needs = &self.links.at(at).needs;
-            if let Some(need) = needs.iter().find(|need| !self.is_done(need.of, state, at)) {
+            if self.purpose != Purpose::Barriers
+                && let Some(need) = needs.iter().find(|need| !self.is_done(need.of, state, at))
+            {
                 let kind = self.kind(need, state, at);
                 return Err(self.flaw(kind, node, at, Some(*need)));
             }

@@ -20,6 +20,8 @@ pub(super) struct Link {
     pub(super) forces: Vec<At>,
     /// Whether an engine goes on with it while the warp goes on too.
     pub(super) asynchronous: bool,
+    /// Whether it reads or writes a buffer.
+    pub(super) touches: bool,
     /// Who waits for that work to be done, the first of each warp.
     pub(super) forced_by: Vec<At>,
     /// What must be done when it begins, and what is wrong if it is not.
@@ -154,6 +156,7 @@ impl<'a> Linking<'a> {
         let mut link = Link {
             signals: Some(Vec::new()),
             asynchronous: is_asynchronous(&event.operation),
+            touches: !self.accesses(event).is_empty(),
             needs: self.needs(at, event),
             ..Link::default()
         };

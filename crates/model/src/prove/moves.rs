@@ -16,6 +16,8 @@ pub(super) struct Move {
     pub(super) barrier: Option<Barrier>,
     /// How many moves others must have made before; none if that can never be.
     pub(super) after: Option<Vec<(usize, usize)>>,
+    /// Whether it may as well be made as soon as it can be.
+    pub(super) eager: bool,
 }
 
 /// Who waits for one another.
@@ -60,6 +62,7 @@ impl Moves {
                         end: index + 1,
                         barrier: barrier(&event.operation),
                         after: Some(Vec::new()),
+                        eager: false,
                     }),
                 }
                 of_event.push(parts.len() - 1);
@@ -85,7 +88,9 @@ impl Moves {
                             .fold(after, |after, signal| self.with(after, *signal))
                     });
                 }
-                self.by_agent[agent][number].after = after;
+                let eager = is_eager(part, agent, links);
+                let part = &mut self.by_agent[agent][number];
+                (part.after, part.eager) = (after, eager);
             }
         }
     }
@@ -108,6 +113,17 @@ impl Moves {
     pub(super) fn is_past(&self, (agent, index): At, made: usize) -> bool {
         self.of_event[agent][index] < made
     }
+}
+
+/// Whether nothing is lost if a move is made as soon as it can be: it only starts engines and gives signals. What it
+/// starts is not done until it is forced, begun or not, so nobody can tell how early it began, and what it needs is
+/// least likely to be done at once. A wait that forces something does settle that for others, so it may not hurry.
+fn is_eager(part: &Move, agent: usize, links: &Links) -> bool {
+    part.barrier.is_none()
+        && (part.first..part.end).all(|index| {
+            let link = links.at((agent, index));
+            link.forces.is_empty() && (link.asynchronous || !link.touches)
+        })
 }
 
 fn kind(operation: &Operation) -> Kind {

@@ -41,7 +41,7 @@ impl<'a> Narrator<'a> {
         for work in &self.links.at(at).forces {
             if !self.done.contains(work) {
                 self.done.push(*work);
-                sentence.push_str(&format!("; {} is done", self.work(*work)));
+                sentence.push_str(&format!("; {} is done", self.work(*work, at.0)));
             }
         }
         self.told.push(sentence);
@@ -53,7 +53,7 @@ impl<'a> Narrator<'a> {
         let subject = format!("{} {}", self.who(at), self.does(event));
         let sentence = match (kind, need) {
             (_, Some((need, true))) => {
-                let mut sentence = format!("{subject}, but {} is still under way", self.work(need.of));
+                let mut sentence = format!("{subject}, but {} is still under way", self.work(need.of, at.0));
                 if kind == FlawKind::MissingCommit {
                     sentence.push_str(": nothing was committed after it, so the wait does not reach it");
                 }
@@ -75,7 +75,10 @@ impl<'a> Narrator<'a> {
             (FlawKind::NothingOverlaps, None) => format!(
                 "{subject} while no copy is under way, and so it is with every product in every interleaving"
             ),
-            (_, None) => format!("the block ends, but {} is still under way", self.work(at)),
+            (_, None) => format!(
+                "the block ends, but {} is still under way",
+                self.work(at, usize::MAX)
+            ),
         };
         self.conclude(kind, sentence)
     }
@@ -128,16 +131,21 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// What an engine does for an event.
-    fn work(&self, at: At) -> String {
+    /// What an engine does for an event, as a warp would call it.
+    fn work(&self, at: At, whose: usize) -> String {
         let event = self.event(at);
-        match event.operation {
+        let work = match event.operation {
             Operation::Load { buffer, ahead, .. } => {
                 let (what, slot) = (self.what(event, buffer, ahead), self.slot(event, buffer, ahead));
-                format!("{}'s copy of {what} into {slot}", self.who(at))
+                format!("copy of {what} into {slot}")
             }
-            Operation::BulkStore { .. } => format!("the bulk store of {}", self.tile(event)),
-            _ => format!("{}'s product of {}", self.who(at), self.step(event, 0)),
+            Operation::BulkStore { .. } => format!("bulk store of {}", self.tile(event)),
+            _ => format!("product of {}", self.step(event, 0)),
+        };
+        if at.0 == whose {
+            format!("its {work}")
+        } else {
+            format!("the {work} by {}", self.who(at))
         }
     }
 

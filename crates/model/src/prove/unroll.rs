@@ -4,8 +4,11 @@ use gauntlet_schedule::program::{
     BufferIndex, Condition, Extent, Filled, Operation, Role, Statement, TileProgram,
 };
 
-/// Warps that stand for those of a role.
-const WARPS: usize = 2;
+/// Warps that stand for those of a role in which all do the same.
+const ALIKE: usize = 2;
+
+/// Warps that stand for those of a role in which the first does more: the first, and two that are alike.
+const WITH_FIRST: usize = 3;
 
 /// One warp.
 #[derive(Debug)]
@@ -14,6 +17,8 @@ pub(super) struct Agent {
     pub(super) role: usize,
     /// Which warp of the role.
     pub(super) warp: usize,
+    /// Whether it does the same as the warp before it.
+    pub(super) alike: bool,
     /// What it does.
     pub(super) events: Vec<Event>,
 }
@@ -44,9 +49,11 @@ impl Block {
             .iter()
             .enumerate()
             .flat_map(|(index, role)| {
-                (0..role.warps.min(WARPS)).map(move |warp| Agent {
+                let first = usize::from(has_first(&role.body));
+                (0..warps(role)).map(move |warp| Agent {
                     role: index,
                     warp,
+                    alike: warp > first,
                     events: events(role, warp, tiles),
                 })
             })
@@ -78,6 +85,21 @@ impl Block {
             Filled::Step => self.tiles[..event.tile].iter().sum::<usize>() + event.step + ahead,
         }
     }
+}
+
+/// Warps that stand for those of a role.
+fn warps(role: &Role) -> usize {
+    let enough = if has_first(&role.body) { WITH_FIRST } else { ALIKE };
+    role.warps.min(enough)
+}
+
+/// Whether the first warp does something that the others do not.
+fn has_first(body: &[Statement]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Repeat(_, body) | Statement::If(Condition::HasStepAhead(_), body) => has_first(body),
+        Statement::If(Condition::FirstWarp, body) => !body.is_empty(),
+        Statement::Do(_) => false,
+    })
 }
 
 fn events(role: &Role, warp: usize, tiles: &[usize]) -> Vec<Event> {

@@ -49,10 +49,7 @@ pub fn schedules(problem: &Problem) -> Vec<Schedule> {
         Problem::GroupedGemm(_) => &[false, true],
         Problem::Attention(_) => &[false],
     };
-    let tile = match problem {
-        Problem::GroupedGemm(_) => Tile { m: 128, n: 64, k: 64 },
-        Problem::Attention(_) => Tile { m: 128, n: 64, k: 64 },
-    };
+    let tile = Tile { m: 128, n: 64, k: 64 };
     let mut schedules = Vec::new();
     for stages in 1..=8 {
         for roles in [Roles::Unified, Roles::Specialised] {
@@ -74,15 +71,28 @@ pub fn schedules(problem: &Problem) -> Vec<Schedule> {
     schedules
 }
 
-/// All programs that differ, each with the instruction set and the schedule it is of.
-pub fn programs() -> Vec<(Arch, Schedule, TileProgram)> {
-    let mut programs: Vec<(Arch, Schedule, TileProgram)> = Vec::new();
+/// A program, and what it is of.
+pub struct Shipped {
+    pub arch: Arch,
+    pub schedule: Schedule,
+    pub attention: bool,
+    pub program: TileProgram,
+}
+
+/// All programs that differ.
+pub fn programs() -> Vec<Shipped> {
+    let mut programs: Vec<Shipped> = Vec::new();
     for arch in ARCHS {
         for problem in problems() {
             for schedule in schedules(&problem) {
                 let program = TileProgram::of(&schedule, &problem, arch);
-                if programs.iter().all(|(_, _, known)| *known != program) {
-                    programs.push((arch, schedule, program));
+                if programs.iter().all(|known| known.program != program) {
+                    programs.push(Shipped {
+                        arch,
+                        schedule,
+                        attention: matches!(problem, Problem::Attention(_)),
+                        program,
+                    });
                 }
             }
         }

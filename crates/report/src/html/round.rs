@@ -11,7 +11,7 @@ use super::plan::plan;
 use super::scores::scores;
 use super::verdict_badge;
 use crate::duration::duration;
-use crate::outline::{cases, criteria, ground, mark, peer, setting, stop, suite};
+use crate::outline::{cases, criteria, ground, interleaving, mark, peer, setting, stop, suite};
 use crate::speedup::{claim, times};
 use crate::tone::Tone;
 
@@ -153,7 +153,16 @@ fn gates(judged: &Judged) -> Markup {
                             tr {
                                 td { (mark(finding.outcome)) }
                                 td.whole { (finding.gate) }
-                                td { (finding.reason) }
+                                td {
+                                    (finding.reason)
+                                    @let events = interleaving(finding);
+                                    @if !events.is_empty() {
+                                        details {
+                                            summary { "how it comes about" }
+                                            ol { @for event in events { li { (event) } } }
+                                        }
+                                    }
+                                }
                                 td.number { (duration(finding.seconds)) }
                             }
                         }
