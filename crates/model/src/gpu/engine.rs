@@ -89,6 +89,7 @@ pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
             alike: share.alike,
             blocks,
             copies_free: 0.0,
+            last_copy: 0.0,
             products_free: 0.0,
             lanes_free: 0.0,
             stores_free: 0.0,

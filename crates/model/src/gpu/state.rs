@@ -17,6 +17,8 @@ pub(super) struct Processor {
     pub(super) blocks: Vec<Block>,
     /// When the way for copies is free.
     pub(super) copies_free: f64,
+    /// When the last copy was issued.
+    pub(super) last_copy: f64,
     /// When the matrix unit is free.
     pub(super) products_free: f64,
     /// When the lanes that convert are free.

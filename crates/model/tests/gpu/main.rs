@@ -1,0 +1,7 @@
+//! Whole calls on GPUs: what must hold of every prediction, what each word does, and what has been measured.
+
+mod counts;
+mod measured;
+mod support;
+mod whole;
+mod words;
