@@ -43,7 +43,8 @@ pub(super) struct Outcome {
     pub(super) end: f64,
     /// The end of the last product.
     pub(super) last_product: f64,
-    /// Whether everyone came to the end of the program.
+    /// Whether everyone came to the end of the program, as a proved one does.
+    #[cfg(test)]
     pub(super) complete: bool,
     pub(super) processors: Vec<Processor>,
 }
@@ -112,6 +113,7 @@ pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
     Outcome {
         end: last(|processor| processor.end),
         last_product: last(|processor| processor.last_product),
+        #[cfg(test)]
         complete: engine
             .processors
             .iter()

@@ -28,23 +28,24 @@ fn problems() -> Vec<Problem> {
         .collect()
 }
 
-fn everywhere(each: impl Fn(&Problem, &Schedule, &Device)) {
+/// Every so manieth of the schedules.
+fn everywhere(stride: usize, each: impl Fn(&Problem, &Schedule, &Device)) {
     for name in Device::builtin_names() {
         let device = device(name);
         let mut tried = 0;
         for problem in problems() {
-            for schedule in schedules(&problem, &device).iter().step_by(3) {
+            for schedule in schedules(&problem, &device).iter().step_by(stride) {
                 each(&problem, schedule, &device);
                 tried += 1;
             }
         }
-        assert!(tried > 60, "{name}: {tried}");
+        assert!(tried >= 20, "{name}: {tried}");
     }
 }
 
 #[test]
 fn the_parts_of_every_breakdown_add_up_and_none_is_negative() {
-    everywhere(|problem, schedule, device| {
+    everywhere(17, |problem, schedule, device| {
         let whole = simulate(problem, schedule, device, HOST).unwrap();
         let breakdown = break_down(problem, schedule, device, HOST).unwrap();
         let off = breakdown.total() / whole.seconds - 1.0;
@@ -60,7 +61,7 @@ fn the_parts_of_every_breakdown_add_up_and_none_is_negative() {
 
 #[test]
 fn a_prediction_is_the_same_to_the_bit_and_above_its_limit() {
-    everywhere(|problem, schedule, device| {
+    everywhere(7, |problem, schedule, device| {
         let first = simulate(problem, schedule, device, HOST).unwrap();
         let again = simulate(problem, schedule, device, HOST).unwrap();
         assert_eq!(first.seconds.to_bits(), again.seconds.to_bits(), "{schedule}");
@@ -71,7 +72,7 @@ fn a_prediction_is_the_same_to_the_bit_and_above_its_limit() {
 
 #[test]
 fn a_timeline_lasts_as_long_as_the_prediction_and_its_spans_are_in_order() {
-    everywhere(|problem, schedule, device| {
+    everywhere(7, |problem, schedule, device| {
         let whole = simulate(problem, schedule, device, HOST).unwrap();
         let timeline = timeline(problem, schedule, device, HOST).unwrap();
         assert!((timeline.seconds / whole.seconds - 1.0).abs() < 1e-12);

