@@ -173,7 +173,7 @@ impl Block {
             closed: false,
             running: warps.len(),
             warps,
-            slots: vec![Slot::default(); code.buffers.iter().map(|buffer| buffer.slots).sum()],
+            slots: vec![Slot::default(); code.slots],
             meetings: vec![0; 1 + code.roles.len()],
             next_known: at,
             before,
@@ -182,8 +182,7 @@ impl Block {
 
     /// The number of the slot for a use of a buffer.
     pub(super) fn slot(code: &Code, buffer: BufferIndex, use_number: usize) -> usize {
-        let before: usize = code.buffers[..buffer].iter().map(|buffer| buffer.slots).sum();
-        before + use_number % code.buffers[buffer].slots.max(1)
+        code.first_slots[buffer] + use_number % code.buffers[buffer].slots.max(1)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Whole calls on GPUs: what must hold of every prediction, what each word does, and what has been measured.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 mod counts;
 mod measured;
 mod support;

@@ -28,7 +28,7 @@ fn problems() -> Vec<Problem> {
         .collect()
 }
 
-/// Every so manieth of the schedules.
+/// One of `stride` schedules, of every problem on every device.
 fn everywhere(stride: usize, each: impl Fn(&Problem, &Schedule, &Device)) {
     for name in Device::builtin_names() {
         let device = device(name);
