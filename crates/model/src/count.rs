@@ -9,6 +9,8 @@ use serde::Serialize;
 
 pub use occupancy::{Limit, Occupancy};
 
+pub use crate::gpu::Traffic;
+
 use crate::tiles;
 
 /// Bytes an NVFP4 value takes: half a byte, and one scale byte for each 16.

@@ -5,9 +5,12 @@ use super::plan::Plan;
 use crate::breakdown::{Breakdown, Part, PartTime};
 use crate::host::HostTerm;
 
+/// How a mechanism is thought away.
+type Removal = fn(&mut Ideal);
+
 /// The mechanisms in the order in which they are thought away: from what is farthest from the loop of products to what
 /// is nearest. A part is what removing it would save once those before it are gone.
-const ORDER: [(Part, fn(&mut Ideal)); 8] = [
+const ORDER: [(Part, Removal); 8] = [
     (Part::Ramp, |ideal| ideal.ramp = true),
     (Part::Tail, |ideal| ideal.tail = true),
     (Part::Epilogue, |ideal| ideal.epilogue = true),

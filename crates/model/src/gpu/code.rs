@@ -48,6 +48,9 @@ pub(super) struct Users {
 #[derive(Debug, Clone)]
 pub(super) struct Code {
     pub(super) buffers: Vec<Buffer>,
+    /// Where the slots of each buffer begin among those of all.
+    pub(super) first_slots: Vec<usize>,
+    pub(super) slots: usize,
     pub(super) roles: Vec<RoleCode>,
     pub(super) users: Vec<Users>,
 }
@@ -76,8 +79,19 @@ impl Code {
                 }
             })
             .collect();
+        let mut slots = 0;
+        let first_slots = program
+            .buffers
+            .iter()
+            .map(|buffer| {
+                slots += buffer.slots;
+                slots - buffer.slots
+            })
+            .collect();
         Self {
             buffers: program.buffers.clone(),
+            first_slots,
+            slots,
             roles,
             users,
         }

@@ -57,14 +57,18 @@ pub(super) struct Costs {
     pub(super) convert: [f64; 2],
     /// Cycles of the matrix unit for a step's products: of a GEMM, scores, values.
     pub(super) products: [f64; 3],
+    /// Bytes a step moves into and out of shared memory.
+    pub(super) shared_bytes: f64,
     /// Exponentials and what goes with them for a step.
     pub(super) softmax: f64,
     /// Out of tensor memory, or registers.
     pub(super) take: f64,
     /// Directly to memory.
     pub(super) store: Transfer,
-    /// Into the staging buffer, or out of it.
+    /// Into the staging buffer.
     pub(super) stage: f64,
+    /// Bytes of the staging buffer that are used.
+    pub(super) staged_bytes: f64,
     /// Whole rows to memory.
     pub(super) bulk_store: Transfer,
     /// Adding up the parts of a split sum.
@@ -95,6 +99,7 @@ impl Costs {
             queries: operands::queries(kind, setting),
             convert: operands::conversion(kind, setting),
             products: products::of_a_step(setting),
+            shared_bytes: operands::shared_bytes(kind, setting) + products::shared_bytes(setting),
             softmax: products::softmax(setting),
             lookup: start(lookup(kind, schedule, machine)),
             descriptors: start(descriptors(schedule, machine)),

@@ -1,6 +1,7 @@
 //! Who gets which tile.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use gauntlet_schedule::Order;
 
@@ -60,19 +61,9 @@ impl Deal {
         if order == Order::Sorted {
             runs.sort_by(|(left, _), (right, _)| weight(&kinds[*right]).total_cmp(&weight(&kinds[*left])));
         }
-        let one_each = order == Order::PerTile;
         match order {
-            Order::Static | Order::Sorted => {
-                let mut blocks = vec![vec![Vec::new()]; clusters];
-                for (place, kind) in each(&runs).enumerate() {
-                    blocks[place % clusters][0].push(kind);
-                }
-                Self {
-                    shares: alike(blocks),
-                    queue: Queue::default(),
-                    one_each,
-                }
-            }
+            Order::Static => Self::fixed(in_turn(&runs, clusters)),
+            Order::Sorted => Self::fixed(longest_first(&runs, kinds, clusters)),
             Order::PerTile | Order::Dynamic => {
                 let first = clusters * resident;
                 let mut blocks = vec![Vec::with_capacity(resident); clusters];
@@ -82,11 +73,43 @@ impl Deal {
                 Self {
                     shares: alike(blocks),
                     queue: rest(&runs, first),
-                    one_each,
+                    one_each: order == Order::PerTile,
                 }
             }
         }
     }
+
+    fn fixed(lists: Vec<Vec<usize>>) -> Self {
+        Self {
+            shares: alike(lists.into_iter().map(|list| vec![list]).collect()),
+            queue: Queue::default(),
+            one_each: false,
+        }
+    }
+}
+
+/// The next tile to the next cluster.
+fn in_turn(runs: &[(usize, usize)], clusters: usize) -> Vec<Vec<usize>> {
+    let mut lists = vec![Vec::new(); clusters];
+    for (place, kind) in each(runs).enumerate() {
+        lists[place % clusters].push(kind);
+    }
+    lists
+}
+
+/// Each tile, the dearest first, to the cluster with the least so far (Graham's longest-processing-time rule).
+fn longest_first(runs: &[(usize, usize)], kinds: &[Kind], clusters: usize) -> Vec<Vec<usize>> {
+    let mut lists = vec![Vec::new(); clusters];
+    // Non-negative loads sort as their bits.
+    let mut loads: BinaryHeap<_> = (0..clusters).map(|cluster| Reverse((0_u64, cluster))).collect();
+    for kind in each(runs) {
+        if let Some(mut least) = loads.peek_mut() {
+            let Reverse((load, cluster)) = *least;
+            lists[cluster].push(kind);
+            *least = Reverse(((f64::from_bits(load) + weight(&kinds[kind])).to_bits(), cluster));
+        }
+    }
+    lists
 }
 
 /// What a tile costs beside others: the bytes it reads, since tiles of a kind multiply alike.

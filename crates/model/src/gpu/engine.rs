@@ -43,7 +43,8 @@ pub(super) struct Outcome {
     pub(super) end: f64,
     /// The end of the last product.
     pub(super) last_product: f64,
-    /// Whether everyone came to the end of the program.
+    /// Whether everyone came to the end of the program, as a proved one does.
+    #[cfg(test)]
     pub(super) complete: bool,
     pub(super) processors: Vec<Processor>,
 }
@@ -56,10 +57,15 @@ pub(super) struct Shared {
 }
 
 /// A place in line: non-negative times sort as their bits; ties go by number.
-type Event = Reverse<(u64, usize, usize, usize)>;
+type Event = Reverse<(u64, u32, u16, u16)>;
+
+/// Multiprocessors, blocks of one and groups of warps are few.
+fn event(at: f64, processor: usize, block: usize, warps: usize) -> Event {
+    Reverse((at.to_bits(), processor as u32, block as u16, warps as u16))
+}
 
 /// Instead of a group of warps: the whole block begins anew.
-const WHOLE_BLOCK: usize = usize::MAX;
+const WHOLE_BLOCK: usize = u16::MAX as usize;
 
 /// Simulates the tiles as dealt.
 pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
@@ -89,6 +95,7 @@ pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
             alike: share.alike,
             blocks,
             copies_free: 0.0,
+            last_copy: 0.0,
             products_free: 0.0,
             lanes_free: 0.0,
             stores_free: 0.0,
@@ -101,6 +108,7 @@ pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
         }
     }
     while let Some(Reverse((at, processor, block, warps))) = engine.events.pop() {
+        let (processor, block, warps) = (processor as usize, usize::from(block), usize::from(warps));
         if warps == WHOLE_BLOCK {
             engine.next_block(processor, block, f64::from_bits(at));
         } else {
@@ -111,6 +119,7 @@ pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
     Outcome {
         end: last(|processor| processor.end),
         last_product: last(|processor| processor.last_product),
+        #[cfg(test)]
         complete: engine
             .processors
             .iter()
@@ -288,12 +297,11 @@ impl Engine<'_> {
         for (block, place) in goes.blocks.iter().enumerate() {
             for (warps, state) in place.warps.iter().enumerate() {
                 if state.doing == Doing::Ready && (block, warps) != next {
-                    self.events
-                        .push(Reverse((state.queued.to_bits(), number, block, warps)));
+                    self.events.push(event(state.queued, number, block, warps));
                 }
             }
         }
-        self.events.push(Reverse((now.to_bits(), number, next.0, next.1)));
+        self.events.push(event(now, number, next.0, next.1));
         self.processors.push(goes);
     }
 
@@ -340,6 +348,6 @@ impl Engine<'_> {
 
     fn enqueue(&mut self, processor: usize, block: usize, warps: usize) {
         let at = self.processors[processor].blocks[block].warps[warps].queued;
-        self.events.push(Reverse((at.to_bits(), processor, block, warps)));
+        self.events.push(event(at, processor, block, warps));
     }
 }

@@ -20,6 +20,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod traffic;
 mod work;
 
 use gauntlet_device::Device;
@@ -31,6 +32,8 @@ use crate::estimate::MissingFigure;
 use crate::host::HostTerm;
 use crate::simulate::Simulation;
 use crate::timeline::Timeline;
+pub use traffic::Traffic;
+
 use ideal::Ideal;
 pub(crate) use machine::product_rate;
 use plan::Plan;

@@ -255,7 +255,9 @@ impl Place<'_> {
     /// When what is read from memory is there.
     fn read(&mut self, transfer: &Transfer, share: f64, at_once: bool) -> f64 {
         let now = self.warps().now;
-        let busy = if self.processor.products_free > now && !self.scene.ideal.contention {
+        // A loop in which the matrix unit has worked since the last copy was issued is one in which both work at once.
+        let beside = self.processor.products_free > self.processor.last_copy;
+        let busy = if beside && !self.scene.ideal.contention {
             self.scene.machine.beside_products
         } else {
             1.0
@@ -265,6 +267,7 @@ impl Place<'_> {
         if at_once {
             return now;
         }
+        self.processor.last_copy = now;
         self.processor.copies_free = start + transfer.occupation * share * busy;
         served.max(start + transfer.arrival * share * busy) + transfer.latency
     }

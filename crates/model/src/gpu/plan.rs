@@ -128,14 +128,7 @@ impl<'a> Plan<'a> {
             machine.signal = 0.0;
             machine.synchronise = 0.0;
         }
-        let setting = Setting {
-            problem: self.problem,
-            schedule: self.schedule,
-            machine: &machine,
-            bundle: self.bundle,
-            ideal,
-        };
-        let costs: Vec<_> = self.kinds.iter().map(|kind| Costs::of(kind, &setting)).collect();
+        let costs = self.costs(&machine, ideal);
         let scene = Scene {
             code: &self.code,
             costs: &costs,
@@ -158,22 +151,28 @@ impl<'a> Plan<'a> {
             }
     }
 
-    /// Cycles of all products, padding included, were they shared equally.
-    pub(super) fn balanced(&self, ideal: Ideal) -> f64 {
+    /// What each operation costs, by kind of tile.
+    pub(super) fn costs(&self, machine: &Machine, ideal: Ideal) -> Vec<Costs> {
         let setting = Setting {
             problem: self.problem,
             schedule: self.schedule,
-            machine: &self.machine,
+            machine,
             bundle: self.bundle,
             ideal,
         };
-        let width = self.bundle.processors() as f64;
+        self.kinds.iter().map(|kind| Costs::of(kind, &setting)).collect()
+    }
+
+    /// Cycles of all products, padding included, were they shared equally.
+    pub(super) fn balanced(&self, ideal: Ideal) -> f64 {
+        let costs = self.costs(&self.machine, ideal);
         let total: f64 = self
             .kinds
             .iter()
-            .map(|kind| {
-                let cycles: f64 = Costs::of(kind, &setting).products.iter().sum();
-                kind.count as f64 * kind.filled * width * kind.steps as f64 * cycles
+            .zip(costs)
+            .map(|(kind, costs)| {
+                let blocks = kind.count as f64 * kind.filled * self.bundle.processors() as f64;
+                blocks * kind.steps as f64 * costs.products.iter().sum::<f64>()
             })
             .sum();
         total / self.machine.processors as f64

@@ -17,6 +17,8 @@ pub(super) struct Processor {
     pub(super) blocks: Vec<Block>,
     /// When the way for copies is free.
     pub(super) copies_free: f64,
+    /// When the last copy was issued.
+    pub(super) last_copy: f64,
     /// When the matrix unit is free.
     pub(super) products_free: f64,
     /// When the lanes that convert are free.
@@ -171,7 +173,7 @@ impl Block {
             closed: false,
             running: warps.len(),
             warps,
-            slots: vec![Slot::default(); code.buffers.iter().map(|buffer| buffer.slots).sum()],
+            slots: vec![Slot::default(); code.slots],
             meetings: vec![0; 1 + code.roles.len()],
             next_known: at,
             before,
@@ -180,8 +182,7 @@ impl Block {
 
     /// The number of the slot for a use of a buffer.
     pub(super) fn slot(code: &Code, buffer: BufferIndex, use_number: usize) -> usize {
-        let before: usize = code.buffers[..buffer].iter().map(|buffer| buffer.slots).sum();
-        before + use_number % code.buffers[buffer].slots.max(1)
+        code.first_slots[buffer] + use_number % code.buffers[buffer].slots.max(1)
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
         take: tensor_memory + activation,
         store: leaving(direct_rate(setting)),
         stage: bytes / machine.shared_rate,
+        staged_bytes: bytes,
         bulk_store: leaving(machine.copy_rate),
         reduce: if split {
             reduction(results * matrices, setting)

@@ -25,7 +25,18 @@ struct Read {
 
 /// Both operands of a step: by a bulk copy, and by the threads.
 pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
-    let reads = match setting.problem {
+    transfers(&reads(kind, setting), kind, setting)
+}
+
+/// Bytes a step writes to shared memory and, to convert them, reads and writes again.
+pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
+    let copied: f64 = reads(kind, setting).iter().map(|read| read.bytes).sum();
+    let converted = values(kind, setting);
+    copied + converted[0] * PACKED + converted[1] * (PACKED + HALF)
+}
+
+fn reads(kind: &Kind, setting: &Setting) -> [Read; 2] {
+    match setting.problem {
         Problem::GroupedGemm(gemm) => gemm_reads(kind, gemm, setting),
         Problem::Attention(attention) => {
             let bytes = 2.0 * kind.depth * (attention.head_size * attention.format.bytes()) as f64;
@@ -37,8 +48,7 @@ pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
             };
             [keys_and_values, Read::default()]
         }
-    };
-    transfers(&reads, kind, setting)
+    }
 }
 
 /// The queries of a tile; nothing for a GEMM.
@@ -58,38 +68,38 @@ pub(super) fn queries(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
     }
 }
 
-/// Cycles to convert a step's operands in registers, and into shared memory. `wgmma` takes rows from registers and
-/// columns from shared memory, where tokens lie converted beforehand; `mma.sync` takes both from registers.
+/// Cycles to convert a step's operands in registers, and into shared memory.
 pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     if setting.ideal.conversion {
         return [0.0; 2];
     }
-    let tile = setting.schedule.tile;
-    let depth = kind.depth;
-    let values = match (setting.problem, setting.machine.arch) {
-        (_, Arch::Sm100a | Arch::Cpu) => [0.0; 2],
+    let [kept, stored] = values(kind, setting);
+    [
+        kept / assumed::CONVERTED,
+        stored / assumed::CONVERTED + stored * HALF / setting.machine.shared_rate,
+    ]
+}
+
+/// Values that a step converts in registers, and into shared memory. `wgmma` takes rows from registers and columns from
+/// shared memory, where tokens lie converted beforehand; `mma.sync` takes both from registers.
+fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
+    let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
+    match (setting.problem, setting.machine.arch) {
+        (_, Arch::Sm100a | Arch::Cpu) | (Problem::Attention(_), Arch::Sm90a) => [0.0; 2],
         (Problem::GroupedGemm(gemm), Arch::Sm90a) => {
             let (row_sets, column_sets) = sets(gemm, setting);
-            [
-                row_sets * tile.m as f64 * depth,
-                column_sets * tile.n as f64 * depth,
-            ]
+            [row_sets * m * kind.depth, column_sets * n * kind.depth]
         }
         (Problem::GroupedGemm(gemm), Arch::Sm80 | Arch::Sm89) => {
             let (row_sets, column_sets) = sets(gemm, setting);
-            let values = (row_sets * tile.m as f64 + column_sets * tile.n as f64) * depth;
+            let values = (row_sets * m + column_sets * n) * kind.depth;
             [values * assumed::FRAGMENT_COPIES, 0.0]
         }
-        (Problem::Attention(attention), _) => {
-            let values = 2.0 * depth * attention.head_size as f64;
+        (Problem::Attention(attention), Arch::Sm80 | Arch::Sm89) => {
+            let values = 2.0 * kind.depth * attention.head_size as f64;
             [values * assumed::FRAGMENT_COPIES, 0.0]
         }
-    };
-    let stored = values[1] * HALF / setting.machine.shared_rate;
-    [
-        values[0] / assumed::CONVERTED,
-        values[1] / assumed::CONVERTED + stored,
-    ]
+    }
 }
 
 /// Matrices on the row and on the column side of a tile.

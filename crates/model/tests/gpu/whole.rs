@@ -1,0 +1,140 @@
+//! What must hold of every prediction.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use gauntlet_device::Device;
+use gauntlet_model::{Activity, HostTerm, Part, break_down, limit, simulate, timeline};
+use gauntlet_problem::{AttentionFormat, Form, Problem};
+use gauntlet_schedule::{Schedule, Setup};
+
+use crate::support::{attention, cases, device, gemm, prepared, schedules};
+
+const HOST: HostTerm = HostTerm {
+    constant: 95e-6,
+    per_group: 35e-6,
+};
+
+fn problems() -> Vec<Problem> {
+    let dual = gemm(Form::Swiglu, &[256], 4096, 7168);
+    let odd = gemm(Form::Plain, &[1, 0, 300], 1040, 208);
+    cases()
+        .into_iter()
+        .chain([dual, odd])
+        .chain([
+            attention(512, false, AttentionFormat::F16),
+            attention(1000, true, AttentionFormat::E4m3),
+        ])
+        .collect()
+}
+
+/// One of `stride` schedules, of every problem on every device.
+fn everywhere(stride: usize, each: impl Fn(&Problem, &Schedule, &Device)) {
+    for name in Device::builtin_names() {
+        let device = device(name);
+        let mut tried = 0;
+        for problem in problems() {
+            for schedule in schedules(&problem, &device).iter().step_by(stride) {
+                each(&problem, schedule, &device);
+                tried += 1;
+            }
+        }
+        assert!(tried >= 20, "{name}: {tried}");
+    }
+}
+
+#[test]
+fn the_parts_of_every_breakdown_add_up_and_none_is_negative() {
+    everywhere(17, |problem, schedule, device| {
+        let whole = simulate(problem, schedule, device, HOST).unwrap();
+        let breakdown = break_down(problem, schedule, device, HOST).unwrap();
+        let off = breakdown.total() / whole.seconds - 1.0;
+        assert!(off.abs() < 1e-9, "{} {schedule}: off by {off}", device.name);
+        assert_eq!(breakdown.roofline.to_bits(), whole.roofline.to_bits());
+        let parts: Vec<_> = breakdown.parts.iter().map(|entry| entry.part).collect();
+        assert_eq!(parts, Part::ALL);
+        for entry in &breakdown.parts {
+            assert!(entry.seconds >= 0.0, "{} {schedule}: {entry:?}", device.name);
+        }
+    });
+}
+
+#[test]
+fn a_prediction_is_the_same_to_the_bit_and_above_its_limit() {
+    everywhere(7, |problem, schedule, device| {
+        let first = simulate(problem, schedule, device, HOST).unwrap();
+        let again = simulate(problem, schedule, device, HOST).unwrap();
+        assert_eq!(first.seconds.to_bits(), again.seconds.to_bits(), "{schedule}");
+        assert!(first.seconds.is_finite() && first.seconds >= first.roofline);
+        assert!(first.seconds >= limit(problem, device).unwrap() * (1.0 - 1e-9));
+    });
+}
+
+#[test]
+fn a_timeline_lasts_as_long_as_the_prediction_and_its_spans_are_in_order() {
+    everywhere(7, |problem, schedule, device| {
+        let whole = simulate(problem, schedule, device, HOST).unwrap();
+        let timeline = timeline(problem, schedule, device, HOST).unwrap();
+        assert!((timeline.seconds / whole.seconds - 1.0).abs() < 1e-12);
+        let mut processors = HashSet::new();
+        let mut shown = 0;
+        let mut multiplies = false;
+        for track in &timeline.tracks {
+            let mut end = 0.0;
+            for span in &track.spans {
+                assert!(
+                    end <= span.start && span.start < span.end,
+                    "{}: {span:?}",
+                    track.name
+                );
+                assert!(
+                    span.end <= timeline.seconds * (1.0 + 1e-12),
+                    "{}: {span:?}",
+                    track.name
+                );
+                multiplies |= span.activity == Activity::Multiply;
+                end = span.end;
+            }
+            if track.processor.is_some_and(|number| processors.insert(number)) {
+                shown += track.alike;
+            }
+        }
+        assert!(multiplies, "{schedule}");
+        assert!(shown <= device.processors.get() as usize, "{shown}");
+    });
+}
+
+#[test]
+fn a_call_without_work_takes_a_launch_and_nothing_else() {
+    let h200 = device("h200");
+    let empty = gemm(Form::Plain, &[0], 128, 128);
+    let once = simulate(&empty, &prepared([128, 128, 128], 2), &h200, HOST).unwrap();
+    // An empty kernel replayed from a graph takes 1.1 to 1.3 µs on an H200.
+    assert!((1.1e-6..1.3e-6).contains(&once.seconds), "{once:?}");
+    let per_call = Schedule {
+        setup: Setup::PerCall,
+        ..prepared([128, 128, 128], 2)
+    };
+    let each_time = simulate(&empty, &per_call, &h200, HOST).unwrap();
+    assert!(
+        (each_time.seconds - (130e-6 + 2.5e-6)).abs() < 1e-9,
+        "{each_time:?}"
+    );
+}
+
+#[test]
+fn a_case_is_simulated_in_a_moment() {
+    let b200 = device("b200");
+    let narrow = Schedule {
+        swap_ab: true,
+        ..prepared([128, 8, 256], 4)
+    };
+    for problem in cases() {
+        for schedule in [Schedule::baseline(), narrow.clone()] {
+            let start = Instant::now();
+            simulate(&problem, &schedule, &b200, HOST).unwrap();
+            // Measured: 0.1 to 3 ms. The bound leaves room for a loaded machine.
+            assert!(start.elapsed().as_secs_f64() < 0.25, "{:?}", start.elapsed());
+        }
+    }
+}
