@@ -45,6 +45,8 @@ pub struct Measured {
     pub schedule: Schedule,
     /// The median call of each process.
     pub calls: Vec<f64>,
+    /// The fastest call of all.
+    pub fastest: f64,
     /// The median of each phase of traced calls, a process each.
     pub phases: BTreeMap<String, Vec<f64>>,
 }
@@ -71,6 +73,7 @@ pub fn measure(
                 shape: index,
                 schedule: schedule.clone(),
                 calls: Vec::new(),
+                fastest: f64::INFINITY,
                 phases: BTreeMap::new(),
             })
         })
@@ -131,6 +134,7 @@ fn copies(shape: &Shape, bytes: u64) -> usize {
 #[derive(Debug, Clone)]
 struct Slot {
     call: f64,
+    fastest: f64,
     traced: Vec<Sample>,
 }
 
@@ -153,8 +157,10 @@ impl Session<'_> {
         let count = ((SLOT / once).ceil() as usize).clamp(CALLS[0], CALLS[1]);
         let (samples, _) = self.worker.time(count, CALLS[0], false)?;
         let (traced, _) = self.worker.time(TRACED, CALLS[0] + count, true)?;
+        let calls: Vec<f64> = samples.iter().map(|sample| sample.call).collect();
         Ok(Slot {
-            call: median(&samples.iter().map(|sample| sample.call).collect::<Vec<_>>()),
+            call: median(&calls),
+            fastest: calls.into_iter().fold(f64::INFINITY, f64::min),
             traced,
         })
     }
@@ -165,6 +171,7 @@ impl Measured {
     fn add(&mut self, slots: &[Slot]) {
         self.calls
             .push(median(&slots.iter().map(|slot| slot.call).collect::<Vec<_>>()));
+        self.fastest = slots.iter().map(|slot| slot.fastest).fold(self.fastest, f64::min);
         let mut phases: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let traced = slots.iter().flat_map(|slot| &slot.traced);
         for (phase, seconds) in traced.flat_map(|sample| &sample.phases) {

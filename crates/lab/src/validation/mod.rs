@@ -139,6 +139,8 @@ pub struct Point {
     pub measured: f64,
     /// Each process's median call.
     pub processes: Vec<f64>,
+    /// The fastest call of all: how far the median lies above it tells how disturbed the machine was.
+    pub fastest: f64,
     /// What the calibrated model says.
     pub calibrated: f64,
     /// What the model says without a calibration.
@@ -166,6 +168,7 @@ impl Validation {
                 schedule: one.schedule.clone(),
                 measured: median(&one.calls),
                 processes: one.calls.clone(),
+                fastest: one.fastest,
                 calibrated: predict(device)?.seconds,
                 uncalibrated: predict(&plain)?.seconds,
                 phases: phases(problem, one, device)?,
