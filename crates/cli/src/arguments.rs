@@ -1,10 +1,12 @@
 //! The command line.
 
+mod calibration;
 mod explain;
 mod tune;
 
+pub use calibration::{Calibrate, Validate};
 pub use explain::Explain;
-mod calibration;
+pub use tune::{Tune, TuneExecutor};
 
 use std::path::PathBuf;
 
@@ -12,9 +14,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gauntlet_lab::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
-
-pub use tune::{Tune, TuneExecutor};
-pub use calibration::{Calibrate, Validate};
 
 /// A lab that optimises GPU kernels by evidence.
 #[derive(Debug, Parser)]

@@ -36,6 +36,10 @@ impl Calibrations {
     /// The device with its calibration, if there is one. One that was chosen must fit; one that lies beside the ledger
     /// and does not is left out, with a word about it.
     pub fn apply(&self, device: Device) -> Result<Device, Trouble> {
+        // A calibration that was chosen for this machine's rounds says nothing about the GPUs of others.
+        if device.arch != Arch::Cpu {
+            return Ok(device);
+        }
         let file = self.file(&device);
         if self.chosen.is_none() && !file.exists() {
             return Ok(device);
@@ -57,9 +61,7 @@ impl Calibrations {
     /// The rounds' devices with theirs.
     pub fn apply_to(&self, tournament: &mut Tournament) -> Result<(), Trouble> {
         for round in &mut tournament.rounds {
-            if round.device.arch == Arch::Cpu {
-                round.device = self.apply(round.device.clone())?;
-            }
+            round.device = self.apply(round.device.clone())?;
         }
         Ok(())
     }
