@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gauntlet_executor::protocol::Resources;
-use gauntlet_model::prove::{Flaw, Proof};
 use gauntlet_model::Basis;
+use gauntlet_model::prove::{Flaw, Proof};
 use gauntlet_problem::{ErrorMeasures, InputKind};
 use gauntlet_schedule::Violation;
 use serde::{Deserialize, Serialize};

@@ -22,7 +22,9 @@ const NO_HOST: HostTerm = HostTerm {
 /// Costs in nanoseconds of an 8 × 32 register block: 3 a step, 30 a call.
 fn parameters() -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
-    let mut put = |name: &str, value: f64| drop(all.insert(name.to_owned(), value));
+    let mut put = |name: &str, value: f64| {
+        all.insert(name.to_owned(), value);
+    };
     put("multiply.step", 3.0);
     put("multiply.call", 30.0);
     for (size, cost) in [(32, 0.0), (256, 0.1), (2048, 0.4), (16384, 1.5)] {
@@ -191,16 +193,29 @@ fn each_word_has_its_effect() {
     let change = |schedule: Schedule| time(&schedule) - time(&base);
 
     // Sixteen launches more than one, each woken and joined.
-    let waves = change(Schedule { order: Order::PerTile, ..base.clone() });
+    let waves = change(Schedule {
+        order: Order::PerTile,
+        ..base.clone()
+    });
     assert!((20e-6..120e-6).contains(&waves), "{waves}");
     // Buffers and plans made in the call cost 0.03 ns a byte and 15 ns a tile.
-    let setup = change(Schedule { setup: Setup::PerCall, ..base.clone() });
+    let setup = change(Schedule {
+        setup: Setup::PerCall,
+        ..base.clone()
+    });
     assert!((30e-6..80e-6).contains(&setup), "{setup}");
     // With one thread of two only preparing, multiplying takes nearly twice as long.
-    let specialised = Schedule { roles: Roles::Specialised, stages: 4, ..base.clone() };
+    let specialised = Schedule {
+        roles: Roles::Specialised,
+        stages: 4,
+        ..base.clone()
+    };
     assert!(time(&specialised) > 1.3 * time(&base));
     // Every part of a split sum is put away and taken up again.
-    let split = change(Schedule { split_k: 2, ..base.clone() });
+    let split = change(Schedule {
+        split_k: 2,
+        ..base.clone()
+    });
     let sums = 2.0 * (256.0 * 512.0) * (0.13 + 0.13) * 1e-9 / 2.0;
     assert!((0.8 * sums..1.6 * sums).contains(&split), "{split} {sums}");
     // Rows of 32 tokens are half padding in tiles of 24.
@@ -211,7 +226,10 @@ fn each_word_has_its_effect() {
     let dear = with(2, |parameters| {
         parameters.insert("epilogue.f16.staged.plain.scale".to_owned(), 40.0);
     });
-    let staged = Schedule { epilogue: Epilogue::Staged, ..base.clone() };
+    let staged = Schedule {
+        epilogue: Epilogue::Staged,
+        ..base.clone()
+    };
     assert!(seconds(&problem, &staged, &dear) > seconds(&problem, &base, &dear));
 }
 
@@ -222,7 +240,16 @@ fn orders_deal_out_as_the_executor_does() {
     let device = with(2, |parameters| {
         parameters.insert("launch.wake".to_owned(), 0.0);
     });
-    let time = |order| seconds(&problem, &Schedule { order, ..kept([128, 64, 256]) }, &device);
+    let time = |order| {
+        seconds(
+            &problem,
+            &Schedule {
+                order,
+                ..kept([128, 64, 256])
+            },
+            &device,
+        )
+    };
     assert!(time(Order::Dynamic) < time(Order::Static));
     assert!(time(Order::Sorted) <= time(Order::Static));
 }
@@ -231,7 +258,14 @@ fn orders_deal_out_as_the_executor_does() {
 fn prefetched_codes_come_from_nearer() {
     let problem = gemm(&[64], 1024, 4096);
     let one = seconds(&problem, &kept([64, 64, 256]), &calibrated(1));
-    let two = seconds(&problem, &Schedule { stages: 2, ..kept([64, 64, 256]) }, &calibrated(1));
+    let two = seconds(
+        &problem,
+        &Schedule {
+            stages: 2,
+            ..kept([64, 64, 256])
+        },
+        &calibrated(1),
+    );
     // All but the first two of sixteen steps are asked for: 0.03 ns less a value.
     let saved = (14.0 / 16.0) * (1024.0 * 4096.0) * 0.03e-9;
     assert!(((one - two) / saved - 1.0).abs() < 0.3, "{} {saved}", one - two);
@@ -242,8 +276,15 @@ fn a_ring_with_more_slots_is_never_slower_and_one_side_is_the_bottleneck() {
     let problem = gemm(&[128], 512, 4096);
     let device = calibrated(2);
     let time = |stages| {
-        let schedule = Schedule { roles: Roles::Specialised, stages, ..kept([128, 32, 256]) };
-        (seconds(&problem, &schedule, &device), cpu_phases(&problem, &schedule, &device).unwrap())
+        let schedule = Schedule {
+            roles: Roles::Specialised,
+            stages,
+            ..kept([128, 32, 256])
+        };
+        (
+            seconds(&problem, &schedule, &device),
+            cpu_phases(&problem, &schedule, &device).unwrap(),
+        )
     };
     let (two, phases) = time(2);
     let (eight, _) = time(8);
@@ -255,7 +296,10 @@ fn a_ring_with_more_slots_is_never_slower_and_one_side_is_the_bottleneck() {
 fn phases_are_what_the_threads_do() {
     let device = calibrated(2);
     for problem in [gemm(&[100, 30], 512, 1024), attention(200, 200, true)] {
-        let schedule = Schedule { split_k: 2, ..kept([64, 64, 64]) };
+        let schedule = Schedule {
+            split_k: 2,
+            ..kept([64, 64, 64])
+        };
         let phases = cpu_phases(&problem, &schedule, &device).unwrap();
         let whole = seconds(&problem, &schedule, &device);
         let all = phases.load + phases.multiply + phases.epilogue + phases.wait;
@@ -272,17 +316,34 @@ fn the_timeline_lasts_as_long_as_the_call_and_nobody_is_in_two_places() {
         per_group: 0.0,
     };
     for roles in [Roles::Unified, Roles::Specialised] {
-        let schedule = Schedule { roles, stages: 2, order: Order::Dynamic, ..kept([32, 64, 256]) };
+        let schedule = Schedule {
+            roles,
+            stages: 2,
+            order: Order::Dynamic,
+            ..kept([32, 64, 256])
+        };
         let problem = gemm(&[70, 9], 256, 640);
         let found = timeline(&problem, &schedule, &device, host).unwrap();
-        assert_eq!(found.seconds, simulate(&problem, &schedule, &device, host).unwrap().seconds);
+        assert_eq!(
+            found.seconds,
+            simulate(&problem, &schedule, &device, host).unwrap().seconds
+        );
         assert_eq!(found.tracks.len(), 4);
         for track in &found.tracks {
-            let order = track.spans.windows(2).all(|pair| pair[0].end <= pair[1].start + 1e-12);
-            assert!(order && track.spans.iter().all(|span| span.end <= found.seconds + 1e-12), "{}", track.name);
+            let order = track
+                .spans
+                .windows(2)
+                .all(|pair| pair[0].end <= pair[1].start + 1e-12);
+            assert!(
+                order && track.spans.iter().all(|span| span.end <= found.seconds + 1e-12),
+                "{}",
+                track.name
+            );
         }
         let multiplied = found.tracks.iter().flat_map(|track| &track.spans);
-        let multiplied = multiplied.filter(|span| span.activity == Activity::Multiply).count();
+        let multiplied = multiplied
+            .filter(|span| span.activity == Activity::Multiply)
+            .count();
         // (3 + 1) blocks of tokens × 4 of weights × 3 steps.
         assert_eq!(multiplied, 48);
     }
@@ -296,7 +357,10 @@ fn the_bar_says_what_it_rests_on() {
     let mut device = calibrated(2);
     let published = estimate(&problem, &schedule, &plain).unwrap();
     let unvalidated = estimate(&problem, &schedule, &device).unwrap();
-    assert_eq!((published.basis, unvalidated.basis), (Basis::Published, Basis::Calibrated));
+    assert_eq!(
+        (published.basis, unvalidated.basis),
+        (Basis::Published, Basis::Calibrated)
+    );
     assert!(unvalidated.high / unvalidated.seconds < published.high / published.seconds);
 
     let mut calibration = *device.calibration.take().unwrap();
@@ -328,7 +392,9 @@ fn the_bar_says_what_it_rests_on() {
 
 #[test]
 fn a_calibration_with_a_gap_is_refused_with_the_remedy() {
-    let device = with(2, |parameters| drop(parameters.remove("launch.wake")));
+    let device = with(2, |parameters| {
+        parameters.remove("launch.wake");
+    });
     let error = simulate(&gemm(&[8], 32, 64), &kept([8, 32, 64]), &device, NO_HOST).unwrap_err();
     assert!(error.to_string().contains("gauntlet calibrate"), "{error}");
 }
@@ -337,21 +403,31 @@ fn schedules() -> impl Strategy<Value = Schedule> {
     let orders = prop::sample::select(vec![Order::PerTile, Order::Static, Order::Sorted, Order::Dynamic]);
     let words = (1..5_usize, orders, any::<[bool; 4]>(), 1..4_usize);
     let tiles = (1..9_usize, 1..9_usize, 1..5_usize);
-    (words, tiles).prop_map(|((stages, order, [specialised, staged, once, swap], split), (m, n, k))| Schedule {
-        tile: Tile {
-            m: 16 * m,
-            n: 16 * n,
-            k: 64 * k,
+    (words, tiles).prop_map(
+        |((stages, order, [specialised, staged, once, swap], split), (m, n, k))| Schedule {
+            tile: Tile {
+                m: 16 * m,
+                n: 16 * n,
+                k: 64 * k,
+            },
+            stages,
+            order,
+            roles: if specialised {
+                Roles::Specialised
+            } else {
+                Roles::Unified
+            },
+            epilogue: if staged {
+                Epilogue::Staged
+            } else {
+                Epilogue::Direct
+            },
+            setup: if once { Setup::Once } else { Setup::PerCall },
+            swap_ab: swap,
+            split_k: split,
+            ..Schedule::baseline()
         },
-        stages,
-        order,
-        roles: if specialised { Roles::Specialised } else { Roles::Unified },
-        epilogue: if staged { Epilogue::Staged } else { Epilogue::Direct },
-        setup: if once { Setup::Once } else { Setup::PerCall },
-        swap_ab: swap,
-        split_k: split,
-        ..Schedule::baseline()
-    })
+    )
 }
 
 proptest! {

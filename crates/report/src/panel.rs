@@ -1,7 +1,7 @@
 //! The panel's ranking.
 
-use gauntlet_lab::{Evidence, RoundReport};
 use gauntlet_lab::panel::Standing;
+use gauntlet_lab::{Evidence, RoundReport};
 
 use crate::bar::bar;
 use crate::prospects::per_hour;

@@ -120,7 +120,9 @@ fn panels(bench: &Bench) -> Result<[f64; 2], CalibrationError> {
     // Each thread in its turn takes all panels, so that nothing but their way differs.
     let write = || {
         let start = Instant::now();
-        panels.iter().for_each(|panel| lock(panel).values_mut().fill(std::hint::black_box(0.25)));
+        panels
+            .iter()
+            .for_each(|panel| lock(panel).values_mut().fill(std::hint::black_box(0.25)));
         start.elapsed().as_secs_f64()
     };
     let read = || {
@@ -128,11 +130,13 @@ fn panels(bench: &Bench) -> Result<[f64; 2], CalibrationError> {
         let start = Instant::now();
         for panel in &panels {
             let (panel, sums) = (lock(panel), sums.values_mut());
-            bench.instructions.multiply(DEPTH, row.values(), panel.values(), sums, true);
+            bench
+                .instructions
+                .multiply(DEPTH, row.values(), panel.values(), sums, true);
         }
         start.elapsed().as_secs_f64()
     };
-    let mut steps = |writer: usize| -> Result<[f64; 2], CalibrationError> {
+    let steps = |writer: usize| -> Result<[f64; 2], CalibrationError> {
         let on = |thread: usize, work: &(dyn Fn() -> f64 + Sync)| {
             let took = Mutex::new(0.0);
             bench.pool.run(&|own| {

@@ -49,7 +49,10 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
 fn allocate(bytes: usize) -> Result<f64, CalibrationError> {
     let values = bytes / size_of::<f32>();
     let start = Instant::now();
-    let buffers = [AlignedBuffer::zeroed(values)?, AlignedBuffer::zeroed(values / REST)?];
+    let buffers = [
+        AlignedBuffer::zeroed(values)?,
+        AlignedBuffer::zeroed(values / REST)?,
+    ];
     drop(std::hint::black_box(buffers));
     Ok(start.elapsed().as_secs_f64() / (bytes + bytes / REST) as f64)
 }

@@ -265,7 +265,10 @@ impl Rates {
     /// they come from there; the row panels pass by again for each column panel.
     pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
         let float = size_of::<f32>() as f64;
-        let (row, column) = (self.rows as f64 * depth * float, self.columns as f64 * depth * float);
+        let (row, column) = (
+            self.rows as f64 * depth * float,
+            self.columns as f64 * depth * float,
+        );
         let row_again = self.row_panel.at(row_panels * row + column);
         let column_again = self.column_panel.at(column + 2.0 * row);
         let first = |from, curve: &Curve, width: usize| match from {
