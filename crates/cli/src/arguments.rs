@@ -1,9 +1,12 @@
 //! The command line.
 
+mod calibration;
 mod explain;
 mod tune;
 
+pub use calibration::{Calibrate, Validate};
 pub use explain::Explain;
+pub use tune::{Tune, TuneExecutor};
 
 use std::path::PathBuf;
 
@@ -11,8 +14,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use gauntlet_lab::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
-
-pub use tune::{Tune, TuneExecutor};
 
 /// A lab that optimises GPU kernels by evidence.
 #[derive(Debug, Parser)]
@@ -27,6 +28,9 @@ pub struct Arguments {
         value_name = "FILE"
     )]
     pub ledger: PathBuf,
+    /// What was measured of the device; by default what `calibrate` left beside the ledger.
+    #[arg(long, global = true, env = "GAUNTLET_CALIBRATION", value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -40,7 +44,7 @@ Examples:
   gauntlet check my-round.toml                  everything but the measuring
   gauntlet doctor                               what is here, and what is missing
 
-Exit codes: 0 done; 1 not reached, by --require, `check`, `schedules`, `selftest` or `ledger verify`; 2 bad input; 3 something broke.";
+Exit codes: 0 done; 1 not reached, by --require, `validate`, `check`, `schedules`, `selftest` or `ledger verify`; 2 bad input; 3 something broke.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -67,6 +71,10 @@ pub enum Command {
     Doctor(Doctor),
     /// Measure how often verdicts err where the truth is known.
     Selftest(Selftest),
+    /// Measure what this machine's primitives cost, for the model.
+    Calibrate(Calibrate),
+    /// Measure how well the model predicts this machine's times.
+    Validate(Validate),
     /// Serve an executor on standard input and output (the worker protocol).
     Worker(Worker),
     /// Print completions for a shell.

@@ -1,6 +1,7 @@
 //! The `gauntlet` command: arguments in, lab called, report out.
 
 mod arguments;
+mod calibrations;
 mod commands;
 mod exit;
 mod lease;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
+use crate::calibrations::Calibrations;
 use crate::exit::Exit;
 use crate::trouble::Trouble;
 
@@ -28,18 +30,21 @@ fn main() -> ExitCode {
     if let Err(error) = handled {
         anstream::eprintln!("interrupts cannot be caught ({error}): workers may outlive this program");
     }
+    let calibrations = Calibrations::new(&arguments.ledger, arguments.calibration.as_deref());
     let result = match arguments.command {
-        Command::Run(run) => commands::run::run(&run, &arguments.ledger),
+        Command::Run(run) => commands::run::run(&run, &arguments.ledger, &calibrations),
         Command::Bench(bench) => commands::bench::bench(&bench),
-        Command::Tune(tune) => commands::tune::tune(&tune),
-        Command::Check(check) => commands::check::check(&check),
+        Command::Tune(tune) => commands::tune::tune(&tune, &calibrations),
+        Command::Check(check) => commands::check::check(&check, &calibrations),
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),
         Command::Schedules(schedules) => commands::schedules::schedules(&schedules),
-        Command::Explain(explain) => commands::explain::explain(&explain),
+        Command::Explain(explain) => commands::explain::explain(&explain, &calibrations),
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger, &arguments.ledger),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
         Command::Selftest(selftest) => commands::selftest::selftest(&selftest),
+        Command::Calibrate(calibrate) => commands::calibrate::calibrate(&calibrate, &calibrations),
+        Command::Validate(validate) => commands::validate::validate(&validate, &calibrations),
         Command::Worker(worker) => commands::worker::worker(&worker),
         Command::Completions(completions) => commands::completions::completions(&completions),
     };

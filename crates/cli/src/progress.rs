@@ -103,3 +103,12 @@ impl Observer for Progress {
         }
     }
 }
+
+/// Only the moving line: what is done by the hundred leaves nothing to be read.
+pub struct Line(pub Progress);
+
+impl Observer for Line {
+    fn progress(&self, message: &str) {
+        self.0.show(message);
+    }
+}

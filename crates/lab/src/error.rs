@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use gauntlet_executor::WorkerError;
 use gauntlet_problem::{InputsError, StorageError};
 
 use thiserror::Error;
@@ -53,6 +54,9 @@ pub enum LabError {
     /// The model lacks a figure of the device.
     #[error(transparent)]
     MissingFigure(#[from] gauntlet_model::MissingFigure),
+    /// A worker that is nobody's candidate failed.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
     /// Measurements that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),

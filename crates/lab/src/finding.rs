@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_executor::protocol::Resources;
+use gauntlet_model::Basis;
 use gauntlet_model::prove::{Flaw, Proof};
 use gauntlet_problem::{ErrorMeasures, InputKind};
 use gauntlet_schedule::Violation;
@@ -117,6 +118,9 @@ pub struct Prediction {
     pub middle: f64,
     /// The high end.
     pub high: f64,
+    /// What the error bar rests on.
+    #[serde(default)]
+    pub basis: Basis,
     /// The most that any kernel could gain over the control: its estimate over the roofline.
     pub headroom: f64,
 }

@@ -5,6 +5,7 @@
 //! [`TournamentReport`].
 
 mod abort;
+mod calibration;
 mod candidate;
 mod claims;
 mod comparison;
@@ -27,10 +28,12 @@ mod source;
 mod sweep;
 mod tournament;
 pub mod tuning;
+pub mod validation;
 mod verdict;
 mod workshop;
 
 pub use abort::{AbortRule, Condition, METRICS, Metrics};
+pub use calibration::{Thoroughness, calibrate};
 pub use candidate::Candidate;
 pub use comparison::{CaseTimes, Comparison, Conduct, Look, Suspicion, measure};
 pub use error::LabError;

@@ -6,6 +6,7 @@
 mod axis;
 mod bar;
 mod baseline;
+mod calibration;
 mod cases;
 mod claims;
 mod comparison;
@@ -33,9 +34,11 @@ mod timeline;
 mod tone;
 mod tournament;
 mod tuning;
+mod validation;
 mod verdicts;
 
 pub use axis::Axis;
+pub use calibration::calibration;
 pub use comparison::comparison;
 pub use diagnosis::diagnoses;
 pub use duration::duration;
@@ -55,3 +58,4 @@ pub use timeline::{Trace, timeline_picture, trace};
 pub use tone::Tone;
 pub use tournament::tournament;
 pub use tuning::{tuned_case, tuning};
+pub use validation::validation;

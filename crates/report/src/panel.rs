@@ -1,7 +1,7 @@
 //! The panel's ranking.
 
-use gauntlet_lab::RoundReport;
 use gauntlet_lab::panel::Standing;
+use gauntlet_lab::{Evidence, RoundReport};
 
 use crate::bar::bar;
 use crate::prospects::per_hour;
@@ -58,6 +58,9 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     }
     let meaning = "%/h: expected of an hour of the stated work, in hundredths of log speed-up";
     text += &paragraph("  ", &dim(meaning), 4, width);
+    if let Some(basis) = basis(report) {
+        text += &paragraph("  ", &dim(format!("the model, {basis}")), 4, width);
+    }
     for flag in &report.ranking.flags {
         text += &paragraph(
             &format!("  {} ", paint('⚠', Tone::Open.style())),
@@ -67,6 +70,15 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
         );
     }
     text
+}
+
+/// What the error bars of the model rest on, where it was asked.
+fn basis(report: &RoundReport) -> Option<&'static str> {
+    let mut findings = report.judged.iter().flat_map(|judged| &judged.findings);
+    findings.find_map(|finding| match &finding.evidence {
+        Evidence::Prediction(prediction) => Some(prediction.basis.sentence()),
+        _ => None,
+    })
 }
 
 fn row(report: &RoundReport, standing: &Standing, width: usize) -> Vec<String> {

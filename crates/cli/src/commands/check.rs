@@ -14,6 +14,7 @@ use gauntlet_schedule::{Options, Schedule, check as violations, pairwise};
 use serde::Serialize;
 
 use crate::arguments::Check;
+use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::suites;
 use crate::exit::Exit;
@@ -31,7 +32,7 @@ struct Checked {
 }
 
 /// Examines rounds or suites without measuring.
-pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
+pub fn check(arguments: &Check, calibrations: &Calibrations) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let mut checked = Checked {
         environment: environment(),
@@ -52,7 +53,7 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
                     "leave them out; a round says itself which schedules it compares",
                 ));
             }
-            checked.tournaments.push(check_rounds(path)?);
+            checked.tournaments.push(check_rounds(path, calibrations)?);
         }
     }
     let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
@@ -77,8 +78,9 @@ fn is_suite_file(path: &Path) -> bool {
 }
 
 /// Plays a tournament through the gates that measure nothing; what it finds is not kept.
-fn check_rounds(path: &Path) -> Result<TournamentReport, Trouble> {
-    let tournament = Tournament::load(path, &Overrides::default())?;
+fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentReport, Trouble> {
+    let mut tournament = Tournament::load(path, &Overrides::default())?;
+    calibrations.apply_to(&mut tournament)?;
     let settings = settings(false)?;
     let folder =
         tempfile::tempdir().map_err(|error| Trouble::broken(format!("no temporary folder: {error}")))?;

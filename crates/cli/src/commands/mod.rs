@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 pub mod bench;
+pub mod calibrate;
 pub mod cheats;
 pub mod check;
 pub mod completions;
@@ -13,4 +14,5 @@ pub mod schedules;
 pub mod selftest;
 pub mod suites;
 pub mod tune;
+pub mod validate;
 pub mod worker;

@@ -8,6 +8,7 @@ use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
 use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, play};
 
 use crate::arguments::{Requirement, Run};
+use crate::calibrations::Calibrations;
 use crate::exit::Exit;
 use crate::lease::Lease;
 use crate::progress::Progress;
@@ -15,7 +16,7 @@ use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
 
 /// Plays a round or a tournament.
-pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
+pub fn run(arguments: &Run, ledger: &Path, calibrations: &Calibrations) -> Result<Exit, Trouble> {
     let overrides = Overrides {
         executor: arguments.executor.map(Into::into),
         device: arguments.device.clone(),
@@ -29,7 +30,8 @@ pub fn run(arguments: &Run, ledger: &Path) -> Result<Exit, Trouble> {
         .iter()
         .chain(&files.html)
         .try_for_each(|path| sink::check(path))?;
-    let tournament = Tournament::load(&arguments.path, &overrides)?;
+    let mut tournament = Tournament::load(&arguments.path, &overrides)?;
+    calibrations.apply_to(&mut tournament)?;
     let settings = settings(true)?;
     let ledger = Ledger::open(ledger)?;
     let (run, _lease) = start(arguments, &tournament, &settings, &ledger)?;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
-use gauntlet_lab::Observer;
 use gauntlet_selftest::characteristics::error::CharacteristicsError;
 use gauntlet_selftest::characteristics::{Characteristics, Extent};
 use jiff::Timestamp;
@@ -13,7 +12,7 @@ use crate::arguments::Selftest;
 use crate::commands::cheats::cheats;
 use crate::commands::run::{cpu_worker, environment, version};
 use crate::exit::Exit;
-use crate::progress::Progress;
+use crate::progress::{Line, Progress};
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
 
@@ -70,15 +69,6 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, Trouble> {
     } else {
         Exit::NotReached
     })
-}
-
-/// Only the moving line: comparisons by the thousand leave nothing to be read.
-struct Line(Progress);
-
-impl Observer for Line {
-    fn progress(&self, message: &str) {
-        self.0.show(message);
-    }
 }
 
 impl From<CharacteristicsError> for Trouble {

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::arguments::{Tune, TuneExecutor};
+use crate::calibrations::Calibrations;
 use crate::commands::bench::chosen;
 use crate::commands::devices;
 use crate::commands::run::{cpu_worker, environment, version};
@@ -21,14 +22,14 @@ use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
 
 /// Finds the fastest schedule of each problem of a suite and writes them down.
-pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
+pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Trouble> {
     arguments
         .json
         .iter()
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let device = device(arguments)?;
+    let device = calibrations.apply(device(arguments)?)?;
     let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
     let workshop = match arguments.executor {
         TuneExecutor::Model => None,

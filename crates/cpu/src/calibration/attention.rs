@@ -16,7 +16,7 @@ use crate::simd::{LANES, SoftmaxLanes};
 const HEAD: usize = 64;
 
 /// Keys of a step: a multiple of every register block's rows and columns.
-const KEYS: usize = 96;
+const KEYS: usize = 192;
 
 const FORMATS: [(&str, AttentionFormat); 3] = [
     ("e4m3", AttentionFormat::E4m3),
@@ -36,11 +36,12 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
         }
     }
     for (side, width) in [("rows", rows), ("columns", columns)] {
-        parameters.push(cost(
-            format!("attention.softmax.{side}"),
-            "score",
-            softmax(bench, width)?,
-        ));
+        let panel = |keys| Ok::<_, CalibrationError>(softmax(bench, width, keys)? * (keys * width) as f64);
+        let (short, long) = (panel(KEYS / 4)?, panel(KEYS)?);
+        let score = (long - short) / (width * (KEYS - KEYS / 4)) as f64;
+        let call = short - (width * KEYS / 4) as f64 * score;
+        parameters.push(cost(format!("attention.softmax.{side}"), "score", score));
+        parameters.push(cost(format!("attention.softmax-call.{side}"), "panel", call));
     }
     for (side, swapped) in [("plain", false), ("swapped", true)] {
         let plan = plan(bench, swapped)?;
@@ -87,15 +88,15 @@ fn pack(bench: &Bench, format: AttentionFormat, width: usize, across: bool) -> R
 }
 
 /// Seconds a score.
-fn softmax(bench: &Bench, width: usize) -> Result<f64, CalibrationError> {
-    let make = || Ok((AlignedBuffer::zeroed(KEYS * width)?, SoftmaxLanes::EMPTY));
+fn softmax(bench: &Bench, width: usize, keys: usize) -> Result<f64, CalibrationError> {
+    let make = || Ok((AlignedBuffer::zeroed(keys * width)?, SoftmaxLanes::EMPTY));
     bench.each(make, |(panel, lanes)| {
         for _ in 0..8 {
             bench
                 .instructions
                 .softmax(panel.values_mut(), width, 0.125, lanes);
         }
-        (8 * KEYS * width) as f64
+        (8 * keys * width) as f64
     })
 }
 

@@ -107,7 +107,8 @@ fn slice<S>(state: &mut S, work: &impl Fn(&mut S) -> Piece) -> f64 {
     seconds / units
 }
 
-fn quantile(mut values: Vec<f64>) -> f64 {
+/// The cost that an undisturbed machine shows.
+pub(super) fn quantile(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(QUANTILE * (values.len() - 1) as f64).round() as usize]
 }

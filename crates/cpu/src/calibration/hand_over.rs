@@ -1,17 +1,22 @@
 //! What threads cost one another: a launch of the pool, and a panel handed over.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gauntlet_executor::protocol::Parameter;
 
-use super::bench::Bench;
+use super::bench::{Bench, quantile};
 use super::{CalibrationError, cost};
+use crate::memory::AlignedBuffer;
 use crate::pool::lock;
 use crate::ring::{Item, Ring};
 
 /// How long threads have slept when they are woken: about as long as a tile takes.
 const NAP: Duration = Duration::from_micros(200);
+
+/// Panels on their way, and their depth: more than a first-level cache holds, less than a second-level one.
+const PANELS: usize = 8;
+const DEPTH: usize = 192;
 
 /// Steps handed over in a row.
 const STEPS: usize = 200;
@@ -28,6 +33,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
             parameters.push(cost(name, "launch", 0.0));
         }
     }
+    let [read, write] = panels(bench)?;
+    parameters.push(cost("ring.read", "step of depth", read));
+    parameters.push(cost("ring.write", "step of depth", write));
     parameters.push(cost("ring.step", "step", bench.caller(|| Ok(ring_step()))?));
     Ok(parameters)
 }
@@ -97,6 +105,57 @@ fn ring_step() -> f64 {
         }
     }
     start.elapsed().as_secs_f64() / STEPS as f64
+}
+
+/// What a panel's way from one thread to another adds, a step of depth: to multiply it where another thread wrote it,
+/// and to write it where another thread has read it.
+fn panels(bench: &Bench) -> Result<[f64; 2], CalibrationError> {
+    let (rows, columns) = (bench.instructions.rows(), bench.instructions.columns());
+    let mut row = AlignedBuffer::zeroed(DEPTH * rows)?;
+    row.values_mut().fill(0.5);
+    let sums = Mutex::new(AlignedBuffer::zeroed(rows * columns)?);
+    let panels = (0..PANELS)
+        .map(|_| AlignedBuffer::zeroed(DEPTH * columns).map(Mutex::new))
+        .collect::<Result<Vec<_>, _>>()?;
+    // Each thread in its turn takes all panels, so that nothing but their way differs.
+    let write = || {
+        let start = Instant::now();
+        panels
+            .iter()
+            .for_each(|panel| lock(panel).values_mut().fill(std::hint::black_box(0.25)));
+        start.elapsed().as_secs_f64()
+    };
+    let read = || {
+        let mut sums = lock(&sums);
+        let start = Instant::now();
+        for panel in &panels {
+            let (panel, sums) = (lock(panel), sums.values_mut());
+            bench
+                .instructions
+                .multiply(DEPTH, row.values(), panel.values(), sums, true);
+        }
+        start.elapsed().as_secs_f64()
+    };
+    let steps = |writer: usize| -> Result<[f64; 2], CalibrationError> {
+        let on = |thread: usize, work: &(dyn Fn() -> f64 + Sync)| {
+            let took = Mutex::new(0.0);
+            bench.pool.run(&|own| {
+                if own == thread {
+                    *lock(&took) = work();
+                }
+            });
+            took.into_inner().unwrap_or_else(PoisonError::into_inner)
+        };
+        let mut written = Vec::new();
+        let read = bench.caller(|| {
+            written.push(on(writer, &write));
+            Ok(on(0, &read))
+        })?;
+        Ok([read, quantile(written)].map(|seconds| seconds / (PANELS * DEPTH) as f64))
+    };
+    let own = steps(0)?;
+    let others = steps(bench.pool.threads() - 1)?;
+    Ok([others[0] - own[0], others[1] - own[1]])
 }
 
 /// Keeps the thread busy.

@@ -159,6 +159,7 @@ mod tests {
             low: 1.0 / 9.0,
             middle: 1.0,
             high: 9.0,
+            basis: Default::default(),
             headroom: 100.0,
         };
         let both = Grounds {

@@ -50,8 +50,13 @@ impl Gate for WorthIt {
             "within the estimate"
         };
         let reason = format!(
-            "estimate {:.2}× ({:.2}…{:.2}), claim {:.2}× is {standing}; no kernel could gain more than {:.1}×",
-            prediction.middle, prediction.low, prediction.high, claim.q50, prediction.headroom,
+            "estimate {:.2}× ({:.2}…{:.2}; {}), claim {:.2}× is {standing}; no kernel could gain more than {:.1}×",
+            prediction.middle,
+            prediction.low,
+            prediction.high,
+            prediction.basis.sentence(),
+            claim.q50,
+            prediction.headroom,
         );
         Ok(Found::pass(reason, evidence))
     }
@@ -78,6 +83,7 @@ pub fn predict(round: &Round, control: &Candidate, candidate: &Candidate) -> Opt
         low: speedup.low,
         middle: speedup.middle,
         high: speedup.high,
+        basis: speedup.basis,
         headroom: log_headroom.exp(),
     })
 }

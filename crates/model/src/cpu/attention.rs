@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use gauntlet_problem::{Attention, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup, Roles, Schedule, Setup};
 
-use super::rates::{Rates, Side};
+use super::rates::{From, Rates, Side};
 use super::run::workers;
 use super::work::{StepTimes, TileTimes, Work, buffers, share};
 
@@ -92,6 +92,14 @@ impl<'a> Cut<'a> {
         self.schedule.stages as f64 * self.panel_bytes()
     }
 
+    /// Where panels are when they are met again.
+    fn slots(&self) -> From {
+        match self.schedule.roles {
+            Roles::Unified => From::Ago(self.panels_bytes()),
+            Roles::Specialised => From::Thread,
+        }
+    }
+
     /// Output sums of a tile of so many queries.
     fn sums(&self, queries: usize) -> f64 {
         let size = self.attention.head_size.next_multiple_of(self.key_width());
@@ -174,10 +182,7 @@ impl<'a> Cut<'a> {
         } else {
             0.0
         };
-        let slots = match self.schedule.roles {
-            Roles::Unified => self.rates.fetch(2.0 * values * FLOAT, self.panels_bytes()),
-            Roles::Specialised => 0.0,
-        };
+        let slots = self.rates.store(2.0 * values * FLOAT, self.slots());
         let memory = bytes * self.rates.threads as f64 / self.rates.memory;
         values * (self.rates.across[side] + self.rates.along[side]) + slots + memory
     }
@@ -195,17 +200,19 @@ impl<'a> Cut<'a> {
         let (query_panels, key_panels) = (panels(queries, query_width), panels(keys, key_width));
         let value_panels = panels(size, key_width);
         let lanes = query_panels * query_width as f64;
-        let stages = self.panels_bytes();
-        let query_bytes = lanes * size as f64 * FLOAT;
-        let value_bytes = (size.next_multiple_of(key_width) * keys) as f64 * FLOAT;
+        let slots = self.slots();
+        let query_panel = From::Ago(lanes * size as f64 * FLOAT);
+        // K and V of the step pass by for each panel of queries.
+        let value_panel = From::Ago((size.next_multiple_of(key_width) * keys) as f64 * FLOAT);
+        let near = From::Ago(0.0);
         let depth = size as f64;
         let along = keys as f64;
         let products = if self.schedule.swap_ab {
-            rates.blocks(key_panels, query_panels, depth, [stages, query_bytes])
-                + query_panels * rates.blocks(value_panels, 1.0, along, [value_bytes, 0.0])
+            rates.blocks(key_panels, query_panels, depth, [slots, query_panel])
+                + query_panels * rates.blocks(value_panels, 1.0, along, [value_panel, near])
         } else {
-            rates.blocks(query_panels, key_panels, depth, [query_bytes, stages])
-                + query_panels * rates.blocks(1.0, value_panels, along, [0.0, value_bytes])
+            rates.blocks(query_panels, key_panels, depth, [query_panel, slots])
+                + query_panels * rates.blocks(1.0, value_panels, along, [near, value_panel])
         };
         let scores = lanes * along;
         let turn = if self.schedule.swap_ab {
@@ -219,7 +226,9 @@ impl<'a> Cut<'a> {
         } else {
             0.0
         };
-        products + turn + scores * rates.softmax[self.query_side as usize] + rescale
+        let side = self.query_side as usize;
+        let softmax = scores * rates.softmax[side] + query_panels * rates.softmax_call[side];
+        products + turn + softmax + rescale
     }
 
     fn write(&self, queries: usize) -> f64 {

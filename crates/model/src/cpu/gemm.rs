@@ -6,7 +6,7 @@ use gauntlet_problem::{GemmShape, GroupedGemm};
 use gauntlet_schedule::resources::weights;
 use gauntlet_schedule::{Epilogue, Lookup, Roles, Schedule, Setup};
 
-use super::rates::{Rates, Side};
+use super::rates::{From, Rates, Side};
 use super::run::workers;
 use super::work::{StepTimes, TileTimes, Work, buffers, share};
 
@@ -18,9 +18,6 @@ const RUN: usize = 256;
 /// Operands of a call were last used before all the other copies that calls rotate over: in memory, as far as anything
 /// was measured.
 const LONG_AGO: f64 = f64::INFINITY;
-
-/// A panel that another thread wrote is in that one's caches, as far away as what has left one's own.
-const ANOTHER_THREAD: f64 = 16.0 * 1024.0 * 1024.0;
 
 /// One operand's side of a tile.
 #[derive(Debug, Clone, Copy)]
@@ -227,18 +224,18 @@ impl<'a> Cut<'a> {
         let pack = self.pack(self.weights, kind.weights, depth, from, asked);
         let written = (self.weights.panels(kind.weights) * self.weights.width * depth) as f64 * FLOAT;
         let slots = match self.schedule.roles {
-            Roles::Unified => self.panels_bytes(),
-            Roles::Specialised => ANOTHER_THREAD,
+            Roles::Unified => From::Ago(self.panels_bytes()),
+            Roles::Specialised => From::Thread,
         };
-        self.products as f64 * (pack + self.rates.fetch(written, slots))
+        self.products as f64 * (pack + self.rates.store(written, slots))
     }
 
     fn multiply(&self, kind: Kind, depth: usize, shape: &GemmShape) -> f64 {
         let panel = match self.schedule.roles {
-            Roles::Unified => self.panels_bytes() + (self.tokens.padded() * depth) as f64 * FLOAT,
-            Roles::Specialised => ANOTHER_THREAD,
+            Roles::Unified => From::Ago(self.panels_bytes() + (self.tokens.padded() * depth) as f64 * FLOAT),
+            Roles::Specialised => From::Thread,
         };
-        let resident = self.resident_bytes(shape) + self.panels_bytes();
+        let resident = From::Ago(self.resident_bytes(shape) + self.panels_bytes());
         let (tokens, weights) = if self.rates.padded {
             (
                 self.tokens.panels(kind.tokens) as f64,

@@ -25,6 +25,15 @@ pub(super) enum Side {
     Columns,
 }
 
+/// Where a panel was last used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum From {
+    /// By the same thread, so many bytes ago.
+    Ago(f64),
+    /// By another thread.
+    Thread,
+}
+
 /// Costs in seconds.
 #[derive(Debug, Clone)]
 pub(super) struct Rates {
@@ -60,6 +69,9 @@ pub(super) struct Rates {
     /// A panel handed over, and a wait for one.
     pub(super) hand_over: f64,
     pub(super) ring_wake: f64,
+    /// More a step of depth to multiply a panel that another thread wrote, and to write one that another has read.
+    pub(super) ring_read: f64,
+    pub(super) ring_write: f64,
     /// A byte of a buffer of a size, made and freed in the call.
     pub(super) buffer: Curve,
     /// A tile planned in the call.
@@ -70,6 +82,7 @@ pub(super) struct Rates {
     pub(super) across: [f64; 2],
     pub(super) along: [f64; 2],
     pub(super) softmax: [f64; 2],
+    pub(super) softmax_call: [f64; 2],
     pub(super) turn: f64,
     pub(super) rescale: [f64; 2],
     pub(super) merge: [f64; 2],
@@ -142,12 +155,15 @@ impl Rates {
             join: 0.0,
             hand_over: 0.0,
             ring_wake: 0.0,
+            ring_read: 0.0,
+            ring_write: 0.0,
             buffer: Curve::default(),
             plan_tile: 0.0,
             group: 0.0,
             across: [0.0; 2],
             along: [0.0; 2],
             softmax: [0.0; 2],
+            softmax_call: [0.0; 2],
             turn: 0.0,
             rescale: [0.0; 2],
             merge: [0.0; 2],
@@ -220,12 +236,15 @@ impl Rates {
             join: nanoseconds("launch.join")?,
             hand_over: nanoseconds("ring.step")?,
             ring_wake: nanoseconds("ring.wake")?,
+            ring_read: nanoseconds("ring.read")?,
+            ring_write: nanoseconds("ring.write")?,
             buffer: by_size(calibration, "setup.buffer.", "KiB", KIB)?,
             plan_tile: nanoseconds(&format!("setup.tile.{order}"))?,
             group: nanoseconds("lookup.group")?,
             across: sides(&format!("attention.across.{format}"), ["rows", "columns"])?,
             along: sides(&format!("attention.along.{format}"), ["rows", "columns"])?,
             softmax: sides("attention.softmax", ["rows", "columns"])?,
+            softmax_call: sides("attention.softmax-call", ["rows", "columns"])?,
             turn: nanoseconds("attention.turn")?,
             rescale: sides("attention.rescale", ["plain", "swapped"])?,
             merge: sides("attention.merge", ["plain", "swapped"])?,
@@ -243,8 +262,8 @@ impl Rates {
     }
 
     /// Multiplying so many row panels by so many column panels over a depth. The panels of either side are first met as
-    /// they come from so many bytes ago; the row panels pass by again for each column panel.
-    pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [f64; 2]) -> f64 {
+    /// they come from there; the row panels pass by again for each column panel.
+    pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
         let float = size_of::<f32>() as f64;
         let (row, column) = (
             self.rows as f64 * depth * float,
@@ -252,11 +271,24 @@ impl Rates {
         );
         let row_again = self.row_panel.at(row_panels * row + column);
         let column_again = self.column_panel.at(column + 2.0 * row);
-        let rows = self.row_panel.at(from[0]).max(row_again) + (column_panels - 1.0).max(0.0) * row_again;
-        let columns =
-            self.column_panel.at(from[1]).max(column_again) + (row_panels - 1.0).max(0.0) * column_again;
+        let first = |from, curve: &Curve, width: usize| match from {
+            From::Ago(bytes) => curve.at(bytes),
+            From::Thread => self.ring_read * width as f64 / self.columns as f64,
+        };
+        let rows = first(from[0], &self.row_panel, self.rows).max(row_again)
+            + (column_panels - 1.0).max(0.0) * row_again;
+        let columns = first(from[1], &self.column_panel, self.columns).max(column_again)
+            + (row_panels - 1.0).max(0.0) * column_again;
         let steps = row_panels * column_panels * self.step + row_panels * rows + column_panels * columns;
         row_panels * column_panels * self.call + depth * steps
+    }
+
+    /// Writing panels of so many bytes.
+    pub(super) fn store(&self, bytes: f64, to: From) -> f64 {
+        match to {
+            From::Ago(ago) => self.fetch(bytes, ago),
+            From::Thread => bytes / (self.columns * size_of::<f32>()) as f64 * self.ring_write,
+        }
     }
 
     /// Bringing so many bytes back into the first-level cache from where they went so many bytes ago.
@@ -328,11 +360,13 @@ impl Rates {
     pub(super) fn without_conversion(&mut self) {
         (self.pack_value, self.pack_run) = ([0.0; 2], [0.0; 2]);
         (self.across, self.along) = ([0.0; 2], [0.0; 2]);
-        (self.turn, self.softmax, self.rescale) = (0.0, [0.0; 2], [0.0; 2]);
+        (self.turn, self.rescale) = (0.0, [0.0; 2]);
+        (self.softmax, self.softmax_call) = ([0.0; 2], [0.0; 2]);
     }
 
     pub(super) fn without_distance(&mut self) {
         (self.row_panel, self.column_panel) = (Curve::default(), Curve::default());
+        (self.ring_read, self.ring_write) = (0.0, 0.0);
         (self.pack_far, self.pack_ahead) = (Vec::new(), Vec::new());
         self.memory = f64::INFINITY;
     }

@@ -81,6 +81,7 @@ fn expecting(low: f64, middle: f64, high: f64, headroom: f64) -> Option<Predicti
         low,
         middle,
         high,
+        basis: Default::default(),
         headroom,
     })
 }

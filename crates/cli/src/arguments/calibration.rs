@@ -1,0 +1,51 @@
+//! What `calibrate` and `validate` take.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `calibrate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet calibrate                 half a minute; the machine should have nothing else to do
+  gauntlet calibrate --quick --json  a few seconds; the figures on standard output as well")]
+pub struct Calibrate {
+    /// What to calibrate.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub executor: CalibratedExecutor,
+    /// A few processes and samples only.
+    #[arg(long)]
+    pub quick: bool,
+    /// Print the calibration as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `validate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet calibrate && gauntlet validate --quick
+  gauntlet validate --json results/validation.json --calibration my-machine.toml")]
+pub struct Validate {
+    /// What to validate.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub executor: CalibratedExecutor,
+    /// Fewer processes.
+    #[arg(long)]
+    pub quick: bool,
+    /// Fail with exit code 1 unless the goals are reached.
+    #[arg(long)]
+    pub require_goals: bool,
+    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// An executor with a model that can be calibrated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CalibratedExecutor {
+    /// This machine's CPU.
+    Cpu,
+}

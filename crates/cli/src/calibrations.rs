@@ -1,0 +1,86 @@
+//! Where calibrations are kept, and how devices come by theirs.
+
+use std::path::{Path, PathBuf};
+
+use gauntlet_device::{Arch, Calibration, Device};
+use gauntlet_lab::Tournament;
+
+use crate::sink;
+use crate::trouble::{Trouble, say};
+
+/// The folder beside the ledger.
+const FOLDER: &str = "calibrations";
+
+/// Where to look for calibrations.
+pub struct Calibrations {
+    folder: PathBuf,
+    chosen: Option<PathBuf>,
+}
+
+impl Calibrations {
+    /// Those beside the ledger, or one that was chosen.
+    pub fn new(ledger: &Path, chosen: Option<&Path>) -> Self {
+        Self {
+            folder: ledger.parent().unwrap_or(Path::new("")).join(FOLDER),
+            chosen: chosen.map(Path::to_owned),
+        }
+    }
+
+    /// The file of a device.
+    pub fn file(&self, device: &Device) -> PathBuf {
+        self.chosen
+            .clone()
+            .unwrap_or_else(|| self.folder.join(format!("{}.toml", device.name)))
+    }
+
+    /// The device with its calibration, if there is one. One that was chosen must fit; one that lies beside the ledger
+    /// and does not is left out, with a word about it.
+    pub fn apply(&self, device: Device) -> Result<Device, Trouble> {
+        // A calibration that was chosen for this machine's rounds says nothing about the GPUs of others.
+        if device.arch != Arch::Cpu {
+            return Ok(device);
+        }
+        let file = self.file(&device);
+        if self.chosen.is_none() && !file.exists() {
+            return Ok(device);
+        }
+        let calibrated = Calibration::load(&file).and_then(|found| device.clone().calibrated(&found));
+        match calibrated {
+            Ok(device) => Ok(device),
+            Err(error) if self.chosen.is_some() => Err(Trouble::bad_input(
+                error.to_string(),
+                "give a file that `gauntlet calibrate` wrote on this machine, or leave --calibration out",
+            )),
+            Err(error) => {
+                say(&format!("note: {error}; predictions are not calibrated\n"));
+                Ok(device)
+            }
+        }
+    }
+
+    /// The rounds' devices with theirs.
+    pub fn apply_to(&self, tournament: &mut Tournament) -> Result<(), Trouble> {
+        for round in &mut tournament.rounds {
+            round.device = self.apply(round.device.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a calibration; returns where.
+    pub fn keep(&self, device: &Device, calibration: &Calibration) -> Result<PathBuf, Trouble> {
+        let file = self.file(device);
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Trouble::bad_input(
+                    format!("the folder {} cannot be made: {error}", folder.display()),
+                    "give a file elsewhere with --calibration",
+                )
+            })?;
+        }
+        let text = calibration
+            .to_toml()
+            .map_err(|error| Trouble::broken(error.to_string()))?;
+        sink::write(&file, text.as_bytes())?;
+        Ok(file)
+    }
+}

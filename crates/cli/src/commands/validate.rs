@@ -1,0 +1,97 @@
+//! `gauntlet validate`.
+
+use std::collections::BTreeMap;
+
+use gauntlet_device::{Calibration, Device};
+use gauntlet_executor::{Limits, Patience};
+use gauntlet_lab::Workshop;
+use gauntlet_lab::validation::{GOALS, Plan, Validation, grid, measure};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::arguments::Validate;
+use crate::calibrations::Calibrations;
+use crate::commands::run::{cpu_worker, environment, version};
+use crate::exit::Exit;
+use crate::progress::{Line, Progress};
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Worker processes: an odd number, so that the median is one of them.
+const QUICK_PROCESSES: usize = 3;
+const PROCESSES: usize = 7;
+
+/// Slots of a point in a process.
+const VISITS: usize = 2;
+
+/// Operands take no more memory than this, however large the caches are.
+const MOST_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    version: String,
+    date: Timestamp,
+    environment: BTreeMap<String, String>,
+    calibration: &'a Calibration,
+    validation: &'a Validation,
+}
+
+/// Measures a grid, compares the model with it, and notes in the calibration how well it did.
+pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exit, Trouble> {
+    arguments.json.iter().try_for_each(|path| sink::check(path))?;
+    let date = Timestamp::now();
+    let device = calibrations.apply(Device::host())?;
+    let Some(mut calibration) = device.calibration.as_deref().cloned() else {
+        return Err(Trouble::bad_input(
+            "there is no calibration of this machine to validate",
+            "run `gauntlet calibrate` first, or name its file with --calibration",
+        ));
+    };
+    let shapes = grid(&device);
+    let workshop = Workshop::new(cpu_worker(None)?, Patience::default(), Limits::default())?;
+    let plan = Plan {
+        processes: if arguments.quick {
+            QUICK_PROCESSES
+        } else {
+            PROCESSES
+        },
+        visits: VISITS,
+        operand_bytes: operand_bytes(&device),
+    };
+    let measured = {
+        let line = Line(Progress::new());
+        measure(&workshop, &shapes, plan, &line)?
+    };
+    let found = Validation::of(&shapes, &measured, &device)
+        .map_err(|error| Trouble::bad_input(error.to_string(), "run `gauntlet calibrate` again"))?;
+    calibration.quality = Some(found.quality(date));
+    let file = calibrations.keep(&device, &calibration)?;
+    if !arguments.json.as_deref().is_some_and(sink::is_stdout) {
+        sink::print(gauntlet_report::validation(&found, terminal_width()))?;
+        sink::print(format_args!("Noted in {}.", file.display()))?;
+    }
+    if let Some(path) = &arguments.json {
+        let document = Document {
+            version: version(),
+            date,
+            environment: environment(),
+            calibration: &calibration,
+            validation: &found,
+        };
+        sink::write_json(path, &document)?;
+    }
+    let is_reached = GOALS.iter().all(|goal| goal.is_reached(&found.calibrated));
+    if arguments.require_goals && !is_reached {
+        return Ok(Exit::NotReached);
+    }
+    Ok(Exit::Done)
+}
+
+/// Twice the last-level cache, as where candidates are compared.
+fn operand_bytes(device: &Device) -> u64 {
+    let cache = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
+    cache.map_or(MOST_OPERAND_BYTES, |cache| {
+        (2.0 * cache.get()).min(MOST_OPERAND_BYTES)
+    }) as u64
+}

@@ -1,0 +1,307 @@
+//! Validating: what the model says of a grid of schedules and shapes, against their measured times.
+//!
+//! Nothing of the grid is known to the calibration, which measures primitives and no kernels.
+
+mod grid;
+mod measure;
+
+use std::collections::BTreeMap;
+
+use gauntlet_device::Device;
+use gauntlet_device::calibration::Quality;
+use gauntlet_model::{HostTerm, MissingFigure, cpu_phases, simulate};
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+use gauntlet_stats::{Fit, Predicted, median};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use grid::{Shape, grid};
+pub use measure::{Measured, Plan, measure};
+
+/// What came of a validation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Validation {
+    /// Worker processes, each of which measured every point.
+    pub processes: usize,
+    /// The model with the calibration.
+    pub calibrated: Accuracy,
+    /// The model with what the device's description says.
+    pub uncalibrated: Accuracy,
+    /// By phase of the executor's own trace.
+    pub phases: Vec<PhaseAccuracy>,
+    /// Each shape's own figures, calibrated.
+    pub shapes: Vec<ShapeAccuracy>,
+    /// Every point.
+    pub points: Vec<Point>,
+}
+
+/// How predicted times compare with measured ones.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Accuracy {
+    /// The mean of |predicted / measured − 1|.
+    pub mean_error: f64,
+    /// The root of the mean square of ln(measured / predicted).
+    pub log_deviation: f64,
+    /// The same between the schedules of one shape.
+    pub log_deviation_in_shape: f64,
+    /// Spearman's, the mean over shapes.
+    pub rank_correlation: f64,
+    /// What the schedule predicted to be best costs over the best, the mean over shapes.
+    pub regret_of_first: f64,
+    /// The same of the best of the first eight.
+    pub regret_of_eight: f64,
+}
+
+/// Something asked of the calibrated model.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// What.
+    pub name: &'static str,
+    figure: fn(&Accuracy) -> f64,
+    /// The least, or most, that it may be.
+    bound: Bound,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// What is asked of the calibrated model.
+pub const GOALS: [Goal; 3] = [
+    Goal {
+        name: "mean error at most 15 %",
+        figure: |accuracy| accuracy.mean_error,
+        bound: Bound::AtMost(0.15),
+    },
+    Goal {
+        name: "rank correlation in a shape at least 0.8",
+        figure: |accuracy| accuracy.rank_correlation,
+        bound: Bound::AtLeast(0.8),
+    },
+    Goal {
+        name: "regret of the best of eight at most 3 %",
+        figure: |accuracy| accuracy.regret_of_eight,
+        bound: Bound::AtMost(0.03),
+    },
+];
+
+impl Goal {
+    /// Whether a model is as good.
+    pub fn is_reached(&self, accuracy: &Accuracy) -> bool {
+        let figure = (self.figure)(accuracy);
+        match self.bound {
+            Bound::AtLeast(bound) => figure >= bound,
+            Bound::AtMost(bound) => figure <= bound,
+        }
+    }
+}
+
+/// One shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ShapeAccuracy {
+    /// Its name.
+    pub shape: String,
+    /// How the calibrated model did.
+    pub accuracy: Accuracy,
+    /// The median of predicted over measured.
+    pub bias: f64,
+}
+
+/// One phase of the executor's trace, over all points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PhaseAccuracy {
+    /// Its name.
+    pub phase: String,
+    /// Its mean share of the threads' time, as traced.
+    pub measured_share: f64,
+    /// The same as predicted.
+    pub predicted_share: f64,
+    /// The mean of |predicted − traced|, as a share of the threads' traced time.
+    pub error: f64,
+}
+
+/// One schedule on one shape, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Point {
+    /// The shape's name.
+    pub shape: String,
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The median over processes of each one's median call.
+    pub measured: f64,
+    /// Each process's median call.
+    pub processes: Vec<f64>,
+    /// The fastest call of all: how far the median lies above it tells how disturbed the machine was.
+    pub fastest: f64,
+    /// What the calibrated model says.
+    pub calibrated: f64,
+    /// What the model says without a calibration.
+    pub uncalibrated: f64,
+    /// Thread-seconds by phase of traced calls: as traced, and as predicted.
+    pub phases: BTreeMap<String, [f64; 2]>,
+}
+
+impl Validation {
+    /// Compares the model with what was measured on `shapes`. `device` has a calibration.
+    ///
+    /// # Errors
+    /// If the device lacks a figure that the model needs.
+    pub fn of(shapes: &[Shape], measured: &[Measured], device: &Device) -> Result<Self, MissingFigure> {
+        let plain = Device {
+            calibration: None,
+            ..device.clone()
+        };
+        let mut points = Vec::new();
+        for one in measured {
+            let problem = &shapes[one.shape].problem;
+            let predict = |device: &Device| simulate(problem, &one.schedule, device, HostTerm::default());
+            points.push(Point {
+                shape: shapes[one.shape].name.to_owned(),
+                schedule: one.schedule.clone(),
+                measured: median(&one.calls),
+                processes: one.calls.clone(),
+                fastest: one.fastest,
+                calibrated: predict(device)?.seconds,
+                uncalibrated: predict(&plain)?.seconds,
+                phases: phases(problem, one, device)?,
+            });
+        }
+        let of = |time: fn(&Point) -> f64| {
+            let shape =
+                |shape: &Shape| predicted(points.iter().filter(|point| point.shape == shape.name), time);
+            Accuracy::of(&shapes.iter().map(shape).collect::<Vec<_>>())
+        };
+        Ok(Self {
+            processes: measured.iter().map(|one| one.calls.len()).max().unwrap_or(0),
+            calibrated: of(|point| point.calibrated),
+            uncalibrated: of(|point| point.uncalibrated),
+            phases: phase_accuracies(&points),
+            shapes: shapes
+                .iter()
+                .map(|shape| shape_accuracy(shape, &points))
+                .collect(),
+            points,
+        })
+    }
+
+    /// What belongs into the calibration.
+    pub fn quality(&self, date: Timestamp) -> Quality {
+        let Accuracy {
+            mean_error,
+            log_deviation,
+            log_deviation_in_shape,
+            rank_correlation,
+            regret_of_first,
+            regret_of_eight,
+        } = self.calibrated;
+        Quality {
+            date,
+            points: self.points.len(),
+            shapes: self.shapes.len(),
+            mean_error,
+            log_deviation,
+            log_deviation_in_shape,
+            rank_correlation,
+            regret_of_first,
+            regret_of_eight,
+        }
+    }
+}
+
+impl Accuracy {
+    fn of(shapes: &[Vec<Predicted>]) -> Self {
+        let Fit {
+            mean_error,
+            log_deviation,
+            log_deviation_in_shape,
+            rank_correlation,
+            regret_of_first,
+            regret_of_eight,
+        } = Fit::of(shapes);
+        Self {
+            mean_error,
+            log_deviation,
+            log_deviation_in_shape,
+            rank_correlation,
+            regret_of_first,
+            regret_of_eight,
+        }
+    }
+}
+
+fn predicted<'p>(points: impl Iterator<Item = &'p Point>, time: fn(&Point) -> f64) -> Vec<Predicted> {
+    points
+        .map(|point| Predicted {
+            predicted: time(point),
+            measured: point.measured,
+        })
+        .collect()
+}
+
+fn shape_accuracy(shape: &Shape, points: &[Point]) -> ShapeAccuracy {
+    let own = || points.iter().filter(|point| point.shape == shape.name);
+    let ratios: Vec<f64> = own().map(|point| point.calibrated / point.measured).collect();
+    ShapeAccuracy {
+        shape: shape.name.to_owned(),
+        accuracy: Accuracy::of(&[predicted(own(), |point| point.calibrated)]),
+        bias: median(&ratios),
+    }
+}
+
+fn phases(
+    problem: &Problem,
+    measured: &Measured,
+    device: &Device,
+) -> Result<BTreeMap<String, [f64; 2]>, MissingFigure> {
+    let phases = cpu_phases(problem, &measured.schedule, device)?;
+    let threads = device.processors.get();
+    let predicted = [
+        // Only the caller sets up, and the others wait for it.
+        ("setup", phases.setup * threads),
+        ("load", phases.load),
+        ("multiply", phases.multiply),
+        ("epilogue", phases.epilogue),
+        ("wait", phases.wait),
+    ];
+    let traced = |phase: &str| {
+        let factor = if phase == "setup" { threads } else { 1.0 };
+        Some(median(measured.phases.get(phase)?) * factor)
+    };
+    Ok(predicted
+        .into_iter()
+        .filter_map(|(phase, seconds)| Some((phase.to_owned(), [traced(phase)?, seconds])))
+        .collect())
+}
+
+fn phase_accuracies(points: &[Point]) -> Vec<PhaseAccuracy> {
+    let total = |point: &Point, side: usize| point.phases.values().map(|pair| pair[side]).sum::<f64>();
+    ["setup", "load", "multiply", "epilogue", "wait"]
+        .into_iter()
+        .filter_map(|phase| {
+            let of = |figure: fn([f64; 2], [f64; 2]) -> f64| {
+                let figures: Vec<f64> = points
+                    .iter()
+                    .filter_map(|point| {
+                        let totals = [total(point, 0), total(point, 1)];
+                        Some(figure(*point.phases.get(phase)?, totals))
+                    })
+                    .collect();
+                (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
+            };
+            Some(PhaseAccuracy {
+                phase: phase.to_owned(),
+                measured_share: of(|[traced, _], [all, _]| traced / all)?,
+                predicted_share: of(|[_, predicted], [_, all]| predicted / all)?,
+                error: of(|[traced, predicted], [all, _]| (predicted - traced).abs() / all)?,
+            })
+        })
+        .collect()
+}

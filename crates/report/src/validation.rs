@@ -1,0 +1,96 @@
+//! How far the model is to be trusted: its errors on a grid of shapes and schedules, as tables.
+
+use gauntlet_lab::validation::{Accuracy, GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
+
+use crate::table::{Column, table};
+use crate::text::{bold, dim, paint, paragraph, usable};
+use crate::tone::Tone;
+
+/// What the columns mean.
+const LEGEND: [&str; 3] = [
+    "error: mean of |predicted / measured − 1|; in a shape: standard deviation of ln(measured / predicted) between its \
+     schedules",
+    "rank: Spearman's correlation of predicted with measured times in a shape; first and eight: how much longer than the \
+     best schedule the one that is predicted to be best takes, and the best of the eight that are",
+    "bias: median of predicted over measured",
+];
+
+/// The errors with and without calibration, by shape and by phase, and how the goals stand.
+pub fn validation(found: &Validation, width: usize) -> String {
+    let width = usable(width);
+    let introduction = format!(
+        "{} schedules × shapes, each measured in {} processes, none of them known to the calibration",
+        found.points.len(),
+        found.processes
+    );
+    let mut text = paragraph("", &introduction, 0, width) + "\n";
+    let header = [
+        ("model", Column::Whole),
+        ("error", Column::Figures),
+        ("in a shape", Column::Figures),
+        ("rank", Column::Figures),
+        ("first", Column::Figures),
+        ("eight", Column::Figures),
+        ("bias", Column::Figures),
+    ];
+    let mut rows = vec![
+        row("calibrated", &found.calibrated, None),
+        row("uncalibrated", &found.uncalibrated, None),
+    ];
+    rows.extend(found.shapes.iter().map(|shape| of_shape(shape)));
+    text += &table(&header, rows, 2, width);
+    for line in LEGEND {
+        text += &paragraph("  ", &dim(line), 4, width);
+    }
+    text += &format!("\n{}\n", bold("Where the time goes, of all threads"));
+    text += &phases(&found.phases, width);
+    text += "\n";
+    for goal in &GOALS {
+        let tone = if goal.is_reached(&found.calibrated) {
+            Tone::Good
+        } else {
+            Tone::Bad
+        };
+        let mark = paint(tone.mark(), tone.style());
+        text += &paragraph(&format!("  {mark} "), goal.name, 4, width);
+    }
+    text
+}
+
+fn of_shape(shape: &ShapeAccuracy) -> Vec<String> {
+    row(&format!("  {}", shape.shape), &shape.accuracy, Some(shape.bias))
+}
+
+fn row(name: &str, accuracy: &Accuracy, bias: Option<f64>) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        percent(accuracy.mean_error),
+        percent(accuracy.log_deviation_in_shape),
+        format!("{:.2}", accuracy.rank_correlation),
+        percent(accuracy.regret_of_first),
+        percent(accuracy.regret_of_eight),
+        bias.map_or(String::new(), |bias| format!("{bias:.2}")),
+    ]
+}
+
+fn phases(phases: &[PhaseAccuracy], width: usize) -> String {
+    let header = [
+        ("phase", Column::Whole),
+        ("measured", Column::Figures),
+        ("predicted", Column::Figures),
+        ("error", Column::Figures),
+    ];
+    let rows = phases.iter().map(|phase| {
+        vec![
+            phase.phase.clone(),
+            percent(phase.measured_share),
+            percent(phase.predicted_share),
+            percent(phase.error),
+        ]
+    });
+    table(&header, rows.collect(), 2, width)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
