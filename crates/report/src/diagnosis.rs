@@ -260,18 +260,20 @@ fn next(diagnosis: &Diagnosis, width: usize) -> String {
         ];
         text += &table(&header, others.iter().map(alternative).collect(), 2, width);
     }
+    let legend =
+        "a bit halves what is open; minutes are assumed, 5 for another size and 15 for another clock";
+    text += &paragraph("  ", &dim(legend), 4, width);
     text
 }
 
 /// The best experiment in a sentence.
 fn experiment(experiment: &Experiment, diagnosis: &Diagnosis) -> String {
     format!(
-        "{}: {} (time {} of {}, {}); expected to tell {:.2} bits, in some {:.0} minutes",
+        "{}, from time {} of {}: {}; expected to tell {:.2} bits, in some {:.0} minutes",
         bold(experiment.change),
-        experiment.problem,
         experiment.measurement + 1,
         diagnosis.measurements.len(),
-        diagnosis.measurements[experiment.measurement].problem,
+        experiment.problem,
         experiment.information,
         experiment.minutes
     )
