@@ -40,8 +40,8 @@ pub struct Explanation {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Whether the device's own measurements stand behind the figures.
-    pub calibrated: bool,
+    /// What the interval rests on, in a few words.
+    pub basis: String,
     /// What the roofline is bound by.
     pub bound: Bound,
     /// The roofline, and what comes on top.

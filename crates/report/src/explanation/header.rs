@@ -34,12 +34,11 @@ pub fn setting(explanation: &Explanation, width: usize) -> String {
 
 /// On what, and what stands behind the figures.
 pub fn device(explanation: &Explanation, width: usize) -> String {
-    let ground = if explanation.calibrated {
-        "calibrated"
-    } else {
-        "not calibrated: published figures, with the error of models like this one"
-    };
-    fact("device", &format!("{}, {ground}", explanation.device), width)
+    fact(
+        "device",
+        &format!("{}; {}", explanation.device, explanation.basis),
+        width,
+    )
 }
 
 /// A fact behind its name.

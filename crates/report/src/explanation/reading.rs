@@ -55,14 +55,14 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
         }
         explained += of_gap;
         named.push(format!(
-            "{}{} {}",
+            "{} {}{}",
+            share(of_gap),
             part.name(),
-            words(part, explanation.arch),
-            share(of_gap)
+            words(part, explanation.arch)
         ));
     }
     format!(
-        "Of the {} above the roofline: {}.",
+        "Of the {} above the roofline: {} (in parentheses the words that act on it).",
         duration(gap),
         named.join(", ")
     )
