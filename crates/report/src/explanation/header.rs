@@ -4,7 +4,7 @@ use gauntlet_device::Arch;
 use gauntlet_model::Bound;
 
 use super::{Explanation, share};
-use crate::duration::duration;
+use crate::duration::unbroken;
 use crate::speedup::times;
 use crate::text::{bold, paragraph};
 
@@ -51,9 +51,9 @@ pub fn fact(name: &str, fact: &str, width: usize) -> String {
 pub fn interval(explanation: &Explanation) -> String {
     format!(
         "{} [{} … {}]",
-        duration(explanation.seconds),
-        duration(explanation.low),
-        duration(explanation.high)
+        unbroken(explanation.seconds),
+        unbroken(explanation.low),
+        unbroken(explanation.high)
     )
 }
 
@@ -69,7 +69,7 @@ fn roofline(explanation: &Explanation) -> String {
     let roofline = explanation.breakdown.roofline;
     format!(
         "{}, bound by {bound}; the prediction is {} that",
-        duration(roofline),
+        unbroken(roofline),
         times(explanation.seconds / roofline)
     )
 }
