@@ -50,6 +50,8 @@ pub struct Explanation {
     pub counts: Counts,
     /// Multiprocessors, or threads of a CPU.
     pub processors: usize,
+    /// Blocks that one multiprocessor holds at a time; 1 on a CPU.
+    pub blocks: usize,
     /// Buffers of one block, or of one thread of a CPU.
     pub buffer_bytes: usize,
 }

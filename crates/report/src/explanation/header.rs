@@ -80,12 +80,19 @@ fn work(explanation: &Explanation) -> String {
         Arch::Cpu => ("thread", "buffers a thread"),
         _ => ("multiprocessor", "shared memory a block"),
     };
+    let places = match explanation.blocks {
+        1 => count(explanation.processors, processor),
+        blocks => format!(
+            "{} with {} each",
+            count(explanation.processors, processor),
+            count(blocks, "block")
+        ),
+    };
     format!(
-        "{} of at most {}, {} on {}; {} of the rows computed are useful; {:.1} KiB of {buffers}",
+        "{} of at most {}, {} on {places}; {} of the rows computed are useful; {:.1} KiB of {buffers}",
         count(counts.tiles, "tile"),
         count(counts.steps, "step"),
         count(counts.waves, "wave"),
-        count(explanation.processors, processor),
         share(counts.useful_rows),
         explanation.buffer_bytes as f64 / 1024.0
     )

@@ -45,6 +45,7 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
             padding: 1.375,
         },
         processors: 148,
+        blocks: 1,
         buffer_bytes: 36_864,
     }
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_model::{Counts, HostTerm, MissingFigure, Part, break_down, estimate, simulate, timeline};
+use gauntlet_model::count::Occupancy;
+use gauntlet_model::{Counts, HostTerm, MissingFigure, break_down, estimate, simulate, timeline};
 use gauntlet_problem::Problem;
 use gauntlet_report::{Explanation, compared, duration, explained, timeline_picture, trace};
 use gauntlet_schedule::resources::block_bytes;
@@ -113,11 +114,10 @@ fn explanation(
     let simulation = simulate(problem, schedule, device, host)?;
     let breakdown = break_down(problem, schedule, device, host)?;
     let estimate = estimate(problem, schedule, device)?;
-    // What the host takes is given; the model can err on the rest only, and nothing is faster than the roofline.
-    let given = breakdown.part(Part::Host);
-    let predicted = simulation.seconds - given;
-    let low = predicted * estimate.low / estimate.seconds;
+    // What the host takes is given, so that the model errs on the rest only.
+    let given = simulation.seconds - estimate.seconds;
     let processors = device.processors.get() as usize;
+    let blocks = Occupancy::of(problem, schedule, device).map_or(1, |occupancy| occupancy.blocks);
     Ok(Explanation {
         case: name.to_owned(),
         problem: problem.clone(),
@@ -125,13 +125,14 @@ fn explanation(
         device: device.title.clone(),
         arch: device.arch,
         seconds: simulation.seconds,
-        low: given + low.max(simulation.roofline).min(predicted),
-        high: given + predicted * estimate.high / estimate.seconds,
-        basis: "not calibrated: bar from published models".to_owned(),
+        low: given + estimate.low,
+        high: given + estimate.high,
+        basis: estimate.basis.sentence().to_owned(),
         bound: simulation.bound,
         breakdown,
-        counts: Counts::of(problem, schedule, processors),
+        counts: Counts::of(problem, schedule, processors * blocks),
         processors,
+        blocks,
         buffer_bytes: block_bytes(schedule, problem, device.arch),
     })
 }
