@@ -121,12 +121,15 @@ fn a_case_is_told_as_a_table() {
         "prediction",
         "without it",
         "not calibrated",
-        "host (setup)",
+        "host (change setup)",
     ] {
         assert!(text.contains(words), "{words}:\n{text}");
     }
     let suite = place.run(&["explain", "--problem", "group-gemm"]).expect(0).out;
-    assert!(suite.contains("group-gemm/case-4"), "{suite}");
+    assert!(
+        suite.contains("group-gemm: 4 cases") && suite.contains("case-4"),
+        "{suite}"
+    );
 }
 
 #[test]

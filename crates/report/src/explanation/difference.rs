@@ -187,7 +187,8 @@ fn both_sides(difference: f64, scale: f64, side: usize) -> String {
 fn signed(seconds: f64) -> String {
     let size = duration(seconds.abs());
     match () {
-        () if seconds == 0.0 => size,
+        // What rounds to nothing has no sign.
+        () if seconds.abs() < 0.5e-9 => size,
         () if seconds < 0.0 => format!("−{size}"),
         () => format!("+{size}"),
     }

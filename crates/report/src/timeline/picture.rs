@@ -46,7 +46,7 @@ const HEADING: f64 = 24.0;
 /// Letters of a track's name that fit; about 6.5 units each.
 const NAME_LETTERS: usize = 20;
 
-/// Tracks beyond this many are counted and not drawn.
+/// Processors whose tracks go beyond this many are counted and not drawn.
 const MOST_TRACKS: usize = 60;
 
 /// About so many ticks.
@@ -91,7 +91,7 @@ fn drawn(timeline: &Timeline, title: &str, subtitle: &str, grain: f64) -> String
         body.push(rows);
         y = bottom;
     }
-    let left_out = timeline.tracks.len().saturating_sub(MOST_TRACKS);
+    let left_out = timeline.tracks.len() - shown(timeline).len();
     let height = y + if left_out > 0 { 34.0 } else { 14.0 };
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (at(WIDTH)) " " (at(height)) }
@@ -112,6 +112,18 @@ fn drawn(timeline: &Timeline, title: &str, subtitle: &str, grain: f64) -> String
     picture.into_string()
 }
 
+/// The tracks that find room, no processor's cut off in the middle.
+fn shown(timeline: &Timeline) -> &[Track] {
+    let tracks = &timeline.tracks;
+    let processors = tracks.chunk_by(|one, other| one.processor == other.processor);
+    let ends = processors.scan(0, |end, tracks| {
+        *end += tracks.len();
+        Some(*end)
+    });
+    let last = ends.take_while(|end| *end <= MOST_TRACKS).last();
+    &tracks[..last.unwrap_or(MOST_TRACKS.min(tracks.len()))]
+}
+
 /// Tracks that share an axis.
 struct Panel<'t> {
     tracks: Vec<&'t Track>,
@@ -126,8 +138,9 @@ fn panels(timeline: &Timeline) -> Vec<Panel<'_>> {
         left: LEFT,
         right: WIDTH - RIGHT,
     };
-    let shown = timeline.tracks.iter().take(MOST_TRACKS);
-    let (call, processors): (Vec<_>, Vec<_>) = shown.partition(|track| track.processor.is_none());
+    let (call, processors): (Vec<_>, Vec<_>) = shown(timeline)
+        .iter()
+        .partition(|track| track.processor.is_none());
     let starts = processors
         .iter()
         .filter_map(|track| track.spans.first())
