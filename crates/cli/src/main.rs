@@ -6,6 +6,7 @@ mod commands;
 mod exit;
 mod lease;
 mod listing;
+mod problem_text;
 mod progress;
 mod schedule_text;
 mod sink;

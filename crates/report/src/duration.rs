@@ -23,6 +23,11 @@ pub fn duration(seconds: f64) -> String {
     format!("{value:.digits$} {name}")
 }
 
+/// The same for the middle of a sentence: figure and unit stay in one line.
+pub fn unbroken(seconds: f64) -> String {
+    duration(seconds).replace(' ', "\u{a0}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::duration;

@@ -17,7 +17,7 @@ use crate::bar::floating;
 use crate::duration::duration;
 use crate::speedup::times;
 use crate::table::{Column, table};
-use crate::text::{bold, dim, paint, paragraph, usable};
+use crate::text::{bold, dim, paint, paragraph, usable, widest};
 use lines::{Line, lines};
 
 /// One problem under one schedule on a device, taken apart.
@@ -40,8 +40,8 @@ pub struct Explanation {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Whether the device's own measurements stand behind the figures.
-    pub calibrated: bool,
+    /// What the interval rests on, in a few words.
+    pub basis: String,
     /// What the roofline is bound by.
     pub bound: Bound,
     /// The roofline, and what comes on top.
@@ -50,6 +50,8 @@ pub struct Explanation {
     pub counts: Counts,
     /// Multiprocessors, or threads of a CPU.
     pub processors: usize,
+    /// Blocks that one multiprocessor holds at a time; 1 on a CPU.
+    pub blocks: usize,
     /// Buffers of one block, or of one thread of a CPU.
     pub buffer_bytes: usize,
 }
@@ -62,8 +64,8 @@ const FIGURES: [(&str, Column); 4] = [
     ("without it", Column::Figures),
 ];
 
-/// Columns that [`FIGURES`] take with their gaps.
-const FIGURE_COLUMNS: usize = 53;
+/// Columns that [`FIGURES`] take with their gaps, besides the names of parts.
+const FIGURE_COLUMNS: usize = 33;
 
 /// Longer bars are no clearer.
 const LONGEST_BAR: usize = 60;
@@ -95,12 +97,13 @@ fn whole(explanation: &Explanation, width: usize) -> String {
 
 /// The parts in a column, each bar beginning where the one before ended.
 fn waterfall(explanation: &Explanation, width: usize) -> String {
-    let columns = width.saturating_sub(2 + FIGURE_COLUMNS).min(LONGEST_BAR);
+    let shown = lines(&explanation.breakdown);
+    let names = widest(shown.lines.iter().map(|line| line.name).chain(["prediction"]));
+    let columns = width.saturating_sub(2 + names + FIGURE_COLUMNS).min(LONGEST_BAR);
     let total = explanation.breakdown.total();
     let scale = format!("0{:>rest$}", duration(total), rest = columns.saturating_sub(1));
     let mut head = FIGURES.to_vec();
     head.push((&scale, Column::Whole));
-    let shown = lines(&explanation.breakdown);
     let mut rows: Vec<Vec<String>> = shown.lines.iter().map(|line| row(line, total, columns)).collect();
     rows.push(vec![
         bold("prediction"),

@@ -3,12 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gauntlet_model::HostTerm;
+use jiff::SignedDuration;
 
 /// `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gauntlet explain --times examples/diagnose/times.csv   what measured times alone say, and what to measure next")]
+  gauntlet explain --times examples/diagnose/times.csv   what measured times alone say, and what to measure next
+  gauntlet explain --problem group-gemm/case-1 --schedule 'stages = 4'   where the model sees the time go
+  gauntlet explain --problem 'g=2 m=80,176 n=4096 k=7168' --compare 'stages = 4, order = \"static\"'
+  gauntlet explain --problem group-gemm/case-1 --host constant=20us --timeline call.svg")]
 pub struct Explain {
     /// Measured times: a CSV file with the columns g, m, n, k and time, and variant where there are several.
     #[arg(
@@ -18,8 +23,9 @@ pub struct Explain {
         required_unless_present = "problem"
     )]
     pub times: Option<PathBuf>,
-    /// The problem whose schedule is to be explained: a case of a suite, such as group-gemm/case-1.
-    #[arg(long, value_name = "NAME")]
+    /// The problem whose schedule is to be explained: a case of a suite, such as group-gemm/case-1; a suite, for all
+    /// its benchmark cases; or sizes, such as 'g=2 m="80 176" n=4096 k=7168'.
+    #[arg(long, value_name = "PROBLEM")]
     pub problem: Option<String>,
     /// The schedule: `baseline`, words of one, or a TOML file of them.
     #[arg(long, default_value = "baseline", value_name = "WORDS")]
@@ -27,7 +33,61 @@ pub struct Explain {
     /// The device it ran, or would run, on.
     #[arg(long, default_value = "b200")]
     pub device: String,
+    /// Another schedule, to be held against the first part by part; words left out are as in the first.
+    #[arg(long, value_name = "WORDS", requires = "problem")]
+    pub compare: Option<String>,
+    /// What a call costs on the host, such as constant=95us,per-group=35us.
+    #[arg(long, value_name = "TERMS", requires = "problem", value_parser = host_term)]
+    pub host: Option<HostTerm>,
+    /// Write what happens when: FILE.json for Perfetto and Chrome, FILE.svg as a picture.
+    #[arg(long, value_name = "FILE", requires = "problem", conflicts_with = "compare")]
+    pub timeline: Option<PathBuf>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+fn host_term(text: &str) -> Result<HostTerm, String> {
+    const EXAMPLE: &str = "give times such as constant=95us,per-group=35us";
+    let mut host = HostTerm::default();
+    for term in text.split(',') {
+        let (name, time) = term.split_once('=').ok_or(EXAMPLE)?;
+        let seconds = time
+            .trim()
+            .parse::<SignedDuration>()
+            .map_err(|error| format!("{error}; {EXAMPLE}"))?
+            .as_secs_f64();
+        if seconds < 0.0 {
+            return Err(format!("a call cannot cost less than nothing; {EXAMPLE}"));
+        }
+        match name.trim() {
+            "constant" => host.constant = seconds,
+            "per-group" => host.per_group = seconds,
+            other => return Err(format!("`{other}` is no term of the host; {EXAMPLE}")),
+        }
+    }
+    Ok(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_has_two_terms() {
+        let term = |constant, per_group| Ok(HostTerm { constant, per_group });
+        assert_eq!(host_term("constant=95us,per-group=35us"), term(95e-6, 35e-6));
+        assert_eq!(host_term(" per-group = 1.5ms"), term(0.0, 1.5e-3));
+        for (text, reason) in [
+            ("95us", "give times"),
+            ("constant=95", "give times"),
+            ("constant=-1us", "less than nothing"),
+            ("per-tile=1us", "`per-tile` is no term"),
+        ] {
+            assert!(
+                host_term(text).is_err_and(|message| message.contains(reason)),
+                "{text}"
+            );
+        }
+    }
 }

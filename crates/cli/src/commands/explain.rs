@@ -1,5 +1,6 @@
 //! `gauntlet explain`.
 
+mod schedule;
 mod times;
 
 use gauntlet_schedule::Schedule;
@@ -17,9 +18,10 @@ pub fn explain(arguments: &Explain, calibrations: &Calibrations) -> Result<Exit,
     let device = calibrations.apply(devices::find(&arguments.device)?)?;
     match (&arguments.times, &arguments.problem) {
         (Some(file), _) => times::explain(file, &schedule, &device, arguments.json),
-        (None, _) => Err(Trouble::bad_input(
-            "a schedule cannot be explained yet",
-            "give measured times with --times FILE",
+        (None, Some(problem)) => schedule::explain(problem, &schedule, &device, arguments),
+        (None, None) => Err(Trouble::bad_input(
+            "there is nothing to explain",
+            "give measured times with --times FILE, or a problem with --problem",
         )),
     }
 }

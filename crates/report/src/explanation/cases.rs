@@ -11,37 +11,43 @@ use crate::text::{bold, dim, paragraph, widest};
 /// Columns of the longest part's name, and of the margin.
 const NAME_COLUMNS: usize = 22;
 
+/// Columns of the widest share.
+const SHARE_COLUMNS: usize = 8;
+
 /// The problems as columns, the roofline and the parts as rows; in as many tables as the width asks for.
 pub fn cases(explanations: &[Explanation], width: usize) -> String {
     let Some(first) = explanations.first() else {
         return String::new();
     };
-    let mut text = header::setting(first, width);
-    let widths = explanations
-        .iter()
-        .map(|one| widest([one.case.as_str()]).max(8) + 2);
-    let each = widths.max().unwrap_or(1);
+    let suite = common_suite(explanations);
+    let names: Vec<&str> = explanations.iter().map(|one| &one.case[suite.len()..]).collect();
+    let title = format!("{}: ", bold(suite.trim_end_matches('/')));
+    let count = format!("{} cases", explanations.len());
+    let mut text = paragraph(&title, &count, 2, width) + &header::setting(first, width);
+    let each = widest(names.iter().copied()).max(SHARE_COLUMNS) + 2;
     let fitting = (width.saturating_sub(NAME_COLUMNS) / each).max(1);
-    for chunk in explanations.chunks(fitting) {
+    for (chunk, names) in explanations.chunks(fitting).zip(names.chunks(fitting)) {
         text.push('\n');
-        text += &shares(chunk, width);
+        text += &shares(chunk, names, width);
     }
-    text += &paragraph(
-        "  ",
-        &dim("shares of each prediction; parts under 0.1 % of every one are left out"),
-        2,
-        width,
-    );
-    text
+    let note = "shares of each prediction; parts under 0.1 % of every one are left out";
+    text + &paragraph("  ", &dim(note), 2, width)
 }
 
-fn shares(explanations: &[Explanation], width: usize) -> String {
+/// The suite that all cases name before a slash, with the slash; nothing where they differ.
+pub fn common_suite(explanations: &[Explanation]) -> &str {
+    let first = explanations.first().map_or("", |one| one.case.as_str());
+    let suite = first.rfind('/').map_or("", |slash| &first[..=slash]);
+    if explanations.iter().all(|one| one.case.starts_with(suite)) {
+        suite
+    } else {
+        ""
+    }
+}
+
+fn shares(explanations: &[Explanation], names: &[&str], width: usize) -> String {
     let mut head = vec![("part", Column::Whole)];
-    head.extend(
-        explanations
-            .iter()
-            .map(|one| (one.case.as_str(), Column::Figures)),
-    );
+    head.extend(names.iter().map(|name| (*name, Column::Figures)));
     let row = |name: &str, cell: &dyn Fn(&Explanation) -> String| {
         let mut row = vec![name.to_owned()];
         row.extend(explanations.iter().map(cell));

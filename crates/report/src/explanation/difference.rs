@@ -9,11 +9,11 @@ use crate::bar::{bar, floating};
 use crate::duration::duration;
 use crate::speedup::times;
 use crate::table::{Column, table};
-use crate::text::{bold, dim, paint, paragraph};
+use crate::text::{bold, dim, paint, paragraph, widest};
 use crate::tone::Tone;
 
-/// Columns that the figures of the table take with their gaps.
-const FIGURE_COLUMNS: usize = 57;
+/// Columns that the figures of the table take with their gaps, besides the names of parts.
+const FIGURE_COLUMNS: usize = 36;
 
 /// Longer bars are no clearer.
 const LONGEST_SIDE: usize = 25;
@@ -45,8 +45,9 @@ pub fn compared(pairs: &[(Explanation, Explanation)], width: usize) -> String {
 }
 
 fn parts(before: &Explanation, after: &Explanation, width: usize) -> String {
-    let side = (width.saturating_sub(2 + FIGURE_COLUMNS + 1) / 2).clamp(1, LONGEST_SIDE);
     let changes = changes(&before.breakdown, &after.breakdown);
+    let names = widest(changes.iter().map(|change| change.name).chain(["prediction"]));
+    let side = (width.saturating_sub(2 + names + FIGURE_COLUMNS + 1) / 2).clamp(1, LONGEST_SIDE);
     let greatest = changes.iter().map(|change| change.difference().abs());
     let scale = greatest.fold(0.0, f64::max);
     let picture = format!("{:>side$} slower", "faster ");
@@ -186,7 +187,8 @@ fn both_sides(difference: f64, scale: f64, side: usize) -> String {
 fn signed(seconds: f64) -> String {
     let size = duration(seconds.abs());
     match () {
-        () if seconds == 0.0 => size,
+        // What rounds to nothing has no sign.
+        () if seconds.abs() < 0.5e-9 => size,
         () if seconds < 0.0 => format!("−{size}"),
         () => format!("+{size}"),
     }

@@ -4,7 +4,7 @@ use gauntlet_device::Arch;
 use gauntlet_model::Bound;
 
 use super::{Explanation, share};
-use crate::duration::duration;
+use crate::duration::unbroken;
 use crate::speedup::times;
 use crate::text::{bold, paragraph};
 
@@ -34,12 +34,11 @@ pub fn setting(explanation: &Explanation, width: usize) -> String {
 
 /// On what, and what stands behind the figures.
 pub fn device(explanation: &Explanation, width: usize) -> String {
-    let ground = if explanation.calibrated {
-        "calibrated"
-    } else {
-        "not calibrated: published figures, with the error of models like this one"
-    };
-    fact("device", &format!("{}, {ground}", explanation.device), width)
+    fact(
+        "device",
+        &format!("{}; {}", explanation.device, explanation.basis),
+        width,
+    )
 }
 
 /// A fact behind its name.
@@ -52,9 +51,9 @@ pub fn fact(name: &str, fact: &str, width: usize) -> String {
 pub fn interval(explanation: &Explanation) -> String {
     format!(
         "{} [{} … {}]",
-        duration(explanation.seconds),
-        duration(explanation.low),
-        duration(explanation.high)
+        unbroken(explanation.seconds),
+        unbroken(explanation.low),
+        unbroken(explanation.high)
     )
 }
 
@@ -70,7 +69,7 @@ fn roofline(explanation: &Explanation) -> String {
     let roofline = explanation.breakdown.roofline;
     format!(
         "{}, bound by {bound}; the prediction is {} that",
-        duration(roofline),
+        unbroken(roofline),
         times(explanation.seconds / roofline)
     )
 }
@@ -81,12 +80,19 @@ fn work(explanation: &Explanation) -> String {
         Arch::Cpu => ("thread", "buffers a thread"),
         _ => ("multiprocessor", "shared memory a block"),
     };
+    let places = match explanation.blocks {
+        1 => count(explanation.processors, processor),
+        blocks => format!(
+            "{} with {} each",
+            count(explanation.processors, processor),
+            count(blocks, "block")
+        ),
+    };
     format!(
-        "{} of at most {}, {} on {}; {} of the rows computed are useful; {:.1} KiB of {buffers}",
+        "{} of at most {}, {} on {places}; {} of the rows computed are useful; {:.1} KiB of {buffers}",
         count(counts.tiles, "tile"),
         count(counts.steps, "step"),
         count(counts.waves, "wave"),
-        count(explanation.processors, processor),
         share(counts.useful_rows),
         explanation.buffer_bytes as f64 / 1024.0
     )

@@ -5,7 +5,7 @@ use gauntlet_model::{Breakdown, Part};
 use gauntlet_schedule::{Setup, Word};
 
 use super::{Explanation, share};
-use crate::duration::duration;
+use crate::duration::unbroken;
 use crate::speedup::times;
 
 /// Within this share of the prediction, the roofline counts as reached.
@@ -55,15 +55,15 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
         }
         explained += of_gap;
         named.push(format!(
-            "{}{} {}",
+            "{} {}{}",
+            share(of_gap),
             part.name(),
-            words(part, explanation.arch),
-            share(of_gap)
+            words(part, explanation.arch)
         ));
     }
     format!(
         "Of the {} above the roofline: {}.",
-        duration(gap),
+        unbroken(gap),
         named.join(", ")
     )
 }
@@ -74,7 +74,16 @@ fn words(part: Part, arch: Arch) -> String {
     if words.is_empty() {
         String::new()
     } else {
-        format!(" ({})", words.join(", "))
+        format!(" (change {})", listed(&words, "or"))
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn listed(words: &[&str], conjunction: &str) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} {conjunction} {last}", rest.join(", ")),
     }
 }
 
@@ -86,15 +95,12 @@ fn most(breakdown: &Breakdown, arch: Arch) -> String {
         .filter(|part| is_outside(*part, arch) && breakdown.part(*part) > 0.0)
         .collect();
     let left: f64 = outside.iter().map(|part| breakdown.part(*part)).sum();
-    let remain = match outside.as_slice() {
-        [] => "the roofline would remain".to_owned(),
-        parts => {
-            let names: Vec<_> = parts.iter().map(|part| part.name()).collect();
-            format!("the roofline and {} would remain", names.join(" and "))
-        }
-    };
+    let names: Vec<_> = std::iter::once("the roofline")
+        .chain(outside.iter().map(|part| part.name()))
+        .collect();
+    let remain = listed(&names, "and");
     format!(
-        "No change of tile, stages, epilogue, roles and order, all together, can bring more than {}: {remain}.",
+        "No change of tile, stages, epilogue, roles and order, all together, can bring more than {}: {remain} would remain.",
         times(total / (breakdown.roofline + left))
     )
 }

@@ -22,6 +22,18 @@ const LEFT: f64 = 150.0;
 /// What is left free at the right.
 const RIGHT: f64 = 20.0;
 
+/// Where the first tracks begin.
+const TOP: f64 = 96.0;
+
+/// Height of an axis above its tracks.
+const AXIS: f64 = 24.0;
+
+/// Height between two axes.
+const ZOOM: f64 = 58.0;
+
+/// Processors that begin after this share of a call have an axis of their own.
+const LATE: f64 = 0.25;
+
 /// Height of a track with the gap below it.
 const ROW: f64 = 20.0;
 
@@ -34,7 +46,7 @@ const HEADING: f64 = 24.0;
 /// Letters of a track's name that fit; about 6.5 units each.
 const NAME_LETTERS: usize = 20;
 
-/// Tracks beyond this many are counted and not drawn.
+/// Processors whose tracks go beyond this many are counted and not drawn.
 const MOST_TRACKS: usize = 60;
 
 /// About so many ticks.
@@ -66,17 +78,21 @@ pub fn timeline_picture(timeline: &Timeline, title: &str, subtitle: &str) -> Str
 }
 
 fn drawn(timeline: &Timeline, title: &str, subtitle: &str, grain: f64) -> String {
-    let scale = Scale {
-        from: 0.0,
-        to: timeline.seconds,
-        left: LEFT,
-        right: WIDTH - RIGHT,
-    };
-    let shown = &timeline.tracks[..timeline.tracks.len().min(MOST_TRACKS)];
-    let top = 96.0;
-    let (rows, bottom) = rows(shown, top, &scale, grain);
-    let left_out = timeline.tracks.len() - shown.len();
-    let height = bottom + if left_out > 0 { 34.0 } else { 14.0 };
+    let panels = panels(timeline);
+    let mut y = TOP;
+    let mut body = Vec::new();
+    for (index, panel) in panels.iter().enumerate() {
+        if let Some(above) = index.checked_sub(1).and_then(|index| panels.get(index)) {
+            body.push(wedge(&above.scale, &panel.scale, y));
+            y += ZOOM;
+        }
+        let (rows, bottom) = rows(&panel.tracks, y, &panel.scale, grain);
+        body.push(axis(&panel.scale, y, bottom));
+        body.push(rows);
+        y = bottom;
+    }
+    let left_out = timeline.tracks.len() - shown(timeline).len();
+    let height = y + if left_out > 0 { 34.0 } else { 14.0 };
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (at(WIDTH)) " " (at(height)) }
             width=(at(WIDTH)) height=(at(height)) role="img" aria-labelledby="title description" {
@@ -87,14 +103,81 @@ fn drawn(timeline: &Timeline, title: &str, subtitle: &str, grain: f64) -> String
             text.title x="16" y="26" { (title) }
             text.quiet x="16" y="45" { (subtitle) }
             (legend(timeline, 64.0))
-            (axis(&scale, top, bottom))
-            (rows)
+            @for one in body { (one) }
             @if left_out > 0 {
-                text.quiet x="16" y=(at(bottom + 22.0)) { "and " (left_out) " more tracks" }
+                text.quiet x="16" y=(at(y + 22.0)) { "and " (left_out) " more tracks" }
             }
         }
     };
     picture.into_string()
+}
+
+/// The tracks that find room, no processor's cut off in the middle.
+fn shown(timeline: &Timeline) -> &[Track] {
+    let tracks = &timeline.tracks;
+    let processors = tracks.chunk_by(|one, other| one.processor == other.processor);
+    let ends = processors.scan(0, |end, tracks| {
+        *end += tracks.len();
+        Some(*end)
+    });
+    let last = ends.take_while(|end| *end <= MOST_TRACKS).last();
+    &tracks[..last.unwrap_or(MOST_TRACKS.min(tracks.len()))]
+}
+
+/// Tracks that share an axis.
+struct Panel<'t> {
+    tracks: Vec<&'t Track>,
+    scale: Scale,
+}
+
+/// The whole call, or, where processors begin late, the call and below it the time from their beginning.
+fn panels(timeline: &Timeline) -> Vec<Panel<'_>> {
+    let scale = |from| Scale {
+        from,
+        to: timeline.seconds,
+        left: LEFT,
+        right: WIDTH - RIGHT,
+    };
+    let (call, processors): (Vec<_>, Vec<_>) = shown(timeline)
+        .iter()
+        .partition(|track| track.processor.is_none());
+    let starts = processors
+        .iter()
+        .filter_map(|track| track.spans.first())
+        .map(|span| span.start);
+    let start = starts.fold(timeline.seconds, f64::min);
+    let late = start > LATE * timeline.seconds && start < timeline.seconds;
+    if !late || call.is_empty() {
+        let tracks = call.into_iter().chain(processors).collect();
+        return vec![Panel {
+            tracks,
+            scale: scale(0.0),
+        }];
+    }
+    vec![
+        Panel {
+            tracks: call,
+            scale: scale(0.0),
+        },
+        Panel {
+            tracks: processors,
+            scale: scale(start),
+        },
+    ]
+}
+
+/// What the lower of two axes shows of the upper.
+fn wedge(above: &Scale, below: &Scale, y: f64) -> Markup {
+    let (from, to) = (above.x(below.from), above.x(below.to));
+    let bottom = y + ZOOM - AXIS;
+    let corners = [(from, y), (to, y), (below.right, bottom), (below.left, bottom)];
+    let points: Vec<_> = corners
+        .iter()
+        .map(|(x, y)| format!("{},{}", at(*x), at(*y)))
+        .collect();
+    html! {
+        polygon.zoom points=(points.join(" ")) {}
+    }
 }
 
 /// What is shown, in words for those who cannot see it.
@@ -150,22 +233,21 @@ fn legend(timeline: &Timeline, y: f64) -> Markup {
 }
 
 fn axis(scale: &Scale, top: f64, bottom: f64) -> Markup {
-    let ticks = scale.ticks(TICKS);
     html! {
-        @for tick in &ticks {
-            @let x = at(scale.x(*tick));
+        @for (tick, label) in scale.ticks(TICKS) {
+            @let x = at(scale.x(tick));
             line.tick x1=(x) x2=(x) y1=(at(top - 6.0)) y2=(at(bottom)) {}
-            text.scale x=(x) y=(at(top - 10.0)) { (duration(*tick)) }
+            text.scale x=(x) y=(at(top - 10.0)) { (label) }
         }
     }
 }
 
 /// The tracks under the headings of their processors, and where they end.
-fn rows(tracks: &[Track], top: f64, scale: &Scale, grain: f64) -> (Markup, f64) {
+fn rows(tracks: &[&Track], top: f64, scale: &Scale, grain: f64) -> (Markup, f64) {
     let mut y = top;
     let mut drawn = Vec::new();
     for of_processor in tracks.chunk_by(|one, other| one.processor == other.processor) {
-        let heading = of_processor.first().map(group).unwrap_or_default();
+        let heading = of_processor.first().map(|track| group(track)).unwrap_or_default();
         drawn.push(html! { text.heading x="16" y=(at(y + 16.0)) { (heading) } });
         y += HEADING;
         for track in of_processor {

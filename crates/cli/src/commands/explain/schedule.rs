@@ -1,0 +1,196 @@
+//! Where the model sees the time of a schedule go.
+
+use std::path::Path;
+
+use gauntlet_device::Device;
+use gauntlet_model::count::Occupancy;
+use gauntlet_model::{Counts, HostTerm, MissingFigure, break_down, estimate, simulate, timeline};
+use gauntlet_problem::Problem;
+use gauntlet_report::{Explanation, compared, duration, explained, timeline_picture, trace};
+use gauntlet_schedule::resources::block_bytes;
+use gauntlet_schedule::{Schedule, check};
+use serde_json::json;
+
+use crate::arguments::Explain;
+use crate::exit::Exit;
+use crate::problem_text;
+use crate::schedule_text;
+use crate::sink;
+use crate::trouble::{Trouble, terminal_width};
+
+/// Explains a schedule on a problem, or on all of a suite.
+pub fn explain(
+    problem: &str,
+    schedule: &Schedule,
+    device: &Device,
+    arguments: &Explain,
+) -> Result<Exit, Trouble> {
+    let file = arguments.timeline.as_deref().map(TimelineFile::of).transpose()?;
+    let problems = problem_text::read(problem)?;
+    let host = arguments.host.unwrap_or_default();
+    let explanations = all(&problems, schedule, device, host)?;
+    if let Some(file) = file {
+        file.write(&problems, schedule, device, host)?;
+    }
+    match &arguments.compare {
+        Some(words) => {
+            let other = schedule_text::read(words, schedule)?;
+            let others = all(&problems, &other, device, host)?;
+            tell_both(explanations, others, host, arguments.json)
+        }
+        None => tell(&explanations, host, arguments.json),
+    }
+}
+
+fn tell(explanations: &[Explanation], host: HostTerm, json: bool) -> Result<Exit, Trouble> {
+    if json {
+        sink::write_json(Path::new("-"), &json!({ "host": host, "cases": explanations }))?;
+    } else {
+        sink::print(explained(explanations, terminal_width()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn tell_both(
+    before: Vec<Explanation>,
+    after: Vec<Explanation>,
+    host: HostTerm,
+    json: bool,
+) -> Result<Exit, Trouble> {
+    if json {
+        let value = json!({ "host": host, "cases": before, "compared": after });
+        sink::write_json(Path::new("-"), &value)?;
+    } else {
+        let pairs: Vec<_> = before.into_iter().zip(after).collect();
+        sink::print(compared(&pairs, terminal_width()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn all(
+    problems: &[(String, Problem)],
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Vec<Explanation>, Trouble> {
+    problems
+        .iter()
+        .map(|(name, problem)| {
+            allowed(name, problem, schedule, device)?;
+            explanation(name, problem, schedule, device, host).map_err(missing)
+        })
+        .collect()
+}
+
+/// Refuses a schedule that cannot be built, with everything that stands against it.
+fn allowed(name: &str, problem: &Problem, schedule: &Schedule, device: &Device) -> Result<(), Trouble> {
+    let violations = check(schedule, problem, device);
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let rules: Vec<_> = violations.iter().map(ToString::to_string).collect();
+    let remedies = violations.iter().flat_map(|violation| &violation.remedies);
+    let nearest = remedies.map(|remedy| remedy.schedule.to_string()).next();
+    Err(Trouble::bad_input(
+        format!(
+            "{} does not accept this schedule on {name}: {}",
+            device.title,
+            rules.join("; ")
+        ),
+        nearest.map_or_else(
+            || "`gauntlet schedules` explains the words".to_owned(),
+            |schedule| format!("the nearest that it accepts: {schedule}"),
+        ),
+    ))
+}
+
+fn explanation(
+    name: &str,
+    problem: &Problem,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Explanation, MissingFigure> {
+    let simulation = simulate(problem, schedule, device, host)?;
+    let breakdown = break_down(problem, schedule, device, host)?;
+    let estimate = estimate(problem, schedule, device)?;
+    // What the host takes is given, so that the model errs on the rest only.
+    let given = simulation.seconds - estimate.seconds;
+    let processors = device.processors.get() as usize;
+    let blocks = Occupancy::of(problem, schedule, device).map_or(1, |occupancy| occupancy.blocks);
+    Ok(Explanation {
+        case: name.to_owned(),
+        problem: problem.clone(),
+        schedule: schedule.clone(),
+        device: device.title.clone(),
+        arch: device.arch,
+        seconds: simulation.seconds,
+        low: given + estimate.low,
+        high: given + estimate.high,
+        basis: estimate.basis.sentence().to_owned(),
+        bound: simulation.bound,
+        breakdown,
+        counts: Counts::of(problem, schedule, processors * blocks),
+        processors,
+        blocks,
+        buffer_bytes: block_bytes(schedule, problem, device.arch),
+    })
+}
+
+fn missing(error: MissingFigure) -> Trouble {
+    Trouble::bad_input(
+        error.to_string(),
+        "`gauntlet devices` lists the devices with their figures",
+    )
+}
+
+/// A file for a timeline, by its ending.
+enum TimelineFile<'p> {
+    Trace(&'p Path),
+    Picture(&'p Path),
+}
+
+impl<'p> TimelineFile<'p> {
+    fn of(path: &'p Path) -> Result<Self, Trouble> {
+        sink::check(path)?;
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => Ok(Self::Trace(path)),
+            Some("svg") => Ok(Self::Picture(path)),
+            _ => Err(Trouble::bad_input(
+                format!("{} is no file for a timeline", path.display()),
+                "end its name in .json for a trace that Perfetto and Chrome open, or in .svg for a picture",
+            )),
+        }
+    }
+
+    fn write(
+        &self,
+        problems: &[(String, Problem)],
+        schedule: &Schedule,
+        device: &Device,
+        host: HostTerm,
+    ) -> Result<(), Trouble> {
+        let [(name, problem)] = problems else {
+            return Err(Trouble::bad_input(
+                "a timeline shows one problem, and a suite was given",
+                format!(
+                    "name a case, such as {}",
+                    problems.first().map_or("group-gemm/case-1", |(name, _)| name)
+                ),
+            ));
+        };
+        let timeline = timeline(problem, schedule, device, host).map_err(missing)?;
+        let title = format!("{name} on {}: {}", device.title, duration(timeline.seconds));
+        match self {
+            Self::Trace(path) => {
+                let text = serde_json::to_vec(&trace(&timeline, &format!("{title}; {schedule}")))
+                    .map_err(|error| Trouble::broken(error.to_string()))?;
+                sink::write(path, &text)
+            }
+            Self::Picture(path) => {
+                let picture = timeline_picture(&timeline, &title, &format!("{problem} · {schedule}"));
+                sink::write(path, picture.as_bytes())
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Problems as people give them on the command line.
+
+use std::path::Path;
+
+use gauntlet_problem::{Case, Problem, Suite, SuiteError};
+
+use crate::commands::suites;
+use crate::trouble::Trouble;
+
+/// Groups that `g` can stand for.
+const MOST_GROUPS: usize = 65536;
+
+/// What to write in place of what is no problem.
+const REMEDY: &str = "give a case such as group-gemm/case-1, a suite, or sizes such as 'g=2 m=\"80 176\" n=4096 k=7168'; \
+                      `gauntlet suites` lists the suites";
+
+/// Reads a case of a suite (by name, or as the number of a benchmark case), a suite (all its benchmark cases), or
+/// sizes. Each problem comes with its name.
+pub fn read(text: &str) -> Result<Vec<(String, Problem)>, Trouble> {
+    let text = text.trim();
+    if text.contains('=') {
+        return Ok(vec![("given".to_owned(), sizes(text)?)]);
+    }
+    if is_suite(text) {
+        let suite = suites::find(text)?;
+        let named = |case: Case| (format!("{}/{}", suite.name, case.name), case.problem);
+        return Ok(suite.benchmark.into_iter().map(named).collect());
+    }
+    match text.rsplit_once('/') {
+        Some((suite, case)) if is_suite(suite) => one_case(&suites::find(suite)?, case).map(|one| vec![one]),
+        _ => Err(unknown(text)?),
+    }
+}
+
+/// Whether it names a suite: a file, or one that comes with the program.
+fn is_suite(name: &str) -> bool {
+    name.ends_with(".toml") || Suite::builtin_names().any(|known| known == name)
+}
+
+fn one_case(suite: &Suite, name: &str) -> Result<(String, Problem), Trouble> {
+    let by_number = || suite.benchmark.get(name.parse::<usize>().ok()?.checked_sub(1)?);
+    let mut cases = suite.benchmark.iter().chain(&suite.correctness);
+    let found = cases.find(|case| case.name == name).or_else(by_number);
+    let case = found.ok_or_else(|| {
+        let names = suite.benchmark.iter().chain(&suite.correctness);
+        let nearest = nearest(name, names.map(|case| case.name.as_str()));
+        Trouble::bad_input(
+            format!("the suite {} has no case `{name}`", suite.name),
+            format!(
+                "the nearest is {}/{nearest}; `gauntlet suites {}` lists all",
+                suite.name, suite.name
+            ),
+        )
+    })?;
+    Ok((format!("{}/{}", suite.name, case.name), case.problem.clone()))
+}
+
+/// What is neither suite nor case nor sizes.
+fn unknown(text: &str) -> Result<Trouble, Trouble> {
+    let mut names = Vec::new();
+    for name in Suite::builtin_names() {
+        let suite = suites::find(name)?;
+        names.extend(suite.benchmark.iter().map(|case| format!("{name}/{}", case.name)));
+        names.push(name.to_owned());
+    }
+    let nearest = nearest(text, names.iter().map(String::as_str));
+    Ok(Trouble::bad_input(
+        format!("`{text}` is no problem; the nearest is {nearest}"),
+        REMEDY,
+    ))
+}
+
+/// The name most like a text, whether its suite is named or not.
+fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str {
+    let distance = |name: &&str| {
+        let case = name.rsplit('/').next().unwrap_or(name);
+        [*name, case]
+            .map(|known| strsim::damerau_levenshtein(known, text))
+            .into_iter()
+            .min()
+    };
+    names.min_by_key(distance).unwrap_or_default()
+}
+
+/// Words such as `g=2 m="80 176" n=4096 k=7168`, or those of an attention.
+fn sizes(text: &str) -> Result<Problem, Trouble> {
+    let refuse = |message: String| Trouble::bad_input(format!("`{text}` is no problem: {message}"), REMEDY);
+    let words = words(text).map_err(refuse)?;
+    let table = if words.iter().any(|(name, _)| name == "heads") {
+        format!("attention = {{ {} }}", inline(&words))
+    } else {
+        gemm(words).map_err(refuse)?
+    };
+    // As a case of a suite, so that whatever is wrong is refused in the same words.
+    let suite = format!("[[benchmark]]\nname = \"given\"\n{table}\n");
+    match Suite::parse(&suite, Path::new("given.toml")) {
+        Ok(mut suite) => Ok(suite.benchmark.remove(0).problem),
+        Err(SuiteError::Invalid { message, .. }) => Err(refuse(message)),
+        Err(error) => Err(refuse(error.to_string())),
+    }
+}
+
+/// A name and what stands behind its equals sign, without quotes.
+type Word = (String, String);
+
+fn words(text: &str) -> Result<Vec<Word>, String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (name, behind) = rest
+            .split_once('=')
+            .ok_or_else(|| format!("`{rest}` has no value"))?;
+        let behind = behind.trim_start();
+        let (value, left) = match behind.chars().next().filter(|first| "\"'".contains(*first)) {
+            Some(quote) => behind[1..]
+                .split_once(quote)
+                .ok_or_else(|| format!("the quote at {behind} is never closed"))?,
+            None => behind.split_once(char::is_whitespace).unwrap_or((behind, "")),
+        };
+        words.push((name.trim().to_owned(), value.trim().to_owned()));
+        rest = left.trim_start();
+    }
+    Ok(words)
+}
+
+/// Grouped products, with `g` groups alike where no sizes are listed.
+fn gemm(mut words: Vec<Word>) -> Result<String, String> {
+    if let Some(place) = words.iter().position(|(name, _)| name == "g") {
+        let (_, groups) = words.remove(place);
+        let count = groups
+            .parse()
+            .ok()
+            .filter(|count| (1..=MOST_GROUPS).contains(count));
+        let count: usize = count.ok_or(format!(
+            "g = {groups}; give a number of groups up to {MOST_GROUPS}"
+        ))?;
+        let lists = |word: &&mut Word| ["m", "n", "k"].contains(&word.0.as_str());
+        for (name, value) in words.iter_mut().filter(lists) {
+            let listed = list(value).len();
+            if listed != 1 && listed != count {
+                return Err(format!("g = {count}, but {listed} sizes in {name}"));
+            }
+            if name == "m" && listed == 1 {
+                *value = vec![value.as_str(); count].join(" ");
+            }
+        }
+    }
+    let (sizes, rest): (Vec<_>, Vec<_>) = words
+        .into_iter()
+        .partition(|(name, _)| ["m", "n", "k"].contains(&name.as_str()));
+    let groups = inline(&sizes);
+    Ok(match inline(&rest) {
+        nothing if nothing.is_empty() => format!("grouped-gemm = {{ groups = {{ {groups} }} }}"),
+        rest => format!("grouped-gemm = {{ groups = {{ {groups} }}, {rest} }}"),
+    })
+}
+
+fn list(value: &str) -> Vec<&str> {
+    let separator = |character: char| character == ',' || character.is_whitespace();
+    value.split(separator).filter(|size| !size.is_empty()).collect()
+}
+
+/// Words as entries of an inline table.
+fn inline(words: &[Word]) -> String {
+    let entry = |(name, value): &Word| format!("{name} = {}", toml_value(value));
+    words.iter().map(entry).collect::<Vec<_>>().join(", ")
+}
+
+/// Numbers and truth values as they are, several numbers as a list, all else as text.
+fn toml_value(value: &str) -> String {
+    let parts = list(value);
+    let numbers = !parts.is_empty() && parts.iter().all(|part| part.parse::<i64>().is_ok());
+    match parts.as_slice() {
+        ["true" | "false"] => value.to_owned(),
+        [one] if numbers => (*one).to_owned(),
+        several if numbers => format!("[{}]", several.join(", ")),
+        _ => toml::Value::String(value.to_owned()).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::{Attention, GemmShape, GroupedGemm};
+
+    use super::*;
+
+    fn groups(text: &str) -> Vec<[usize; 3]> {
+        match read(text).unwrap().remove(0).1 {
+            Problem::GroupedGemm(GroupedGemm { groups, .. }) => {
+                groups.iter().map(|&GemmShape { m, n, k }| [m, n, k]).collect()
+            }
+            Problem::Attention(attention) => panic!("{attention:?}"),
+        }
+    }
+
+    #[test]
+    fn sizes_are_listed_or_repeated() {
+        let two = [[80, 4096, 7168], [176, 4096, 7168]];
+        assert_eq!(groups("g=2 m=\"80 176\" n=4096 k=7168"), two);
+        assert_eq!(groups("m=80,176 n=4096 k=7168"), two);
+        assert_eq!(groups("m = '80 176' n = 4096 k = 7168 form = swiglu"), two);
+        assert_eq!(groups("g=3 m=64 n=128 k=256"), [[64, 128, 256]; 3]);
+        assert_eq!(groups("m=64 n=128 k=256"), [[64, 128, 256]]);
+    }
+
+    #[test]
+    fn attention_has_words_of_its_own() {
+        let read = read("heads=8 length=512 head-size=64 format=e4m3 causal=true").unwrap();
+        let Problem::Attention(Attention { heads, causal, .. }) = &read[0].1 else {
+            panic!("{read:?}")
+        };
+        assert_eq!((*heads, *causal), (8, true));
+    }
+
+    #[test]
+    fn cases_have_names_and_numbers() {
+        for text in ["group-gemm/case-2", "group-gemm/2"] {
+            assert_eq!(read(text).unwrap()[0].0, "group-gemm/case-2");
+        }
+        assert_eq!(read("dual-gemm").unwrap().len(), 4);
+        assert_eq!(
+            read("attention/grouped-heads").unwrap()[0].0,
+            "attention/grouped-heads"
+        );
+    }
+
+    #[test]
+    fn what_is_no_problem_is_told_with_what_is() {
+        for (text, reason) in [
+            ("group-gem/case-1", "the nearest is group-gemm/case-1"),
+            ("mission", "the nearest is attention/mission"),
+            ("group-gemm/case-9", "the suite group-gemm has no case `case-9`"),
+            ("group-gemm/0", "no case `0`"),
+            ("g=2 m=\"80 176 90\" n=128 k=256", "g = 2, but 3 sizes in m"),
+            ("g=x m=80 n=128 k=256", "g = x"),
+            ("m=80 n=128 k=100", "not a multiple of 16"),
+            ("m=80 n=128", "missing field `k`"),
+            ("m=\"80 n=128", "never closed"),
+            ("m=80 n=128 k=256 tile=3", "unknown field `tile`"),
+        ] {
+            let trouble = read(text).unwrap_err().to_string();
+            assert!(trouble.contains(reason), "{text}: {trouble}");
+        }
+    }
+}
