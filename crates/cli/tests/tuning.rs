@@ -134,6 +134,10 @@ fn a_host_that_makes_no_sense_is_refused() {
         .run(&[&PREDICTED[..], &["--host", "95us"]].concat())
         .expect(2);
     assert!(ran.err.contains("constant=95us per-group=35us"), "{}", ran.err);
+    let ran = place
+        .run(&["run", "round.toml", "--host", "constant=95us"])
+        .expect(2);
+    assert!(ran.folded().contains("add --executor model"), "{}", ran.err);
 }
 
 #[test]
