@@ -173,7 +173,7 @@ impl Measuring<'_> {
             .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
         let Some((finalist, interval)) = fastest else {
             let reason =
-                "the time was up before anything had an interval, so the baseline stays; give more --budget";
+                "nothing came to an interval, for want of time or for the faults named: the baseline stays; give more --budget";
             return (None, reason.to_owned());
         };
         let ranked = chosen.iter().find(|one| one.rank == finalist.rank);
