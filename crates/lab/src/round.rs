@@ -274,6 +274,7 @@ impl Round {
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
         let mut source: Source<RoundFile> = Source::read(path, "round")?;
         named::override_with(&mut source.value, overrides);
+        check::check_host(&source, overrides)?;
         source.value.criteria.looks = source.value.measurement.looks.len();
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
         let device = named::load_device(&source)?;

@@ -77,7 +77,7 @@ pub struct Left {
 /// What a change would do to a control.
 enum Prospect {
     /// It can be done, and this would come of it.
-    Gains(Candidate, Outlook),
+    Gains(Box<Candidate>, Outlook),
     /// It cannot, or there is nothing to it.
     Nothing(String),
 }
@@ -162,7 +162,7 @@ fn best(
         };
         let most = best.as_ref().map(|(.., known)| known.gain.estimate);
         if most.is_none_or(|most| outlook.gain.estimate > most) {
-            best = Some((place, candidate, outlook));
+            best = Some((place, *candidate, outlook));
         }
     }
     Ok(best)
@@ -194,7 +194,7 @@ fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospec
         )));
     }
     Ok(match outlook(round, control, &candidate)? {
-        Some(outlook) => Prospect::Gains(candidate, outlook),
+        Some(outlook) => Prospect::Gains(Box::new(candidate), outlook),
         None => Prospect::Nothing("the model has nothing to say of it".to_owned()),
     })
 }

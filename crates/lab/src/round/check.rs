@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gauntlet_schedule::ScheduleChange;
 use jiff::SignedDuration;
 
-use super::{Correctness, ExecutorKind, Judge, Measurement, RoundFile};
+use super::{Correctness, ExecutorKind, Judge, Measurement, Overrides, RoundFile};
 use crate::pitch::{FALLBACK, Pitch};
 use crate::source::{FileError, Source};
 
@@ -48,6 +48,18 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>]) -> Result<()
     file.judge
         .iter()
         .try_for_each(|judge| check_judge(source, judge, &names))
+}
+
+/// A cost of the host given by hand must count for something. One that the file states may wait there for the model.
+pub fn check_host(source: &Source<RoundFile>, overrides: &Overrides) -> Result<(), FileError> {
+    if overrides.host.is_none() || source.value.executor == ExecutorKind::Model {
+        return Ok(());
+    }
+    Err(source.error_at(
+        "executor",
+        "a cost of the host is given, and what is measured has its own",
+        "leave --host out, or add --executor model",
+    ))
 }
 
 fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> Result<(), FileError> {

@@ -172,8 +172,7 @@ impl Measuring<'_> {
             .filter_map(|finalist| Some((finalist, finalist.over_baseline.as_ref()?)))
             .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
         let Some((finalist, interval)) = fastest else {
-            let reason =
-                "the time was up before anything had an interval, so the baseline stays; give more --budget";
+            let reason = "nothing came to an interval, for want of time or for the faults named: the baseline stays; give more --budget";
             return (None, reason.to_owned());
         };
         let ranked = chosen.iter().find(|one| one.rank == finalist.rank);
