@@ -38,6 +38,6 @@ fn every_shipped_program_is_sound() {
         "{} programs, {states} states, {total:?}; slowest {slowest:?}",
         programs.len()
     );
-    // Some 100 ns each where nothing else runs; states do not depend on what else does.
+    // States stand for time here: their number does not depend on what else runs.
     assert!(most_states < 500_000, "{slowest:?}");
 }
