@@ -8,6 +8,7 @@ use gauntlet_problem::{Inputs, Output, Problem};
 use gauntlet_schedule::{Cluster, Roles, Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
+use crate::affinity::Processors;
 use crate::attention::AttentionPlan;
 use crate::calibration::{self, CalibrationError};
 use crate::driver::{Busy, Driver, Space, Team, slot_bytes};
@@ -26,6 +27,9 @@ pub struct EngineOptions {
     pub simd: Option<SimdPath>,
     /// Threads, the caller's included; as many as the processors this process may use if none.
     pub threads: Option<usize>,
+    /// Whether each thread stays on a processor of its own, the one that makes the engine among them: for a process
+    /// with one engine that is called from one thread. Without effect where there are more threads than processors.
+    pub pinned: bool,
 }
 
 /// A pool of threads and the loops of one instruction set.
@@ -93,7 +97,13 @@ impl Engine {
             Some(threads) => threads,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let pool = Pool::new(threads).map_err(|source| EngineError::Spawn { threads, source })?;
+        let processors = options.pinned.then(|| Processors::allowed(threads)).flatten();
+        let pool = Pool::new(threads, processors.as_ref())
+            .map_err(|source| EngineError::Spawn { threads, source })?;
+        if let Some(processors) = processors {
+            // A thread that is moved about is slower, not wrong.
+            let _ = processors.pin(0);
+        }
         Ok(Self {
             pool: Arc::new(pool),
             instructions,

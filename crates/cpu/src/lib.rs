@@ -23,6 +23,7 @@
 //! The tokens (A) of a GEMM are dequantised once a call into panels that all tiles share; the weights are
 //! dequantised by each tile that needs them. The phases of a traced run count both as load.
 
+mod affinity;
 mod attention;
 mod calibration;
 mod driver;

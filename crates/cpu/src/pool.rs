@@ -8,6 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use crate::affinity::Processors;
+
 /// Persistent threads that run one job at a time, the caller being thread 0.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -50,8 +52,9 @@ struct Job(*const (dyn Fn(usize) + Sync));
 unsafe impl Send for Job {}
 
 impl Pool {
-    /// Starts `threads − 1` threads; the caller of [`run`](Self::run) is the remaining one.
-    pub fn new(threads: usize) -> std::io::Result<Self> {
+    /// Starts `threads − 1` threads; the caller of [`run`](Self::run) is the remaining one. Each stays on its processor
+    /// if there are some to stay on.
+    pub fn new(threads: usize, processors: Option<&Processors>) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::default()),
             start: Condvar::new(),
@@ -64,9 +67,17 @@ impl Pool {
         };
         for thread in 1..threads {
             let shared = Arc::clone(&pool.shared);
+            let processors = processors.cloned();
+            let work = move || {
+                if let Some(processors) = processors {
+                    // A thread that is moved about is slower, not wrong.
+                    let _ = processors.pin(thread);
+                }
+                serve(&shared, thread);
+            };
             let worker = std::thread::Builder::new()
                 .name(format!("gauntlet-cpu-{thread}"))
-                .spawn(move || serve(&shared, thread))?;
+                .spawn(work)?;
             pool.workers.push(worker);
         }
         Ok(pool)
@@ -171,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_thread_runs_every_launch_once() {
-        let pool = Pool::new(5).unwrap();
+        let pool = Pool::new(5, None).unwrap();
         let counts: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
         for launch in 1..=2000 {
             pool.run(&|thread| {
@@ -183,7 +194,7 @@ mod tests {
 
     #[test]
     fn launches_from_several_callers_do_not_mix() {
-        let pool = Pool::new(3).unwrap();
+        let pool = Pool::new(3, None).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -201,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
-        let pool = Pool::new(3).unwrap();
+        let pool = Pool::new(3, None).unwrap();
         for panicking in 0..3 {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 pool.run(&|thread| assert_ne!(thread, panicking, "thread {thread}"));
@@ -218,7 +229,7 @@ mod tests {
     #[test]
     fn pools_come_and_go() {
         for threads in 1..=8 {
-            let pool = Pool::new(threads).unwrap();
+            let pool = Pool::new(threads, None).unwrap();
             assert_eq!(pool.threads(), threads);
         }
     }

@@ -58,7 +58,7 @@ pub enum Evidence {
         /// Proofs by case.
         proofs: BTreeMap<String, Proof>,
         /// The first flaw.
-        flaw: Option<CaseFlaw>,
+        flaw: Option<Box<CaseFlaw>>,
     },
     /// What the build takes up.
     Resources {

@@ -37,7 +37,7 @@ pub fn validation(found: &Validation, width: usize) -> String {
         row("calibrated", &found.calibrated, None),
         row("uncalibrated", &found.uncalibrated, None),
     ];
-    rows.extend(found.shapes.iter().map(|shape| of_shape(shape)));
+    rows.extend(found.shapes.iter().map(of_shape));
     text += &table(&header, rows, 2, width);
     for line in LEGEND {
         text += &paragraph("  ", &dim(line), 4, width);

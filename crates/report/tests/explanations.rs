@@ -1,7 +1,5 @@
 //! What explanations and timelines look like, on ones made by hand. The snapshots hold no colours.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod explained;
 
 use std::collections::BTreeMap;

@@ -47,6 +47,7 @@ fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
     let options = EngineOptions {
         simd,
         threads: arguments.threads,
+        pinned: true,
     };
     let honest = CpuService::new(options).map_err(|error| {
         Trouble::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")

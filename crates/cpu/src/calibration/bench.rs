@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_cost_of_a_unit_is_that_of_the_undisturbed_slices() {
         assert_eq!(quantile(vec![9.0, 1.0, 2.0, 8.0, 3.0, 7.0]), 2.0);
-        let pool = Pool::new(2).unwrap();
+        let pool = Pool::new(2, None).unwrap();
         let bench = Bench::new(&pool, Instructions::detect(SimdPath::Portable).unwrap(), true);
         let cost = bench.pieces(
             || Ok(0_u32),

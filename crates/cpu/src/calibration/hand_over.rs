@@ -81,11 +81,9 @@ fn ring_wake(bench: &Bench) -> f64 {
             work(NAP);
             ring.close(0);
         }
-        1 => {
-            if ring.take(0).is_some() {
-                *lock(&taken) = lock(&sent).elapsed();
-                ring.release(0);
-            }
+        1 if ring.take(0).is_some() => {
+            *lock(&taken) = lock(&sent).elapsed();
+            ring.release(0);
         }
         _ => {}
     });

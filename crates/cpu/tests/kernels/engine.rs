@@ -241,6 +241,7 @@ fn a_kernel_outlives_its_engine() {
     let error = Engine::new(EngineOptions {
         simd: None,
         threads: Some(0),
+        ..EngineOptions::default()
     })
     .unwrap_err();
     assert_eq!(

@@ -21,6 +21,7 @@ fn service() -> CpuService {
     CpuService::new(EngineOptions {
         simd: None,
         threads: Some(2),
+        ..EngineOptions::default()
     })
     .unwrap()
 }

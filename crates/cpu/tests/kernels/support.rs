@@ -12,6 +12,7 @@ pub fn engine(simd: SimdPath, threads: usize) -> Engine {
     Engine::new(EngineOptions {
         simd: Some(simd),
         threads: Some(threads),
+        ..EngineOptions::default()
     })
     .unwrap()
 }

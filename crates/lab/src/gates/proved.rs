@@ -66,10 +66,10 @@ impl Gate for Proved {
 fn flawed(case: &str, flaw: Flaw, proofs: BTreeMap<String, Proof>) -> Found {
     let reason = format!("{case}: {flaw}");
     let verdict = verdict(flaw.kind);
-    let flaw = Some(CaseFlaw {
+    let flaw = Some(Box::new(CaseFlaw {
         case: case.to_owned(),
         flaw,
-    });
+    }));
     let evidence = Evidence::Interleavings { proofs, flaw };
     match verdict {
         Some(verdict) => Found::stop(verdict, reason, evidence),

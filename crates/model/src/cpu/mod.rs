@@ -109,8 +109,11 @@ pub(crate) fn break_down(
     })
 }
 
+/// A cause, and what thinks it away.
+type Removal = (Part, fn(&mut Rates));
+
 /// Causes in the order in which they are taken away.
-const REMOVALS: [(Part, fn(&mut Rates)); 6] = [
+const REMOVALS: [Removal; 6] = [
     (Part::Launch, Rates::without_launches),
     (Part::Barriers, Rates::without_hand_over),
     (Part::Epilogue, Rates::without_epilogue),
