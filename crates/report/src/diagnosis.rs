@@ -176,12 +176,15 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
     let host = diagnosis.host_term();
     if host != HostTerm::default() {
         let microseconds = |seconds: f64| format!("{:.1}us", seconds * 1e6);
+        // In a line of its own: words with hyphens would be broken.
         let term = format!(
-            "what of it lies outside the kernel, for `explain --problem`: --host constant={},per-group={}",
+            "--host constant={},per-group={}",
             microseconds(host.constant),
             microseconds(host.per_group)
         );
-        text += &paragraph("  ", &dim(term), 4, width);
+        let legend = "what of it lies outside the kernel, for `gauntlet explain --problem`:";
+        text += &paragraph("  ", &dim(legend), 4, width);
+        text += &format!("    {}\n", dim(term));
     }
     text
 }
