@@ -255,7 +255,8 @@ fn average(kept: &[Kept], drivers: &[Driver], amounts: &[Amounts]) -> Average {
         let with = kept.iter().filter(|one| one.posterior.drivers.contains(driver));
         AverageShare {
             driver: *driver,
-            probability: with.map(|one| one.probability).sum::<f64>() / total,
+            // An empty sum of floats is −0.
+            probability: with.fold(0.0, |sum, one| sum + one.probability) / total,
             share: Credible::of(all().map(|(part, all, weight)| (part / all, weight))),
             seconds: Credible::of(all().map(|(part, _, weight)| (part, weight))),
         }

@@ -225,6 +225,17 @@ fn many_exact_times_leave_one_explanation() {
             .eq([Driver::Constant, Driver::Tiles, Driver::Flops])
     );
     assert!(first.probability > 0.9, "{}", first.probability);
+    let absent = diagnosis
+        .average
+        .shares
+        .iter()
+        .filter(|share| share.probability == 0.0);
+    assert!(absent.clone().count() > 0);
+    assert!(
+        absent
+            .into_iter()
+            .all(|share| share.probability.is_sign_positive())
+    );
     for (fit, parts) in first
         .fits
         .iter()

@@ -2,10 +2,10 @@
 
 mod words;
 
-use gauntlet_model::Diagnosis;
 use gauntlet_model::diagnose::{
     AverageShare, Credible, Experiment, Explanation, Gain, Lever, Variant, VariantChange,
 };
+use gauntlet_model::{Diagnosis, HostTerm};
 
 use crate::bar::bar;
 use crate::duration::duration;
@@ -173,6 +173,19 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
     let title = format!("What each time is made of, by {}", name(first));
     let mut text = format!("{}\n{}", bold(title), table(&header, rows.collect(), 2, width));
     text += &rest(diagnosis.measurements.len(), MOST_TIMES);
+    let host = diagnosis.host_term();
+    if host != HostTerm::default() {
+        let microseconds = |seconds: f64| format!("{:.1}us", seconds * 1e6);
+        // In a line of its own: words with hyphens would be broken.
+        let term = format!(
+            "--host constant={},per-group={}",
+            microseconds(host.constant),
+            microseconds(host.per_group)
+        );
+        let legend = "what of it lies outside the kernel, for `gauntlet explain --problem`:";
+        text += &paragraph("  ", &dim(legend), 4, width);
+        text += &format!("    {}\n", dim(term));
+    }
     text
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use gauntlet_model::HostTerm;
 use jiff::SignedDuration;
 
 /// `explain`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("source").required(true).args(["times", "problem"]))]
 #[command(after_help = "\
 Examples:
   gauntlet explain --times examples/diagnose/times.csv   what measured times alone say, and what to measure next
@@ -16,12 +17,7 @@ Examples:
   gauntlet explain --problem group-gemm/case-1 --host constant=20us --timeline call.svg")]
 pub struct Explain {
     /// Measured times: a CSV file with the columns g, m, n, k and time, and variant where there are several.
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "problem",
-        required_unless_present = "problem"
-    )]
+    #[arg(long, value_name = "FILE")]
     pub times: Option<PathBuf>,
     /// The problem whose schedule is to be explained: a case of a suite, such as group-gemm/case-1; a suite, for all
     /// its benchmark cases; or sizes, such as 'g=2 m="80 176" n=4096 k=7168'.

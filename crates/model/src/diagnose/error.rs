@@ -26,7 +26,8 @@ pub enum DiagnosisError {
     },
     /// A time that the device cannot reach.
     #[error(
-        "{seconds:.3e} s is under the roofline of {device}, {roofline:.3e} s; check the unit of the time and the device"
+        "{:.3} µs is under the roofline of {device}, {:.3} µs; check the unit of the time and the device",
+        seconds * 1e6, roofline * 1e6
     )]
     UnderTheRoofline {
         /// The measurement.

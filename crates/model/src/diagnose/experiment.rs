@@ -231,9 +231,8 @@ fn weigh(
             / total
     };
     let seconds = mean(&|rival| {
-        times(rival, Change::OneStep, amounts)
-            .map(|(seconds, weight)| seconds * weight)
-            .sum()
+        let calls = calls(rival, amounts);
+        calls.map(|call| call.seconds * call.weight).sum()
     });
     let experiment = Experiment {
         change,
@@ -246,30 +245,46 @@ fn weigh(
     (experiment, amounts.clone())
 }
 
-/// What is measured without noise: seconds with weights that add up to 1. The device's clock sees what is not paid by
-/// the caller: at least the roofline, and as much more as the noise of the whole may hide.
-fn times(rival: &Rival<'_>, change: Change, amounts: &Amounts) -> impl Iterator<Item = (f64, f64)> {
-    let hidden: &[f64] = if change == Change::DeviceClock {
-        &HIDDEN
-    } else {
-        &[0.0]
-    };
-    rival.samples.iter().flat_map(move |sample| {
-        let (mut all, mut on_device) = (0.0, 0.0);
+/// A call as one sample has it.
+#[derive(Clone, Copy)]
+struct Call {
+    /// All of it.
+    seconds: f64,
+    /// What is not paid by the caller.
+    on_device: f64,
+    weight: f64,
+}
+
+fn calls(rival: &Rival<'_>, amounts: &Amounts) -> impl Iterator<Item = Call> {
+    rival.samples.iter().map(|sample| {
+        let (mut seconds, mut on_device) = (0.0, 0.0);
         for (driver, cost) in rival.drivers.iter().zip(sample.costs) {
-            let seconds = cost * amounts.count(*driver);
-            all += seconds;
+            let part = cost * amounts.count(*driver);
+            seconds += part;
             if !driver.is_host() {
-                on_device += seconds;
+                on_device += part;
             }
         }
+        Call {
+            seconds: seconds.max(amounts.roofline),
+            on_device: on_device.max(amounts.roofline),
+            weight: sample.weight,
+        }
+    })
+}
+
+/// What is measured without noise: seconds with weights that add up to 1. The device's clock sees what is not paid by
+/// the caller, and as much more as the noise of the whole call may hide.
+fn times(rival: &Rival<'_>, change: Change, amounts: &Amounts) -> impl Iterator<Item = (f64, f64)> {
+    let by_device = change == Change::DeviceClock;
+    let hidden: &[f64] = if by_device { &HIDDEN } else { &[0.0] };
+    calls(rival, amounts).flat_map(move |call| {
+        let seconds = if by_device { call.on_device } else { call.seconds };
         hidden.iter().map(move |part| {
-            let seconds = if change == Change::DeviceClock {
-                on_device.max(amounts.roofline) + part * NOISE * all
-            } else {
-                all.max(amounts.roofline)
-            };
-            (seconds, sample.weight / hidden.len() as f64)
+            (
+                seconds + part * NOISE * call.seconds,
+                call.weight / hidden.len() as f64,
+            )
         })
     })
 }

@@ -107,8 +107,11 @@ fn rates(seconds: &Credible, unit: &str) -> String {
     format!("{} {}", written(rates.mean), interval(&rates, written))
 }
 
-/// Three digits with the prefix that fits.
+/// Three digits with the prefix that fits; what costs nothing has no limit.
 fn scaled(rate: f64, unit: &str) -> String {
+    if !rate.is_finite() {
+        return format!("∞ {unit}");
+    }
     const PREFIXES: [(&str, f64); 5] = [("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)];
     let (prefix, size) = PREFIXES
         .into_iter()
