@@ -7,12 +7,8 @@ use super::CalibrationError;
 use crate::pool::{Pool, lock};
 use crate::simd::Instructions;
 
-/// Long enough that the clock's grain does not show, short enough to fall between a neighbour's bursts.
+/// Long enough that the clock's grain does not show, short enough that a neighbour's bursts fill few of them.
 const SLICE: f64 = 1e-3;
-
-/// Which of a thread's slices counts, from the fastest (0) to the slowest (1): whatever else runs on the machine only
-/// ever makes a slice longer.
-const QUANTILE: f64 = 0.2;
 
 /// The slices of a figure.
 const QUICK_SLICES: usize = 8;
@@ -74,7 +70,7 @@ impl<'p> Bench<'p> {
             barrier.wait();
             let cost = state.as_mut().map_err(|error| error.clone()).map(|state| {
                 work(state);
-                quantile((0..self.slices).map(|_| slice(state, &work)).collect())
+                median((0..self.slices).map(|_| slice(state, &work)).collect())
             });
             lock(&costs).push(cost);
         });
@@ -92,7 +88,7 @@ impl<'p> Bench<'p> {
         (0..4 * self.slices)
             .map(|_| work())
             .collect::<Result<_, _>>()
-            .map(quantile)
+            .map(median)
     }
 }
 
@@ -107,10 +103,10 @@ fn slice<S>(state: &mut S, work: &impl Fn(&mut S) -> Piece) -> f64 {
     seconds / units
 }
 
-/// The cost that an undisturbed machine shows.
-pub(super) fn quantile(mut values: Vec<f64>) -> f64 {
+/// The middle one, as the times that are predicted are medians of calls.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[(QUANTILE * (values.len() - 1) as f64).round() as usize]
+    values[(values.len() - 1) / 2]
 }
 
 /// The next of `count` places in a ring.
@@ -126,8 +122,8 @@ mod tests {
     use crate::simd::SimdPath;
 
     #[test]
-    fn the_cost_of_a_unit_is_that_of_the_undisturbed_slices() {
-        assert_eq!(quantile(vec![9.0, 1.0, 2.0, 8.0, 3.0, 7.0]), 2.0);
+    fn the_cost_of_a_unit_is_that_of_the_middle_slice() {
+        assert_eq!(median(vec![9.0, 1.0, 2.0, 8.0, 3.0, 7.0]), 3.0);
         let pool = Pool::new(2, None).unwrap();
         let bench = Bench::new(&pool, Instructions::detect(SimdPath::Portable).unwrap(), true);
         let cost = bench.pieces(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_executor::protocol::Parameter;
 
-use super::bench::{Bench, quantile};
+use super::bench::{Bench, median};
 use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
 use crate::pool::lock;
@@ -149,7 +149,7 @@ fn panels(bench: &Bench) -> Result<[f64; 2], CalibrationError> {
             written.push(on(writer, &write));
             Ok(on(0, &read))
         })?;
-        Ok([read, quantile(written)].map(|seconds| seconds / (PANELS * DEPTH) as f64))
+        Ok([read, median(written)].map(|seconds| seconds / (PANELS * DEPTH) as f64))
     };
     let own = steps(0)?;
     let others = steps(bench.pool.threads() - 1)?;
