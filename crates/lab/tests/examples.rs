@@ -68,7 +68,6 @@ fn replay_and_cpu_read_the_same_pitches() {
     );
     let missed = round(&cpu, "cpu-gemm-4-missed");
     assert!(missed.file().research);
-    assert!(missed.pitches.iter().any(|pitch| pitch.after.is_some()));
     assert!(
         missed
             .pitches

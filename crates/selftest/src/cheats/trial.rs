@@ -130,8 +130,8 @@ const THREADS: &str = "1";
 /// What workers may take up, in bytes: honest ones take a tenth of it, and a cheat that takes more harms no machine.
 pub const MEMORY: u64 = 1 << 30;
 
-/// How often a cheat is tried whose comparison ends undecided: what else runs on the machine may hide a lie, but then it
-/// hides the gain too.
+/// How often a cheat is tried that gains nothing and yet is not told for what it is: its comparison ends undecided, or it
+/// is stopped for something else. What else runs on the machine may hide a lie, but then it hides the gain too.
 const TRIES: usize = 3;
 
 /// Tries the corpus, one candidate after another, and tells `observer` of each as it is done.
@@ -150,7 +150,8 @@ pub fn run(
     for cheat in corpus().into_iter().filter(wanted) {
         let mut report = try_one(settings, &cheat)?;
         for _ in 1..TRIES {
-            if report.outcome != Outcome::Missed || report.verdict != Verdict::Inconclusive {
+            let gains_nothing = matches!(report.verdict, Verdict::Inconclusive | Verdict::Blocked);
+            if report.outcome != Outcome::Missed || !gains_nothing {
                 break;
             }
             report = try_one(settings, &cheat)?;
