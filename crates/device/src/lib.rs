@@ -21,4 +21,4 @@ pub use dimension::{
 };
 pub use error::DeviceError;
 pub use figure::{Fact, Figure, Measurement};
-pub use pipeline::{BulkCopy, Pipeline, Products};
+pub use pipeline::{BlockBarrier, BulkCopy, Pipeline, Products, Stores};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bandwidth, ByteRate, Bytes, Cycles, Figure, Ratio, Time};
+use crate::{Bandwidth, ByteRate, Bytes, Cycles, Figure, OperationRate, Ratio, Time};
 
 /// Latencies and rates of the units of one streaming multiprocessor. What is not known of a device is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,14 @@ pub struct Pipeline {
     pub counter: Option<Figure<Time>>,
     /// Of a barrier of a small cluster.
     pub cluster_barrier: Option<Figure<Time>>,
+    /// NVFP4 values that are converted to fp16 in registers.
+    pub conversion: Option<Figure<OperationRate>>,
+    /// From a signal at a barrier in shared memory to the next instruction of whoever waits there.
+    pub hand_over: Option<Figure<Cycles>>,
+    /// Barriers of whole blocks.
+    pub block_barrier: Option<BlockBarrier>,
+    /// Results on their way to memory.
+    pub stores: Option<Stores>,
 }
 
 /// The engine that copies whole boxes of a tensor.
@@ -36,6 +44,9 @@ pub struct BulkCopy {
     /// The most that one instruction copies.
     #[serde(rename = "box")]
     pub largest: Figure<Bytes>,
+    /// From one copy to the next of a thread that waits for a slot, arms its barrier and starts one copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue: Option<Figure<Cycles>>,
     /// How much longer a copy takes while the matrix unit works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside_products: Option<Figure<Ratio>>,
@@ -53,4 +64,26 @@ pub struct Products {
     /// What a batch of instructions costs beside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<Figure<Cycles>>,
+}
+
+/// A barrier at which all threads of a block meet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct BlockBarrier {
+    /// Of four warps.
+    pub four_warps: Figure<Cycles>,
+    /// What each four warps more add to it.
+    pub further_four: Figure<Cycles>,
+}
+
+/// What one multiprocessor writes of results of two bytes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Stores {
+    /// From registers, each 32-byte sector in halves, while the others write nothing.
+    pub halves: Figure<ByteRate>,
+    /// The same while all multiprocessors write.
+    pub halves_together: Figure<ByteRate>,
+    /// Whole rows from shared memory by bulk copies.
+    pub rows: Figure<ByteRate>,
 }

@@ -1,5 +1,5 @@
 //! What no source at hand tells, put at values that fit what is known, and gathered here so that nobody takes them
-//! for measured. Figures with a source are in the device's description.
+//! for measured. Figures with a source are in the device's description, and stand in for those here where it has them.
 
 /// Cycles from a signal at a barrier to the first instruction of whoever waits there. A shared-memory round trip is
 /// about 30 cycles on all these parts.
@@ -8,8 +8,9 @@ pub(super) const SIGNAL: f64 = 30.0;
 /// Cycles in which all warps of a block meet, once the last has come.
 pub(super) const SYNCHRONISE: f64 = 30.0;
 
-/// Cycles that issuing one bulk copy takes a producer. Not Hopper's 248 ns a transaction (see the description of that
-/// device): four of those a step would take more than twice as long as the best times published for a B200.
+/// Cycles that issuing one bulk copy takes a producer; where the first of a step is known, each further one. Not Hopper's
+/// 248 ns a transaction (see the description of that device): four of those a step would take more than twice as long as
+/// the best times published for a B200.
 pub(super) const BULK_ISSUE: f64 = 32.0;
 
 /// Cycles that issuing one `cp.async` takes a warp: 512 B through a path of 64 B/clk, four warps at once.

@@ -39,6 +39,8 @@ pub(super) struct Transfer {
     pub(super) cached: f64,
     /// Bytes from or to memory.
     pub(super) memory: f64,
+    /// Bytes written in halves of sectors.
+    pub(super) halves: f64,
 }
 
 /// The costs of one tile on one multiprocessor.

@@ -49,11 +49,12 @@ pub(super) struct Outcome {
     pub(super) processors: Vec<Processor>,
 }
 
-/// When memory and the second-level cache, which all share, are free.
+/// When memory, the second-level cache and the way for half sectors, which all share, are free.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shared {
     pub(super) cache_free: f64,
     pub(super) memory_free: f64,
+    pub(super) halves_free: f64,
 }
 
 /// A place in line: non-negative times sort as their bits; ties go by number.

@@ -50,10 +50,20 @@ pub(super) struct Machine {
     pub(super) counter: f64,
     /// Cycles that a cluster's barrier takes.
     pub(super) cluster_barrier: f64,
+    /// Cycles that starting the first bulk copy of a step takes a producer, and each further one.
+    pub(super) bulk_issue: [f64; 2],
+    /// NVFP4 values converted to fp16 a cycle.
+    pub(super) conversion_rate: f64,
+    /// Bytes a cycle that threads write in half sectors.
+    pub(super) half_sectors: f64,
+    /// The same of all multiprocessors together; infinite where memory is the only limit known.
+    pub(super) half_sectors_together: f64,
+    /// Bytes a cycle of whole rows out of the staging buffer.
+    pub(super) row_rate: f64,
     /// Cycles from one signal to who waits for it.
     pub(super) signal: f64,
-    /// Cycles in which a block meets.
-    pub(super) synchronise: f64,
+    /// Cycles in which one group of warps meets, and what each further one adds.
+    pub(super) synchronise: [f64; 2],
     /// Cycles from a block's place to its first instruction.
     pub(super) block_start: f64,
 }
@@ -77,6 +87,8 @@ impl Machine {
         let products = products.ok_or_else(|| missing("gpu.pipeline.products"))?;
         let copy_rate = copy.map_or(assumed::CACHE_RATE, |copy| copy.rate.get() / clock);
         let latency = products.latency.get();
+        let pipeline = &gpu.pipeline;
+        let stores = pipeline.stores.as_ref();
         let cycles = |time: f64| time * clock;
         Ok(Self {
             arch: device.arch,
@@ -129,8 +141,29 @@ impl Machine {
                 .cluster_barrier
                 .as_ref()
                 .map_or(0.0, |figure| cycles(figure.get())),
-            signal: assumed::SIGNAL,
-            synchronise: assumed::SYNCHRONISE,
+            bulk_issue: [
+                copy.and_then(|copy| copy.issue.as_ref())
+                    .map_or(assumed::BULK_ISSUE, |figure| figure.get()),
+                assumed::BULK_ISSUE,
+            ],
+            conversion_rate: pipeline
+                .conversion
+                .as_ref()
+                .map_or(assumed::CONVERTED, |figure| figure.get()),
+            half_sectors: stores.map_or(assumed::HALF_SECTORS, |stores| stores.halves.get()),
+            half_sectors_together: stores
+                .map_or(f64::INFINITY, |stores| stores.halves_together.get() * processors),
+            row_rate: stores.map_or(copy_rate, |stores| stores.rows.get()),
+            signal: pipeline
+                .hand_over
+                .as_ref()
+                .map_or(assumed::SIGNAL, |figure| figure.get()),
+            synchronise: pipeline
+                .block_barrier
+                .as_ref()
+                .map_or([assumed::SYNCHRONISE, 0.0], |barrier| {
+                    [barrier.four_warps.get(), barrier.further_four.get()]
+                }),
             block_start: assumed::BLOCK_START,
         })
     }

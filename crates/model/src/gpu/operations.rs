@@ -275,7 +275,7 @@ impl Place<'_> {
     /// When cache and memory, in line, have served this multiprocessor and all alike.
     fn serve(&mut self, transfer: &Transfer, share: f64) -> f64 {
         let now = self.warps().now;
-        let alike = (self.processor.alike * self.scene.width) as f64 * self.costs().filled * share;
+        let alike = self.alike() * share;
         let machine = self.scene.machine;
         let mut served = now;
         if transfer.cached > 0.0 {
@@ -289,6 +289,24 @@ impl Place<'_> {
             served = served.max(self.shared.memory_free);
         }
         served
+    }
+
+    /// When half sectors, in line with those of all others, have left. Unlike other stores, which wait in the cache,
+    /// they were measured to hold up whoever writes them.
+    fn halves_leave(&mut self, transfer: &Transfer, share: f64) -> f64 {
+        let now = self.warps().now;
+        if transfer.halves == 0.0 {
+            return now;
+        }
+        let bytes = transfer.halves * self.alike() * share;
+        self.shared.halves_free =
+            self.shared.halves_free.max(now) + bytes / self.scene.machine.half_sectors_together;
+        self.shared.halves_free
+    }
+
+    /// Multiprocessors that do the same at the same time, as far as they have a tile.
+    fn alike(&self) -> f64 {
+        (self.processor.alike * self.scene.width) as f64 * self.costs().filled
     }
 
     fn occupy_lanes(&mut self, cycles: f64) {
@@ -366,7 +384,7 @@ impl Place<'_> {
     /// When results have left; they are in memory a latency later.
     fn write(&mut self, transfer: &Transfer, share: f64) -> f64 {
         let start = self.warps().now.max(self.processor.stores_free);
-        let left = start + transfer.occupation * share;
+        let left = (start + transfer.occupation * share).max(self.halves_leave(transfer, share));
         self.processor.stores_free = left;
         let served = self.serve(transfer, share).max(left);
         self.processor.end = self.processor.end.max(served + transfer.latency);
@@ -384,7 +402,8 @@ impl Place<'_> {
             return None;
         }
         place.meetings[meeting] = 0;
-        let end = now + self.scene.machine.synchronise;
+        let [first, further] = self.scene.machine.synchronise;
+        let end = now + first + further * (all - 1) as f64;
         let tile = place.before + place.warps[self.warps].begun.saturating_sub(1);
         for (index, other) in place.warps.iter_mut().enumerate() {
             if other.doing == Doing::Meeting(meeting) {

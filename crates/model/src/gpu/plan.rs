@@ -126,7 +126,7 @@ impl<'a> Plan<'a> {
         let mut machine = self.machine;
         if ideal.barriers {
             machine.signal = 0.0;
-            machine.synchronise = 0.0;
+            machine.synchronise = [0.0; 2];
         }
         let costs = self.costs(&machine, ideal);
         let scene = Scene {

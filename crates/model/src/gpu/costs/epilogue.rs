@@ -10,6 +10,8 @@ use crate::gpu::work::Kind;
 
 /// Bytes of a sum.
 const SUM: f64 = 4.0;
+/// Bytes of an fp16 or bf16 value.
+const HALF: f64 = 2.0;
 
 /// The costs of storing, reducing included; all else is left at nothing.
 pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
@@ -54,13 +56,22 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
         latency: machine.load_latency[1],
         cached,
         memory,
+        halves: 0.0,
+    };
+    let halves = if setting.ideal.contention || !in_halves(setting, element) {
+        0.0
+    } else {
+        bytes
     };
     Costs {
         take: tensor_memory + activation,
-        store: leaving(direct_rate(setting)),
+        store: Transfer {
+            halves,
+            ..leaving(direct_rate(setting, element))
+        },
         stage: bytes / machine.shared_rate,
         staged_bytes: bytes,
-        bulk_store: leaving(machine.copy_rate),
+        bulk_store: leaving(machine.row_rate),
         reduce: if split {
             reduction(results * matrices, setting)
         } else {
@@ -71,13 +82,20 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
 }
 
 /// Bytes a cycle that threads write from accumulators. Swapped, the lanes of tensor memory are neighbours in a row of
-/// the result; in all other layouts an instruction writes halves of sectors.
-fn direct_rate(setting: &Setting) -> f64 {
+/// the result; in all other layouts an instruction is taken to write halves of sectors.
+fn direct_rate(setting: &Setting, element: f64) -> f64 {
     if setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a {
         assumed::WHOLE_SECTORS
+    } else if in_halves(setting, element) {
+        setting.machine.half_sectors
     } else {
         assumed::HALF_SECTORS
     }
+}
+
+/// Whether threads write values of two bytes in halves of sectors, the case that was measured.
+fn in_halves(setting: &Setting, element: f64) -> bool {
+    element <= HALF && !(setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a)
 }
 
 /// Each of the parts waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.

@@ -75,8 +75,8 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     }
     let [kept, stored] = values(kind, setting);
     [
-        kept / assumed::CONVERTED,
-        stored / assumed::CONVERTED + stored * HALF / setting.machine.shared_rate,
+        kept / setting.machine.conversion_rate,
+        stored / setting.machine.conversion_rate + stored * HALF / setting.machine.shared_rate,
     ]
 }
 
@@ -160,13 +160,15 @@ fn transfers(reads: &[Read], kind: &Kind, setting: &Setting) -> [Transfer; 2] {
     let boxes: f64 = reads.iter().map(|read| read.boxes).sum();
     let latency = |[from_memory, from_cache]: [f64; 2]| from_cache + (from_memory - from_cache) * kind.cold;
     let warps = (bytes / WARP_COPY).ceil();
+    let [first, further] = machine.bulk_issue;
     let bulk = Transfer {
-        issue: boxes * assumed::BULK_ISSUE,
+        issue: first + further * (boxes - 1.0),
         occupation: bytes / machine.copy_rate,
         arrival: bytes / machine.arrival_rate,
         latency: latency(machine.copy_latency),
         cached,
         memory,
+        halves: 0.0,
     };
     let threads = Transfer {
         issue: warps * assumed::ASYNCHRONOUS_ISSUE,
@@ -175,6 +177,7 @@ fn transfers(reads: &[Read], kind: &Kind, setting: &Setting) -> [Transfer; 2] {
         latency: latency(machine.load_latency),
         cached,
         memory,
+        halves: 0.0,
     };
     [bulk, threads].map(|transfer| {
         let shared = if ideal.contention {

@@ -2,6 +2,7 @@
 //! description holds or was set from; the others are checks.
 
 mod cohorts;
+mod h200;
 mod pipelines;
 mod units;
 
