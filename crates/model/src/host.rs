@@ -1,5 +1,7 @@
 //! What a call costs outside the kernel.
 
+use gauntlet_problem::Problem;
+use gauntlet_schedule::{Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
 /// Time on the host in every call, before the kernel can start: tensors, descriptors and tables made anew. It is the
@@ -15,8 +17,38 @@ pub struct HostTerm {
 }
 
 impl HostTerm {
-    /// Seconds for a call over so many groups.
-    pub fn seconds(self, groups: usize) -> f64 {
-        self.constant + self.per_group * groups as f64
+    /// Seconds of a call; none where everything is set up once.
+    pub fn seconds(self, problem: &Problem, schedule: &Schedule) -> f64 {
+        let groups = match problem {
+            Problem::GroupedGemm(gemm) => gemm.groups.len(),
+            Problem::Attention(attention) => attention.sequences.len(),
+        };
+        match schedule.setup {
+            Setup::PerCall => self.constant + self.per_group * groups as f64,
+            Setup::Once => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gauntlet_problem::{GemmShape, GroupedGemm};
+
+    #[test]
+    fn what_is_set_up_once_costs_no_call() {
+        let problem = Problem::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape { m: 1, n: 16, k: 16 }; 8],
+            form: Default::default(),
+            output: Default::default(),
+        });
+        let host = HostTerm {
+            constant: 95e-6,
+            per_group: 35e-6,
+        };
+        let mut schedule = Schedule::baseline();
+        assert!((host.seconds(&problem, &schedule) - 375e-6).abs() < 1e-12);
+        schedule.setup = Setup::Once;
+        assert_eq!(host.seconds(&problem, &schedule), 0.0);
     }
 }

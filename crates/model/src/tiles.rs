@@ -46,8 +46,8 @@ pub(crate) fn busiest(
         classes.sort_by(|(left, _), (right, _)| right.total_cmp(left));
     }
     match order {
-        Order::PerTile | Order::Dynamic => least_loaded(&classes, processors),
-        Order::Static | Order::Sorted => in_turn(&classes, processors),
+        Order::PerTile | Order::Sorted | Order::Dynamic => least_loaded(&classes, processors),
+        Order::Static => in_turn(&classes, processors),
     }
 }
 
@@ -160,10 +160,10 @@ mod tests {
         let long_first = [class(1, 5.0), class(4, 1.0)];
         assert_eq!(busiest(&long_first, 2, Order::Static, |class| class.flops), 7.0);
         assert_eq!(busiest(&long_first, 2, Order::Dynamic, |class| class.flops), 5.0);
-        // 1, 1, 1, 1, 5: the long one last; sorted takes it first, but still in turn.
+        // 1, 1, 1, 1, 5: the long one last; sorted takes it first.
         let long_last = [class(4, 1.0), class(1, 5.0)];
         assert_eq!(busiest(&long_last, 2, Order::Dynamic, |class| class.flops), 7.0);
-        assert_eq!(busiest(&long_last, 2, Order::Sorted, |class| class.flops), 7.0);
+        assert_eq!(busiest(&long_last, 2, Order::Sorted, |class| class.flops), 5.0);
     }
 
     #[test]

@@ -450,7 +450,7 @@ proptest! {
             let breakdown = break_down(&problem, &schedule, &device, host).unwrap();
             prop_assert!((breakdown.total() - simulation.seconds).abs() <= 1e-9 * simulation.seconds);
             prop_assert!(breakdown.parts.iter().all(|part| part.seconds >= 0.0));
-            prop_assert!(breakdown.part(Part::Host) >= host.seconds(problem.parts().len()) * 0.999);
+            prop_assert!(breakdown.part(Part::Host) >= host.seconds(&problem, &schedule) * 0.999);
             prop_assert!(simulation.seconds >= simulation.roofline);
         }
     }

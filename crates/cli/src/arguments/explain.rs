@@ -30,13 +30,13 @@ pub struct Explain {
     #[arg(long, default_value = "b200")]
     pub device: String,
     /// Another schedule, to be held against the first part by part; words left out are as in the first.
-    #[arg(long, value_name = "WORDS", requires = "problem")]
+    #[arg(long, value_name = "WORDS", conflicts_with = "times")]
     pub compare: Option<String>,
     /// What a call costs on the host, such as constant=95us,per-group=35us.
-    #[arg(long, value_name = "TERMS", requires = "problem", value_parser = host_term)]
+    #[arg(long, value_name = "TERMS", conflicts_with = "times", value_parser = host_term)]
     pub host: Option<HostTerm>,
     /// Write what happens when: FILE.json for Perfetto and Chrome, FILE.svg as a picture.
-    #[arg(long, value_name = "FILE", requires = "problem", conflicts_with = "compare")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "times"])]
     pub timeline: Option<PathBuf>,
     /// As JSON.
     #[arg(long)]

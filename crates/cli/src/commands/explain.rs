@@ -16,12 +16,11 @@ use crate::trouble::Trouble;
 pub fn explain(arguments: &Explain, calibrations: &Calibrations) -> Result<Exit, Trouble> {
     let schedule = schedule_text::read(&arguments.schedule, &Schedule::baseline())?;
     let device = calibrations.apply(devices::find(&arguments.device)?)?;
-    match (&arguments.times, &arguments.problem) {
-        (Some(file), _) => times::explain(file, &schedule, &device, arguments.json),
-        (None, Some(problem)) => schedule::explain(problem, &schedule, &device, arguments),
-        (None, None) => Err(Trouble::bad_input(
-            "there is nothing to explain",
-            "give measured times with --times FILE, or a problem with --problem",
-        )),
+    match &arguments.times {
+        Some(file) => times::explain(file, &schedule, &device, arguments.json),
+        None => {
+            let problem = arguments.problem.as_deref().unwrap_or_default();
+            schedule::explain(problem, &schedule, &device, arguments)
+        }
     }
 }

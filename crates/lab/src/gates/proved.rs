@@ -28,7 +28,8 @@ impl Gate for Proved {
         let mut known: Vec<(TileProgram, Result<Proof, Box<Flaw>>)> = Vec::new();
         let mut proofs = BTreeMap::new();
         for case in &examination.round.benchmark_cases {
-            let program = TileProgram::of(&candidate.schedule, &case.problem, arch);
+            let schedule = candidate.schedule_for(&case.problem, &examination.round.device);
+            let program = TileProgram::of(schedule, &case.problem, arch);
             let result = match known.iter().find(|(other, _)| *other == program) {
                 Some((_, result)) => result.clone(),
                 None => {

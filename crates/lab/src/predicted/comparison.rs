@@ -74,11 +74,11 @@ fn predict(
     let times = |side: &Candidate| -> Result<Times, MissingFigure> {
         let schedule = side.schedule_for(&case.problem, &round.device);
         let kernel = simulate(&case.problem, schedule, &round.device, HostTerm::default())?.seconds;
-        let call = match host::term(round.file().host.as_ref(), schedule) {
-            none if none == HostTerm::default() => kernel,
-            host => simulate(&case.problem, schedule, &round.device, host)?.seconds,
-        };
-        Ok(Times { call, kernel })
+        let host = host::term(round.file().host.as_ref()).seconds(&case.problem, schedule);
+        Ok(Times {
+            call: kernel + host,
+            kernel,
+        })
     };
     let sides = [times(control)?, times(candidate)?];
     Ok((sides, bar::of_kernel(round, &case.problem, control, candidate)?))

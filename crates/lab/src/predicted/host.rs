@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use gauntlet_model::HostTerm;
-use gauntlet_schedule::{Schedule, Setup};
+
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -93,15 +93,12 @@ impl FromStr for HostCost {
     }
 }
 
-/// The host's part of a call: none without figures, and none where everything is set up once.
-pub fn term(cost: Option<&HostCost>, schedule: &Schedule) -> HostTerm {
-    match (cost, schedule.setup) {
-        (Some(cost), Setup::PerCall) => HostTerm {
-            constant: cost.constant.as_secs_f64(),
-            per_group: cost.per_group.as_secs_f64(),
-        },
-        _ => HostTerm::default(),
-    }
+/// The host's part of a call: none without figures.
+pub fn term(cost: Option<&HostCost>) -> HostTerm {
+    cost.map_or_else(HostTerm::default, |cost| HostTerm {
+        constant: cost.constant.as_secs_f64(),
+        per_group: cost.per_group.as_secs_f64(),
+    })
 }
 
 #[cfg(test)]
@@ -130,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_up_once_costs_no_call() {
+    fn the_model_gets_seconds() {
         let cost: HostCost = "constant=95us per-group=35us".parse().unwrap();
-        let mut schedule = Schedule::baseline();
-        let groups_of_eight = term(Some(&cost), &schedule).seconds(8);
-        assert!((groups_of_eight - 375e-6).abs() < 1e-12);
-        schedule.setup = Setup::Once;
-        assert_eq!(term(Some(&cost), &schedule), HostTerm::default());
-        assert_eq!(term(None, &Schedule::baseline()), HostTerm::default());
+        let term_of = |cost| {
+            let HostTerm { constant, per_group } = term(cost);
+            [constant, per_group]
+        };
+        assert_eq!(term_of(Some(&cost)), [95e-6, 35e-6]);
+        assert_eq!(term_of(None), [0.0, 0.0]);
     }
 }

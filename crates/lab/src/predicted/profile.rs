@@ -24,7 +24,7 @@ pub fn profiles(round: &Round, candidate: &Candidate) -> Result<BTreeMap<String,
 
 fn profile(round: &Round, candidate: &Candidate, case: &Case) -> Result<Profile, MissingFigure> {
     let schedule = candidate.schedule_for(&case.problem, &round.device);
-    let term = host::term(round.file().host.as_ref(), schedule);
+    let term = host::term(round.file().host.as_ref());
     let bound = simulate(&case.problem, schedule, &round.device, term)?.bound;
     let breakdown = break_down(&case.problem, schedule, &round.device, term)?;
     let call = breakdown.total();

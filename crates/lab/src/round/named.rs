@@ -148,6 +148,16 @@ pub(super) fn load_dispatch(
                 "name a table that `gauntlet tune --output FILE` has written",
             )
         })?;
+        if tables.get(file).is_some_and(|known| *known != table) {
+            return Err(place.error_at(
+                &file.display().to_string(),
+                format!(
+                    "another file beside another pitch is called `{}` too",
+                    file.display()
+                ),
+                "give the two tables different names",
+            ));
+        }
         tables.insert(file.clone(), table);
     }
     Ok(tables)

@@ -137,10 +137,9 @@ impl Measuring<'_> {
             Ok(interval) => finalist.over_baseline = interval,
             Err(fault) => finalist.fault = Some(fault),
         }
-        match first.map(|first| self.interval(first, &one, share)).transpose()? {
-            None => {}
-            Some(Ok(interval)) => finalist.over_first = interval,
-            Some(Err(fault)) => finalist.fault = Some(fault),
+        // A fault here may be that of the model's first choice, and says nothing about this one.
+        if let Some(Ok(interval)) = first.map(|first| self.interval(first, &one, share)).transpose()? {
+            finalist.over_first = interval;
         }
         Ok(finalist)
     }

@@ -171,7 +171,7 @@ fn predicted(
     };
     let winner = Winner {
         schedule: first.schedule.clone(),
-        rank: 1,
+        rank: first.rank,
         speedup: interval,
         over_first: None,
     };

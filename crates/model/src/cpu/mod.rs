@@ -54,7 +54,7 @@ pub(crate) fn simulate(
     let (roofline, bound) = roofline(problem, &work, &rates);
     let kernel = run(&work, schedule, &rates, false).kernel;
     Ok(Simulation {
-        seconds: host.seconds(problem.parts().len()) + (work.setup + kernel).max(roofline),
+        seconds: host.seconds(problem, schedule) + (work.setup + kernel).max(roofline),
         roofline,
         bound,
     })
@@ -79,7 +79,7 @@ pub(crate) fn break_down(
             .filter(|entry| entry.part == part)
             .for_each(|entry| entry.seconds += seconds);
     };
-    give(Part::Host, host.seconds(problem.parts().len()));
+    give(Part::Host, host.seconds(problem, schedule));
     let mut take = |part: Part, now: f64| {
         // Never more than is left: a list of tiles can take longer with less work in it.
         let now = now.clamp(roofline, left);
@@ -131,7 +131,7 @@ pub(crate) fn timeline(
 ) -> Result<Timeline, MissingFigure> {
     let rates = rates(problem, schedule, device)?;
     let work = work(problem, schedule, &rates);
-    let before = host.seconds(problem.parts().len()) + work.setup;
+    let before = host.seconds(problem, schedule) + work.setup;
     let Outcome { kernel, spans, .. } = run(&work, schedule, &rates, true);
     let own = Track {
         processor: None,

@@ -75,14 +75,7 @@ impl<'a> Plan<'a> {
 
     /// Seconds of the host's work.
     pub(super) fn host(&self, host: HostTerm) -> f64 {
-        let groups = match self.problem {
-            Problem::GroupedGemm(gemm) => gemm.groups.len(),
-            Problem::Attention(attention) => attention.sequences.len(),
-        };
-        match self.schedule.setup {
-            Setup::PerCall => host.seconds(groups),
-            Setup::Once => 0.0,
-        }
+        host.seconds(self.problem, self.schedule)
     }
 
     /// Seconds to get the kernel started, beyond its ramp.

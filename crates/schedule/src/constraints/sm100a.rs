@@ -48,7 +48,9 @@ fn rows(situation: &Situation) -> Option<String> {
         }
         (None, true) => (!m.is_multiple_of(128))
             .then(|| "mxf4nvf4 on sm_100a needs M = 128 or 256 for a pair of CTAs".to_owned()),
-        (Some(_), _) => (m != 64 && !m.is_multiple_of(128))
+        (Some(_), true) => (!m.is_multiple_of(128))
+            .then(|| "tcgen05.mma on sm_100a needs M = 128 or 256 for a pair of CTAs".to_owned()),
+        (Some(_), false) => (m != 64 && !m.is_multiple_of(128))
             .then(|| "tcgen05.mma on sm_100a needs M = 64 or 128 for one CTA".to_owned()),
     }
 }
