@@ -361,6 +361,10 @@ fn probability(diagnosis: &Diagnosis, explanation: &Explanation) -> Option<f64> 
     of(diagnosis, &drivers).map(|same| same.probability)
 }
 
+/// How far two sums over grids may differ: a grid reaches five standard deviations, beyond which lie 6·10⁻⁷ of the mass,
+/// and where it lies depends on rounding.
+const GRID: f64 = 1e-5;
+
 /// The kept of both are the same but for what lies at the border of the set.
 fn agree(one: &Diagnosis, other: &Diagnosis) -> bool {
     let (last_of_one, last_of_other) = (
@@ -371,9 +375,10 @@ fn agree(one: &Diagnosis, other: &Diagnosis) -> bool {
         .probability
         .max(other.explanations[last_of_other].probability);
     one.explanations.iter().all(|explanation| {
-        probability(other, explanation).map_or(explanation.probability <= border * 1.000_001, |probability| {
-            (probability / explanation.probability - 1.0).abs() < 1e-6
-        })
+        probability(other, explanation)
+            .map_or(explanation.probability <= border * (1.0 + GRID), |probability| {
+                (probability / explanation.probability - 1.0).abs() < GRID
+            })
     })
 }
 

@@ -3,7 +3,6 @@
 use std::str::FromStr;
 
 use gauntlet_model::HostTerm;
-
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
