@@ -417,7 +417,7 @@ proptest! {
             let drivers: Vec<_> = one.drivers().collect();
             let Some(same) = of(&after, &drivers) else { continue };
             for (before, after) in one.costs.iter().zip(&same.costs) {
-                prop_assert!((after.seconds.mean / before.seconds.mean / factor - 1.0).abs() < 1e-6);
+                prop_assert!((after.seconds.mean / before.seconds.mean / factor - 1.0).abs() < GRID);
             }
         }
     }
