@@ -12,7 +12,7 @@ pub enum Part {
     Host,
     /// Getting the kernel started (on a CPU: waking the threads, once a wave).
     Launch,
-    /// From the first block to all at work, and the first read from cold memory.
+    /// From the first block to all at work.
     Ramp,
     /// Products of rows and columns beyond the problem.
     Padding,
