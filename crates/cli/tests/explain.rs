@@ -199,6 +199,14 @@ fn what_cannot_be_explained_is_refused_with_a_remedy() {
         (&["--problem", "grup-gemm"], "the nearest is group-gemm"),
         (&["--problem", "m=80 n=128 k=100"], "not a multiple of 16"),
         (
+            &["--problem", "m=1000000 n=1000000 k=64"],
+            "too large to be simulated",
+        ),
+        (
+            &["--times", "times.csv", "--compare", "stages = 2"],
+            "cannot be used with",
+        ),
+        (
             &["--problem", "group-gemm/1", "--schedule", "tile = [64, 64, 256]"],
             "mxf4nvf4 on sm_100a needs M = 128",
         ),

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::{Trouble, say, terminal_width};
 
 /// Finds the fastest schedule of each problem of a suite and writes them down.
 pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Trouble> {
@@ -39,6 +39,11 @@ pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Troub
             Limits::default(),
         )?),
     };
+    if workshop.is_some() && device.calibration.is_none() {
+        say(
+            "note: this machine is not calibrated, so that the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
+        );
+    }
     let tuning = Tuning {
         suite: &suite,
         device: &device,

@@ -86,7 +86,7 @@ fn all(
 fn allowed(name: &str, problem: &Problem, schedule: &Schedule, device: &Device) -> Result<(), Trouble> {
     let violations = check(schedule, problem, device);
     if violations.is_empty() {
-        return Ok(());
+        return bounded(name, problem, schedule);
     }
     let rules: Vec<_> = violations.iter().map(ToString::to_string).collect();
     let remedies = violations.iter().flat_map(|violation| &violation.remedies);
@@ -101,6 +101,25 @@ fn allowed(name: &str, problem: &Problem, schedule: &Schedule, device: &Device) 
             || "`gauntlet schedules` explains the words".to_owned(),
             |schedule| format!("the nearest that it accepts: {schedule}"),
         ),
+    ))
+}
+
+/// Steps of all tiles together that are simulated within seconds.
+const MOST_STEPS: usize = 20_000_000;
+
+/// Refuses what nobody would wait for.
+fn bounded(name: &str, problem: &Problem, schedule: &Schedule) -> Result<(), Trouble> {
+    let counts = Counts::of(problem, schedule, 1);
+    let steps = counts.tiles.saturating_mul(counts.steps);
+    if steps <= MOST_STEPS {
+        return Ok(());
+    }
+    Err(Trouble::bad_input(
+        format!(
+            "{name} is too large to be simulated: {} tiles of up to {} steps, and {MOST_STEPS} steps are the most",
+            counts.tiles, counts.steps
+        ),
+        "take a larger tile, or smaller sizes: what is so large goes on as it began",
     ))
 }
 

@@ -73,7 +73,7 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
         staged_bytes: bytes,
         bulk_store: leaving(machine.row_rate),
         reduce: if split {
-            reduction(results * matrices, setting)
+            reduction(results, results * matrices, setting)
         } else {
             0.0
         },
@@ -99,9 +99,9 @@ fn in_halves(setting: &Setting, element: f64) -> bool {
 }
 
 /// Each of the parts waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.
-fn reduction(sums: f64, setting: &Setting) -> f64 {
+fn reduction(results: f64, sums: f64, setting: &Setting) -> f64 {
     let machine = setting.machine;
-    let written = sums / setting.schedule.split_k as f64 * setting.problem.output_format().bytes() as f64;
+    let written = results / setting.schedule.split_k as f64 * setting.problem.output_format().bytes() as f64;
     machine.counter
         + machine.load_latency[1]
         + sums * SUM / assumed::CACHE_RATE

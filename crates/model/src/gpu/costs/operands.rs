@@ -57,8 +57,9 @@ pub(super) fn queries(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
         Problem::GroupedGemm(_) => [Transfer::default(); 2],
         Problem::Attention(attention) => {
             let bytes = kind.rows * (attention.head_size * attention.format.bytes()) as f64;
+            let bytes = bytes / setting.bundle.pair as f64;
             let read = Read {
-                bytes: bytes / setting.bundle.pair as f64,
+                bytes,
                 shared_by: 1.0,
                 from_memory: 1.0,
                 boxes: boxes(bytes, setting),
@@ -124,13 +125,12 @@ fn gemm_reads(kind: &Kind, gemm: &GroupedGemm, setting: &Setting) -> [Read; 2] {
     let rows = row_sets * kind.rows * kind.depth / pair;
     let columns = column_sets * kind.columns * kind.depth / pair;
     let column_bytes = columns * if fp16 { HALF } else { PACKED };
-    let scales = |sets: f64| sets;
     [
         Read {
             bytes: rows * PACKED,
             shared_by: setting.bundle.columns as f64,
             from_memory: kind.rows_from_memory,
-            boxes: row_sets * boxes(rows * PACKED / row_sets, setting) + scales(row_sets),
+            boxes: row_sets * boxes(rows * PACKED / row_sets, setting) + row_sets,
         },
         Read {
             bytes: column_bytes,
@@ -138,7 +138,7 @@ fn gemm_reads(kind: &Kind, gemm: &GroupedGemm, setting: &Setting) -> [Read; 2] {
             // Converted just before, they lie in the cache.
             from_memory: if fp16 { 0.0 } else { kind.columns_from_memory },
             boxes: column_sets * boxes(column_bytes / column_sets, setting)
-                + if fp16 { 0.0 } else { scales(column_sets) },
+                + if fp16 { 0.0 } else { column_sets },
         },
     ]
 }
