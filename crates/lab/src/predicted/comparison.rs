@@ -30,6 +30,12 @@ pub fn compare_predicted(
             Err(missing) => return Ok(Err(missing.to_string())),
         };
         let [baseline, challenger] = sides;
+        if baseline.call <= 0.0 || challenger.call <= 0.0 {
+            return Ok(Err(format!(
+                "{} has no work, and so no times to compare",
+                case.name
+            )));
+        }
         cases.push(CaseTimes {
             case: case.name.clone(),
             baseline: baseline.call,
