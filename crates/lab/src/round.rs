@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_device::Device;
 use gauntlet_executor::Record;
+use gauntlet_model::HostTerm;
 use gauntlet_problem::{Case, InputKind, Suite, Tolerance};
 use gauntlet_schedule::{DispatchTable, Schedule, ScheduleChange};
 use gauntlet_stats::Criteria;
@@ -361,6 +362,14 @@ impl Round {
             *program = std::path::absolute(self.source.resolve(program)).unwrap_or_else(|_| program.clone());
         }
         Some(command)
+    }
+
+    /// What a call costs on the host; nothing where the file does not say.
+    pub fn host_term(&self) -> HostTerm {
+        self.file()
+            .host
+            .as_ref()
+            .map_or_else(HostTerm::default, HostCost::term)
     }
 
     /// A dispatch table as a round file or a pitch names it.

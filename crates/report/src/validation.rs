@@ -1,6 +1,7 @@
 //! How far the model is to be trusted: its errors on a grid of shapes and schedules, as tables.
 
-use gauntlet_lab::validation::{Accuracy, GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
+use gauntlet_lab::validation::{GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
+use gauntlet_stats::Fit;
 
 use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
@@ -61,7 +62,7 @@ fn of_shape(shape: &ShapeAccuracy) -> Vec<String> {
     row(&format!("  {}", shape.shape), &shape.accuracy, Some(shape.bias))
 }
 
-fn row(name: &str, accuracy: &Accuracy, bias: Option<f64>) -> Vec<String> {
+fn row(name: &str, accuracy: &Fit, bias: Option<f64>) -> Vec<String> {
     vec![
         name.to_owned(),
         percent(accuracy.mean_error),

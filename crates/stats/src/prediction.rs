@@ -1,5 +1,7 @@
 //! How well a model predicts times: its error, and what it costs to follow it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::summary::mean;
 
 /// A predicted and a measured time, in the same unit.
@@ -12,7 +14,8 @@ pub struct Predicted {
 }
 
 /// How a model's times compare with measured ones, over shapes with several schedules each.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Fit {
     /// The mean of |predicted / measured − 1|.
     pub mean_error: f64,

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use gauntlet_model::HostTerm;
-use jiff::SignedDuration;
+use gauntlet_lab::HostCost;
 
 /// `explain`.
 #[derive(Debug, Args)]
@@ -33,57 +32,12 @@ pub struct Explain {
     #[arg(long, value_name = "WORDS", conflicts_with = "times")]
     pub compare: Option<String>,
     /// What a call costs on the host, such as constant=95us,per-group=35us.
-    #[arg(long, value_name = "TERMS", conflicts_with = "times", value_parser = host_term)]
-    pub host: Option<HostTerm>,
+    #[arg(long, value_name = "TERMS", conflicts_with = "times")]
+    pub host: Option<HostCost>,
     /// Write what happens when: FILE.json for Perfetto and Chrome, FILE.svg as a picture.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "times"])]
     pub timeline: Option<PathBuf>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-fn host_term(text: &str) -> Result<HostTerm, String> {
-    const EXAMPLE: &str = "give times such as constant=95us,per-group=35us";
-    let mut host = HostTerm::default();
-    for term in text.split(',') {
-        let (name, time) = term.split_once('=').ok_or(EXAMPLE)?;
-        let seconds = time
-            .trim()
-            .parse::<SignedDuration>()
-            .map_err(|error| format!("{error}; {EXAMPLE}"))?
-            .as_secs_f64();
-        if seconds < 0.0 {
-            return Err(format!("a call cannot cost less than nothing; {EXAMPLE}"));
-        }
-        match name.trim() {
-            "constant" => host.constant = seconds,
-            "per-group" => host.per_group = seconds,
-            other => return Err(format!("`{other}` is no term of the host; {EXAMPLE}")),
-        }
-    }
-    Ok(host)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_host_has_two_terms() {
-        let term = |constant, per_group| Ok(HostTerm { constant, per_group });
-        assert_eq!(host_term("constant=95us,per-group=35us"), term(95e-6, 35e-6));
-        assert_eq!(host_term(" per-group = 1.5ms"), term(0.0, 1.5e-3));
-        for (text, reason) in [
-            ("95us", "give times"),
-            ("constant=95", "give times"),
-            ("constant=-1us", "less than nothing"),
-            ("per-tile=1us", "`per-tile` is no term"),
-        ] {
-            assert!(
-                host_term(text).is_err_and(|message| message.contains(reason)),
-                "{text}"
-            );
-        }
-    }
 }

@@ -4,7 +4,7 @@ use gauntlet_model::{Basis, HostTerm, MissingFigure, simulate};
 use gauntlet_problem::Case;
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
 
-use super::{bar, host};
+use super::bar;
 use crate::candidate::Candidate;
 use crate::comparison::{CaseTimes, Comparison};
 use crate::error::LabError;
@@ -80,7 +80,7 @@ fn predict(
     let times = |side: &Candidate| -> Result<Times, MissingFigure> {
         let schedule = side.schedule_for(&case.problem, &round.device);
         let kernel = simulate(&case.problem, schedule, &round.device, HostTerm::default())?.seconds;
-        let host = host::term(round.file().host.as_ref()).seconds(&case.problem, schedule);
+        let host = round.host_term().seconds(&case.problem, schedule);
         Ok(Times {
             call: kernel + host,
             kernel,

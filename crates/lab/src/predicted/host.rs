@@ -56,14 +56,14 @@ pub enum HostError {
         name: &'static str,
     },
     /// Not of the form.
-    #[error("`{text}` is no cost of the host; write constant=95us per-group=35us, or one of them")]
+    #[error("`{text}` is no cost of the host; write constant=95us,per-group=35us, or one of them")]
     Form {
         /// What was written.
         text: String,
     },
 }
 
-/// `constant=95us per-group=35us`, in any order; what is left out is nothing.
+/// `constant=95us,per-group=35us` or with a blank between, in any order; what is left out is nothing.
 impl FromStr for HostCost {
     type Err = HostError;
 
@@ -92,12 +92,14 @@ impl FromStr for HostCost {
     }
 }
 
-/// The host's part of a call: none without figures.
-pub fn term(cost: Option<&HostCost>) -> HostTerm {
-    cost.map_or_else(HostTerm::default, |cost| HostTerm {
-        constant: cost.constant.as_secs_f64(),
-        per_group: cost.per_group.as_secs_f64(),
-    })
+impl HostCost {
+    /// What the model takes.
+    pub fn term(&self) -> HostTerm {
+        HostTerm {
+            constant: self.constant.as_secs_f64(),
+            per_group: self.per_group.as_secs_f64(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,11 +130,7 @@ mod tests {
     #[test]
     fn the_model_gets_seconds() {
         let cost: HostCost = "constant=95us per-group=35us".parse().unwrap();
-        let term_of = |cost| {
-            let HostTerm { constant, per_group } = term(cost);
-            [constant, per_group]
-        };
-        assert_eq!(term_of(Some(&cost)), [95e-6, 35e-6]);
-        assert_eq!(term_of(None), [0.0, 0.0]);
+        let HostTerm { constant, per_group } = cost.term();
+        assert_eq!([constant, per_group], [95e-6, 35e-6]);
     }
 }

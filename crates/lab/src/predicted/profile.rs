@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use gauntlet_model::{Bound, MissingFigure, Part, break_down, simulate};
 use gauntlet_problem::Case;
 
-use super::host;
 use crate::candidate::Candidate;
 use crate::finding::Profile;
 use crate::round::Round;
@@ -24,7 +23,7 @@ pub fn profiles(round: &Round, candidate: &Candidate) -> Result<BTreeMap<String,
 
 fn profile(round: &Round, candidate: &Candidate, case: &Case) -> Result<Profile, MissingFigure> {
     let schedule = candidate.schedule_for(&case.problem, &round.device);
-    let term = host::term(round.file().host.as_ref());
+    let term = round.host_term();
     let bound = simulate(&case.problem, schedule, &round.device, term)?.bound;
     let breakdown = break_down(&case.problem, schedule, &round.device, term)?;
     let call = breakdown.total();

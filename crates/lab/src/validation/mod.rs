@@ -26,9 +26,9 @@ pub struct Validation {
     /// Worker processes, each of which measured every point.
     pub processes: usize,
     /// The model with the calibration.
-    pub calibrated: Accuracy,
+    pub calibrated: Fit,
     /// The model with what the device's description says.
-    pub uncalibrated: Accuracy,
+    pub uncalibrated: Fit,
     /// By phase of the executor's own trace.
     pub phases: Vec<PhaseAccuracy>,
     /// Each shape's own figures, calibrated.
@@ -37,30 +37,12 @@ pub struct Validation {
     pub points: Vec<Point>,
 }
 
-/// How predicted times compare with measured ones.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Accuracy {
-    /// The mean of |predicted / measured − 1|.
-    pub mean_error: f64,
-    /// The root of the mean square of ln(measured / predicted).
-    pub log_deviation: f64,
-    /// The same between the schedules of one shape.
-    pub log_deviation_in_shape: f64,
-    /// Spearman's, the mean over shapes.
-    pub rank_correlation: f64,
-    /// What the schedule predicted to be best costs over the best, the mean over shapes.
-    pub regret_of_first: f64,
-    /// The same of the best of the first eight.
-    pub regret_of_eight: f64,
-}
-
 /// Something asked of the calibrated model.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
     /// What.
     pub name: &'static str,
-    figure: fn(&Accuracy) -> f64,
+    figure: fn(&Fit) -> f64,
     /// The least, or most, that it may be.
     bound: Bound,
 }
@@ -92,7 +74,7 @@ pub const GOALS: [Goal; 3] = [
 
 impl Goal {
     /// Whether a model is as good.
-    pub fn is_reached(&self, accuracy: &Accuracy) -> bool {
+    pub fn is_reached(&self, accuracy: &Fit) -> bool {
         let figure = (self.figure)(accuracy);
         match self.bound {
             Bound::AtLeast(bound) => figure >= bound,
@@ -108,7 +90,7 @@ pub struct ShapeAccuracy {
     /// Its name.
     pub shape: String,
     /// How the calibrated model did.
-    pub accuracy: Accuracy,
+    pub accuracy: Fit,
     /// The median of predicted over measured.
     pub bias: f64,
 }
@@ -177,7 +159,7 @@ impl Validation {
         let of = |time: fn(&Point) -> f64| {
             let shape =
                 |shape: &Shape| predicted(points.iter().filter(|point| point.shape == shape.name), time);
-            Accuracy::of(&shapes.iter().map(shape).collect::<Vec<_>>())
+            Fit::of(&shapes.iter().map(shape).collect::<Vec<_>>())
         };
         Ok(Self {
             processes: measured.iter().map(|one| one.calls.len()).max().unwrap_or(0),
@@ -194,7 +176,7 @@ impl Validation {
 
     /// What belongs into the calibration.
     pub fn quality(&self, date: Timestamp) -> Quality {
-        let Accuracy {
+        let Fit {
             mean_error,
             log_deviation,
             log_deviation_in_shape,
@@ -206,27 +188,6 @@ impl Validation {
             date,
             points: self.points.len(),
             shapes: self.shapes.len(),
-            mean_error,
-            log_deviation,
-            log_deviation_in_shape,
-            rank_correlation,
-            regret_of_first,
-            regret_of_eight,
-        }
-    }
-}
-
-impl Accuracy {
-    fn of(shapes: &[Vec<Predicted>]) -> Self {
-        let Fit {
-            mean_error,
-            log_deviation,
-            log_deviation_in_shape,
-            rank_correlation,
-            regret_of_first,
-            regret_of_eight,
-        } = Fit::of(shapes);
-        Self {
             mean_error,
             log_deviation,
             log_deviation_in_shape,
@@ -251,7 +212,7 @@ fn shape_accuracy(shape: &Shape, points: &[Point]) -> ShapeAccuracy {
     let ratios: Vec<f64> = own().map(|point| point.calibrated / point.measured).collect();
     ShapeAccuracy {
         shape: shape.name.to_owned(),
-        accuracy: Accuracy::of(&[predicted(own(), |point| point.calibrated)]),
+        accuracy: Fit::of(&[predicted(own(), |point| point.calibrated)]),
         bias: median(&ratios),
     }
 }

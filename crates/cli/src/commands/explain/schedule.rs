@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
+use gauntlet_lab::HostCost;
 use gauntlet_model::count::Occupancy;
 use gauntlet_model::{Counts, HostTerm, MissingFigure, break_down, estimate, simulate, timeline};
 use gauntlet_problem::Problem;
@@ -27,7 +28,10 @@ pub fn explain(
 ) -> Result<Exit, Trouble> {
     let file = arguments.timeline.as_deref().map(TimelineFile::of).transpose()?;
     let problems = problem_text::read(problem)?;
-    let host = arguments.host.unwrap_or_default();
+    let host = arguments
+        .host
+        .as_ref()
+        .map_or_else(HostTerm::default, HostCost::term);
     let explanations = all(&problems, schedule, device, host)?;
     if let Some(file) = file {
         file.write(&problems, schedule, device, host)?;
