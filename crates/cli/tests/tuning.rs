@@ -133,7 +133,7 @@ fn a_host_that_makes_no_sense_is_refused() {
     let ran = place
         .run(&[&PREDICTED[..], &["--host", "95us"]].concat())
         .expect(2);
-    assert!(ran.err.contains("constant=95us per-group=35us"), "{}", ran.err);
+    assert!(ran.err.contains("constant=95us,per-group=35us"), "{}", ran.err);
     let ran = place
         .run(&["run", "round.toml", "--host", "constant=95us"])
         .expect(2);
