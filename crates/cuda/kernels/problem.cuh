@@ -1,0 +1,24 @@
+// What host and kernels agree on, byte for byte; the other half is src/plan/abi.rs.
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// One product: C = scale · A·Bᵀ, or silu(scale₀ · A·B₁ᵀ) ∘ (scale₁ · A·B₂ᵀ).
+struct Group {
+    u64 tokens;        // bytes from Call::tokens, packed [m, k/2]
+    u64 token_scales;  // bytes from Call::token_scales, [m, k/16]
+    u64 output;        // elements from Call::output, [m, n]
+    const u8* weights[2];
+    const u8* weight_scales[2];
+    float scale[2];
+    u32 m, n, k;
+    u32 workspace_row;
+};
+
+// The 128 bytes that cuTensorMapEncodeTiled fills in; four a group: weights, their scales, second weights, theirs.
+struct alignas(64) TensorMap {
+    u64 opaque[16];
+};

@@ -1,0 +1,45 @@
+//! What host and kernels agree on, byte for byte; the other half is `kernels/problem.cuh`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// Tensor maps of a group, in the order of [`Matrix`].
+pub const MAPS_A_GROUP: usize = 4;
+
+/// An operand that a tensor map may describe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Matrix {
+    /// Packed values of the first weights.
+    Weights,
+    /// Their scales.
+    WeightScales,
+    /// Packed values of the dual form's second weights.
+    SecondWeights,
+    /// Their scales.
+    SecondWeightScales,
+}
+
+/// One product.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Group {
+    /// Its packed tokens, in bytes from the first group's.
+    pub tokens: u64,
+    /// Their scales, in bytes from the first group's.
+    pub token_scales: u64,
+    /// Its result, in elements from the first group's.
+    pub output: u64,
+    /// Addresses of packed weights.
+    pub weights: [u64; 2],
+    /// Addresses of their scales.
+    pub weight_scales: [u64; 2],
+    /// What the sums are multiplied by.
+    pub scale: [f32; 2],
+    /// Tokens.
+    pub m: u32,
+    /// Weight rows.
+    pub n: u32,
+    /// Depth.
+    pub k: u32,
+    /// Its first row of the workspace of converted tokens, where a kernel has one.
+    pub workspace_row: u32,
+}

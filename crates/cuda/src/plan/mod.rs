@@ -1,0 +1,119 @@
+//! What a problem under a schedule becomes on a GPU, before there is one: which kernel, which tables, which launches.
+//!
+//! Planning needs no GPU and no driver, so all of it is tested without. What depends on addresses is filled in by
+//! [`Plan::launches`], which does no more than copy numbers: it is what every call pays.
+
+mod abi;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use abi::{Group, MAPS_A_GROUP, Matrix};
+
+/// A source file under `kernels/`; each holds one kernel, named as the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// Tokens are the rows of a tile: the staircase.
+    Rows,
+    /// Weights are the rows of a tile, taken through registers; tokens are the columns.
+    Swapped,
+    /// At most sixteen tokens a group: bound by reading the weights.
+    Narrow,
+}
+
+/// One kernel with everything that is fixed when it is compiled.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The file.
+    pub source: Source,
+    /// Preprocessor definitions, by name.
+    pub defines: BTreeMap<&'static str, String>,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared_bytes: u32,
+    /// Most registers a thread may have for a block to fit a multiprocessor.
+    pub registers: u32,
+}
+
+/// Device memory that a plan needs beside the operands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Tables, to be copied to the device as they are before the first call (or in each, if set-up is per call).
+    pub tables: Vec<u8>,
+    /// Tensor maps, to be encoded and lie in device memory one after another, 128 bytes each.
+    pub maps: Vec<Map>,
+    /// Bytes of scratch memory that is written before it is read.
+    pub workspace_bytes: usize,
+    /// Bytes of counters: zero before the first call, and left zero by every call.
+    pub counter_bytes: usize,
+}
+
+/// A two-dimensional tensor map over bytes: rows × columns, `row_bytes` apart, fetched in boxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// What it describes; the address is known when it is encoded.
+    pub matrix: Matrix,
+    /// The group it belongs to.
+    pub group: usize,
+    /// Bytes of a row.
+    pub columns: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of a box's row.
+    pub box_columns: u32,
+    /// Rows of a box.
+    pub box_rows: u32,
+}
+
+/// Where things lie in device memory during a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Packed tokens; a group's begin at its [`Group::tokens`].
+    pub tokens: u64,
+    /// Their scales.
+    pub token_scales: u64,
+    /// The result.
+    pub output: u64,
+    /// The plan's tables.
+    pub tables: u64,
+    /// The plan's tensor maps.
+    pub maps: u64,
+    /// The plan's scratch memory.
+    pub workspace: u64,
+    /// The plan's counters.
+    pub counters: u64,
+}
+
+/// One launch of the variant's kernel; its one parameter is a struct, by value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks.
+    pub grid: u32,
+    /// Blocks of a cluster.
+    pub cluster: u32,
+    /// The bytes of the parameter.
+    pub parameter: Vec<u8>,
+}
+
+/// A problem under a schedule.
+pub trait Plan: fmt::Debug + Send + Sync {
+    /// The kernel.
+    fn variant(&self) -> &Variant;
+    /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
+    fn memory(&self, weights: &[Weights]) -> Memory;
+    /// The launches of one call, in order.
+    fn launches(&self, addresses: &Addresses) -> Vec<Launch>;
+}
+
+/// Where one group's weights lie in device memory; the second of each pair belongs to the dual form and is 0
+/// otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Weights {
+    /// Packed values, `[n, k / 2]`.
+    pub packed: [u64; 2],
+    /// Block scales, `[n, k / 16]`.
+    pub scales: [u64; 2],
+    /// Tensor scale of the tokens times that of the weights.
+    pub scale: [f32; 2],
+}
