@@ -2,6 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
+/// Rows of operands lie in device memory padded with zero scales to a multiple of this many values: bulk copies need
+/// rows of scales in multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled: globalStrides), one for 16 values.
+pub const DEPTH_STEP: usize = 256;
+
 /// Tensor maps of a group, in the order of [`Matrix`].
 pub const MAPS_A_GROUP: usize = 4;
 
@@ -28,6 +32,8 @@ pub struct Group {
     pub token_scales: u64,
     /// Its result, in elements from the first group's.
     pub output: u64,
+    /// Its converted tokens, in bytes from the workspace's begin, where a kernel keeps such.
+    pub workspace: u64,
     /// Addresses of packed weights.
     pub weights: [u64; 2],
     /// Addresses of their scales.
@@ -38,8 +44,8 @@ pub struct Group {
     pub m: u32,
     /// Weight rows.
     pub n: u32,
-    /// Depth.
+    /// Depth in memory, a multiple of [`DEPTH_STEP`].
     pub k: u32,
-    /// Its first row of the workspace of converted tokens, where a kernel has one.
-    pub workspace_row: u32,
+    /// Nothing yet; makes the size a multiple of 8.
+    pub reserved: u32,
 }

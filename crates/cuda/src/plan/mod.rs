@@ -8,7 +8,7 @@ mod abi;
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use abi::{Group, MAPS_A_GROUP, Matrix};
+pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 
 /// A source file under `kernels/`; each holds one kernel, named as the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
