@@ -4,11 +4,54 @@
 //! [`Plan::launches`], which does no more than copy numbers: it is what every call pays.
 
 mod abi;
+mod error;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use gauntlet_problem::Problem;
+use gauntlet_schedule::{Schedule, Tile};
+
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
+pub use error::PlanError;
+
+/// Plans a problem under a schedule for a device of so many multiprocessors: without swap-AB the rows kernel; with it
+/// the narrow one for tiles of at most 32 weight rows and 16 tokens, and the swapped one for all others.
+///
+/// # Errors
+/// If the sizes make no problem, the family has no kernel, or the kernel cannot do what a word says.
+pub fn plan(problem: &Problem, schedule: &Schedule, processors: u32) -> Result<Box<dyn Plan>, PlanError> {
+    problem.validate()?;
+    let Problem::GroupedGemm(gemm) = problem else {
+        return Err(PlanError::Attention);
+    };
+    let _ = (gemm, processors);
+    match source(schedule) {
+        Source::Rows => Err(PlanError::word(
+            "swap-ab",
+            schedule.swap_ab,
+            "the kernel whose rows are tokens is not there yet",
+            "set swap-ab = true",
+        )),
+        _ => Err(PlanError::word(
+            "swap-ab",
+            schedule.swap_ab,
+            "no kernel yet",
+            "wait",
+        )),
+    }
+}
+
+/// The kernel that a schedule asks for.
+fn source(schedule: &Schedule) -> Source {
+    match schedule.tile {
+        _ if !schedule.swap_ab => Source::Rows,
+        Tile {
+            m: ..=32, n: ..=16, ..
+        } => Source::Narrow,
+        _ => Source::Swapped,
+    }
+}
 
 /// A source file under `kernels/`; each holds one kernel, named as the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
