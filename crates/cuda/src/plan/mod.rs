@@ -5,6 +5,8 @@
 
 mod abi;
 mod error;
+mod groups;
+pub mod swapped;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +16,7 @@ use gauntlet_schedule::{Schedule, Tile};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
+use swapped::SwappedPlan;
 
 /// Plans a problem under a schedule for a device of so many multiprocessors: without swap-AB the rows kernel; with it
 /// the narrow one for tiles of at most 32 weight rows and 16 tokens, and the swapped one for all others.
@@ -25,7 +28,6 @@ pub fn plan(problem: &Problem, schedule: &Schedule, processors: u32) -> Result<B
     let Problem::GroupedGemm(gemm) = problem else {
         return Err(PlanError::Attention);
     };
-    let _ = (gemm, processors);
     match source(schedule) {
         Source::Rows => Err(PlanError::word(
             "swap-ab",
@@ -33,12 +35,7 @@ pub fn plan(problem: &Problem, schedule: &Schedule, processors: u32) -> Result<B
             "the kernel whose rows are tokens is not there yet",
             "set swap-ab = true",
         )),
-        _ => Err(PlanError::word(
-            "swap-ab",
-            schedule.swap_ab,
-            "no kernel yet",
-            "wait",
-        )),
+        Source::Narrow | Source::Swapped => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
     }
 }
 

@@ -1,0 +1,50 @@
+//! The orders that need no balancing: every tile in parts of equal depth, in the groups' order.
+
+use super::work::{Kind, Piece};
+
+/// A worker's pieces, in the order in which it computes them.
+pub(super) type Share = Vec<Piece>;
+
+/// All tiles, each in `parts` parts (fewer where the depth has fewer pairs of chunks), in the groups' order.
+pub(super) fn pieces(kinds: &[Kind], parts: usize) -> Vec<Piece> {
+    let tiles = kinds
+        .iter()
+        .enumerate()
+        .flat_map(|(kind, tiles)| (0..tiles.blocks).map(move |block| (kind, tiles, block)));
+    tiles
+        .flat_map(|(kind, tiles, block)| {
+            let pairs = tiles.chunks / 2;
+            let parts = parts.min(pairs);
+            (0..parts).map(move |part| {
+                let begin = |part: usize| 2 * (part * pairs / parts);
+                Piece {
+                    kind,
+                    block,
+                    first_chunk: begin(part),
+                    chunks: begin(part + 1) - begin(part),
+                    part,
+                    parts,
+                }
+            })
+        })
+        .collect()
+}
+
+/// A worker for each piece.
+pub(super) fn one_each(pieces: Vec<Piece>) -> Vec<Share> {
+    pieces.into_iter().map(|piece| vec![piece]).collect()
+}
+
+/// As many pieces for each worker, in their order.
+pub(super) fn contiguous(pieces: &[Piece], workers: usize) -> Vec<Share> {
+    let begin = |worker: usize| pieces.len() * worker / workers;
+    (0..workers)
+        .map(|worker| pieces[begin(worker)..begin(worker + 1)].to_vec())
+        .collect()
+}
+
+/// One list for all workers: wide tiles first, for that is the order of the code, and among them the deep first.
+pub(super) fn one_list(mut pieces: Vec<Piece>, kinds: &[Kind]) -> Vec<Share> {
+    pieces.sort_by_key(|piece| std::cmp::Reverse((kinds[piece.kind].columns, piece.chunks)));
+    vec![pieces]
+}

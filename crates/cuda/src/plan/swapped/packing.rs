@@ -1,0 +1,189 @@
+//! Packs tiles into equal bins, one a worker, whose size is a deadline.
+
+use super::order::Share;
+use super::work::{Kind, Piece};
+
+/// Tiles on workers.
+#[derive(Debug, Clone)]
+pub(super) struct Packing {
+    placed: Vec<(usize, Piece)>,
+    /// Nanoseconds of the worker that is busy longest.
+    pub makespan: f64,
+}
+
+impl Packing {
+    /// What each of the workers computes.
+    pub fn shares(&self, workers: usize) -> Vec<Share> {
+        let mut shares = vec![Share::new(); workers];
+        for &(worker, piece) in &self.placed {
+            shares[worker].push(piece);
+        }
+        shares
+    }
+}
+
+/// Packs; keeps its memory from one attempt to the next.
+#[derive(Debug)]
+pub(super) struct Packer {
+    workers: usize,
+    most_parts: usize,
+    /// What each worker has left, the least first.
+    left: Vec<(f64, usize)>,
+    placed: Vec<(usize, Piece)>,
+}
+
+impl Packer {
+    /// For so many workers, with tiles cut into at most so many parts.
+    pub fn new(workers: usize, most_parts: usize) -> Self {
+        Self {
+            workers,
+            most_parts,
+            left: Vec::with_capacity(workers),
+            placed: Vec::new(),
+        }
+    }
+
+    /// A makespan that no packing is below.
+    pub fn bound(&self, kinds: &[Kind]) -> f64 {
+        let work: f64 = kinds.iter().map(|kind| kind.blocks as f64 * kind.whole).sum();
+        let even = work / self.workers as f64;
+        match self.most_parts {
+            1 => kinds.first().map_or(0.0, |longest| longest.whole.max(even)),
+            _ => even,
+        }
+    }
+
+    /// Whether the bound says nothing against a deadline.
+    pub fn within(&self, kinds: &[Kind], deadline: f64) -> bool {
+        self.bound(kinds) <= deadline
+    }
+
+    /// Whole tiles, the longest first, each to the worker with the least to do (Graham, "Bounds on multiprocessing
+    /// timing anomalies", 1969). Kinds are in the order of falling cost, here and below.
+    pub fn longest_first(&mut self, kinds: &[Kind]) -> Packing {
+        self.begin(f64::MAX);
+        let mut loads: std::collections::BinaryHeap<_> = (0..self.workers)
+            .map(|worker| (std::cmp::Reverse(Load(0.0)), std::cmp::Reverse(worker)))
+            .collect();
+        let mut makespan = 0.0f64;
+        for (index, kind) in kinds.iter().enumerate() {
+            for block in 0..kind.blocks {
+                let Some((std::cmp::Reverse(Load(load)), worker)) = loads.pop() else {
+                    continue;
+                };
+                self.placed.push((worker.0, kind.whole_piece(index, block)));
+                makespan = makespan.max(load + kind.whole);
+                loads.push((std::cmp::Reverse(Load(load + kind.whole)), worker));
+            }
+        }
+        Packing {
+            placed: self.placed.clone(),
+            makespan,
+        }
+    }
+
+    /// Whether all tiles can be done by the deadline: whole ones where they fit best, the rest cut along the depth into
+    /// what is left.
+    pub fn fit(&mut self, kinds: &[Kind], deadline: f64) -> bool {
+        self.begin(deadline);
+        let mut rest = Vec::new();
+        for (index, kind) in kinds.iter().enumerate() {
+            for block in 0..kind.blocks {
+                let place = self.left.partition_point(|&(left, _)| left < kind.whole);
+                if place == self.left.len() {
+                    if self.most_parts == 1 {
+                        return false;
+                    }
+                    rest.push((index, block..kind.blocks));
+                    break;
+                }
+                self.put(place, kind, kind.whole_piece(index, block));
+            }
+        }
+        rest.into_iter()
+            .all(|(index, mut blocks)| blocks.all(|block| self.cut(&kinds[index], index, block)))
+    }
+
+    /// The last attempt that fitted.
+    pub fn packing(&self, kinds: &[Kind]) -> Packing {
+        let mut loads = vec![0.0; self.workers];
+        for (worker, piece) in &self.placed {
+            loads[*worker] += kinds[piece.kind].cost(piece);
+        }
+        Packing {
+            placed: self.placed.clone(),
+            makespan: loads.into_iter().fold(0.0, f64::max),
+        }
+    }
+
+    fn begin(&mut self, deadline: f64) {
+        self.left.clear();
+        self.left
+            .extend((0..self.workers).map(|worker| (deadline, worker)));
+        self.placed.clear();
+    }
+
+    /// Cuts a tile into as few parts as fit.
+    fn cut(&mut self, kind: &Kind, index: usize, block: usize) -> bool {
+        let room = |left: f64| ((left - kind.part) / kind.chunk / 2.0).floor().max(0.0) as usize * 2;
+        let mut chunks = 0;
+        let rooms = self.left.iter().rev().map(|&(left, _)| room(left));
+        let needed = rooms.take(self.most_parts).take_while(|&room| {
+            let needed = chunks < kind.chunks && room > 0;
+            chunks += room;
+            needed
+        });
+        let parts = needed.count();
+        if chunks < kind.chunks || parts < 2 {
+            return false;
+        }
+        let mut first_chunk = 0;
+        for part in 0..parts {
+            let rest = kind.chunks - first_chunk;
+            let place = match part + 1 == parts {
+                false => self.left.len() - 1,
+                true => self.left.partition_point(|&(left, _)| room(left) < rest),
+            };
+            let chunks = room(self.left[place].0).min(rest);
+            let piece = Piece {
+                kind: index,
+                block,
+                first_chunk,
+                chunks,
+                part,
+                parts,
+            };
+            self.put(place, kind, piece);
+            first_chunk += chunks;
+        }
+        true
+    }
+
+    /// Gives a piece to the worker at a place in the order of what is left.
+    fn put(&mut self, place: usize, kind: &Kind, piece: Piece) {
+        let (left, worker) = self.left[place];
+        let left = left - kind.cost(&piece);
+        let to = self.left[..place].partition_point(|&other| other < (left, worker));
+        self.left[to..=place].rotate_right(1);
+        self.left[to] = (left, worker);
+        self.placed.push((worker, piece));
+    }
+}
+
+/// A load that can be compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Load(f64);
+
+impl Eq for Load {}
+
+impl Ord for Load {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Load {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
