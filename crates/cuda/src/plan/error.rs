@@ -51,4 +51,25 @@ impl PlanError {
             remedy: remedy.into(),
         }
     }
+
+    /// A word that has one value which the kernel can do.
+    ///
+    /// # Errors
+    /// If it has another.
+    pub(super) fn unless<T: PartialEq + ToString>(
+        word: &'static str,
+        value: T,
+        needed: T,
+        why: &str,
+    ) -> Result<(), Self> {
+        if value == needed {
+            return Ok(());
+        }
+        Err(Self::word(
+            word,
+            value,
+            why,
+            format!("choose {}", needed.to_string()),
+        ))
+    }
 }

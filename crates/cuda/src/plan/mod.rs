@@ -6,7 +6,9 @@
 mod abi;
 mod error;
 mod groups;
+pub mod narrow;
 pub mod swapped;
+mod variant;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +18,7 @@ use gauntlet_schedule::{Schedule, Tile};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
+use narrow::NarrowPlan;
 use swapped::SwappedPlan;
 
 /// Plans a problem under a schedule for a device of so many multiprocessors: without swap-AB the rows kernel; with it
@@ -35,7 +38,8 @@ pub fn plan(problem: &Problem, schedule: &Schedule, processors: u32) -> Result<B
             "the kernel whose rows are tokens is not there yet",
             "set swap-ab = true",
         )),
-        Source::Narrow | Source::Swapped => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
+        Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule)?)),
+        Source::Swapped => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
     }
 }
 

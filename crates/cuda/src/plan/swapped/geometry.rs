@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_problem::{GroupedGemm, OutputFormat};
+use gauntlet_problem::GroupedGemm;
 use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule};
 
 use crate::plan::groups::is_dual;
+use crate::plan::variant::{most_registers, output_define};
 use crate::plan::{PlanError, Source, Variant};
 
 /// Values of the depth that are loaded at a time.
@@ -14,12 +15,10 @@ pub(super) const CHUNK: usize = 128;
 const WARP_GROUP_ROWS: usize = 64;
 const WARP_GROUP_THREADS: usize = 128;
 const WARP_THREADS: usize = 32;
-/// Registers of a multiprocessor of compute capability 9.0, and most of a thread (CUDA C++ Programming Guide,
-/// technical specifications).
-const REGISTERS: usize = 65536;
-const REGISTERS_A_THREAD: usize = 255;
 /// Bytes of shared memory a block may have at compute capability 9.0 (same source): 227 KiB.
 const SHARED_BYTES: usize = 232_448;
+/// Most parts of a split tile.
+const MOST_PARTS: usize = 64;
 /// Bytes kept for barriers beside the ring.
 const BARRIER_BYTES: usize = 1024;
 
@@ -93,17 +92,12 @@ impl Geometry {
     /// The kernel's variant.
     pub fn variant(&self, gemm: &GroupedGemm, schedule: &Schedule) -> Variant {
         let threads = self.consumers * WARP_GROUP_THREADS + WARP_THREADS;
-        let output = match gemm.output {
-            OutputFormat::F16 => 0,
-            OutputFormat::Bf16 => 1,
-            OutputFormat::F32 => 2,
-        };
         let defines = [
             ("CONSUMERS", self.consumers),
             ("WIDTH", self.width),
             ("MIXED", usize::from(mixes_widths(schedule.order))),
             ("DUAL", usize::from(self.dual)),
-            ("OUTPUT", output),
+            ("OUTPUT", output_define(gemm.output)),
             ("RING", self.ring_bytes),
             ("STAGED", usize::from(schedule.epilogue == Epilogue::Staged)),
             ("DYNAMIC", usize::from(schedule.order == Order::Dynamic)),
@@ -113,8 +107,7 @@ impl Geometry {
             defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
             threads: threads as u32,
             shared_bytes: (self.ring_bytes + BARRIER_BYTES) as u32,
-            // The hardware gives out registers in eights.
-            registers: (REGISTERS / threads / 8 * 8).min(REGISTERS_A_THREAD) as u32,
+            registers: most_registers(threads),
         }
     }
 }
@@ -152,38 +145,33 @@ fn consumers(tile_m: usize, dual: bool) -> Result<usize, PlanError> {
 }
 
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
-    let refusal = |word, value: String, why, remedy| Err(PlanError::word(word, value, why, remedy));
-    if schedule.roles != Roles::Specialised {
-        return refusal(
-            "roles",
-            schedule.roles.to_string(),
-            "with swap-ab, one warp loads and the others multiply",
-            "choose `specialised`",
-        );
-    }
-    if schedule.lookup != Lookup::Precomputed {
-        return refusal(
-            "lookup",
-            schedule.lookup.to_string(),
-            "with swap-ab, workers read their tiles from a table",
-            "choose `precomputed`",
-        );
-    }
-    if schedule.cluster != (Cluster { m: 1, n: 1 }) {
-        return refusal(
-            "cluster",
-            schedule.cluster.to_string(),
-            "with swap-ab, blocks share no loads: copies to several blocks were slower here than copies from L2",
-            "choose 1×1",
-        );
-    }
-    if schedule.tile.k != CHUNK {
-        return refusal(
-            "tile.k",
-            schedule.tile.k.to_string(),
-            "with swap-ab, a stage is 128 values deep",
-            "choose 128",
-        );
+    let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
+    PlanError::unless(
+        "roles",
+        schedule.roles,
+        Roles::Specialised,
+        "with swap-ab, one warp loads and the others multiply",
+    )?;
+    PlanError::unless(
+        "lookup",
+        schedule.lookup,
+        Lookup::Precomputed,
+        "with swap-ab, workers read their tiles from a table",
+    )?;
+    PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
+    PlanError::unless(
+        "tile.k",
+        schedule.tile.k,
+        CHUNK,
+        "with swap-ab, a stage is 128 values deep",
+    )?;
+    if schedule.split_k > MOST_PARTS {
+        return Err(PlanError::word(
+            "split-k",
+            schedule.split_k,
+            format!("the last part of a tile adds up all of them; {MOST_PARTS} are the most"),
+            format!("choose 1 to {MOST_PARTS}"),
+        ));
     }
     Ok(())
 }
