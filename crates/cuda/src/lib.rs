@@ -1,6 +1,12 @@
 //! NVFP4 grouped GEMM on NVIDIA GPUs.
 //!
 //! The way of a call: a problem and a schedule are [planned](plan) into one variant of a kernel with its tables; the
-//! variant's source is compiled for the device, once, and cached on disk; the plan's launches run on a stream.
+//! variant's [source](mod@source) is [compiled](compiler) for the device, once, and cached on disk; the plan's launches
+//! run on a stream.
 
+pub mod compiler;
+mod error;
 pub mod plan;
+pub mod source;
+
+pub use error::CompileError;

@@ -1,0 +1,334 @@
+//! NVRTC, found and loaded at run time: a machine without a GPU may have none, or have it from a PyPI wheel.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
+
+use super::caches;
+use crate::error::CompileError;
+use crate::source::File;
+
+/// Names a folder to look in first.
+pub const LIBRARIES_VARIABLE: &str = "GAUNTLET_CUDA_LIBRARIES";
+
+/// Where libraries lie under such a folder: in itself, in a toolkit, in the wheels since CUDA 13, in those before.
+const FOLDERS: [&str; 5] = ["", "lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
+
+/// What the dynamic linker is asked for where no folder has it.
+const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+
+/// A program being compiled; NVRTC's own.
+#[repr(C)]
+struct Opaque {
+    _private: [u8; 0],
+}
+type Handle = *mut Opaque;
+type Status = c_int;
+
+macro_rules! functions {
+    ($($field:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+) => {
+        /// The functions in use, as nvrtc.h declares them.
+        struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
+        }
+
+        impl Functions {
+            fn load(library: &Library) -> Result<Self, libloading::Error> {
+                Ok(Self {
+                    $(
+                        // SAFETY: the type is that of nvrtc.h, unchanged since its first release with cubins (11.1).
+                        $field: *unsafe { library.get($symbol.as_bytes())? },
+                    )+
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    version = "nvrtcVersion": fn(*mut c_int, *mut c_int) -> Status;
+    error_string = "nvrtcGetErrorString": fn(Status) -> *const c_char;
+    create = "nvrtcCreateProgram": fn(
+        *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char
+    ) -> Status;
+    destroy = "nvrtcDestroyProgram": fn(*mut Handle) -> Status;
+    compile = "nvrtcCompileProgram": fn(Handle, c_int, *const *const c_char) -> Status;
+    log_size = "nvrtcGetProgramLogSize": fn(Handle, *mut usize) -> Status;
+    log = "nvrtcGetProgramLog": fn(Handle, *mut c_char) -> Status;
+    cubin_size = "nvrtcGetCUBINSize": fn(Handle, *mut usize) -> Status;
+    cubin = "nvrtcGetCUBIN": fn(Handle, *mut c_char) -> Status;
+}
+
+/// NVRTC, loaded for the rest of the process: it leaves threads and thread-local state behind, so unloading it is not
+/// safe.
+pub(super) struct Nvrtc {
+    functions: Functions,
+    version: (i32, i32),
+    path: PathBuf,
+}
+
+/// What NVRTC made of a program.
+pub(super) enum Made {
+    /// Machine code and the log.
+    Cubin { cubin: Vec<u8>, log: String },
+    /// It refused; the log says why.
+    Refused { log: String },
+}
+
+impl Nvrtc {
+    /// Loads it from the first place that has it.
+    pub fn load() -> Result<Self, CompileError> {
+        let mut looked = Vec::new();
+        for folder in folders() {
+            match newest(&folder, "libnvrtc.so") {
+                Some(path) => return Self::open(&path, newest(&folder, "libnvrtc-builtins.so")),
+                None => looked.push(folder),
+            }
+        }
+        let found = NAMES.iter().find(|name| {
+            // SAFETY: NVRTC's initialisers do nothing but set up its own state.
+            unsafe { Library::open(Some(**name), RTLD_NOW | RTLD_LOCAL) }
+                .map(std::mem::forget)
+                .is_ok()
+        });
+        match found {
+            Some(name) => Self::open(Path::new(name), None),
+            None => Err(CompileError::NoCompiler { looked }),
+        }
+    }
+
+    /// Loads it, and before it the library of built-in functions that it would otherwise look for by name where the
+    /// dynamic linker looks: the linker takes what is loaded already.
+    fn open(path: &Path, builtins: Option<PathBuf>) -> Result<Self, CompileError> {
+        let failed = |error: libloading::Error| CompileError::Library {
+            path: path.to_owned(),
+            message: error.to_string(),
+        };
+        if let Some(builtins) = builtins {
+            // SAFETY: as below.
+            let library = unsafe { Library::open(Some(builtins), RTLD_NOW | RTLD_GLOBAL) };
+            std::mem::forget(library.map_err(failed)?);
+        }
+        // SAFETY: NVRTC's initialisers do nothing but set up its own state.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(failed)?;
+        let functions = Functions::load(&library).map_err(failed)?;
+        std::mem::forget(library);
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both point to integers.
+        let status = unsafe { (functions.version)(&raw mut major, &raw mut minor) };
+        if status != 0 {
+            return Err(CompileError::Library {
+                path: path.to_owned(),
+                message: format!("nvrtcVersion answers {status}"),
+            });
+        }
+        Ok(Self {
+            functions,
+            version: (major, minor),
+            path: mapped(path),
+        })
+    }
+
+    /// Major and minor.
+    pub fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// Where it was found.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Compiles to machine code; the headers are given in memory.
+    pub fn compile(&self, file: File, headers: &[File], options: &[String]) -> Result<Made, CompileError> {
+        let program = Program::new(self, file, headers)?;
+        let options = strings(options.iter().map(String::as_str))?;
+        let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the program lives, and the options are as many as counted.
+        let status = unsafe { (self.functions.compile)(program.handle, count, options.as_ptr()) };
+        let log = program.log()?;
+        match status {
+            0 => Ok(Made::Cubin {
+                cubin: program.cubin()?,
+                log,
+            }),
+            // NVRTC_ERROR_COMPILATION.
+            6 => Ok(Made::Refused { log }),
+            _ => Err(self.broken("nvrtcCompileProgram", status, log)),
+        }
+    }
+
+    fn check(&self, call: &'static str, status: Status) -> Result<(), CompileError> {
+        match status {
+            0 => Ok(()),
+            _ => Err(self.broken(call, status, String::new())),
+        }
+    }
+
+    fn broken(&self, call: &'static str, status: Status, log: String) -> CompileError {
+        // SAFETY: NVRTC answers any number with a string of its own that lasts.
+        let name = unsafe { CStr::from_ptr((self.functions.error_string)(status)) };
+        CompileError::Broken {
+            call,
+            name: name.to_string_lossy().into_owned(),
+            log,
+        }
+    }
+}
+
+/// A program that is destroyed with its handle.
+struct Program<'a> {
+    nvrtc: &'a Nvrtc,
+    handle: Handle,
+}
+
+impl<'a> Program<'a> {
+    fn new(nvrtc: &'a Nvrtc, file: File, headers: &[File]) -> Result<Self, CompileError> {
+        let own = strings([file.text, file.name])?;
+        let texts = strings(headers.iter().map(|header| header.text))?;
+        let names = strings(headers.iter().map(|header| header.name))?;
+        let pointers = |strings: &[CString]| strings.iter().map(|text| text.as_ptr()).collect::<Vec<_>>();
+        let (texts_at, names_at) = (pointers(&texts), pointers(&names));
+        let count = c_int::try_from(headers.len()).unwrap_or(c_int::MAX);
+        let mut handle = ptr::null_mut();
+        // SAFETY: all strings end in zero and outlive the call, which copies them; the lists are as long as counted.
+        let status = unsafe {
+            (nvrtc.functions.create)(
+                &raw mut handle,
+                own[0].as_ptr(),
+                own[1].as_ptr(),
+                count,
+                texts_at.as_ptr(),
+                names_at.as_ptr(),
+            )
+        };
+        nvrtc.check("nvrtcCreateProgram", status)?;
+        Ok(Self { nvrtc, handle })
+    }
+
+    fn log(&self) -> Result<String, CompileError> {
+        let functions = &self.nvrtc.functions;
+        let bytes = self.bytes("nvrtcGetProgramLog", functions.log_size, functions.log)?;
+        let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>, CompileError> {
+        let functions = &self.nvrtc.functions;
+        self.bytes("nvrtcGetCUBIN", functions.cubin_size, functions.cubin)
+    }
+
+    fn bytes(
+        &self,
+        call: &'static str,
+        size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+        fill: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    ) -> Result<Vec<u8>, CompileError> {
+        let mut length = 0;
+        // SAFETY: the program lives, and the length is written to.
+        self.nvrtc
+            .check(call, unsafe { size(self.handle, &raw mut length) })?;
+        let mut bytes = vec![0_u8; length];
+        // SAFETY: the buffer has the length just told.
+        self.nvrtc
+            .check(call, unsafe { fill(self.handle, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is of a program that lives, and is not used again.
+        let _ = unsafe { (self.nvrtc.functions.destroy)(&raw mut self.handle) };
+    }
+}
+
+/// Where NVRTC may lie, the likeliest first.
+fn folders() -> Vec<PathBuf> {
+    let named = std::env::var_os(LIBRARIES_VARIABLE).map(PathBuf::from);
+    let installed = caches().map(|caches| caches.join("cuda-compiler"));
+    let toolkit = std::env::var_os("CUDA_HOME").map(PathBuf::from);
+    let usual = Some(PathBuf::from("/usr/local/cuda"));
+    [named, installed, toolkit, usual]
+        .into_iter()
+        .flatten()
+        .flat_map(|root| FOLDERS.map(|folder| root.join(folder)))
+        .collect()
+}
+
+/// The newest version of a library in a folder; NVRTC's `.alt` libraries are for other uses.
+fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
+    let files = fs::read_dir(folder).ok()?;
+    files
+        .filter_map(|file| Some(file.ok()?.path()))
+        .filter_map(|path| {
+            let version = path.file_name()?.to_str()?.strip_prefix(name)?;
+            let numbers = version.split('.').filter_map(|part| part.parse::<u32>().ok());
+            Some((numbers.collect::<Vec<_>>(), path))
+        })
+        .max()
+        .map(|(_, path)| path)
+}
+
+/// Where a loaded library lies; as it was asked for if the system does not tell.
+fn mapped(asked: &Path) -> PathBuf {
+    let name = asked
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines()
+        .filter_map(|line| line.find('/').map(|at| &line[at..]))
+        .find(|path| path.contains(&format!("/{name}")))
+        .map_or_else(|| asked.to_owned(), PathBuf::from)
+}
+
+fn strings<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<CString>, CompileError> {
+    texts
+        .into_iter()
+        .map(|text| CString::new(text).map_err(|_| CompileError::ZeroByte))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_is_taken_and_the_alternative_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "libnvrtc.so.12",
+            "libnvrtc.so.13",
+            "libnvrtc.so.9",
+            "libnvrtc.alt.so.14",
+            "libnvrtc-builtins.so.13.0",
+            "libnvrtc-builtins.so.13.1",
+        ] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let name = |library: &str| {
+            let path = newest(folder.path(), library)?;
+            Some(path.file_name()?.to_str()?.to_owned())
+        };
+        assert_eq!(name("libnvrtc.so").as_deref(), Some("libnvrtc.so.13"));
+        assert_eq!(
+            name("libnvrtc-builtins.so").as_deref(),
+            Some("libnvrtc-builtins.so.13.1")
+        );
+        assert_eq!(name("libcuda.so"), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_library_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libnvrtc.so.13");
+        fs::write(&path, "not a library").unwrap();
+        let error = Nvrtc::open(&path, None).err().unwrap().to_string();
+        assert!(error.contains("libnvrtc.so.13"), "{error}");
+    }
+}

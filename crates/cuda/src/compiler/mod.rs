@@ -1,0 +1,219 @@
+//! From a variant to machine code: NVRTC, to cubin and never to PTX, which drivers older than the compiler refuse.
+
+mod cache;
+mod library;
+mod log;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gauntlet_device::Arch;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CompileError;
+use crate::plan::Variant;
+use crate::source::{self, File};
+use cache::{Cache, Entry};
+use library::{Made, Nvrtc};
+
+pub use cache::CACHE_VARIABLE;
+pub use library::LIBRARIES_VARIABLE;
+pub use log::KernelResources;
+
+/// A variant's machine code, and what the compiler said of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compiled {
+    /// Machine code.
+    pub cubin: Vec<u8>,
+    /// The kernel's name in it.
+    pub entry: &'static str,
+    /// What the kernel takes up.
+    pub resources: KernelResources,
+    /// The compiler's warnings, the assembler's on serialised wgmma instructions (C7510 to C7513) among them.
+    pub warnings: Vec<String>,
+    /// Whether it was compiled now.
+    pub origin: Origin,
+}
+
+/// Where machine code came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// From the cache.
+    Cache,
+    /// Compiled and kept.
+    Compiler,
+    /// Compiled, but not kept, and why.
+    NotKept(String),
+}
+
+/// What the compiler said of a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Report {
+    resources: BTreeMap<String, KernelResources>,
+    warnings: Vec<String>,
+    log: String,
+}
+
+/// A source with all that decides what comes out.
+struct Unit<'a> {
+    /// For messages.
+    name: &'a str,
+    file: File,
+    defines: &'a BTreeMap<&'static str, String>,
+}
+
+/// NVRTC with a cache.
+pub struct Compiler {
+    nvrtc: Nvrtc,
+    cache: Option<Cache>,
+}
+
+impl Compiler {
+    /// Finds NVRTC: in the folder that `GAUNTLET_CUDA_LIBRARIES` names, where `scripts/install-cuda-compiler` puts it,
+    /// in a toolkit (`CUDA_HOME`, `/usr/local/cuda`), or wherever the dynamic linker finds it.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be loaded.
+    pub fn new() -> Result<Self, CompileError> {
+        Ok(Self {
+            nvrtc: Nvrtc::load()?,
+            cache: Cache::of_user(),
+        })
+    }
+
+    /// With its cache in another folder than the user's.
+    #[must_use]
+    pub fn with_cache(self, folder: &Path) -> Self {
+        Self {
+            cache: Some(Cache::at(folder)),
+            ..self
+        }
+    }
+
+    /// NVRTC's version, such as `13.0`.
+    pub fn version(&self) -> String {
+        let (major, minor) = self.nvrtc.version();
+        format!("{major}.{minor}")
+    }
+
+    /// Where NVRTC lies.
+    pub fn path(&self) -> &Path {
+        self.nvrtc.path()
+    }
+
+    /// Compiles a variant, or takes it from the cache. Needs no GPU.
+    ///
+    /// # Errors
+    /// If the architecture is another than `sm_90a`, or the source does not compile.
+    pub fn compile(&self, variant: &Variant, arch: Arch) -> Result<Compiled, CompileError> {
+        let name = variant.to_string();
+        if arch != Arch::Sm90a {
+            return Err(CompileError::Architecture { variant: name, arch });
+        }
+        let Some(file) = variant.source.file() else {
+            return Err(CompileError::NoSource { variant: name });
+        };
+        let unit = Unit {
+            name: &name,
+            file,
+            defines: &variant.defines,
+        };
+        let (Entry { report, cubin }, origin) = self.translate(&unit, arch)?;
+        let entry = variant.source.entry();
+        match report.resources.get(entry) {
+            Some(resources) => Ok(Compiled {
+                cubin,
+                entry,
+                resources: *resources,
+                warnings: report.warnings,
+                origin,
+            }),
+            None => Err(CompileError::NoEntry {
+                variant: name,
+                entry: entry.to_owned(),
+            }),
+        }
+    }
+
+    fn translate(&self, unit: &Unit<'_>, arch: Arch) -> Result<(Entry, Origin), CompileError> {
+        let options = options(unit, arch);
+        let key = self.key(unit, &options);
+        if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
+            return Ok((entry, Origin::Cache));
+        }
+        let (cubin, log) = match self.nvrtc.compile(unit.file, source::headers(), &options)? {
+            Made::Cubin { cubin, log } => (cubin, log),
+            Made::Refused { log } => {
+                let (place, message) = log::first_error(&log);
+                return Err(CompileError::Rejected {
+                    variant: unit.name.to_owned(),
+                    place,
+                    message,
+                    log,
+                });
+            }
+        };
+        let entry = Entry {
+            report: Report {
+                resources: log::resources(&log),
+                warnings: log::warnings(&log),
+                log,
+            },
+            cubin,
+        };
+        let kept = match &self.cache {
+            Some(cache) => cache.write(&key, &entry),
+            None => Err(format!(
+                "this system names no folder for caches, so kernels are compiled each time; set {CACHE_VARIABLE}"
+            )),
+        };
+        Ok((entry, kept.map_or_else(Origin::NotKept, |()| Origin::Compiler)))
+    }
+
+    /// Everything that decides what comes out. Two releases of NVRTC may have one version, but hardly one length too.
+    fn key(&self, unit: &Unit<'_>, options: &[String]) -> blake3::Hash {
+        let length = std::fs::metadata(self.path()).map_or(0, |file| file.len());
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        add(&format!("{} {length}", self.version()));
+        for option in options {
+            add(option);
+        }
+        for file in source::headers().iter().chain([&unit.file]) {
+            add(file.name);
+            add(file.text);
+        }
+        hasher.finalize()
+    }
+}
+
+/// The definitions come after everything else, in the order of their names.
+fn options(unit: &Unit<'_>, arch: Arch) -> Vec<String> {
+    let fixed = [
+        format!("--gpu-architecture={arch}"),
+        "--std=c++17".to_owned(),
+        "--ptxas-options=-v".to_owned(),
+        // Lets profilers and sanitizers name lines; costs no instruction.
+        "--generate-line-info".to_owned(),
+    ];
+    let defines = unit
+        .defines
+        .iter()
+        .map(|(name, value)| format!("--define-macro={name}={value}"));
+    fixed.into_iter().chain(defines).collect()
+}
+
+/// Gauntlet's folder among the user's caches (XDG base directory specification); none if the system names none.
+pub(crate) fn caches() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let usual = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+    // The specification: a path that is not absolute is to be ignored.
+    let folder = named.filter(|path| path.is_absolute()).or_else(usual)?;
+    Some(folder.join("gauntlet"))
+}
+
+#[cfg(test)]
+mod tests;

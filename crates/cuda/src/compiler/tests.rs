@@ -1,0 +1,167 @@
+//! These need NVRTC, not a GPU. Where there is none they say so and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
+
+use std::fs;
+
+use super::*;
+use crate::plan::Source;
+
+fn compiler() -> Option<(Compiler, tempfile::TempDir)> {
+    let folder = tempfile::tempdir().unwrap();
+    match Compiler::new() {
+        Ok(compiler) => Some((compiler.with_cache(folder.path()), folder)),
+        Err(error) if std::env::var_os("GAUNTLET_REQUIRE_COMPILER").is_none() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn translate(compiler: &Compiler, text: &'static str) -> Result<(Entry, Origin), CompileError> {
+    let name = "test (WIDTH=8)";
+    let file = File {
+        name: "test.cu",
+        text,
+    };
+    let defines = [("WIDTH", "8".to_owned())].into();
+    let unit = Unit {
+        name,
+        file,
+        defines: &defines,
+    };
+    compiler.translate(&unit, Arch::Sm90a)
+}
+
+const COPY: &str = r#"
+#include "problem.cuh"
+extern "C" __global__ void copy(const Group* groups, u32* sums) {
+  __shared__ u32 staged[32 * WIDTH];
+  staged[threadIdx.x] = groups[threadIdx.x].m;
+  __syncthreads();
+  sums[threadIdx.x] = staged[31 - threadIdx.x];
+}
+"#;
+
+#[test]
+fn sources_become_machine_code_and_stay_in_the_cache() {
+    let Some((compiler, folder)) = compiler() else {
+        return;
+    };
+    let (made, origin) = translate(&compiler, COPY).unwrap();
+    assert_eq!(origin, Origin::Compiler);
+    assert!(made.cubin.starts_with(b"\x7fELF"), "a cubin is an ELF file");
+    let resources = made.report.resources["copy"];
+    assert_eq!(resources.static_shared_bytes, 4 * 32 * 8);
+    assert_eq!((resources.spill_bytes, resources.stack_bytes), (0, 0));
+    assert!((1..=64).contains(&resources.registers), "{resources:?}");
+
+    let (again, origin) = translate(&compiler, COPY).unwrap();
+    assert_eq!((again, origin), (made.clone(), Origin::Cache));
+
+    for file in fs::read_dir(folder.path()).unwrap() {
+        fs::write(file.unwrap().path(), "damaged").unwrap();
+    }
+    let (rebuilt, origin) = translate(&compiler, COPY).unwrap();
+    assert_eq!((rebuilt.cubin, origin), (made.cubin, Origin::Compiler));
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_no_failure() {
+    let Some((compiler, folder)) = compiler() else {
+        return;
+    };
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (_, origin) = translate(&compiler.with_cache(&file), COPY).unwrap();
+    assert!(matches!(origin, Origin::NotKept(_)), "{origin:?}");
+}
+
+#[test]
+fn definitions_decide_what_is_cached() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let file = File {
+        name: "test.cu",
+        text: COPY,
+    };
+    let [narrow, wide] = ["8", "16"].map(|width| {
+        let defines = [("WIDTH", width.to_owned())].into();
+        let unit = Unit {
+            name: "test",
+            file,
+            defines: &defines,
+        };
+        compiler.translate(&unit, Arch::Sm90a).unwrap()
+    });
+    assert_eq!(wide.1, Origin::Compiler, "not the narrow one's entry");
+    assert_eq!(narrow.0.report.resources["copy"].static_shared_bytes, 1024);
+    assert_eq!(wide.0.report.resources["copy"].static_shared_bytes, 2048);
+}
+
+#[test]
+fn an_error_names_variant_file_and_line() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let text = "extern \"C\" __global__ void wrong(float* p) {\n  p[0] = q;\n}\n";
+    let error = translate(&compiler, text).unwrap_err().to_string();
+    let head = "test (WIDTH=8) does not compile: test.cu:2: identifier \"q\" is undefined";
+    assert!(error.starts_with(head), "{error}");
+
+    let text = "extern \"C\" __global__ void wrong() { asm volatile(\"what.is.this;\"); }\n";
+    let error = translate(&compiler, text).unwrap_err().to_string();
+    assert!(error.contains("input, line"), "{error}");
+}
+
+/// All widths, both forms, in one kernel for each form: the header says what the instruction takes.
+#[test]
+fn all_widths_of_wgmma_compile() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let uses: String = source::widths()
+        .map(|width| format!("use<{width}>(sums, a, rows, columns);\n"))
+        .collect();
+    let text = format!(
+        r#"
+#include "wgmma.cuh"
+template <int N> __device__ void use(float* out, const u32 (&a)[4], u64 rows, u64 columns) {{
+  float sums[N / 2];
+  for (int index = 0; index < N / 2; index++) sums[index] = out[index];
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  Wgmma<N>::registers(sums, a, columns);
+  Wgmma<N>::shared(sums, rows, columns);
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  for (int index = 0; index < N / 2; index++) out[index] = sums[index];
+}}
+extern "C" __global__ void __launch_bounds__(128) all(float* sums, u64 rows, u64 columns) {{
+  u32 a[4] = {{1, 2, 3, threadIdx.x}};
+  {uses}
+}}
+"#
+    );
+    let (made, _) = translate(&compiler, text.leak()).unwrap();
+    assert_eq!(made.report.warnings, Vec::<String>::new());
+    assert_eq!(made.report.resources["all"].spill_bytes, 0);
+}
+
+#[test]
+fn another_architecture_is_refused_by_name() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let variant = Variant {
+        source: Source::Narrow,
+        defines: [("STAGES", "4".to_owned())].into(),
+        threads: 128,
+        shared_bytes: 0,
+        registers: 255,
+    };
+    let error = compiler.compile(&variant, Arch::Sm100a).unwrap_err().to_string();
+    assert!(
+        error.starts_with("narrow (STAGES=4) cannot be built for sm_100a"),
+        "{error}"
+    );
+}

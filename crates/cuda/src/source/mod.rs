@@ -1,0 +1,125 @@
+//! The device code, embedded: one kernel a file, and the headers they share.
+//!
+//! Adding a kernel or a header is a line in a list.
+
+mod wgmma;
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use crate::plan::{Source, Variant};
+
+pub use wgmma::widths;
+
+/// A file of device code, as the compiler sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct File {
+    /// Its name, as in `#include "…"` and in messages.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! file {
+    ($name:literal) => {
+        File {
+            name: $name,
+            text: include_str!(concat!("../../kernels/", $name)),
+        }
+    };
+}
+
+/// Each source with its file; the kernel in it is named as the file, without `.cu`.
+const KERNELS: &[(Source, File)] = &[];
+
+/// Headers that lie under `kernels/`.
+const HEADERS: &[File] = &[file!("problem.cuh")];
+
+/// All headers, the generated ones too.
+pub fn headers() -> &'static [File] {
+    static ALL: LazyLock<Vec<File>> = LazyLock::new(|| {
+        let generated = File {
+            name: "wgmma.cuh",
+            text: wgmma::header(),
+        };
+        HEADERS.iter().copied().chain([generated]).collect()
+    });
+    &ALL
+}
+
+impl Source {
+    /// Its file; none if this build of Gauntlet has no such kernel.
+    pub fn file(self) -> Option<File> {
+        KERNELS
+            .iter()
+            .find(|(source, _)| *source == self)
+            .map(|(_, file)| *file)
+    }
+
+    /// The name of its kernel.
+    pub fn entry(self) -> &'static str {
+        match self {
+            Self::Rows => "rows",
+            Self::Swapped => "swapped",
+            Self::Narrow => "narrow",
+        }
+    }
+}
+
+/// The kernel with its definitions, as messages name it: `rows (STAGES=4 TILE_N=128)`.
+impl fmt::Display for Variant {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.source.entry())?;
+        for (index, (name, value)) in self.defines.iter().enumerate() {
+            let before = if index == 0 { " (" } else { " " };
+            write!(formatter, "{before}{name}={value}")?;
+        }
+        if !self.defines.is_empty() {
+            formatter.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn kernels_are_named_as_their_files() {
+        for (source, file) in KERNELS {
+            assert_eq!(file.name.strip_suffix(".cu"), Some(source.entry()));
+        }
+    }
+
+    #[test]
+    fn every_header_that_is_included_is_there() {
+        let known: Vec<_> = headers().iter().map(|header| header.name).collect();
+        let files = headers().iter().chain(KERNELS.iter().map(|(_, file)| file));
+        for file in files {
+            for line in file.text.lines() {
+                let Some(included) = line.trim().strip_prefix("#include \"") else {
+                    continue;
+                };
+                let included = included.trim_end_matches('"');
+                assert!(known.contains(&included), "{} includes {included}", file.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_variant_names_its_definitions() {
+        let mut variant = Variant {
+            source: Source::Rows,
+            defines: BTreeMap::new(),
+            threads: 128,
+            shared_bytes: 0,
+            registers: 255,
+        };
+        assert_eq!(variant.to_string(), "rows");
+        variant.defines = [("TILE_N", "64".to_owned()), ("STAGES", "2".to_owned())].into();
+        assert_eq!(variant.to_string(), "rows (STAGES=2 TILE_N=64)");
+    }
+}
