@@ -230,12 +230,12 @@ impl<'a> Program<'a> {
     ) -> Result<Vec<u8>, CompileError> {
         let mut length = 0;
         // SAFETY: the program lives, and the length is written to.
-        self.nvrtc
-            .check(call, unsafe { size(self.handle, &raw mut length) })?;
+        let status = unsafe { size(self.handle, &raw mut length) };
+        self.nvrtc.check(call, status)?;
         let mut bytes = vec![0_u8; length];
         // SAFETY: the buffer has the length just told.
-        self.nvrtc
-            .check(call, unsafe { fill(self.handle, bytes.as_mut_ptr().cast()) })?;
+        let status = unsafe { fill(self.handle, bytes.as_mut_ptr().cast()) };
+        self.nvrtc.check(call, status)?;
         Ok(bytes)
     }
 }
