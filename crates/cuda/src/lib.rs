@@ -5,6 +5,7 @@
 //! run on a stream.
 
 pub mod compiler;
+pub mod driver;
 mod error;
 pub mod plan;
 pub mod source;

@@ -1,0 +1,179 @@
+//! Device memory.
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+
+use super::context::Context;
+use super::error::{DriverError, call};
+use super::stream::Stream;
+
+/// Device memory, freed with its handle. Its bytes are whatever lay there before.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    context: Context,
+    address: CUdeviceptr,
+    bytes: usize,
+}
+
+impl DeviceMemory {
+    /// Allocates; no bytes take no memory.
+    ///
+    /// # Errors
+    /// If there is not enough.
+    pub fn new(context: &Context, bytes: usize) -> Result<Self, DriverError> {
+        context.make_current()?;
+        let mut address = 0;
+        if bytes > 0 {
+            // SAFETY: a context is current.
+            unsafe { call!(cuMemAlloc_v2(&raw mut address, bytes)) }
+                .map_err(|error| error.about(format_args!("{bytes} bytes of device memory")))?;
+        }
+        Ok(Self {
+            context: context.clone(),
+            address,
+            bytes,
+        })
+    }
+
+    /// Allocates and copies these bytes there.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or the copy fails.
+    pub fn from_bytes(context: &Context, bytes: &[u8]) -> Result<Self, DriverError> {
+        let memory = Self::new(context, bytes.len())?;
+        memory.write(bytes)?;
+        Ok(memory)
+    }
+
+    /// Where it begins, at a multiple of 256; 0 if it is empty.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Copies from the host to the begin and waits for it.
+    fn write(&self, bytes: &[u8]) -> Result<(), DriverError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        // SAFETY: it was allocated with at least this many bytes.
+        unsafe { call!(cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len())) }
+    }
+
+    /// Copies all of it to the host, after all work of the stream.
+    ///
+    /// # Errors
+    /// If the copy or the work before it fails.
+    pub fn read(&self, stream: &Stream) -> Result<Vec<u8>, DriverError> {
+        let mut bytes = vec![0; self.bytes];
+        stream.synchronise()?;
+        if self.bytes > 0 {
+            // SAFETY: both have this many bytes.
+            unsafe {
+                call!(cuMemcpyDtoH_v2(
+                    bytes.as_mut_ptr().cast(),
+                    self.address,
+                    self.bytes
+                ))
+            }?;
+        }
+        Ok(bytes)
+    }
+
+    /// Fills all of it in the order of the stream.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub fn fill(&self, byte: u8, stream: &Stream) -> Result<(), DriverError> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: it has this many bytes, and its context is the stream's or there is none on which this thread works.
+        unsafe { call!(cuMemsetD8Async(self.address, byte, self.bytes, stream.handle())) }
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        if self.bytes > 0 && self.context.make_current().is_ok() {
+            // SAFETY: allocated once, freed once; the driver waits for work that uses it.
+            let _ = unsafe { sys::cuMemFree_v2(self.address) };
+        }
+    }
+}
+
+/// Device memory of one call: allocated and freed in the order of a stream, as a framework does that makes its buffers
+/// anew in every call.
+#[derive(Debug)]
+pub struct CallMemory<'a> {
+    stream: &'a Stream,
+    address: CUdeviceptr,
+}
+
+impl<'a> CallMemory<'a> {
+    /// Allocates; no bytes take no memory.
+    ///
+    /// # Errors
+    /// If there is not enough.
+    pub fn new(stream: &'a Stream, bytes: usize) -> Result<Self, DriverError> {
+        let mut address = 0;
+        if bytes > 0 {
+            // SAFETY: the stream lives.
+            unsafe { call!(cuMemAllocAsync(&raw mut address, bytes, stream.handle())) }
+                .map_err(|error| error.about(format_args!("{bytes} bytes of device memory")))?;
+        }
+        Ok(Self { stream, address })
+    }
+
+    /// Allocates and copies these bytes there. Pageable memory is staged before the call returns, so the bytes need not
+    /// outlive it (CUDA driver API, "API synchronization behavior").
+    ///
+    /// # Errors
+    /// If there is not enough memory, or the copy fails.
+    pub fn from_bytes(stream: &'a Stream, bytes: &[u8]) -> Result<Self, DriverError> {
+        let memory = Self::new(stream, bytes.len())?;
+        if !bytes.is_empty() {
+            // SAFETY: it was allocated with this many bytes.
+            unsafe {
+                call!(cuMemcpyHtoDAsync_v2(
+                    memory.address,
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                    stream.handle()
+                ))
+            }?;
+        }
+        Ok(memory)
+    }
+
+    /// Allocates and fills with zero.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn zeroed(stream: &'a Stream, bytes: usize) -> Result<Self, DriverError> {
+        let memory = Self::new(stream, bytes)?;
+        if bytes > 0 {
+            // SAFETY: it was allocated with this many bytes.
+            unsafe { call!(cuMemsetD8Async(memory.address, 0, bytes, stream.handle())) }?;
+        }
+        Ok(memory)
+    }
+
+    /// Where it begins, at a multiple of 256; 0 if it is empty.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for CallMemory<'_> {
+    fn drop(&mut self) {
+        if self.address != 0 {
+            // SAFETY: allocated once from a stream's pool, freed once, after the stream's work.
+            let _ = unsafe { sys::cuMemFreeAsync(self.address, self.stream.handle()) };
+        }
+    }
+}

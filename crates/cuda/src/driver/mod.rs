@@ -1,0 +1,18 @@
+//! NVIDIA's driver, as far as it is needed here: thin wrappers over `cudarc`'s bindings whose errors name the call and
+//! what it was for, and whose handles free what they hold.
+
+mod context;
+mod device;
+mod error;
+mod kernel;
+mod memory;
+mod stream;
+mod tensor_map;
+
+pub use context::Context;
+pub use device::{Device, driver_version};
+pub use error::{CallError, DriverError};
+pub use kernel::{Function, FunctionAttributes, LaunchShape};
+pub use memory::{CallMemory, DeviceMemory};
+pub use stream::{Event, Graph, Stream};
+pub use tensor_map::{MAP_BYTES, encode};
