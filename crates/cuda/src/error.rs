@@ -1,11 +1,14 @@
-//! Why a kernel is refused.
+//! Why an engine, a kernel or a run is refused.
 
 use std::path::PathBuf;
 
 use gauntlet_device::Arch;
+use gauntlet_problem::InputsError;
 use thiserror::Error;
 
 use crate::compiler::LIBRARIES_VARIABLE;
+use crate::driver::DriverError;
+use crate::plan::PlanError;
 
 /// Why a variant has no machine code.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -79,6 +82,113 @@ pub enum CompileError {
     /// A source or an option that C cannot express.
     #[error("a source or a definition contains a zero byte")]
     ZeroByte,
+}
+
+impl CompileError {
+    /// Whether another kernel might fare better with the same compiler.
+    pub fn is_of_the_kernel(&self) -> bool {
+        match self {
+            Self::Architecture { .. }
+            | Self::NoSource { .. }
+            | Self::Rejected { .. }
+            | Self::NoEntry { .. }
+            | Self::ZeroByte => true,
+            Self::NoCompiler { .. } | Self::Library { .. } | Self::Broken { .. } => false,
+        }
+    }
+}
+
+/// Why an engine cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EngineError {
+    /// The driver is missing, or refuses.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The compiler is missing.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The GPU is of another architecture.
+    #[error(
+        "GPU {ordinal}, {name}, has compute capability {}.{}; the kernels need 9.0 (sm_90a: H100, H200, GH200); choose \
+         another with CUDA_VISIBLE_DEVICES, or use --executor cpu",
+        capability.0, capability.1
+    )]
+    Architecture {
+        /// Its number.
+        ordinal: usize,
+        /// Its name.
+        name: String,
+        /// Major and minor.
+        capability: (u32, u32),
+    },
+}
+
+/// Why a schedule cannot compute a problem on this engine.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BuildError {
+    /// No kernel can do it.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The kernel does not compile.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A block would not fit a multiprocessor.
+    #[error("{variant}: {found} {what}, and at most {most} fit; {remedy}")]
+    OverBudget {
+        /// The variant.
+        variant: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// How much the kernel takes.
+        found: u32,
+        /// How much there is.
+        most: u32,
+        /// What would take less.
+        remedy: &'static str,
+    },
+    /// The driver refuses the kernel or its memory.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+/// Why a run is refused.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RunError {
+    /// Operands of another problem.
+    #[error(transparent)]
+    Inputs(#[from] InputsError),
+    /// They do not fit the device.
+    #[error(
+        "{copies} copies of the operands take {bytes} bytes of device memory, and {free} are free; use a smaller problem \
+         or fewer copies"
+    )]
+    Memory {
+        /// How many.
+        copies: usize,
+        /// Bytes of all.
+        bytes: usize,
+        /// Bytes that are free.
+        free: usize,
+    },
+    /// The kernel has no operands yet.
+    #[error("the kernel has no operands; attach some first")]
+    NoOperands,
+    /// The plan cannot be made again (set-up per call).
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// What is done in each call on the host cannot be recorded.
+    #[error("setup = per-call: a graph holds no set-up on the host; use setup = once")]
+    SetupInGraph,
+    /// The driver refuses, or the kernel failed.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}
+
+impl RunError {
+    /// Whether nothing more can be computed in this process.
+    pub fn is_sticky(&self) -> bool {
+        matches!(self, Self::Driver(error) if error.is_sticky())
+    }
 }
 
 fn list(folders: &[PathBuf]) -> String {

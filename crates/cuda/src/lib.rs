@@ -6,8 +6,13 @@
 
 pub mod compiler;
 pub mod driver;
+mod engine;
 mod error;
+pub mod nvml;
 pub mod plan;
+mod service;
 pub mod source;
 
-pub use error::CompileError;
+pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
+pub use error::{BuildError, CompileError, EngineError, RunError};
+pub use service::CudaService;

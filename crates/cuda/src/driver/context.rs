@@ -47,7 +47,7 @@ impl Context {
     }
 
     /// Makes it the one that this thread's calls go to.
-    pub(super) fn make_current(&self) -> Result<(), DriverError> {
+    pub(crate) fn make_current(&self) -> Result<(), DriverError> {
         // SAFETY: the context is retained.
         unsafe { call!(cuCtxSetCurrent(self.0.handle)) }
     }

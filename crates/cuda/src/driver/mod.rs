@@ -4,6 +4,7 @@
 mod context;
 mod device;
 mod error;
+mod gate;
 mod kernel;
 mod memory;
 mod stream;
@@ -12,6 +13,7 @@ mod tensor_map;
 pub use context::Context;
 pub use device::{Device, driver_version};
 pub use error::{CallError, DriverError};
+pub use gate::{Closed, Gate};
 pub use kernel::{Function, FunctionAttributes, LaunchShape};
 pub use memory::{CallMemory, DeviceMemory};
 pub use stream::{Event, Graph, Stream};

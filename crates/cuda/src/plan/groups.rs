@@ -8,7 +8,7 @@ use super::{DEPTH_STEP, Group, PlanError, Weights};
 const MOST_TILES: usize = 1 << 22;
 
 /// K as it lies in memory.
-pub(super) fn depth(k: usize) -> usize {
+pub(crate) fn depth(k: usize) -> usize {
     k.next_multiple_of(DEPTH_STEP)
 }
 
@@ -18,7 +18,7 @@ pub(super) fn is_dual(gemm: &GroupedGemm) -> bool {
 }
 
 /// The table of groups; `workspace` says where a group's converted tokens begin.
-pub(super) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(usize) -> u64) -> Vec<Group> {
+pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(usize) -> u64) -> Vec<Group> {
     let (mut tokens, mut token_scales, mut output) = (0, 0, 0);
     let group = |(index, shape): (usize, &gauntlet_problem::GemmShape)| {
         let depth = depth(shape.k);

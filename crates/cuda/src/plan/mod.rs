@@ -18,6 +18,7 @@ use gauntlet_schedule::{Schedule, Tile};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
+pub(crate) use groups::{depth, table};
 use narrow::NarrowPlan;
 use swapped::SwappedPlan;
 

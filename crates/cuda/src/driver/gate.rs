@@ -1,0 +1,87 @@
+//! A gate in a stream: what is queued behind it starts when the host says so, all of it without a pause.
+//!
+//! Without it, a kernel that is launched on an idle device starts when the host has got round to it, and the time since
+//! the event before it is the host's, not the device's.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr;
+
+use cudarc::driver::sys::{self, CUdeviceptr, CUstreamWaitValue_flags};
+
+use super::context::Context;
+use super::error::{DriverError, call};
+use super::stream::Stream;
+
+/// A word of the host's memory that streams wait on.
+#[derive(Debug)]
+pub struct Gate {
+    context: Context,
+    word: *mut u32,
+    address: CUdeviceptr,
+    /// Counts up, so that a stream which looks late still sees that its gate was opened.
+    turn: Cell<u32>,
+}
+
+impl Gate {
+    /// # Errors
+    /// If there is no memory that both sides see.
+    pub fn new(context: &Context) -> Result<Self, DriverError> {
+        context.make_current()?;
+        let mut word: *mut c_void = ptr::null_mut();
+        // SAFETY: a context is current; the word is zeroed before anybody reads it.
+        unsafe {
+            call!(cuMemHostAlloc(
+                &raw mut word,
+                size_of::<u32>(),
+                sys::CU_MEMHOSTALLOC_DEVICEMAP
+            ))?;
+            word.cast::<u32>().write_volatile(0);
+        }
+        let mut gate = Self {
+            context: context.clone(),
+            word: word.cast(),
+            address: 0,
+            turn: Cell::new(0),
+        };
+        // SAFETY: the word was allocated mapped.
+        unsafe { call!(cuMemHostGetDevicePointer_v2(&raw mut gate.address, word, 0)) }?;
+        Ok(gate)
+    }
+
+    /// Lets the stream wait until what is returned is dropped.
+    ///
+    /// # Errors
+    /// If the driver refuses: not every system lets streams wait on memory.
+    pub fn close(&self, stream: &Stream) -> Result<Closed<'_>, DriverError> {
+        let turn = self.turn.get().wrapping_add(1);
+        self.turn.set(turn);
+        let flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
+        // SAFETY: stream and word live.
+        unsafe { call!(cuStreamWaitValue32_v2(stream.handle(), self.address, turn, flags)) }?;
+        Ok(Closed { gate: self, turn })
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if self.context.make_current().is_ok() {
+            // SAFETY: allocated once, freed once; the driver waits for streams that look at it.
+            let _ = unsafe { sys::cuMemFreeHost(self.word.cast()) };
+        }
+    }
+}
+
+/// A closed gate; it opens when dropped.
+#[derive(Debug)]
+pub struct Closed<'a> {
+    gate: &'a Gate,
+    turn: u32,
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the gate holds the word.
+        unsafe { self.gate.word.write_volatile(self.turn) };
+    }
+}

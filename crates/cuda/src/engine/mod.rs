@@ -1,0 +1,159 @@
+//! The engine: a GPU with a compiler, and the kernels built for it.
+
+mod kernel;
+mod layout;
+mod operands;
+mod setup;
+mod timing;
+
+use std::rc::Rc;
+
+use gauntlet_device::Arch;
+use gauntlet_problem::{Inputs, Problem};
+use gauntlet_schedule::Schedule;
+
+use crate::compiler::{Compiled, Compiler};
+use crate::driver::{Context, Device, Function, Gate, Stream};
+use crate::error::{BuildError, EngineError, RunError};
+use crate::nvml::Monitor;
+use crate::plan::{self, Variant};
+
+pub use kernel::{Kernel, Resources};
+pub use operands::Operands;
+pub use timing::CallTimes;
+
+/// A GPU with a compiler. Engines, and all that comes from them, stay in the thread that made them.
+pub struct Engine {
+    shared: Rc<Shared>,
+    compiler: Compiler,
+}
+
+/// What kernels need of their engine.
+struct Shared {
+    context: Context,
+    stream: Stream,
+    /// None where streams cannot wait on memory: times of the device then contain a little of the host's.
+    gate: Option<Gate>,
+    monitor: Option<Monitor>,
+}
+
+impl Engine {
+    /// Takes the GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// If there is no driver, no such GPU, no compiler, or the GPU is no Hopper.
+    pub fn new(ordinal: usize) -> Result<Self, EngineError> {
+        let device = Device::new(ordinal)?;
+        if !device.is_hopper() {
+            return Err(EngineError::Architecture {
+                ordinal,
+                name: device.name,
+                capability: device.compute_capability,
+            });
+        }
+        let compiler = Compiler::new()?;
+        let context = Context::new(&device)?;
+        let stream = Stream::new(&context)?;
+        let gate = Gate::new(&context).ok().filter(|gate| works(gate, &stream));
+        Ok(Self {
+            shared: Rc::new(Shared {
+                gate,
+                monitor: Monitor::new(&device).ok(),
+                stream,
+                context,
+            }),
+            compiler,
+        })
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &Device {
+        self.shared.context.device()
+    }
+
+    /// The compiler.
+    pub fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    /// Watches clocks; none if there is no NVML.
+    pub fn monitor(&self) -> Option<&Monitor> {
+        self.shared.monitor.as_ref()
+    }
+
+    /// Plans `problem` under `schedule`, compiles its kernel or takes it from the cache, and loads it.
+    ///
+    /// # Errors
+    /// If no kernel can do what a word says, it does not compile, a block would not fit a multiprocessor, or there is
+    /// no memory for the result.
+    pub fn build(&self, problem: &Problem, schedule: &Schedule) -> Result<Kernel, BuildError> {
+        let plan = plan::plan(problem, schedule, self.device().processors)?;
+        let variant = plan.variant().clone();
+        let compiled = self.compiler.compile(&variant, Arch::Sm90a)?;
+        check_budget(&variant, &compiled, self.device())?;
+        let function = Function::new(
+            &self.shared.context,
+            &compiled.cubin,
+            compiled.entry,
+            &variant.to_string(),
+            variant.threads,
+            variant.shared_bytes,
+        )?;
+        Kernel::new(
+            Rc::clone(&self.shared),
+            problem,
+            schedule,
+            plan,
+            compiled,
+            function,
+        )
+    }
+
+    /// Copies operands to the device, `copies` times in all: copy i holds set i modulo their number.
+    ///
+    /// # Errors
+    /// If they are not of the problem, or do not fit.
+    pub fn load(
+        &self,
+        problem: &Problem,
+        sets: &[Inputs],
+        copies: usize,
+    ) -> Result<Vec<Rc<Operands>>, RunError> {
+        operands::load(&self.shared.context, problem, sets, copies)
+    }
+}
+
+/// Whether the driver lets a stream wait.
+fn works(gate: &Gate, stream: &Stream) -> bool {
+    gate.close(stream).map(drop).is_ok() && stream.synchronise().is_ok()
+}
+
+/// A block that does not fit would be refused at its launch, with less to say.
+fn check_budget(variant: &Variant, compiled: &Compiled, device: &Device) -> Result<(), BuildError> {
+    let over = |what, found, most, remedy| BuildError::OverBudget {
+        variant: variant.to_string(),
+        what,
+        found,
+        most,
+        remedy,
+    };
+    let registers = compiled.resources.registers;
+    if registers > variant.registers {
+        return Err(over(
+            "registers a thread",
+            registers,
+            variant.registers,
+            "use a smaller tile",
+        ));
+    }
+    let shared = compiled.resources.static_shared_bytes + variant.shared_bytes;
+    if shared > device.block_shared_bytes {
+        return Err(over(
+            "bytes of shared memory a block",
+            shared,
+            device.block_shared_bytes,
+            "use a smaller tile or fewer stages",
+        ));
+    }
+    Ok(())
+}

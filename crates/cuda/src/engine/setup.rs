@@ -1,0 +1,148 @@
+//! What a call needs in device memory beside the operands and the result: tables, tensor maps, workspace, counters.
+
+use crate::driver::{CallMemory, Context, DeviceMemory, DriverError, MAP_BYTES, Stream, encode};
+use crate::plan::{Addresses, Map, Matrix, Memory, Weights};
+
+use super::operands::Operands;
+
+/// Tables and tensor maps of one copy of the operands, made once.
+#[derive(Debug)]
+pub(super) struct Tables {
+    tables: DeviceMemory,
+    maps: DeviceMemory,
+}
+
+impl Tables {
+    pub fn new(context: &Context, memory: &Memory, weights: &[Weights]) -> Result<Self, DriverError> {
+        Ok(Self {
+            tables: DeviceMemory::from_bytes(context, &memory.tables)?,
+            maps: DeviceMemory::from_bytes(context, &encode_all(&memory.maps, weights)?)?,
+        })
+    }
+}
+
+/// Workspace and counters, shared by all copies since calls follow each other.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    workspace: DeviceMemory,
+    counters: DeviceMemory,
+}
+
+impl Scratch {
+    pub fn new(stream: &Stream, memory: &Memory) -> Result<Self, DriverError> {
+        let context = stream.context();
+        let scratch = Self {
+            workspace: DeviceMemory::new(context, memory.workspace_bytes)?,
+            counters: DeviceMemory::new(context, memory.counter_bytes)?,
+        };
+        // A kernel that reads of the workspace what it has not written reads NaN.
+        scratch.workspace.fill(0xFF, stream)?;
+        scratch.counters.fill(0, stream)?;
+        stream.synchronise()?;
+        Ok(scratch)
+    }
+}
+
+/// Memory of one call alone, given back in the stream's order when dropped.
+#[derive(Debug)]
+pub(super) struct OfCall<'a> {
+    tables: CallMemory<'a>,
+    maps: CallMemory<'a>,
+    workspace: CallMemory<'a>,
+    counters: CallMemory<'a>,
+}
+
+impl<'a> OfCall<'a> {
+    pub fn new(stream: &'a Stream, memory: &Memory, weights: &[Weights]) -> Result<Self, DriverError> {
+        Ok(Self {
+            tables: CallMemory::from_bytes(stream, &memory.tables)?,
+            maps: CallMemory::from_bytes(stream, &encode_all(&memory.maps, weights)?)?,
+            workspace: CallMemory::new(stream, memory.workspace_bytes)?,
+            counters: CallMemory::zeroed(stream, memory.counter_bytes)?,
+        })
+    }
+
+    pub fn addresses(&self, operands: &Operands, output: &DeviceMemory) -> Addresses {
+        Addresses {
+            tokens: operands.tokens.address(),
+            token_scales: operands.token_scales.address(),
+            output: output.address(),
+            tables: self.tables.address(),
+            maps: self.maps.address(),
+            workspace: self.workspace.address(),
+            counters: self.counters.address(),
+        }
+    }
+}
+
+/// Where everything lies that was made once.
+pub(super) fn kept_addresses(
+    operands: &Operands,
+    output: &DeviceMemory,
+    tables: &Tables,
+    scratch: &Scratch,
+) -> Addresses {
+    Addresses {
+        tokens: operands.tokens.address(),
+        token_scales: operands.token_scales.address(),
+        output: output.address(),
+        tables: tables.tables.address(),
+        maps: tables.maps.address(),
+        workspace: scratch.workspace.address(),
+        counters: scratch.counters.address(),
+    }
+}
+
+/// Tensor maps one after another, as they lie in device memory.
+fn encode_all(maps: &[Map], weights: &[Weights]) -> Result<Vec<u8>, DriverError> {
+    let mut bytes = Vec::with_capacity(maps.len() * MAP_BYTES);
+    for map in maps {
+        bytes.extend_from_slice(&encode(map, address(map, weights))?);
+    }
+    Ok(bytes)
+}
+
+fn address(map: &Map, weights: &[Weights]) -> u64 {
+    let of = weights.get(map.group).copied().unwrap_or_default();
+    match map.matrix {
+        Matrix::Weights => of.packed[0],
+        Matrix::WeightScales => of.scales[0],
+        Matrix::SecondWeights => of.packed[1],
+        Matrix::SecondWeightScales => of.scales[1],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_map_describes_its_matrix() {
+        let weights = [
+            Weights::default(),
+            Weights {
+                packed: [1, 3],
+                scales: [2, 4],
+                scale: [1.0; 2],
+            },
+        ];
+        let matrices = [
+            Matrix::Weights,
+            Matrix::WeightScales,
+            Matrix::SecondWeights,
+            Matrix::SecondWeightScales,
+        ];
+        let found = matrices.map(|matrix| {
+            let map = Map {
+                matrix,
+                group: 1,
+                columns: 128,
+                rows: 1,
+                box_columns: 128,
+                box_rows: 1,
+            };
+            address(&map, &weights)
+        });
+        assert_eq!(found, [1, 2, 3, 4]);
+    }
+}

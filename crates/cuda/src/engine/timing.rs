@@ -1,0 +1,145 @@
+//! How calls are timed.
+//!
+//! A call's time is taken on the host, around all that a caller waits for. The device's time is taken in a call of its
+//! own, whose launches are queued behind a closed gate between two events and so run without waiting for the host:
+//! taken in the same call, it would hold the host's time for a launch, which on an idle device is as long as a small
+//! kernel. That other call runs on the copy of the operands that is farthest in the rotation, so neither call finds the
+//! other's operands in the cache.
+//!
+//! Nothing flushes the level-2 cache: what is cold or warm is decided by how many copies the caller rotates over (twice
+//! the cache's size makes it cold). A flush by writing would leave a cache full of lines that the next call has to write
+//! back, and would make it impossible to measure warm.
+
+use std::time::{Duration, Instant};
+
+use super::Kernel;
+use crate::driver::{DriverError, Event};
+use crate::error::RunError;
+
+/// More launches than this are not queued behind a closed gate: the queue has room for about a thousand, and whoever
+/// fills it waits for a gate that only he can open.
+const MOST_BEHIND_GATE: usize = 256;
+
+/// Calls in a graph and how often it is replayed for the median, and before that without counting: as the peers of the
+/// H200 were timed.
+const REPLAYS: usize = 15;
+const REPLAYS_BEFORE: usize = 3;
+
+/// The times of one call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CallTimes {
+    /// Around everything that a caller waits for.
+    pub call: Duration,
+    /// From the begin of the first launch to the end of the last.
+    pub kernel: Option<Duration>,
+    /// Clock of the multiprocessors after the call, in MHz.
+    pub clock: Option<f64>,
+}
+
+impl Kernel {
+    /// Makes every element of the result NaN and computes once.
+    ///
+    /// # Errors
+    /// If there are no operands, or the kernel fails.
+    pub fn run(&self, copy: usize) -> Result<CallTimes, RunError> {
+        self.poison()?;
+        Ok(CallTimes {
+            call: self.time_call(copy)?,
+            kernel: None,
+            clock: self.clock(),
+        })
+    }
+
+    /// Computes `samples` times on copies from `first_copy` on, in rotation; the last result stays.
+    ///
+    /// # Errors
+    /// If there are no operands, or the kernel fails.
+    pub fn time(&self, samples: usize, first_copy: usize) -> Result<Vec<CallTimes>, RunError> {
+        let farthest = self.copies() / 2;
+        let events = [
+            Event::new(&self.shared.context)?,
+            Event::new(&self.shared.context)?,
+        ];
+        (0..samples)
+            .map(|sample| {
+                let copy = first_copy.wrapping_add(sample);
+                let kernel = self.time_kernel(copy.wrapping_add(farthest), &events)?;
+                Ok(CallTimes {
+                    kernel: Some(kernel),
+                    call: self.time_call(copy)?,
+                    clock: self.clock(),
+                })
+            })
+            .collect()
+    }
+
+    /// The median time of a call in a graph of `calls` calls, in rotation over the copies: what a serving engine that
+    /// records its steps would see, with launches but no host between calls.
+    ///
+    /// # Errors
+    /// If set-up is per call, there are no operands, or the kernel fails.
+    pub fn replay(&self, calls: usize) -> Result<Duration, RunError> {
+        let calls = calls.max(1);
+        if self.sets_up_in_each_call() {
+            return Err(RunError::SetupInGraph);
+        }
+        // Whatever the driver loads at a first launch cannot be recorded.
+        self.time_call(0)?;
+        let stream = &self.shared.stream;
+        let graph = stream.capture(|| {
+            (0..calls).try_for_each(|call| {
+                let ready = self.ready(call)?;
+                self.launch(&ready).map_err(RunError::from)
+            })
+        })?;
+        let [start, end] = [
+            Event::new(&self.shared.context)?,
+            Event::new(&self.shared.context)?,
+        ];
+        let replay = || -> Result<Duration, DriverError> {
+            start.record(stream)?;
+            // SAFETY: memory and kernel belong to `self`, and the wait below ends their use.
+            unsafe { graph.launch(stream) }?;
+            end.record(stream)?;
+            self.finish()?;
+            end.since(&start)
+        };
+        for _ in 0..REPLAYS_BEFORE {
+            replay()?;
+        }
+        let mut times = (0..REPLAYS).map(|_| replay()).collect::<Result<Vec<_>, _>>()?;
+        times.sort_unstable();
+        Ok(times[REPLAYS / 2] / u32::try_from(calls).unwrap_or(u32::MAX))
+    }
+
+    fn time_call(&self, copy: usize) -> Result<Duration, RunError> {
+        self.shared.context.make_current()?;
+        let start = Instant::now();
+        let ready = self.ready(copy)?;
+        self.launch(&ready)?;
+        drop(ready);
+        self.finish()?;
+        Ok(start.elapsed())
+    }
+
+    fn time_kernel(&self, copy: usize, [start, end]: &[Event; 2]) -> Result<Duration, RunError> {
+        self.shared.context.make_current()?;
+        let stream = &self.shared.stream;
+        // Set-up copies from the host, which may wait for the stream: it comes before the gate.
+        let ready = self.ready(copy)?;
+        let few = self.resources().launches <= MOST_BEHIND_GATE;
+        let gate = self.shared.gate.as_ref().filter(|_| few);
+        let closed = gate.map(|gate| gate.close(stream)).transpose()?;
+        start.record(stream)?;
+        self.launch(&ready)?;
+        end.record(stream)?;
+        drop(closed);
+        drop(ready);
+        self.finish()?;
+        Ok(end.since(start)?)
+    }
+
+    fn clock(&self) -> Option<f64> {
+        self.shared.monitor.as_ref()?.clock()
+    }
+}

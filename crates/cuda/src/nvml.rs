@@ -1,0 +1,137 @@
+//! Clocks, throttling, power and temperature, from NVIDIA's management library where there is one.
+
+use std::sync::OnceLock;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use thiserror::Error;
+
+use crate::driver::Device;
+
+/// The names under which the library is installed; the second comes with development packages only.
+const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
+
+/// Why a device cannot be watched.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("NVML: {message}; without it no clocks and no throttling are seen")]
+pub struct MonitorError {
+    message: String,
+}
+
+/// Watches one device.
+#[derive(Debug)]
+pub struct Monitor {
+    device: nvml_wrapper::Device<'static>,
+}
+
+/// What a device does at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Clock of the multiprocessors in MHz.
+    pub clock: u32,
+    /// The highest they have, in MHz.
+    pub highest_clock: u32,
+    /// In watts.
+    pub power: f64,
+    /// In degrees Celsius.
+    pub temperature: u32,
+    /// Why the clock is not higher; empty if nothing holds it.
+    pub throttling: Vec<&'static str>,
+}
+
+impl Monitor {
+    /// Watches a device.
+    ///
+    /// # Errors
+    /// If there is no NVML, or it does not know the device.
+    pub fn new(device: &Device) -> Result<Self, MonitorError> {
+        let device = library()?
+            .device_by_pci_bus_id(device.pci_bus.as_str())
+            .map_err(told)?;
+        Ok(Self { device })
+    }
+
+    /// Clock of the multiprocessors now, in MHz; none if it cannot be read.
+    pub fn clock(&self) -> Option<f64> {
+        self.device.clock_info(Clock::SM).ok().map(f64::from)
+    }
+
+    /// All there is.
+    ///
+    /// # Errors
+    /// If the device does not tell one of them.
+    pub fn read(&self) -> Result<Reading, MonitorError> {
+        let device = &self.device;
+        Ok(Reading {
+            clock: device.clock_info(Clock::SM).map_err(told)?,
+            highest_clock: device.max_clock_info(Clock::SM).map_err(told)?,
+            power: f64::from(device.power_usage().map_err(told)?) / 1e3,
+            temperature: device.temperature(TemperatureSensor::Gpu).map_err(told)?,
+            throttling: names(device.current_throttle_reasons().map_err(told)?),
+        })
+    }
+}
+
+/// NVML's version of the driver, such as `580.95.05`.
+///
+/// # Errors
+/// If there is no NVML.
+pub fn driver_name() -> Result<String, MonitorError> {
+    library()?.sys_driver_version().map_err(told)
+}
+
+/// Loaded once and kept, as what it hands out refers to it.
+fn library() -> Result<&'static Nvml, MonitorError> {
+    static LIBRARY: OnceLock<Result<Nvml, MonitorError>> = OnceLock::new();
+    let open = || {
+        let [installed, development] = NAMES.map(|name| Nvml::builder().lib_path(name.as_ref()).init());
+        installed.or(development).map_err(told)
+    };
+    LIBRARY.get_or_init(open).as_ref().map_err(Clone::clone)
+}
+
+fn told(error: impl ToString) -> MonitorError {
+    MonitorError {
+        message: error.to_string(),
+    }
+}
+
+/// What holds the clock down. That the device idles, or that somebody fixed its clocks, holds nothing down that a kernel
+/// under load would have.
+fn names(reasons: ThrottleReasons) -> Vec<&'static str> {
+    [
+        (ThrottleReasons::SW_POWER_CAP, "power limit"),
+        (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
+        (ThrottleReasons::SYNC_BOOST, "sync boost"),
+        (ThrottleReasons::SW_THERMAL_SLOWDOWN, "temperature"),
+        (ThrottleReasons::HW_THERMAL_SLOWDOWN, "temperature, by hardware"),
+        (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "external power brake"),
+    ]
+    .into_iter()
+    .filter(|(reason, _)| reasons.contains(*reason))
+    .map(|(_, name)| name)
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_do_not_slow_a_kernel_are_not_named() {
+        assert!(names(ThrottleReasons::GPU_IDLE | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING).is_empty());
+        let both = ThrottleReasons::SW_POWER_CAP | ThrottleReasons::SW_THERMAL_SLOWDOWN;
+        assert_eq!(
+            names(both | ThrottleReasons::GPU_IDLE),
+            ["power limit", "temperature"]
+        );
+    }
+
+    #[test]
+    fn a_machine_without_nvml_is_told() {
+        if let Err(error) = driver_name() {
+            assert!(error.to_string().starts_with("NVML: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The engine behind the worker protocol.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use gauntlet_executor::Service;
+use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Resources, Sample};
+use gauntlet_problem::{Inputs, Problem};
+use gauntlet_schedule::Schedule;
+
+use crate::compiler::Origin;
+use crate::driver::driver_version;
+use crate::{BuildError, CallTimes, Engine, EngineError, Kernel, Operands, RunError, nvml};
+
+/// How the process ends when the device can compute nothing more for it: EX_SOFTWARE of sysexits.h.
+const EXIT_CODE: i32 = 70;
+
+/// Serves the CUDA executor.
+///
+/// An illegal address, a failed launch and the like leave the process without a usable device. The service then says
+/// what happened on standard error and ends the process, as only another one can go on.
+pub struct CudaService {
+    engine: Engine,
+    built: Option<Built>,
+}
+
+/// What was built last, with its operands once they are loaded.
+struct Built {
+    kernel: Kernel,
+    operands: Vec<Rc<Operands>>,
+}
+
+impl CudaService {
+    /// Takes the GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// If there is no driver, no such GPU, no compiler, or the GPU is no Hopper.
+    pub fn new(ordinal: usize) -> Result<Self, EngineError> {
+        Ok(Self {
+            engine: Engine::new(ordinal)?,
+            built: None,
+        })
+    }
+
+    fn built(&mut self) -> Result<&mut Built, Failure> {
+        self.built
+            .as_mut()
+            .ok_or_else(|| bad_request("nothing has been built; call build first"))
+    }
+
+    fn loaded(&mut self) -> Result<&Kernel, Failure> {
+        match self.built()? {
+            Built { operands, .. } if operands.is_empty() => Err(bad_request("no operands; call load first")),
+            Built { kernel, .. } => Ok(kernel),
+        }
+    }
+}
+
+impl Service for CudaService {
+    fn describe(&self) -> Description {
+        let device = self.engine.device();
+        let compiler = self.engine.compiler();
+        let version = driver_version().unwrap_or(0);
+        let mut details = BTreeMap::from([
+            ("gpu", device.name.clone()),
+            ("pci-bus", device.pci_bus.clone()),
+            ("multiprocessors", device.processors.to_string()),
+            ("memory-bytes", device.memory_bytes.to_string()),
+            ("l2-bytes", device.l2_bytes.to_string()),
+            (
+                "driver-cuda",
+                format!("{}.{}", version / 1000, version % 1000 / 10),
+            ),
+            ("compiler", format!("NVRTC {}", compiler.version())),
+        ]);
+        if let Ok(name) = nvml::driver_name() {
+            details.insert("driver", name);
+        }
+        Description {
+            protocol: protocol::VERSION,
+            worker: format!("gauntlet cuda {}", env!("CARGO_PKG_VERSION")),
+            device: device.name.clone(),
+            details: details
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        }
+    }
+
+    /// Operands stay loaded when the problem is that of the build before.
+    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
+        // What was built before goes first: both at once might not fit.
+        let before = self.built.take();
+        let operands = before
+            .filter(|before| before.kernel.problem() == problem)
+            .map_or_else(Vec::new, |before| before.operands);
+        let mut kernel = self.engine.build(problem, schedule).map_err(build_failure)?;
+        if let Origin::NotKept(why) = kernel.origin() {
+            eprintln!("{}: {why}", kernel.name());
+        }
+        for warning in kernel.warnings() {
+            eprintln!("{}: {warning}", kernel.name());
+        }
+        kernel.attach(&operands).map_err(run_failure)?;
+        // What the kernel before computed is not this one's result.
+        kernel.poison().map_err(run_failure)?;
+        let resources = resources(&kernel);
+        self.built = Some(Built { kernel, operands });
+        Ok(resources)
+    }
+
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
+        let built = self.built()?;
+        let problem = built.kernel.problem().clone();
+        // The old operands go first: both at once might not fit.
+        built.kernel.attach(&[]).map_err(run_failure)?;
+        built.operands.clear();
+        let sets = inputs
+            .iter()
+            .take(copies)
+            .map(|path| Inputs::load(path, &problem).map_err(|error| bad_request(&error.to_string())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let operands = self.engine.load(&problem, &sets, copies).map_err(run_failure)?;
+        let bytes: usize = operands.iter().map(|one| one.bytes()).sum();
+        let built = self.built()?;
+        built.kernel.attach(&operands).map_err(run_failure)?;
+        built.operands = operands;
+        Ok(bytes as u64)
+    }
+
+    fn run(&mut self, copy: usize) -> Result<Sample, Failure> {
+        self.loaded()?.run(copy).map(sample).map_err(run_failure)
+    }
+
+    fn time(&mut self, samples: usize, first_copy: usize, _phases: bool) -> Result<Vec<Sample>, Failure> {
+        let times = self.loaded()?.time(samples, first_copy).map_err(run_failure)?;
+        Ok(times.into_iter().map(sample).collect())
+    }
+
+    fn output(&mut self, path: &Path) -> Result<u64, Failure> {
+        let output = self.loaded()?.output().map_err(run_failure)?;
+        output.save(path).map_err(broken)?;
+        Ok(output.bytes.len() as u64)
+    }
+}
+
+fn sample(times: CallTimes) -> Sample {
+    Sample {
+        call: times.call.as_secs_f64(),
+        kernel: times.kernel.map(|time| time.as_secs_f64()),
+        clock: times.clock,
+        phases: BTreeMap::new(),
+    }
+}
+
+fn resources(kernel: &Kernel) -> Resources {
+    let resources = kernel.resources();
+    let named = [
+        ("registers", f64::from(resources.registers)),
+        ("spills", f64::from(resources.spills)),
+        ("stack-bytes", f64::from(resources.stack_bytes)),
+        ("shared-memory-bytes", f64::from(resources.shared_memory_bytes)),
+        ("threads", f64::from(resources.threads)),
+        ("blocks", f64::from(resources.blocks)),
+        ("cluster", f64::from(resources.cluster)),
+        ("launches", resources.launches as f64),
+        (
+            "blocks-per-multiprocessor",
+            f64::from(resources.blocks_per_processor),
+        ),
+        ("occupancy", resources.occupancy),
+        ("workspace-bytes", resources.workspace_bytes as f64),
+        ("compiler-warnings", kernel.warnings().len() as f64),
+    ];
+    Resources(named.map(|(name, value)| (name.to_owned(), value)).into())
+}
+
+/// What cannot be planned, does not compile or does not fit is refused; what the driver or the compiler cannot do at
+/// all is the worker's own trouble.
+fn build_failure(error: BuildError) -> Failure {
+    match &error {
+        BuildError::Driver(driver) if driver.is_sticky() => end(&error),
+        BuildError::Driver(_) => broken(error),
+        BuildError::Compile(compile) if !compile.is_of_the_kernel() => broken(error),
+        _ => failure(FailureKind::Refused, error),
+    }
+}
+
+fn run_failure(error: RunError) -> Failure {
+    match &error {
+        error if error.is_sticky() => end(error),
+        RunError::Inputs(_) | RunError::NoOperands => bad_request(&error.to_string()),
+        _ => broken(error),
+    }
+}
+
+/// Ends the process. The coordinator finds the message among the worker's last words.
+fn end(error: &dyn Display) -> ! {
+    eprintln!("the GPU can compute nothing more for this process: {error}");
+    std::process::exit(EXIT_CODE)
+}
+
+fn bad_request(message: &str) -> Failure {
+    failure(FailureKind::BadRequest, message)
+}
+
+fn broken(message: impl Display) -> Failure {
+    failure(FailureKind::Broken, message)
+}
+
+fn failure(kind: FailureKind, message: impl Display) -> Failure {
+    Failure {
+        kind,
+        message: message.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CompileError;
+    use crate::plan::PlanError;
+
+    #[test]
+    fn the_kernels_faults_are_refusals_and_the_machines_are_not() {
+        let rejected = CompileError::Rejected {
+            variant: "rows".to_owned(),
+            place: "rows.cu:1".to_owned(),
+            message: "no".to_owned(),
+            log: String::new(),
+        };
+        let missing = CompileError::NoCompiler { looked: Vec::new() };
+        for (error, kind) in [
+            (BuildError::Plan(PlanError::Attention), FailureKind::Refused),
+            (BuildError::Compile(rejected), FailureKind::Refused),
+            (BuildError::Compile(missing), FailureKind::Broken),
+        ] {
+            let text = error.to_string();
+            let failure = build_failure(error);
+            assert_eq!((failure.kind, failure.message), (kind, text));
+        }
+        assert_eq!(run_failure(RunError::NoOperands).kind, FailureKind::BadRequest);
+    }
+}
