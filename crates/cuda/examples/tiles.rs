@@ -69,6 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "counter_bytes": memory.counter_bytes,
         "balance": {
             "makespan_us": balance.makespan / 1e3,
+            "busy_us": balance.busy / balance.workers as f64 / 1e3,
             "even_us": balance.work / balance.workers as f64 / 1e3,
             "tiles": balance.tiles,
             "parts": balance.parts,

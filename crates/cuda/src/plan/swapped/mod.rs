@@ -7,6 +7,8 @@ mod geometry;
 mod order;
 mod packing;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use gauntlet_problem::GroupedGemm;
@@ -34,7 +36,9 @@ pub struct SwappedPlan {
 pub struct Balance {
     /// Nanoseconds of the worker that is busy longest.
     pub makespan: f64,
-    /// Nanoseconds of all workers together, if no tile were split.
+    /// Nanoseconds of all workers together.
+    pub busy: f64,
+    /// The same, if none of these tiles were split.
     pub work: f64,
     /// Workers.
     pub workers: usize,
@@ -141,9 +145,10 @@ impl Plan for SwappedPlan {
 impl Balance {
     fn of(kinds: &[Kind], shares: &[Share], workers: usize) -> Self {
         let pieces = || shares.iter().flatten();
-        let load = |share: &Share| share.iter().map(|piece| kinds[piece.kind].cost(piece)).sum();
+        let load = |share: &Share| -> f64 { share.iter().map(|piece| kinds[piece.kind].cost(piece)).sum() };
         Self {
             makespan: shares.iter().map(load).fold(0.0, f64::max),
+            busy: shares.iter().map(load).sum(),
             work: kinds.iter().map(|kind| kind.blocks as f64 * kind.whole).sum(),
             workers,
             tiles: pieces().filter(|piece| piece.part == 0).count(),
