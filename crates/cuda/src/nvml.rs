@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::error::NvmlError;
 use thiserror::Error;
 
 use crate::driver::Device;
@@ -14,7 +15,7 @@ const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
 /// Why a device cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("NVML: {message}; without it no clocks and no throttling are seen")]
+#[error("NVML: {message}")]
 pub struct MonitorError {
     message: String,
 }
@@ -91,10 +92,13 @@ fn library() -> Result<&'static Nvml, MonitorError> {
     LIBRARY.get_or_init(open).as_ref().map_err(Clone::clone)
 }
 
-fn told(error: impl ToString) -> MonitorError {
-    MonitorError {
-        message: error.to_string(),
-    }
+fn told(error: NvmlError) -> MonitorError {
+    let message = match error {
+        // What the dynamic linker says names the last of the names tried.
+        NvmlError::LibloadingError(_) => format!("{} is not found", NAMES[0]),
+        error => error.to_string(),
+    };
+    MonitorError { message }
 }
 
 /// What holds the clock down. That the device idles, or that somebody fixed its clocks, holds nothing down that a kernel

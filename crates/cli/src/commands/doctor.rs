@@ -1,6 +1,9 @@
 //! `gauntlet doctor`.
 
-use std::path::{Path, PathBuf};
+mod gpu;
+
+use std::borrow::Cow;
+use std::path::Path;
 
 use gauntlet_cpu::SimdPath;
 use gauntlet_device::Device;
@@ -18,6 +21,8 @@ use crate::trouble::Trouble;
 struct Findings {
     /// What the machine has.
     machine: Vec<Item>,
+    /// What running on a GPU takes.
+    gpu: Vec<Item>,
     /// What holds workers.
     isolation: Vec<Item>,
 }
@@ -25,7 +30,7 @@ struct Findings {
 /// One thing that matters, whether it is here, and what to do about it.
 #[derive(Debug, Serialize)]
 struct Item {
-    what: &'static str,
+    what: Cow<'static, str>,
     state: State,
     found: String,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -44,6 +49,7 @@ enum State {
 pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
     let findings = Findings {
         machine: examine(&Device::host()),
+        gpu: gpu::examine(),
         isolation: safeguards().into_iter().map(isolation).collect(),
     };
     if arguments.json {
@@ -51,6 +57,7 @@ pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
         return Ok(Exit::Done);
     }
     tell("what", findings.machine)?;
+    tell("GPU", findings.gpu)?;
     tell("isolation: a worker", findings.isolation)?;
     Ok(Exit::Done)
 }
@@ -64,7 +71,7 @@ fn tell(title: &str, items: Vec<Item>) -> Result<(), Trouble> {
         };
         vec![
             mark.to_owned(),
-            item.what.to_owned(),
+            item.what.into_owned(),
             item.found,
             item.remedy.to_owned(),
         ]
@@ -79,31 +86,6 @@ fn examine(host: &Device) -> Vec<Item> {
         cores(),
         caches(host),
         governor(host),
-        tool(
-            "NVIDIA driver",
-            &library("libcuda.so.1"),
-            "install NVIDIA's driver to run on a GPU",
-        ),
-        tool(
-            "NVRTC",
-            &library("libnvrtc.so.13"),
-            "install CUDA 13, or the PyPI wheel nvidia-cuda-nvrtc",
-        ),
-        tool(
-            "nvcc",
-            &program("nvcc"),
-            "install CUDA 13; only needed for device code",
-        ),
-        tool(
-            "ncu",
-            &program("ncu"),
-            "install Nsight Compute to read hardware counters",
-        ),
-        tool(
-            "compute-sanitizer",
-            &program("compute-sanitizer"),
-            "install CUDA 13 to check GPU kernels for races",
-        ),
         temporary(),
     ]
 }
@@ -120,7 +102,7 @@ fn processor(host: &Device) -> Item {
         State::Missing
     };
     Item {
-        what: "processor",
+        what: "processor".into(),
         state,
         found: model.unwrap_or_else(|| "not told by the system".to_owned()),
         remedy: "",
@@ -131,7 +113,7 @@ fn simd() -> Item {
     let available: Vec<_> = SimdPath::available().iter().map(ToString::to_string).collect();
     let plain = SimdPath::best() == SimdPath::Portable;
     Item {
-        what: "SIMD paths",
+        what: "SIMD paths".into(),
         state: if plain { State::Worse } else { State::Good },
         found: available.join(", "),
         remedy: if plain {
@@ -146,7 +128,7 @@ fn cores() -> Item {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let alone = cores < 2;
     Item {
-        what: "processors",
+        what: "processors".into(),
         state: if alone { State::Worse } else { State::Good },
         found: cores.to_string(),
         remedy: if alone {
@@ -175,7 +157,7 @@ fn caches(host: &Device) -> Item {
     let found: Vec<_> = texts.into_iter().flatten().collect();
     let unknown = found.is_empty();
     Item {
-        what: "caches",
+        what: "caches".into(),
         state: if unknown { State::Missing } else { State::Good },
         found: if unknown {
             "not told by the system".to_owned()
@@ -208,27 +190,10 @@ fn governor(host: &Device) -> Item {
         ),
     };
     Item {
-        what: "frequency governor",
+        what: "frequency governor".into(),
         state,
         found: governor.unwrap_or("not told").to_owned(),
         remedy,
-    }
-}
-
-fn tool(what: &'static str, found: &Option<PathBuf>, remedy: &'static str) -> Item {
-    match found {
-        Some(path) => Item {
-            what,
-            state: State::Good,
-            found: path.display().to_string(),
-            remedy: "",
-        },
-        None => Item {
-            what,
-            state: State::Missing,
-            found: "not found".to_owned(),
-            remedy,
-        },
     }
 }
 
@@ -236,7 +201,7 @@ fn temporary() -> Item {
     let folder = std::env::temp_dir();
     let writable = tempfile::tempfile_in(&folder).is_ok();
     Item {
-        what: "folder for operands",
+        what: "folder for operands".into(),
         state: if writable { State::Good } else { State::Missing },
         found: folder.display().to_string(),
         remedy: if writable {
@@ -254,7 +219,7 @@ fn isolation(safeguard: Safeguard) -> Item {
         Standing::Missing(why) => (State::Missing, format!("not available: {why}")),
     };
     Item {
-        what: safeguard.what,
+        what: safeguard.what.into(),
         state,
         found,
         remedy: if state == State::Good {
@@ -263,26 +228,4 @@ fn isolation(safeguard: Safeguard) -> Item {
             "workers run all the same: run only those you trust, or use a newer kernel"
         },
     }
-}
-
-fn program(name: &str) -> Option<PathBuf> {
-    let paths = std::env::var_os("PATH")?;
-    std::env::split_paths(&paths)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
-
-/// Where the dynamic linker usually finds a library.
-fn library(name: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let usual = [
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64",
-        "/usr/local/cuda/lib64",
-    ];
-    std::env::split_paths(&named)
-        .chain(usual.map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|path| path.exists())
 }

@@ -82,11 +82,13 @@ impl Nvrtc {
     /// Loads it from the first place that has it.
     pub fn load() -> Result<Self, CompileError> {
         let mut looked = Vec::new();
-        for folder in folders() {
-            match newest(&folder, "libnvrtc.so") {
-                Some(path) => return Self::open(&path, newest(&folder, "libnvrtc-builtins.so")),
-                None => looked.push(folder),
+        for root in roots() {
+            for folder in FOLDERS.map(|folder| root.join(folder)) {
+                if let Some(path) = newest(&folder, "libnvrtc.so") {
+                    return Self::open(&path, newest(&folder, "libnvrtc-builtins.so"));
+                }
             }
+            looked.push(root);
         }
         let found = NAMES.iter().find(|name| {
             // SAFETY: NVRTC's initialisers do nothing but set up its own state.
@@ -247,17 +249,13 @@ impl Drop for Program<'_> {
     }
 }
 
-/// Where NVRTC may lie, the likeliest first.
-fn folders() -> Vec<PathBuf> {
+/// What NVRTC may lie under, in the order of preference.
+fn roots() -> Vec<PathBuf> {
     let named = std::env::var_os(LIBRARIES_VARIABLE).map(PathBuf::from);
     let installed = caches().map(|caches| caches.join("cuda-compiler"));
     let toolkit = std::env::var_os("CUDA_HOME").map(PathBuf::from);
     let usual = Some(PathBuf::from("/usr/local/cuda"));
-    [named, installed, toolkit, usual]
-        .into_iter()
-        .flatten()
-        .flat_map(|root| FOLDERS.map(|folder| root.join(folder)))
-        .collect()
+    [named, installed, toolkit, usual].into_iter().flatten().collect()
 }
 
 /// The newest version of a library in a folder; NVRTC's `.alt` libraries are for other uses.

@@ -96,6 +96,11 @@ impl Compiler {
         format!("{major}.{minor}")
     }
 
+    /// The first of NVRTC's version; a driver takes the machine code of its own and of older ones.
+    pub fn major_version(&self) -> i32 {
+        self.nvrtc.version().0
+    }
+
     /// Where NVRTC lies.
     pub fn path(&self) -> &Path {
         self.nvrtc.path()
