@@ -15,7 +15,7 @@ use crate::plan::PlanError;
 pub enum CompileError {
     /// There is no NVRTC.
     #[error(
-        "no CUDA compiler: neither the dynamic linker nor {} has libnvrtc.so; run scripts/install-cuda-compiler, or set \
+        "no CUDA compiler: libnvrtc.so is not under {}, and the dynamic linker does not find it; run scripts/install-cuda-compiler, or set \
          {LIBRARIES_VARIABLE} to the folder that holds it",
         list(looked)
     )]

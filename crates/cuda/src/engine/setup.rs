@@ -93,11 +93,15 @@ pub(super) fn kept_addresses(
     }
 }
 
-/// Tensor maps one after another, as they lie in device memory.
+/// Tensor maps one after another, as they lie in device memory. Those of matrices that are not there, the second weights
+/// of the plain form, stay zero: no kernel uses them, and the driver describes nothing that lies nowhere.
 fn encode_all(maps: &[Map], weights: &[Weights]) -> Result<Vec<u8>, DriverError> {
-    let mut bytes = Vec::with_capacity(maps.len() * MAP_BYTES);
-    for map in maps {
-        bytes.extend_from_slice(&encode(map, address(map, weights))?);
+    let mut bytes = vec![0; maps.len() * MAP_BYTES];
+    for (map, encoded) in maps.iter().zip(bytes.chunks_exact_mut(MAP_BYTES)) {
+        let address = address(map, weights);
+        if address != 0 {
+            encoded.copy_from_slice(&encode(map, address)?);
+        }
     }
     Ok(bytes)
 }
@@ -144,5 +148,20 @@ mod tests {
             address(&map, &weights)
         });
         assert_eq!(found, [1, 2, 3, 4]);
+    }
+
+    /// Without a driver too, as there is nothing to ask it.
+    #[test]
+    fn maps_of_what_is_not_there_are_zero() {
+        let map = Map {
+            matrix: Matrix::SecondWeights,
+            group: 0,
+            columns: 128,
+            rows: 1,
+            box_columns: 128,
+            box_rows: 1,
+        };
+        let bytes = encode_all(&[map.clone(), map], &[Weights::default()]).unwrap();
+        assert_eq!(bytes, [0; 2 * MAP_BYTES]);
     }
 }
