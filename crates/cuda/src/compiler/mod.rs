@@ -29,7 +29,8 @@ pub struct Compiled {
     pub entry: &'static str,
     /// What the kernel takes up.
     pub resources: KernelResources,
-    /// The compiler's warnings, the assembler's on serialised wgmma instructions (C7510 to C7513) among them.
+    /// The compiler's warnings, and the assembler's numbered remarks: that wgmma instructions are serialised (C7510 and
+    /// the numbers after it), that waits for them were injected (C7517, C7519), that `setmaxnreg` is ignored (C7508).
     pub warnings: Vec<String>,
     /// Whether it was compiled now.
     pub origin: Origin,
