@@ -4,6 +4,7 @@
 //! variant's [source](mod@source) is [compiled](compiler) for the device, once, and cached on disk; the plan's launches
 //! run on a stream.
 
+pub mod api;
 pub mod compiler;
 pub mod driver;
 mod engine;

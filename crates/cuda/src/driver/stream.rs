@@ -1,5 +1,6 @@
 //! Streams, events and graphs.
 
+use std::ffi::c_void;
 use std::ptr;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::error::{DriverError, call};
 pub struct Stream {
     context: Context,
     handle: CUstream,
+    owned: bool,
 }
 
 impl Stream {
@@ -31,7 +33,20 @@ impl Stream {
         Ok(Self {
             context: context.clone(),
             handle,
+            owned: true,
         })
+    }
+
+    /// A stream of somebody else's, a `CUstream` or `cudaStream_t`, of this context.
+    ///
+    /// # Safety
+    /// It must be what is said, and live as long as what is returned.
+    pub unsafe fn borrowed(context: &Context, handle: *mut c_void) -> Self {
+        Self {
+            context: context.clone(),
+            handle: handle.cast(),
+            owned: false,
+        }
     }
 
     /// Its context.
@@ -80,7 +95,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if self.context.make_current().is_ok() {
+        if self.owned && self.context.make_current().is_ok() {
             // SAFETY: made once, destroyed once; the driver lets its work end.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.handle) };
         }

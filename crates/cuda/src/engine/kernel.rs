@@ -13,10 +13,6 @@ use crate::driver::{DeviceMemory, DriverError, Function, LaunchShape, MAP_BYTES}
 use crate::error::{BuildError, RunError};
 use crate::plan::{self, Addresses, Memory, Plan, Weights};
 
-/// A kernel whose definitions say this waits by `griddepcontrol.wait` before it reads what the launch before it wrote,
-/// so its launches may begin before that one has ended (programmatic dependent launch).
-const OVERLAP_DEFINE: &str = "OVERLAP";
-
 /// A problem under a schedule, ready to run.
 pub struct Kernel {
     pub(super) shared: Rc<Shared>,
@@ -102,11 +98,7 @@ impl Kernel {
             resources: resources(&shared, plan.as_ref(), &memory, &compiled, &function)?,
             problem: problem.clone(),
             schedule: schedule.clone(),
-            overlapping: plan
-                .variant()
-                .defines
-                .get(OVERLAP_DEFINE)
-                .is_some_and(|value| value == "1"),
+            overlapping: plan.variant().overlaps(),
             plan,
             function,
             warnings: compiled.warnings,

@@ -20,6 +20,7 @@ use crate::plan::{self, Variant};
 
 pub use kernel::{Kernel, Resources};
 pub use operands::Operands;
+pub(crate) use setup::encode_all;
 pub use timing::CallTimes;
 
 /// A GPU with a compiler. Engines, and all that comes from them, stay in the thread that made them.
@@ -43,22 +44,13 @@ impl Engine {
     /// # Errors
     /// If there is no driver, no such GPU, no compiler, or the GPU is no Hopper.
     pub fn new(ordinal: usize) -> Result<Self, EngineError> {
-        let device = Device::new(ordinal)?;
-        if !device.is_hopper() {
-            return Err(EngineError::Architecture {
-                ordinal,
-                name: device.name,
-                capability: device.compute_capability,
-            });
-        }
-        let compiler = Compiler::new()?;
-        let context = Context::new(&device)?;
+        let (context, compiler) = open(ordinal)?;
         let stream = Stream::new(&context)?;
         let gate = Gate::new(&context).ok().filter(|gate| works(gate, &stream));
         Ok(Self {
             shared: Rc::new(Shared {
                 gate,
-                monitor: Monitor::new(&device).ok(),
+                monitor: Monitor::new(context.device()).ok(),
                 stream,
                 context,
             }),
@@ -88,17 +80,7 @@ impl Engine {
     /// no memory for the result.
     pub fn build(&self, problem: &Problem, schedule: &Schedule) -> Result<Kernel, BuildError> {
         let plan = plan::plan(problem, schedule, self.device().processors)?;
-        let variant = plan.variant().clone();
-        let compiled = self.compiler.compile(&variant, Arch::Sm90a)?;
-        check_budget(&variant, &compiled, self.device())?;
-        let function = Function::new(
-            &self.shared.context,
-            &compiled.cubin,
-            compiled.entry,
-            &variant.to_string(),
-            variant.threads,
-            variant.shared_bytes,
-        )?;
+        let (compiled, function) = load(&self.shared.context, &self.compiler, plan.variant())?;
         Kernel::new(
             Rc::clone(&self.shared),
             problem,
@@ -121,6 +103,39 @@ impl Engine {
     ) -> Result<Vec<Rc<Operands>>, RunError> {
         operands::load(&self.shared.context, problem, sets, copies)
     }
+}
+
+/// The context of the GPU of this number, and a compiler for it.
+pub(crate) fn open(ordinal: usize) -> Result<(Context, Compiler), EngineError> {
+    let device = Device::new(ordinal)?;
+    if !device.is_hopper() {
+        return Err(EngineError::Architecture {
+            ordinal,
+            name: device.name,
+            capability: device.compute_capability,
+        });
+    }
+    let compiler = Compiler::new()?;
+    Ok((Context::new(&device)?, compiler))
+}
+
+/// Compiles a variant or takes it from the cache, and loads it.
+pub(crate) fn load(
+    context: &Context,
+    compiler: &Compiler,
+    variant: &Variant,
+) -> Result<(Compiled, Function), BuildError> {
+    let compiled = compiler.compile(variant, Arch::Sm90a)?;
+    check_budget(variant, &compiled, context.device())?;
+    let function = Function::new(
+        context,
+        &compiled.cubin,
+        compiled.entry,
+        &variant.to_string(),
+        variant.threads,
+        variant.shared_bytes,
+    )?;
+    Ok((compiled, function))
 }
 
 /// Whether the driver lets a stream wait.

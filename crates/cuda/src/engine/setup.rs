@@ -95,7 +95,7 @@ pub(super) fn kept_addresses(
 
 /// Tensor maps one after another, as they lie in device memory. Those of matrices that are not there, the second weights
 /// of the plain form, stay zero: no kernel uses them, and the driver describes nothing that lies nowhere.
-fn encode_all(maps: &[Map], weights: &[Weights]) -> Result<Vec<u8>, DriverError> {
+pub(crate) fn encode_all(maps: &[Map], weights: &[Weights]) -> Result<Vec<u8>, DriverError> {
     let mut bytes = vec![0; maps.len() * MAP_BYTES];
     for (map, encoded) in maps.iter().zip(bytes.chunks_exact_mut(MAP_BYTES)) {
         let address = address(map, weights);

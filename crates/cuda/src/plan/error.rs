@@ -56,7 +56,7 @@ impl PlanError {
     ///
     /// # Errors
     /// If it has another.
-    pub(super) fn unless<T: PartialEq + ToString>(
+    pub(crate) fn unless<T: PartialEq + ToString>(
         word: &'static str,
         value: T,
         needed: T,

@@ -81,6 +81,14 @@ pub struct Variant {
     pub registers: u32,
 }
 
+impl Variant {
+    /// Whether the kernel waits by `griddepcontrol.wait` before it touches what the launch before it wrote, so that it may
+    /// begin before that one has ended (programmatic dependent launch): its definitions then have `OVERLAP`.
+    pub fn overlaps(&self) -> bool {
+        self.defines.get("OVERLAP").is_some_and(|value| value == "1")
+    }
+}
+
 /// Device memory that a plan needs beside the operands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {

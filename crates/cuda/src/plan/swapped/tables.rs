@@ -142,25 +142,17 @@ impl Tables {
     }
 
     fn maps(&self) -> Vec<Map> {
-        let matrices: &[_] = match self.geometry.dual {
-            // The second weights' places are taken by the first's, so that every group has as many maps.
-            false => &[
-                Matrix::Weights,
-                Matrix::WeightScales,
-                Matrix::Weights,
-                Matrix::WeightScales,
-            ],
-            true => &[
-                Matrix::Weights,
-                Matrix::WeightScales,
-                Matrix::SecondWeights,
-                Matrix::SecondWeightScales,
-            ],
-        };
+        // Every group has as many maps; those of second weights that are not there are never looked at.
+        let matrices = [
+            Matrix::Weights,
+            Matrix::WeightScales,
+            Matrix::SecondWeights,
+            Matrix::SecondWeightScales,
+        ];
         let groups = self.gemm.groups.iter().enumerate();
         groups
             .flat_map(|(group, shape)| {
-                matrices.iter().map(move |&matrix| {
+                matrices.into_iter().map(move |matrix| {
                     let depth = depth(shape.k) as u64;
                     let (columns, box_columns) = match matrix {
                         Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
