@@ -170,3 +170,56 @@ pub struct Weights {
     /// Tensor scale of the tokens times that of the weights.
     pub scale: [f32; 2],
 }
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::{
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Sequence,
+    };
+
+    use super::*;
+
+    fn gemm(k: usize) -> Problem {
+        Problem::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape { m: 4, n: 64, k }],
+            form: Form::Plain,
+            output: OutputFormat::F16,
+        })
+    }
+
+    #[test]
+    fn words_choose_the_kernel() {
+        let chosen = |swap_ab, m, n| {
+            source(&Schedule {
+                tile: Tile { m, n, k: 128 },
+                swap_ab,
+                ..Schedule::baseline()
+            })
+        };
+        assert_eq!(chosen(false, 32, 16), Source::Rows);
+        assert_eq!(chosen(true, 32, 16), Source::Narrow);
+        assert_eq!(chosen(true, 16, 8), Source::Narrow);
+        assert_eq!(chosen(true, 64, 16), Source::Swapped);
+        assert_eq!(chosen(true, 32, 24), Source::Swapped);
+    }
+
+    #[test]
+    fn what_is_no_problem_here_is_refused() {
+        let message = |problem| {
+            plan(&problem, &Schedule::baseline(), 132)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(message(gemm(24)).contains("K = 24"));
+        let attention = Problem::Attention(Attention {
+            sequences: vec![Sequence { queries: 1, keys: 1 }],
+            heads: 1,
+            kv_heads: 1,
+            head_size: 64,
+            causal: false,
+            format: AttentionFormat::F16,
+            output: OutputFormat::F16,
+        });
+        assert!(message(attention).starts_with("attention has no CUDA kernels"));
+    }
+}

@@ -1,6 +1,9 @@
 //! The narrow kernel: few tokens, so the time is that of reading the weights. Warps stream rows of weights from global
 //! memory to registers, and those of a block share out the depth.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use bytemuck::{Pod, Zeroable};
