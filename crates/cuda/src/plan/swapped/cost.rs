@@ -18,6 +18,7 @@ pub(super) struct Costs {
     chunk: Vec<f64>,
     tile: Linear,
     part: Linear,
+    further: Linear,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,15 +49,20 @@ impl Costs {
         };
         Self {
             chunk: (0..=width / 8).map(chunk).collect(),
-            // Filling the ring, and storing the results.
+            // Assumed: filling the ring, and storing the results.
             tile: Linear {
                 constant: 1000.0,
                 a_column: 12.0,
             },
-            // Storing partial sums, and adding them up.
+            // Assumed: storing partial sums, meeting, and adding up those of one other part.
             part: Linear {
                 constant: 900.0,
                 a_column: 12.0,
+            },
+            // Reading partial sums at the rate above.
+            further: Linear {
+                constant: 0.0,
+                a_column: 64.0 * 4.0 * consumers as f64 / BYTES_A_CYCLE / GIGAHERTZ,
             },
         }
     }
@@ -71,8 +77,13 @@ impl Costs {
         self.tile.at(columns) + chunks as f64 * self.chunk(columns)
     }
 
-    /// A part of a split tile besides its chunks.
+    /// A part of a tile in two parts, besides its chunks.
     pub fn part(&self, columns: usize) -> f64 {
         self.tile.at(columns) + self.part.at(columns)
+    }
+
+    /// What each part of a tile costs more for each part beyond two: whichever comes last adds up all of them.
+    pub fn further(&self, columns: usize) -> f64 {
+        self.further.at(columns)
     }
 }

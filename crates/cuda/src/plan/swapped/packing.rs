@@ -123,28 +123,26 @@ impl Packer {
         self.placed.clear();
     }
 
-    /// Cuts a tile into as few parts as fit.
+    /// Cuts a tile into as few parts as fit: all but the last fill the workers with most left, the last goes where it fits
+    /// best.
     fn cut(&mut self, kind: &Kind, index: usize, block: usize) -> bool {
-        let room = |left: f64| ((left - kind.part) / kind.chunk / 2.0).floor().max(0.0) as usize * 2;
-        let mut chunks = 0;
-        let rooms = self.left.iter().rev().map(|&(left, _)| room(left));
-        let needed = rooms.take(self.most_parts).take_while(|&room| {
-            let needed = chunks < kind.chunks && room > 0;
-            chunks += room;
-            needed
-        });
-        let parts = needed.count();
-        if chunks < kind.chunks || parts < 2 {
+        let most_left = |parts: usize| self.left.iter().rev().take(parts);
+        let fits = |parts: &usize| {
+            let rooms = most_left(*parts).map(|&(left, _)| kind.room(left, *parts));
+            rooms.sum::<usize>() >= kind.chunks
+        };
+        let most = self.most_parts.min(self.workers).min(kind.chunks / 2);
+        let Some(parts) = (2..=most).find(fits) else {
             return false;
-        }
+        };
         let mut first_chunk = 0;
         for part in 0..parts {
             let rest = kind.chunks - first_chunk;
             let place = match part + 1 == parts {
                 false => self.left.len() - 1,
-                true => self.left.partition_point(|&(left, _)| room(left) < rest),
+                true => self.left.partition_point(|&(left, _)| kind.room(left, parts) < rest),
             };
-            let chunks = room(self.left[place].0).min(rest);
+            let chunks = kind.room(self.left[place].0, parts).min(rest);
             let piece = Piece {
                 kind: index,
                 block,

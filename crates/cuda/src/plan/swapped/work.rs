@@ -25,8 +25,10 @@ pub(super) struct Kind {
     pub whole: f64,
     /// Nanoseconds of a chunk.
     pub chunk: f64,
-    /// Nanoseconds of a part of a split tile besides its chunks.
+    /// Nanoseconds of a part of a tile in two parts, besides its chunks.
     pub part: f64,
+    /// What each part costs more for each part beyond two.
+    pub further: f64,
 }
 
 /// Some of the depth of one tile.
@@ -59,12 +61,23 @@ impl Kind {
         }
     }
 
+    /// Chunks, an even number, that a part of a tile in so many can have in some time.
+    pub fn room(&self, nanoseconds: f64, parts: usize) -> usize {
+        let pairs = (nanoseconds - self.split(parts)) / (2.0 * self.chunk);
+        2 * pairs.max(0.0) as usize
+    }
+
     /// Nanoseconds of a piece.
     pub fn cost(&self, piece: &Piece) -> f64 {
         match piece.parts {
             1 => self.whole,
-            _ => self.part + piece.chunks as f64 * self.chunk,
+            parts => self.split(parts) + piece.chunks as f64 * self.chunk,
         }
+    }
+
+    /// Nanoseconds of a part of a tile in so many, besides its chunks.
+    fn split(&self, parts: usize) -> f64 {
+        self.part + parts.saturating_sub(2) as f64 * self.further
     }
 }
 
@@ -121,6 +134,7 @@ impl Cutter<'_> {
                 whole: self.costs.whole(columns, chunks),
                 chunk: self.costs.chunk(columns),
                 part: self.costs.part(columns),
+                further: self.costs.further(columns),
             }
         })
     }
