@@ -8,11 +8,13 @@ use std::cmp::Reverse;
 
 use super::order::Share;
 use super::packing::{Packer, Packing};
-use super::work::{Cutter, Kind};
+use super::work::{Cutter, Kind, Parts, even};
 
 /// Tiles that the search may place in all: what keeps a plan of a few groups under two milliseconds, and one of
 /// hundreds under twenty.
-const PLACEMENTS: usize = 40_000;
+const PLACEMENTS: usize = 20_000;
+/// What it costs to look at a choice of parts, in placements.
+const LOOK: usize = 4;
 /// Halvings of the range of deadlines.
 const HALVINGS: usize = 8;
 /// A gain smaller than this is not worth a search.
@@ -45,131 +47,177 @@ struct Search<'a> {
     cutter: &'a Cutter<'a>,
     packer: Packer,
     best: Best,
-    least: Vec<usize>,
+    /// How many more may be tried.
     placements: usize,
 }
 
 struct Best {
-    parts: Vec<usize>,
+    parts: Vec<Parts>,
     kinds: Vec<Kind>,
+    /// Nanoseconds of all tiles, whole.
+    work: f64,
     packing: Packing,
 }
 
 impl<'a> Search<'a> {
+    /// Begins with as few parts as possible.
     fn new(cutter: &'a Cutter<'a>, workers: usize, most_parts: usize) -> Self {
-        let least = cutter.least_parts();
+        let parts = cutter.least_parts();
         let mut packer = Packer::new(workers, most_parts);
-        let kinds = sorted(cutter.kinds(&least));
-        let packing = packer.longest_first(&kinds);
+        let kinds = sorted(cutter.kinds(&parts));
+        let best = Best {
+            packing: packer.longest_first(&kinds),
+            work: work(&kinds),
+            parts: parts.clone(),
+            kinds,
+        };
         let mut search = Self {
             cutter,
             packer,
-            best: Best {
-                parts: least.clone(),
-                kinds: kinds.clone(),
-                packing,
-            },
+            best,
             placements: PLACEMENTS,
-            least: least.clone(),
         };
-        search.bisect(&least, kinds);
+        search.attempt(parts);
         search
     }
 
-    /// Cuts every group into parts of at most some width, from the widest to the narrowest.
+    /// Cuts every group in the same way, with parts from wide to narrow.
     fn uniform_widths(&mut self) {
-        let mut last = self.least.clone();
-        for width in (1..self.cutter.geometry.width / 8)
-            .rev()
-            .map(|eighths| 8 * eighths)
-        {
-            let groups = self.cutter.gemm.groups.iter();
-            let parts: Vec<_> = groups.map(|shape| shape.m.div_ceil(width)).collect();
-            if parts != last {
-                self.attempt(&parts);
-                last = parts;
+        let most = self.cutter.geometry.width / 8;
+        for (width, cut) in ways(most) {
+            let groups = self.cutter.gemm.groups.iter().map(|shape| shape.m.div_ceil(8));
+            let parts: Vec<_> = groups.map(|eighths| cut.parts(eighths, width, most)).collect();
+            if parts != self.best.parts && self.placements > 0 {
+                self.attempt(parts);
             }
         }
     }
 
     /// Changes one group's parts at a time, as long as that helps.
     fn single_groups(&mut self) {
+        let groups = self.best.parts.len();
         let mut unchanged = 0;
-        for group in (0..self.least.len()).cycle() {
-            if unchanged == self.least.len() || self.placements == 0 {
+        for group in (0..groups).cycle() {
+            if unchanged == groups || self.placements == 0 {
                 return;
             }
-            let before = self.best.packing.makespan;
-            for parts in [
-                self.best.parts[group] + 1,
-                self.best.parts[group].saturating_sub(1),
-            ] {
-                let most = self.cutter.gemm.groups[group].m.div_ceil(8);
-                if (self.least[group]..=most).contains(&parts) {
+            unchanged += 1;
+            for parts in self.neighbours(group) {
+                self.spend(LOOK);
+                if self.is_promising(group, &parts) {
                     let mut candidate = self.best.parts.clone();
                     candidate[group] = parts;
-                    self.attempt(&candidate);
+                    if self.attempt(candidate) {
+                        unchanged = 0;
+                    }
                 }
             }
-            unchanged = if self.best.packing.makespan < before {
-                0
-            } else {
-                unchanged + 1
-            };
         }
     }
 
-    /// Tries a choice of parts, if there is time, and keeps it if it is worthwhile.
-    fn attempt(&mut self, parts: &[usize]) {
-        let kinds = sorted(self.cutter.kinds(parts));
-        let deadline = self.best.packing.makespan * WORTHWHILE;
-        let most = self.packer.within(&kinds, deadline);
-        if most && self.place(&kinds, deadline) {
-            self.bisect(parts, kinds);
-        }
+    /// Whether the best makespan has room for the work, with a group cut otherwise.
+    fn is_promising(&self, group: usize, parts: &Parts) -> bool {
+        let more = self.cutter.work_of(group, parts) - self.cutter.work_of(group, &self.best.parts[group]);
+        self.packer.even(self.best.work + more) <= self.best.packing.makespan * WORTHWHILE
     }
 
-    /// Whether everything fits; counts the placements.
-    fn place(&mut self, kinds: &[Kind], deadline: f64) -> bool {
-        let tiles = kinds.iter().map(|kind| kind.blocks).sum();
-        if self.placements < tiles {
-            self.placements = 0;
-            return false;
+    /// Other ways to cut a group.
+    fn neighbours(&self, group: usize) -> Vec<Parts> {
+        let current = &self.best.parts[group];
+        let eighths: usize = current.iter().sum();
+        let most = self.cutter.geometry.width / 8;
+        let mut neighbours = Vec::new();
+        for (width, cut) in ways(most) {
+            let parts = cut.parts(eighths, width, most);
+            if parts != *current && !neighbours.contains(&parts) {
+                neighbours.push(parts);
+            }
         }
-        self.placements -= tiles;
-        self.packer.fit(kinds, deadline)
+        neighbours
     }
 
-    /// Finds the earliest deadline that can be kept, and makes it the best.
-    fn bisect(&mut self, parts: &[usize], kinds: Vec<Kind>) {
-        let mut low = self.packer.bound(&kinds);
-        let mut high = self.best.packing.makespan;
+    /// Finds the earliest deadline that a choice of parts can keep, and whether it makes it the best.
+    fn attempt(&mut self, parts: Vec<Parts>) -> bool {
+        let kinds = sorted(self.cutter.kinds(&parts));
+        let work = work(&kinds);
+        let (mut low, mut high) = (self.packer.even(work), self.best.packing.makespan);
         let mut found = None;
+        let mut deadline = high * WORTHWHILE;
         for _ in 0..HALVINGS {
             if low > high * WORTHWHILE {
                 break;
             }
-            let middle = 0.5 * (low + high);
-            if self.place(&kinds, middle) {
+            if self.place(&kinds, deadline) {
                 let packing = self.packer.packing(&kinds);
-                high = packing.makespan.min(middle);
+                high = packing.makespan;
                 found = Some(packing);
+            } else if found.is_none() {
+                return false;
             } else {
-                low = middle;
+                low = deadline;
             }
+            deadline = 0.5 * (low + high);
         }
+        let is_better = found.is_some();
         if let Some(packing) = found {
             self.best = Best {
-                parts: parts.to_vec(),
+                parts,
                 kinds,
+                work,
                 packing,
             };
         }
+        is_better
     }
+
+    /// Whether everything can be done by a deadline; not, if there have been placements enough.
+    fn place(&mut self, kinds: &[Kind], deadline: f64) -> bool {
+        self.spend(kinds.iter().map(|kind| kind.blocks).sum());
+        self.placements > 0 && self.packer.fit(kinds, deadline)
+    }
+
+    fn spend(&mut self, placements: usize) {
+        self.placements = self.placements.saturating_sub(placements);
+    }
+}
+
+fn work(kinds: &[Kind]) -> f64 {
+    kinds.iter().map(|kind| kind.blocks as f64 * kind.whole).sum()
 }
 
 /// By falling cost.
 fn sorted(mut kinds: Vec<Kind>) -> Vec<Kind> {
     kinds.sort_by(|left, right| right.whole.total_cmp(&left.whole));
     kinds
+}
+
+/// A way to cut tokens into parts of about some width.
+#[derive(Debug, Clone, Copy)]
+enum Cut {
+    /// As few as are not wider, and even.
+    Even,
+    /// Just as wide, but for a narrower one.
+    NarrowRest,
+    /// Just as wide, but for a wider one.
+    WideRest,
+}
+
+impl Cut {
+    fn parts(self, eighths: usize, width: usize, most: usize) -> Parts {
+        let (whole, rest) = (eighths / width, eighths % width);
+        let mut parts = vec![width; whole];
+        match self {
+            Self::Even => parts = even(eighths, eighths.div_ceil(width)),
+            Self::WideRest if whole > 0 && width + rest <= most => parts[0] += rest,
+            _ if rest > 0 => parts.push(rest),
+            _ => {}
+        }
+        parts
+    }
+}
+
+/// Ways to cut with their widths in eighths, from wide to narrow.
+fn ways(most: usize) -> impl Iterator<Item = (usize, Cut)> {
+    let widths = (1..=most).rev();
+    widths.flat_map(|width| [Cut::Even, Cut::NarrowRest, Cut::WideRest].map(|cut| (width, cut)))
 }

@@ -31,7 +31,7 @@ pub struct SwappedPlan {
     tables: Tables,
 }
 
-/// How evenly the work is dealt out, by the model of [costs](SwappedPlan::balance).
+/// How evenly the work is dealt out, by the model of what tiles cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
     /// Nanoseconds of the worker that is busy longest.
@@ -67,7 +67,7 @@ impl SwappedPlan {
         let tiles = least
             .iter()
             .enumerate()
-            .map(|(group, parts)| parts.saturating_mul(cutter.blocks(group)));
+            .map(|(group, parts)| parts.len().saturating_mul(cutter.blocks(group)));
         check_tiles(
             tiles
                 .fold(0, usize::saturating_add)
@@ -79,17 +79,16 @@ impl SwappedPlan {
             Order::Sorted => balance::balance(&cutter, workers, schedule.split_k),
             order => {
                 let kinds = cutter.kinds(&least);
-                let shares = deal(&kinds, order, workers, schedule.split_k);
+                let shares = order::deal(&kinds, order, workers, schedule.split_k);
                 (kinds, shares)
             }
         };
-        let tables = Tables::new(
-            gemm,
-            &geometry,
-            &kinds,
-            &shares,
-            grid(schedule.order, &shares, workers),
-        )?;
+        // Blocks without a tile still convert tokens.
+        let grid = match schedule.order {
+            Order::PerTile => shares.len(),
+            _ => workers,
+        };
+        let tables = Tables::new(gemm, &geometry, &kinds, &shares, grid)?;
         Ok(Self {
             variant: geometry.variant(gemm, schedule),
             balance: Balance::of(&kinds, &shares, workers),
@@ -154,22 +153,5 @@ impl Balance {
             tiles: pieces().filter(|piece| piece.part == 0).count(),
             parts: pieces().filter(|piece| piece.parts > 1).count(),
         }
-    }
-}
-
-fn deal(kinds: &[Kind], order: Order, workers: usize, parts: usize) -> Vec<Share> {
-    let pieces = order::pieces(kinds, parts);
-    match order {
-        Order::PerTile => order::one_each(pieces),
-        Order::Dynamic => order::one_list(pieces, kinds),
-        Order::Static | Order::Sorted => order::contiguous(&pieces, workers),
-    }
-}
-
-/// Blocks of the launch. Those without a tile still convert tokens.
-fn grid(order: Order, shares: &[Share], workers: usize) -> usize {
-    match order {
-        Order::PerTile => shares.len(),
-        _ => workers,
     }
 }

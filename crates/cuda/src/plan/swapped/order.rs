@@ -1,12 +1,24 @@
 //! The orders that need no balancing: every tile in parts of equal depth, in the groups' order.
 
+use gauntlet_schedule::Order;
+
 use super::work::{Kind, Piece};
 
 /// A worker's pieces, in the order in which it computes them.
 pub(super) type Share = Vec<Piece>;
 
+/// Deals out every tile in `parts` parts; the sorted order has its tiles balanced instead.
+pub(super) fn deal(kinds: &[Kind], order: Order, workers: usize, parts: usize) -> Vec<Share> {
+    let pieces = pieces(kinds, parts);
+    match order {
+        Order::PerTile => one_each(pieces),
+        Order::Dynamic => one_list(pieces, kinds),
+        Order::Static | Order::Sorted => contiguous(&pieces, workers),
+    }
+}
+
 /// All tiles, each in `parts` parts (fewer where the depth has fewer pairs of chunks), in the groups' order.
-pub(super) fn pieces(kinds: &[Kind], parts: usize) -> Vec<Piece> {
+fn pieces(kinds: &[Kind], parts: usize) -> Vec<Piece> {
     let tiles = kinds
         .iter()
         .enumerate()
@@ -31,12 +43,12 @@ pub(super) fn pieces(kinds: &[Kind], parts: usize) -> Vec<Piece> {
 }
 
 /// A worker for each piece.
-pub(super) fn one_each(pieces: Vec<Piece>) -> Vec<Share> {
+fn one_each(pieces: Vec<Piece>) -> Vec<Share> {
     pieces.into_iter().map(|piece| vec![piece]).collect()
 }
 
 /// As many pieces for each worker, in their order.
-pub(super) fn contiguous(pieces: &[Piece], workers: usize) -> Vec<Share> {
+fn contiguous(pieces: &[Piece], workers: usize) -> Vec<Share> {
     let begin = |worker: usize| pieces.len() * worker / workers;
     (0..workers)
         .map(|worker| pieces[begin(worker)..begin(worker + 1)].to_vec())
@@ -44,7 +56,7 @@ pub(super) fn contiguous(pieces: &[Piece], workers: usize) -> Vec<Share> {
 }
 
 /// One list for all workers: wide tiles first, for that is the order of the code, and among them the deep first.
-pub(super) fn one_list(mut pieces: Vec<Piece>, kinds: &[Kind]) -> Vec<Share> {
+fn one_list(mut pieces: Vec<Piece>, kinds: &[Kind]) -> Vec<Share> {
     pieces.sort_by_key(|piece| std::cmp::Reverse((kinds[piece.kind].columns, piece.chunks)));
     vec![pieces]
 }

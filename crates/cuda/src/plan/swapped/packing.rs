@@ -1,5 +1,8 @@
 //! Packs tiles into equal bins, one a worker, whose size is a deadline.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::order::Share;
 use super::work::{Kind, Piece};
 
@@ -43,43 +46,30 @@ impl Packer {
         }
     }
 
-    /// A makespan that no packing is below.
-    pub fn bound(&self, kinds: &[Kind]) -> f64 {
-        let work: f64 = kinds.iter().map(|kind| kind.blocks as f64 * kind.whole).sum();
-        let even = work / self.workers as f64;
-        match self.most_parts {
-            1 => kinds.first().map_or(0.0, |longest| longest.whole.max(even)),
-            _ => even,
-        }
-    }
-
-    /// Whether the bound says nothing against a deadline.
-    pub fn within(&self, kinds: &[Kind], deadline: f64) -> bool {
-        self.bound(kinds) <= deadline
+    /// A makespan that no packing of so much work is below, unless tiles are split and cost more for it.
+    pub fn even(&self, work: f64) -> f64 {
+        work / self.workers as f64
     }
 
     /// Whole tiles, the longest first, each to the worker with the least to do (Graham, "Bounds on multiprocessing
     /// timing anomalies", 1969). Kinds are in the order of falling cost, here and below.
     pub fn longest_first(&mut self, kinds: &[Kind]) -> Packing {
-        self.begin(f64::MAX);
-        let mut loads: std::collections::BinaryHeap<_> = (0..self.workers)
-            .map(|worker| (std::cmp::Reverse(Load(0.0)), std::cmp::Reverse(worker)))
+        self.placed.clear();
+        let mut loads: BinaryHeap<_> = (0..self.workers)
+            .map(|worker| Reverse((Load(0.0), worker)))
             .collect();
-        let mut makespan = 0.0f64;
-        for (index, kind) in kinds.iter().enumerate() {
-            for block in 0..kind.blocks {
-                let Some((std::cmp::Reverse(Load(load)), worker)) = loads.pop() else {
-                    continue;
-                };
-                self.placed.push((worker.0, kind.whole_piece(index, block)));
-                makespan = makespan.max(load + kind.whole);
-                loads.push((std::cmp::Reverse(Load(load + kind.whole)), worker));
-            }
+        let tiles = kinds
+            .iter()
+            .enumerate()
+            .flat_map(|(index, kind)| (0..kind.blocks).map(move |block| (index, block)));
+        for (index, block) in tiles {
+            let Some(mut least) = loads.peek_mut() else { break };
+            let Reverse((Load(load), worker)) = &mut *least;
+            *load += kinds[index].whole;
+            self.placed
+                .push((*worker, kinds[index].whole_piece(index, block)));
         }
-        Packing {
-            placed: self.placed.clone(),
-            makespan,
-        }
+        self.packing(kinds)
     }
 
     /// Whether all tiles can be done by the deadline: whole ones where they fit best, the rest cut along the depth into
@@ -104,7 +94,7 @@ impl Packer {
             .all(|(index, mut blocks)| blocks.all(|block| self.cut(&kinds[index], index, block)))
     }
 
-    /// The last attempt that fitted.
+    /// What was placed last.
     pub fn packing(&self, kinds: &[Kind]) -> Packing {
         let mut loads = vec![0.0; self.workers];
         for (worker, piece) in &self.placed {
@@ -126,9 +116,9 @@ impl Packer {
     /// Cuts a tile into as few parts as fit: all but the last fill the workers with most left, the last goes where it fits
     /// best.
     fn cut(&mut self, kind: &Kind, index: usize, block: usize) -> bool {
-        let most_left = |parts: usize| self.left.iter().rev().take(parts);
-        let fits = |parts: &usize| {
-            let rooms = most_left(*parts).map(|&(left, _)| kind.room(left, *parts));
+        let fits = |&parts: &usize| {
+            let most_left = self.left.iter().rev().take(parts);
+            let rooms = most_left.map(|&(left, _)| kind.room(left, parts));
             rooms.sum::<usize>() >= kind.chunks
         };
         let most = self.most_parts.min(self.workers).min(kind.chunks / 2);
@@ -140,7 +130,9 @@ impl Packer {
             let rest = kind.chunks - first_chunk;
             let place = match part + 1 == parts {
                 false => self.left.len() - 1,
-                true => self.left.partition_point(|&(left, _)| kind.room(left, parts) < rest),
+                true => self
+                    .left
+                    .partition_point(|&(left, _)| kind.room(left, parts) < rest),
             };
             let chunks = kind.room(self.left[place].0, parts).min(rest);
             let piece = Piece {

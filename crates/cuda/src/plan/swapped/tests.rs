@@ -211,15 +211,26 @@ fn longest_first(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f6
 }
 
 #[test]
-fn the_benchmarks_are_balanced_within_a_tenth_of_an_even_deal() {
+fn the_benchmarks_are_balanced_within_a_twentieth_of_an_even_deal() {
     for (suite, rows) in [("group-gemm", 256), ("dual-gemm", 128)] {
         for (name, gemm) in benchmarks(suite) {
             let plan = check(&gemm, &schedule([rows, 128], 4, Order::Sorted, 8), PROCESSORS);
             let balance = plan.balance();
             let even = balance.busy / f64::from(PROCESSORS);
-            assert!(balance.makespan < 1.1 * even, "{name}: {balance:?}");
+            assert!(balance.makespan < 1.05 * even, "{name}: {balance:?}");
         }
     }
+}
+
+#[test]
+fn workers_that_whole_tiles_leave_idle_take_parts() {
+    // 24 blocks of weight rows by 512 tokens: 120 tiles of at most 104 tokens, or 144 of fewer, for 132 workers.
+    let dual = gemm(&[[512, 3072, 7168]], Form::Swiglu);
+    let makespan = |split_k| {
+        let schedule = schedule([128, 128], 4, Order::Sorted, split_k);
+        check(&dual, &schedule, PROCESSORS).balance().makespan
+    };
+    assert!(makespan(2) < 0.95 * makespan(1));
 }
 
 #[test]

@@ -92,10 +92,12 @@ pub(super) struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    /// The least parts into which each group's tokens can be cut; 0 for a group without any.
-    pub fn least_parts(&self) -> Vec<usize> {
-        let parts = |shape: &GemmShape| shape.m.div_ceil(self.geometry.width);
-        self.gemm.groups.iter().map(parts).collect()
+    /// Each group's tokens in as few parts as possible.
+    pub fn least_parts(&self) -> Vec<Parts> {
+        let groups = self.gemm.groups.iter();
+        groups
+            .map(|shape| even(shape.m.div_ceil(8), shape.m.div_ceil(self.geometry.width)))
+            .collect()
     }
 
     /// Blocks of weight rows of a group.
@@ -103,27 +105,39 @@ impl Cutter<'_> {
         self.gemm.groups[group].n.div_ceil(self.geometry.block_rows)
     }
 
-    /// The kinds of all groups, each cut evenly into so many parts, in steps of 8 tokens.
-    pub fn kinds(&self, parts: &[usize]) -> Vec<Kind> {
+    /// The kinds of all groups, each cut into its parts.
+    pub fn kinds(&self, parts: &[Parts]) -> Vec<Kind> {
         let groups = parts.iter().enumerate();
         groups
-            .flat_map(|(group, &parts)| self.kinds_of(group, parts))
+            .flat_map(|(group, parts)| self.kinds_of(group, parts))
             .collect()
     }
 
-    fn kinds_of(&self, group: usize, parts: usize) -> impl Iterator<Item = Kind> {
+    /// Nanoseconds of all of a group's tiles, whole.
+    pub fn work_of(&self, group: usize, parts: &Parts) -> f64 {
+        let chunks = depth(self.gemm.groups[group].k) / CHUNK;
+        let tiles = parts
+            .iter()
+            .map(|eighths| self.costs.whole(self.columns(*eighths), chunks));
+        self.blocks(group) as f64 * tiles.sum::<f64>()
+    }
+
+    fn columns(&self, eighths: usize) -> usize {
+        if self.mixed {
+            8 * eighths
+        } else {
+            self.geometry.width
+        }
+    }
+
+    fn kinds_of(&self, group: usize, parts: &Parts) -> impl Iterator<Item = Kind> {
         let GemmShape { m, k, .. } = self.gemm.groups[group];
-        let eighths = m.div_ceil(8);
-        (0..parts).map(move |part| {
-            // The longer parts first.
-            let begin = |part: usize| 8 * (part * (eighths / parts) + part.min(eighths % parts));
-            let (token, end) = (begin(part), begin(part + 1).min(m));
-            let columns = if self.mixed {
-                (end - token).next_multiple_of(8)
-            } else {
-                self.geometry.width
-            };
-            let chunks = depth(k) / CHUNK;
+        let chunks = depth(k) / CHUNK;
+        let mut end = 0;
+        parts.iter().map(move |eighths| {
+            let token = end;
+            end = (token + 8 * eighths).min(m);
+            let columns = self.columns(*eighths);
             Kind {
                 group: group as u32,
                 token: token as u32,
@@ -138,4 +152,14 @@ impl Cutter<'_> {
             }
         })
     }
+}
+
+/// The eighths of a group's tokens that each of its parts has; none of a group without tokens.
+pub(super) type Parts = Vec<usize>;
+
+/// So many parts, as even as they can be, the longer ones first.
+pub(super) fn even(eighths: usize, parts: usize) -> Parts {
+    (0..parts)
+        .map(|part| eighths / parts + usize::from(part < eighths % parts))
+        .collect()
 }
