@@ -2,7 +2,7 @@
 //!
 //! The way of a call: a problem and a schedule are [planned](plan) into one variant of a kernel with its tables; the
 //! variant's [source](mod@source) is [compiled](compiler) for the device, once, and cached on disk; the plan's launches
-//! run on a stream.
+//! run on a stream. What a serving engine calls is in [`api`].
 
 pub mod api;
 pub mod compiler;
@@ -14,6 +14,10 @@ pub mod plan;
 mod service;
 pub mod source;
 
+pub use api::{
+    Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, ServeError,
+    ShapePlan, Weights,
+};
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, EngineError, RunError};
 pub use service::CudaService;

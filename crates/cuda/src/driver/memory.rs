@@ -1,5 +1,7 @@
 //! Device memory.
 
+use std::ptr;
+
 use cudarc::driver::sys::{self, CUdeviceptr};
 
 use super::context::Context;
@@ -60,8 +62,13 @@ impl DeviceMemory {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: it was allocated with at least this many bytes.
-        unsafe { call!(cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len())) }
+        // SAFETY: it was allocated with at least this many bytes; null is the stream in which the copy is done.
+        unsafe {
+            call!(cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len()))?;
+            // A copy from pageable memory returns when all is staged, not when it is there (CUDA driver API, "API
+            // synchronization behavior"), and streams of their own do not wait for it.
+            call!(cuStreamSynchronize(ptr::null_mut()))
+        }
     }
 
     /// Copies all of it to the host, after all work of the stream.
