@@ -1,15 +1,33 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
-/// Clock under load (`results/2026-11-21-h200-parameters.json`: 1.74 GHz on zeros; less on data, for power).
-const GIGAHERTZ: f64 = 1.70;
-/// What a multiprocessor reads from L2 while all do (same source, `bulk-copy.rate.l2.blocks-132`).
-const BYTES_A_CYCLE: f64 = 33.0;
-/// Cycles of the matrix unit for 64 rows, one column and 128 values of the depth: 8 `wgmma` of half a cycle a column.
-const CYCLES_A_COLUMN: f64 = 4.0;
-/// Cycles that four warp groups need to convert and issue a chunk, however few the columns.
-const FLOOR_OF_FOUR: f64 = 700.0;
-/// The same of two.
-const FLOOR_OF_TWO: f64 = 450.0;
+/// Columns of a tile, and the nanoseconds that two warp groups (128 rows) take for a chunk of it on an H200, while all
+/// multiprocessors do. Register operands cost `wgmma` some 13 cycles an instruction beside its columns, so narrow tiles
+/// are dear.
+const CHUNKS_OF_TWO: [(f64, f64); 12] = [
+    (0.0, 340.0),
+    (16.0, 353.0),
+    (48.0, 376.0),
+    (64.0, 415.0),
+    (80.0, 462.0),
+    (96.0, 504.0),
+    (112.0, 597.0),
+    (128.0, 636.0),
+    (160.0, 738.0),
+    (192.0, 916.0),
+    (248.0, 1126.0),
+    (256.0, 1157.0),
+];
+/// The same of four warp groups (256 rows).
+const CHUNKS_OF_FOUR: [(f64, f64); 5] = [
+    (0.0, 640.0),
+    (48.0, 700.0),
+    (64.0, 880.0),
+    (80.0, 1000.0),
+    (128.0, 1450.0),
+];
+/// What a multiprocessor reads from L2 while all do, in bytes a nanosecond
+/// (`results/2026-11-21-h200-parameters.json`, `bulk-copy.rate.l2.blocks-132`, at 1.70 GHz).
+const BYTES_A_NANOSECOND: f64 = 56.0;
 
 /// What tiles cost on one multiprocessor, in nanoseconds, by their columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,33 +54,23 @@ impl Linear {
 impl Costs {
     /// The costs of tiles of up to `width` columns, with two or four warp groups.
     pub fn new(consumers: usize, width: usize) -> Self {
-        let chunk = |eighth: usize| {
-            let columns = 8.0 * eighth as f64;
-            let matrix = columns * CYCLES_A_COLUMN * consumers as f64;
-            let bytes = columns * 256.0 + 64.0 * 80.0 * consumers as f64;
-            let floor = if consumers > 2 {
-                FLOOR_OF_FOUR
-            } else {
-                FLOOR_OF_TWO
-            };
-            matrix.max(bytes / BYTES_A_CYCLE).max(floor) / GIGAHERTZ
-        };
+        let measured: &[(f64, f64)] = if consumers > 2 { &CHUNKS_OF_FOUR } else { &CHUNKS_OF_TWO };
         Self {
-            chunk: (0..=width / 8).map(chunk).collect(),
+            chunk: (0..=width / 8).map(|eighth| between(measured, 8.0 * eighth as f64)).collect(),
             // Assumed: filling the ring, and storing the results.
             tile: Linear {
-                constant: 1000.0,
-                a_column: 12.0,
+                constant: 800.0,
+                a_column: 15.0,
             },
             // Assumed: storing partial sums, meeting, and adding up those of one other part.
             part: Linear {
-                constant: 900.0,
-                a_column: 12.0,
+                constant: 1500.0,
+                a_column: 10.0,
             },
             // Reading partial sums at the rate above.
             further: Linear {
                 constant: 0.0,
-                a_column: 64.0 * 4.0 * consumers as f64 / BYTES_A_CYCLE / GIGAHERTZ,
+                a_column: 64.0 * 4.0 * consumers as f64 / BYTES_A_NANOSECOND,
             },
         }
     }
@@ -86,4 +94,13 @@ impl Costs {
     pub fn further(&self, columns: usize) -> f64 {
         self.further.at(columns)
     }
+}
+
+/// The piecewise linear function through `points`, which rise.
+fn between(points: &[(f64, f64)], at: f64) -> f64 {
+    let segment = points.windows(2).find(|pair| at <= pair[1].0);
+    let Some(&[(from, low), (to, high)]) = segment.and_then(|pair| <&[_; 2]>::try_from(pair).ok()) else {
+        return points.last().map_or(0.0, |&(_, last)| last);
+    };
+    low + (high - low) * (at - from) / (to - from)
 }
