@@ -1,0 +1,40 @@
+// NVFP4 to fp16, exactly.
+//
+// The four bits of an e2m1, put where fp16 has its sign, the end of its exponent and the first bit of its mantissa, are
+// the fp16 of value · 2⁻¹⁴ (subnormals included). With scales as scale · 2⁷, at most 57344, products are value · scale · 2⁻⁷:
+// six significant bits at most, between 2⁻¹⁷ and 21, exact. A product of two such is 2⁻¹⁴ times the true one.
+#pragma once
+#include "ptx.cuh"
+
+// What sums of products of converted operands are multiplied by.
+constexpr float CONVERTED_UNIT = 16384.0f;
+
+DEVICE u32 multiply_halves(u32 left, u32 right) {
+    u32 product;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(left), "r"(right));
+    return product;
+}
+
+// Two e4m3 scales as fp16, times 2⁷; NaN stays NaN.
+DEVICE u32 convert_scales(u16 scales) {
+    u32 halves;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(scales));
+    return multiply_halves(halves, 0x58005800u);
+}
+
+// The first or the second of two fp16, twice.
+template <int WHICH>
+DEVICE u32 both_halves(u32 halves) {
+    return __byte_perm(halves, 0, WHICH == 0 ? 0x1010 : 0x3232);
+}
+
+// Eight e2m1 times one converted scale (in both halves): pair i holds values i and i + 4.
+DEVICE void convert_8(u32 packed, u32 scale, u32& pair_0, u32& pair_1, u32& pair_2, u32& pair_3) {
+    // The upper byte of each fp16: sign, three bits of zero, and the code.
+    u32 odd = (packed & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
+    u32 even = ((packed << 4) & 0x80808080u) | ((packed << 1) & 0x0E0E0E0Eu);
+    pair_0 = multiply_halves(__byte_perm(even, 0, 0x2404), scale);
+    pair_1 = multiply_halves(__byte_perm(odd, 0, 0x2404), scale);
+    pair_2 = multiply_halves(even & 0xFF00FF00u, scale);
+    pair_3 = multiply_halves(odd & 0xFF00FF00u, scale);
+}

@@ -1,0 +1,251 @@
+// PTX instructions of sm_90a that C++ has no words for: each function is one instruction, or the loop that it needs.
+#pragma once
+#include "problem.cuh"
+
+#define DEVICE __device__ __forceinline__
+
+DEVICE u32 shared_address(const void* pointer) {
+    return (u32)__cvta_generic_to_shared(pointer);
+}
+
+// ---- Shared memory by its 32-bit address.
+
+DEVICE u32 load_shared(u32 address) {
+    u32 word;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+    return word;
+}
+
+DEVICE uint2 load_shared_8(u32 address) {
+    uint2 words;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(address) : "memory");
+    return words;
+}
+
+DEVICE uint4 load_shared_16(u32 address) {
+    uint4 words;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "r"(address)
+                 : "memory");
+    return words;
+}
+
+DEVICE u16 load_shared_2(u32 address) {
+    u16 half;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(half) : "r"(address) : "memory");
+    return half;
+}
+
+DEVICE void store_shared(u32 address, u32 word) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+
+DEVICE void store_shared_8(u32 address, u32 first, u32 second) {
+    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second) : "memory");
+}
+
+DEVICE void store_shared_16(u32 address, u32 first, u32 second, u32 third, u32 fourth) {
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first), "r"(second), "r"(third),
+                 "r"(fourth)
+                 : "memory");
+}
+
+// ---- Barriers in shared memory (mbarrier): a phase ends when all arrivals and all expected bytes are there.
+
+DEVICE void barrier_init(u32 barrier, u32 arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// Makes initialised barriers visible to the copy engine.
+DEVICE void barrier_init_fence() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+DEVICE void barrier_arrive(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives and announces bytes that copies will bring.
+DEVICE void barrier_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+DEVICE bool barrier_try_wait(u32 barrier, u32 parity) {
+    u32 done;
+    asm volatile("{ .reg .pred done; mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2; selp.u32 %0, 1, 0, done; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return done;
+}
+
+// Waits for the end of the phase of this parity.
+DEVICE void barrier_wait(u32 barrier, u32 parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra waiting;\n}" ::"r"(
+            barrier),
+        "r"(parity)
+        : "memory");
+}
+
+// ---- The block's sixteen hardware barriers, by number; 0 is __syncthreads. Warps come whole.
+
+DEVICE void named_barrier_sync(u32 number, u32 threads) {
+    asm volatile("barrier.sync.aligned %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+DEVICE void named_barrier_arrive(u32 number, u32 threads) {
+    asm volatile("barrier.arrive.aligned %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// ---- Copies by the copy engine. Addresses and sizes are multiples of 16 bytes.
+
+// What the second-level cache does with copied lines. The values are those that createpolicy makes for fractions of 1.
+constexpr u64 EVICT_FIRST = 0x12F0000000000000ull, EVICT_LAST = 0x14F0000000000000ull;
+
+DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier, u64 policy) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
+            to),
+        "l"(from), "r"(bytes), "r"(barrier), "l"(policy)
+        : "memory");
+}
+
+// A box of a two-dimensional tensor map; what lies outside of the tensor arrives as zeros and counts as bytes.
+DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+            to),
+        "l"(map), "r"(column), "r"(row), "r"(barrier)
+        : "memory");
+}
+
+DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 barrier, u64 policy) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, "
+        "%3}], [%4], %5;" ::"r"(to),
+        "l"(map), "r"(column), "r"(row), "r"(barrier), "l"(policy)
+        : "memory");
+}
+
+DEVICE void prefetch_tensor_map(const TensorMap* map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+DEVICE void store_bulk(void* to, u32 from, u32 bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
+                 : "memory");
+}
+
+DEVICE void store_bulk_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Waits until all but `LEFT` of this thread's groups of bulk stores have read their shared memory.
+template <u32 LEFT>
+DEVICE void store_bulk_wait_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+}
+
+// Puts this thread's ordinary accesses to shared memory before later ones of the copy engine and the matrix unit.
+DEVICE void fence_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// ---- Copies by threads (cp.async), 16 bytes each.
+
+// `bytes` is 16, or 0 for zeros; nothing is read then.
+DEVICE void copy_16(u32 to, const void* from, u32 bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+DEVICE void copy_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <u32 LEFT>
+DEVICE void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// Arrives, as one of the arrivals that the barrier was initialised with, once this thread's copies have landed.
+DEVICE void copy_arrive(u32 barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
+// ---- Warps and grids.
+
+// True in one lane of a converged warp; the compiler then knows that it is one, as with `threadIdx.x == 0` it does not.
+DEVICE bool elect() {
+    u32 elected;
+    asm volatile("{ .reg .pred one; elect.sync _|one, 0xFFFFFFFF; selp.u32 %0, 1, 0, one; }" : "=r"(elected));
+    return elected;
+}
+
+// Waits until the launches that this one was allowed to overtake are complete.
+DEVICE void grid_wait() {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// Lets the next launch begin, if it may overtake.
+DEVICE void grid_launch_dependents() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+template <u32 COUNT>
+DEVICE void registers_increase() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+template <u32 COUNT>
+DEVICE void registers_decrease() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+// ---- 8×8 matrices of 16-bit elements across a warp.
+
+DEVICE u32 transpose_matrix(u32 matrix) {
+    u32 transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(matrix));
+    return transposed;
+}
+
+// Lane i gives the address of row i % 8 of matrix i / 8.
+DEVICE void store_matrices(u32 address, u32 first, u32 second, u32 third, u32 fourth) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first),
+                 "r"(second), "r"(third), "r"(fourth)
+                 : "memory");
+}
+
+// ---- The matrix unit (wgmma); the products themselves are in wgmma.cuh.
+
+// Orders earlier accesses to the registers of products before products.
+DEVICE void products_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+DEVICE void products_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits until at most `LEFT` groups of products are on their way.
+template <u32 LEFT>
+DEVICE void products_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+
+// A matrix of 16-bit elements in shared memory, depth first, 64 deep, in the 128-byte swizzle: row r has 128 bytes at
+// 128·r, and its 16-byte piece u lies at place u ^ (r % 8). Begins at a multiple of 1024 bytes; 16 of depth further is
+// 32 bytes further, 2 in the descriptor. (PTX ISA, wgmma: matrix descriptor.)
+DEVICE u64 matrix_descriptor(u32 address) {
+    constexpr u64 SWIZZLE_128 = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32, UNUSED_LEADING = 1ull << 16;
+    return SWIZZLE_128 | EIGHT_ROWS | UNUSED_LEADING | (u64)((address & 0x3FFFF) >> 4);
+}
+constexpr u64 DESCRIPTOR_16_DEEP = 2;
