@@ -1,0 +1,179 @@
+// From sums to the result: parts of a split depth added, scales and SwiGLU applied, rounded, stored.
+//
+// A lane's sums are, for each eight columns, two neighbours of row r and two of row r + 8 of its warp's sixteen; a warp
+// shares nothing with another, so warps store without waiting for each other.
+#pragma once
+#include "rows_products.cuh"
+#include "rows_work.cuh"
+
+using Results = float[COLUMNS / 2];
+
+// ---- Split depth: parts lie in the workspace, and the warp that arrives last adds them in their order, so that the
+// result does not depend on who that is. True for that warp.
+
+DEVICE bool add_parts(const Parameter& parameter, const Work& work, Sums& sums, u32 warp, u32 lane) {
+    constexpr u32 WARP_SUMS = MATRICES * COLUMNS / 2 * 32;
+    u64 tile = (u64)work.number * SPLIT_K * MULTIPLYING_WARPS + warp;
+    float* parts = parameter.workspace + tile * WARP_SUMS + lane;
+    float* mine = parts + (u64)work.part * MULTIPLYING_WARPS * WARP_SUMS;
+#pragma unroll
+    for (u32 matrix = 0; matrix < MATRICES; ++matrix)
+#pragma unroll
+        for (u32 index = 0; index < COLUMNS / 2; ++index)
+            __stcg(mine + (matrix * COLUMNS / 2 + index) * 32, sums[matrix][index]);
+    __threadfence();
+    __syncwarp();
+    u32 arrived = 0;
+    if (lane == 0) {
+        // The first counter is the order's.
+        u32* counter = parameter.counters + 1 + work.number * MULTIPLYING_WARPS + warp;
+        arrived = atomicAdd(counter, 1);
+        if (arrived == SPLIT_K - 1) *counter = 0;
+    }
+    // A vote, so that the compiler sees a branch that whole warps take.
+    if (!__any_sync(~0u, arrived == SPLIT_K - 1)) return false;
+    __threadfence();
+#pragma unroll 1
+    for (u32 part = 0; part < SPLIT_K; ++part) {
+#pragma unroll
+        for (u32 matrix = 0; matrix < MATRICES; ++matrix)
+#pragma unroll
+            for (u32 index = 0; index < COLUMNS / 2; ++index) {
+                float sum = __ldcg(parts + (matrix * COLUMNS / 2 + index) * 32);
+                sums[matrix][index] = part == 0 ? sum : sums[matrix][index] + sum;
+            }
+        parts += MULTIPLYING_WARPS * WARP_SUMS;
+    }
+    return true;
+}
+
+// ---- Scales and SwiGLU, in fp32.
+
+DEVICE float silu(float value) {
+    return value / (1.0f + expf(-value));
+}
+
+DEVICE Results& finish(Sums& sums, const Group& group) {
+    float scale = group.scale[0] * CONVERTED_UNIT, second_scale = group.scale[1] * CONVERTED_UNIT;
+#pragma unroll
+    for (u32 index = 0; index < COLUMNS / 2; ++index) {
+        sums[0][index] *= scale;
+        if constexpr (form == Form::Swiglu) sums[0][index] = silu(sums[0][index]) * (sums[1][index] * second_scale);
+    }
+    return sums[0];
+}
+
+// ---- Rounding.
+
+DEVICE u32 round_pair(float first, float second) {
+    u32 pair;
+    if constexpr (output == Output::Bf16)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    return pair;
+}
+
+DEVICE void store_pair(u8* to, float first, float second) {
+    if constexpr (output == Output::F32)
+        *(float2*)to = make_float2(first, second);
+    else
+        *(u32*)to = round_pair(first, second);
+}
+
+DEVICE void store_one(u8* to, float value) {
+    if constexpr (output == Output::F32)
+        *(float*)to = value;
+    else
+        *(u16*)to = (u16)round_pair(value, 0.0f);
+}
+
+// Where a warp's sixteen rows of a tile lie.
+struct Place {
+    u8* first;
+    u64 row_bytes;
+    u32 rows, columns;  // that there are
+
+    DEVICE Place(const Parameter& parameter, const Group& group, const Tile& tile, u32 warp) {
+        u32 row = tile.row + warp * 16;
+        row_bytes = (u64)group.n * ELEMENT_BYTES;
+        first = (u8*)parameter.output + (group.output + (u64)row * group.n + tile.column) * ELEMENT_BYTES;
+        rows = row < group.m ? min(group.m - row, 16) : 0;
+        columns = min(group.n - tile.column, COLUMNS);
+    }
+
+    DEVICE bool aligned(u32 bytes) const {
+        return ((u64)first | row_bytes | columns * ELEMENT_BYTES) % bytes == 0;
+    }
+};
+
+// ---- Direct: each lane stores its own.
+
+DEVICE void store_direct(const Place& place, const Results& results, u32 lane) {
+    bool pairs = place.aligned(2 * ELEMENT_BYTES);
+#pragma unroll
+    for (u32 which = 0; which < 2; ++which) {
+        u32 row = lane / 4 + which * 8;
+        if (row >= place.rows) continue;
+        u8* to = place.first + row * place.row_bytes;
+#pragma unroll
+        for (u32 eight = 0; eight < COLUMNS / 8; ++eight) {
+            u32 column = eight * 8 + lane % 4 * 2;
+            float first = results[eight * 4 + which * 2], second = results[eight * 4 + which * 2 + 1];
+            if (pairs) {
+                if (column < place.columns) store_pair(to + column * ELEMENT_BYTES, first, second);
+            } else {
+                if (column < place.columns) store_one(to + column * ELEMENT_BYTES, first);
+                if (column + 1 < place.columns) store_one(to + (column + 1) * ELEMENT_BYTES, second);
+            }
+        }
+    }
+}
+
+// ---- Staged: through shared memory, then whole rows by bulk stores; rows that do not lie on 16 bytes by plain ones.
+
+DEVICE void store_staged(const Place& place, const Results& results, u32 staging, u32 lane) {
+    store_bulk_wait_read<0>();
+    __syncwarp();
+#pragma unroll
+    for (u32 which = 0; which < 2; ++which)
+#pragma unroll
+        for (u32 eight = 0; eight < COLUMNS / 8; ++eight) {
+            u32 to = staging + (lane / 4 + which * 8) * STAGING_ROW + (eight * 8 + lane % 4 * 2) * ELEMENT_BYTES;
+            float first = results[eight * 4 + which * 2], second = results[eight * 4 + which * 2 + 1];
+            if constexpr (output == Output::F32)
+                store_shared_8(to, __float_as_uint(first), __float_as_uint(second));
+            else
+                store_shared(to, round_pair(first, second));
+        }
+    fence_async();
+    __syncwarp();
+    if (place.aligned(16)) {
+        if (lane < place.rows)
+            store_bulk(place.first + lane * place.row_bytes, staging + lane * STAGING_ROW,
+                       place.columns * ELEMENT_BYTES);
+        store_bulk_commit();
+        return;
+    }
+    for (u32 row = 0; row < place.rows; ++row)
+        for (u32 column = lane; column < place.columns; column += 32) {
+            u32 from = staging + row * STAGING_ROW + column * ELEMENT_BYTES;
+            u8* to = place.first + row * place.row_bytes + column * ELEMENT_BYTES;
+            if constexpr (output == Output::F32)
+                *(u32*)to = load_shared(from);
+            else
+                *(u16*)to = load_shared_2(from);
+        }
+}
+
+DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 memory, u32 warp, u32 lane) {
+    if constexpr (SPLIT_K > 1)
+        if (!add_parts(parameter, work, sums, warp, lane)) return;
+    const Group& group = parameter.groups[work.tile.group];
+    Results& results = finish(sums, group);
+    Place place(parameter, group, work.tile, warp);
+    if constexpr (epilogue == Epilogue::Direct)
+        store_direct(place, results, lane);
+    else
+        store_staged(place, results, memory + STAGING + warp * 16 * STAGING_ROW, lane);
+}

@@ -1,0 +1,91 @@
+// The words of a schedule as this kernel is compiled for them, and what a launch hands over.
+#pragma once
+#include "ptx.cuh"
+
+// Choices, by name in the definitions.
+enum class Order { PerTile, Static, Sorted, Dynamic };
+enum class Lookup { Linear, Precomputed };
+enum class Epilogue { Direct, Staged };
+enum class Roles { Unified, Specialised };
+enum class Form { Plain, Swiglu };
+enum class Output { F16, Bf16, F32 };
+
+constexpr u32 ROWS = TILE_M, COLUMNS = TILE_N, DEPTH = TILE_K;
+constexpr Order order = Order::ORDER;
+constexpr Lookup lookup = Lookup::LOOKUP;
+constexpr Epilogue epilogue = Epilogue::EPILOGUE;
+constexpr Roles roles = Roles::ROLES;
+constexpr Form form = Form::FORM;
+constexpr Output output = Output::OUTPUT;
+static_assert(ROWS % 64 == 0 && COLUMNS % 8 == 0 && COLUMNS <= 256 && (DEPTH == 128 || DEPTH == 256), "shape of the tile");
+
+// Weight matrices a tile multiplies with.
+constexpr u32 MATRICES = form == Form::Swiglu ? 2 : 1;
+// A warp group of four warps holds the sums of 64 rows. With special roles a warp of one more group loads; a group, since
+// only whole ones can give their registers to others.
+constexpr u32 MULTIPLYING_WARPS = ROWS / 16, MULTIPLYING_THREADS = 32 * MULTIPLYING_WARPS;
+constexpr bool SPECIALISED = roles == Roles::Specialised;
+constexpr u32 LOADING_THREADS = SPECIALISED ? 32 : MULTIPLYING_THREADS;
+constexpr u32 THREADS = MULTIPLYING_THREADS + (SPECIALISED ? 128 : 0);
+// Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups have
+// all that a thread can address without one.
+constexpr bool EXCHANGE_REGISTERS = SPECIALISED && ROWS > 64;
+constexpr u32 LOADING_REGISTERS = ROWS == 128 ? 40 : 32;
+constexpr u32 MULTIPLYING_REGISTERS = ROWS == 128 ? 232 : ROWS == 192 ? 160 : 112;
+// Tiles in the order of their costs, by a table.
+constexpr bool BY_COST = order == Order::Sorted || order == Order::Dynamic;
+
+struct Parameter {
+    const u8* tokens;
+    const u8* token_scales;
+    void* output;
+    const Group* groups;
+    // Precomputed: a Tile for each. Linear, where tiles go by cost: their numbers (u32).
+    const void* order;
+    const TensorMap* maps;
+    float* workspace;
+    u32* counters;
+    u32 tiles;
+};
+
+// ---- Shared memory of a block, in bytes from its begin, which is a multiple of 1024.
+
+constexpr u32 PACKED_ROW = DEPTH / 2, SCALE_ROW = 16;
+constexpr u32 WEIGHTS_BYTES = COLUMNS * PACKED_ROW, WEIGHT_SCALES_BYTES = COLUMNS * SCALE_ROW;
+constexpr u32 TOKENS_BYTES = ROWS * PACKED_ROW, TOKEN_SCALES_BYTES = ROWS * SCALE_ROW;
+constexpr u32 CONVERTED_BYTES = COLUMNS * DEPTH * 2;
+// One slot of converted weights is filled while products read the other; a single stage overlaps nothing.
+constexpr u32 CONVERTED_SLOTS = STAGES > 1 ? 2 : 1;
+constexpr u32 ELEMENT_BYTES = output == Output::F32 ? 4 : 2;
+// Rows of results are 8 elements apart from their neighbours' banks.
+constexpr u32 STAGING_ROW = (COLUMNS + 8) * ELEMENT_BYTES;
+
+constexpr u32 CONVERTED = 0;
+constexpr u32 WEIGHTS = CONVERTED + CONVERTED_SLOTS * MATRICES * CONVERTED_BYTES;
+constexpr u32 TOKENS = WEIGHTS + STAGES * MATRICES * WEIGHTS_BYTES;
+constexpr u32 WEIGHT_SCALES = TOKENS + STAGES * TOKENS_BYTES;
+constexpr u32 TOKEN_SCALES = WEIGHT_SCALES + STAGES * MATRICES * WEIGHT_SCALES_BYTES;
+constexpr u32 STAGING = TOKEN_SCALES + STAGES * TOKEN_SCALES_BYTES;
+constexpr u32 WORK = STAGING + (epilogue == Epilogue::Staged ? ROWS * STAGING_ROW : 0);
+constexpr u32 WORK_BYTES = 32;
+constexpr u32 FULL = WORK + STAGES * WORK_BYTES;
+constexpr u32 EMPTY = FULL + STAGES * 8;
+static_assert(EMPTY + STAGES * 8 == SHARED_BYTES, "the host counts shared memory as the device does");
+
+// Place of a 16-byte piece in a row of packed values: the copy engine's swizzle (CUDA driver API,
+// CU_TENSOR_MAP_SWIZZLE_64B and 128B), after which eight rows and neighbouring pieces lie in different banks.
+DEVICE u32 swizzled(u32 row, u32 piece) {
+    return piece ^ (DEPTH == 256 ? row & 7 : (row >> 1) & 3);
+}
+
+// A slot of a ring, and the parity of its turn.
+struct Cursor {
+    u32 slot = 0, turn = 0;
+
+    DEVICE void next() {
+        if (++slot == STAGES) {
+            slot = 0;
+            turn ^= 1;
+        }
+    }
+};

@@ -1,0 +1,68 @@
+// Which tiles a block computes: order, lookup, and the parts of a split depth.
+#pragma once
+#include "rows_words.cuh"
+
+// A tile, as in the table that the host makes.
+struct Tile {
+    u32 group, row, column, steps;
+};
+
+// A tile, or a part of its depth; no steps: there is no more.
+struct Work {
+    Tile tile;
+    u32 number;  // of the tile
+    u32 part;
+    u32 first_step, steps;
+};
+static_assert(sizeof(Work) == WORK_BYTES, "work lies in shared memory");
+
+constexpr Work NO_WORK = {};
+
+// Walks the groups from the first. Tiles of a group go down its rows first, so that neighbours share weights.
+DEVICE Tile find_tile(const Group* groups, u32 number) {
+    for (u32 index = 0;; ++index) {
+        u32 rows = (groups[index].m + ROWS - 1) / ROWS, columns = (groups[index].n + COLUMNS - 1) / COLUMNS;
+        if (number < rows * columns)
+            return {index, number % rows * ROWS, number / rows * COLUMNS, groups[index].k / DEPTH};
+        number -= rows * columns;
+    }
+}
+
+DEVICE Tile look_up(const Parameter& parameter, u32 number) {
+    if constexpr (lookup == Lookup::Precomputed) {
+        uint4 tile = __ldg((const uint4*)parameter.order + number);
+        return {tile.x, tile.y, tile.z, tile.w};
+    } else {
+        return find_tile(parameter.groups, BY_COST ? __ldg((const u32*)parameter.order + number) : number);
+    }
+}
+
+DEVICE Work work_at(const Parameter& parameter, u32 place) {
+    if (place >= parameter.tiles * SPLIT_K) return NO_WORK;
+    u32 number = place / SPLIT_K, part = place % SPLIT_K;
+    Tile tile = look_up(parameter, number);
+    u32 first = tile.steps * part / SPLIT_K, end = tile.steps * (part + 1) / SPLIT_K;
+    return {tile, number, part, first, end - first};
+}
+
+// Takes places from the counter. Each block takes one too many; the last of these puts the counter back.
+DEVICE u32 take_place(const Parameter& parameter) {
+    u32 place = atomicAdd(parameter.counters, 1);
+    if (place == parameter.tiles * SPLIT_K + gridDim.x - 1) *parameter.counters = 0;
+    return place;
+}
+
+// The block's next place after `place`, without a counter: one tile, or each so-many-th as there are blocks.
+DEVICE u32 next_place(u32 place) {
+    return order == Order::PerTile ? ~0u : place + gridDim.x;
+}
+
+DEVICE void write_work(u32 address, const Work& work) {
+    store_shared_16(address, work.tile.group, work.tile.row, work.tile.column, work.tile.steps);
+    store_shared_16(address + 16, work.number, work.part, work.first_step, work.steps);
+}
+
+DEVICE Work read_work(u32 address) {
+    uint4 tile = load_shared_16(address), part = load_shared_16(address + 16);
+    return {{tile.x, tile.y, tile.z, tile.w}, part.x, part.y, part.z, part.w};
+}
