@@ -14,34 +14,83 @@ DEVICE void synchronise_multiplying() {
     named_barrier_sync(MULTIPLYING_BARRIER, MULTIPLYING_THREADS);
 }
 
-// One step, by all multiplying warps. With several stages, weights are converted while the product of the step before
-// still runs: it reads the other slot, and everyone waits for it before the barrier, after which the slot before may be
-// written. With one stage there is one slot, and nothing overlaps.
-DEVICE void compute_step(Sums& sums, u32 memory, const Cursor& cursor, u32 converted_slot, u32 step, u32 warp, u32 lane) {
-    barrier_wait(memory + FULL + cursor.slot * 8, cursor.turn);
-    if constexpr (STAGES == 1) {
+// ---- What multiplying warps do with a step.
+
+struct Multiplier {
+    u32 memory, warp, lane;
+    Cursor cursor;           // of packed operands
+    u32 converted_slot = 0;  // of the step that is multiplied next
+    PackedTokens tokens;     // of that step
+    Sums sums;
+
+    DEVICE Multiplier(u32 memory, u32 warp, u32 lane) : memory(memory), warp(warp), lane(lane) {}
+
+    DEVICE void clear() {
+#pragma unroll
+        for (u32 matrix = 0; matrix < MATRICES; ++matrix)
+#pragma unroll
+            for (u32 index = 0; index < COLUMNS / 2; ++index) sums[matrix][index] = 0.0f;
+    }
+
+    DEVICE void await_loaded() const {
+        barrier_wait(memory + FULL + cursor.slot * 8, cursor.turn);
+    }
+
+    // The last look at a slot: tokens to registers, and converted weights out to the matrix unit's view.
+    DEVICE void finish_slot(u32 step) {
+        fence_async();
+        read_tokens(tokens, memory, cursor.slot, step, warp, lane);
+        if constexpr (SPECIALISED) {
+            __syncwarp();
+            if (lane == 0) barrier_arrive(memory + EMPTY + cursor.slot * 8);
+        }
+        cursor.next();
+    }
+
+    // Converts a loaded step with nothing else to do.
+    DEVICE void convert(u32 step) {
+        for (u32 part = 0; part < PARTS; ++part)
+            convert_weights(memory, cursor.slot, converted_slot, step, part, warp, lane);
+        finish_slot(step);
+    }
+
+    // Multiplies the converted step piece by piece, and beside each piece does `meanwhile` with its number. Before it,
+    // everyone has converted this step and is done with the products of the one before. Every other group of warps does
+    // the other things first, so that the groups take turns at the matrix unit: a warp whose products come from registers
+    // waits as they are issued.
+    template <typename Meanwhile>
+    DEVICE void multiply_step(Meanwhile meanwhile) {
+        bool products_first = warp / 4 % 2 == 0;
+        synchronise_multiplying();
+#pragma unroll
+        for (u32 part = 0; part < PARTS; ++part) {
+            if (!products_first) meanwhile(part);
+            multiply(sums, tokens, memory, converted_slot, part);
+            if (products_first) meanwhile(part);
+        }
+    }
+
+    // With one slot of each, nothing overlaps.
+    DEVICE void multiply_alone() {
+        multiply_step([](u32) {});
         products_wait<0>();
         synchronise_multiplying();
     }
-    convert_weights(memory, cursor.slot, converted_slot, step, warp, lane);
-    fence_async();
-    PackedTokens tokens;
-    read_tokens(tokens, memory, cursor.slot, step, warp, lane);
-    if constexpr (SPECIALISED) {
-        __syncwarp();
-        if (lane == 0) barrier_arrive(memory + EMPTY + cursor.slot * 8);
-    }
-    if constexpr (STAGES > 1) products_wait<0>();
-    synchronise_multiplying();
-    multiply(sums, tokens, memory, converted_slot);
-}
 
-DEVICE void clear(Sums& sums) {
-#pragma unroll
-    for (u32 matrix = 0; matrix < MATRICES; ++matrix)
-#pragma unroll
-        for (u32 index = 0; index < COLUMNS / 2; ++index) sums[matrix][index] = 0.0f;
-}
+    // Multiplies a step while the weights of the next are converted into the other slot, if there is a next: `more` says
+    // so once asked, after having waited for it.
+    template <typename More>
+    DEVICE void multiply_and_convert(const u32& next_step, More more) {
+        bool there = false;
+        multiply_step([&](u32 part) {
+            if (part == 0) there = more();
+            if (there) convert_weights(memory, cursor.slot, converted_slot ^ 1, next_step, part, warp, lane);
+        });
+        if (there) finish_slot(next_step);
+        products_wait<0>();
+        converted_slot ^= 1;
+    }
+};
 
 // ---- Unified: every warp loads, converts and multiplies. The barrier in a step says that its slot has been read.
 
@@ -60,29 +109,42 @@ DEVICE Work next_work(const Parameter& parameter, u32 memory, u32& place) {
 }
 
 DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane) {
-    constexpr u32 AHEAD = STAGES - 1;
-    Cursor loaded, computed;
-    u32 converted_slot = 0, place = blockIdx.x;
+    Multiplier multiplier(memory, warp, lane);
+    Cursor cursor;
+    u32 place = blockIdx.x;
     for (;;) {
         Work work = next_work(parameter, memory, place);
         if (work.steps == 0) break;
         Operands operands(parameter, work.tile);
         auto load = [&](u32 step) {
-            load_step(operands, memory, loaded.slot, work.first_step + step, threadIdx.x);
-            loaded.next();
+            if (step >= work.steps) return;
+            load_step(operands, memory, cursor.slot, work.first_step + step, threadIdx.x);
+            cursor.next();
         };
-        for (u32 step = 0; step < min(AHEAD, work.steps); ++step) load(step);
-        Sums sums;
-        clear(sums);
+        multiplier.clear();
+        if constexpr (STAGES == 1) {
 #pragma unroll 1
-        for (u32 step = 0; step < work.steps; ++step) {
-            if (step + AHEAD < work.steps) load(step + AHEAD);
-            compute_step(sums, memory, computed, converted_slot, work.first_step + step, warp, lane);
-            computed.next();
-            converted_slot = (converted_slot + 1) % CONVERTED_SLOTS;
+            for (u32 step = 0; step < work.steps; ++step) {
+                load(step);
+                multiplier.await_loaded();
+                multiplier.convert(work.first_step + step);
+                multiplier.multiply_alone();
+            }
+        } else {
+            for (u32 step = 0; step < STAGES; ++step) load(step);
+            multiplier.await_loaded();
+            multiplier.convert(work.first_step);
+#pragma unroll 1
+            for (u32 step = 0; step < work.steps; ++step)
+                multiplier.multiply_and_convert(work.first_step + step + 1, [&] {
+                    // This step's slot was read before the barrier.
+                    load(step + STAGES);
+                    if (step + 1 == work.steps) return false;
+                    multiplier.await_loaded();
+                    return true;
+                });
         }
-        products_wait<0>();
-        store(parameter, work, sums, memory, warp, lane);
+        store(parameter, work, multiplier.sums, memory, warp, lane);
     }
 }
 
@@ -119,22 +181,35 @@ DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane) {
 }
 
 DEVICE void consumer(const Parameter& parameter, u32 memory, u32 warp, u32 lane) {
-    Cursor cursor;
-    u32 converted_slot = 0;
-    for (;;) {
-        barrier_wait(memory + FULL + cursor.slot * 8, cursor.turn);
-        Work work = read_work(memory + WORK + cursor.slot * WORK_BYTES);
-        if (work.steps == 0) break;
-        Sums sums;
-        clear(sums);
+    Multiplier multiplier(memory, warp, lane);
+    auto await_work = [&] {
+        multiplier.await_loaded();
+        return read_work(memory + WORK + multiplier.cursor.slot * WORK_BYTES);
+    };
+    Work work = await_work();
+    if constexpr (STAGES > 1)
+        if (work.steps > 0) multiplier.convert(work.first_step);
+    while (work.steps > 0) {
+        multiplier.clear();
+        // Whose the step after the present one is: this work's, or already the next one's.
+        Work next = work;
 #pragma unroll 1
         for (u32 step = 0; step < work.steps; ++step) {
-            compute_step(sums, memory, cursor, converted_slot, work.first_step + step, warp, lane);
-            cursor.next();
-            converted_slot = (converted_slot + 1) % CONVERTED_SLOTS;
+            u32 next_step = work.first_step + step + 1;
+            if constexpr (STAGES == 1) {
+                multiplier.await_loaded();
+                multiplier.convert(work.first_step + step);
+                multiplier.multiply_alone();
+            } else {
+                multiplier.multiply_and_convert(next_step, [&] {
+                    next = await_work();
+                    if (step + 1 == work.steps) next_step = next.first_step;
+                    return next.steps > 0;
+                });
+            }
         }
-        products_wait<0>();
-        store(parameter, work, sums, memory, warp, lane);
+        store(parameter, work, multiplier.sums, memory, warp, lane);
+        work = STAGES == 1 ? await_work() : next;
     }
 }
 

@@ -25,6 +25,12 @@ struct Operands {
     }
 };
 
+// Place of a 16-byte piece in a row of packed tokens, so that a warp that reads four pieces of eight rows meets each bank
+// once. Rows of 64 bytes do so as they are.
+DEVICE u32 token_place(u32 row, u32 piece) {
+    return DEPTH == 256 ? piece ^ row % 2 * 4 : piece;
+}
+
 // Arrivals that fill a slot: each loading thread's copies, and the announcement of the bytes of bulk copies.
 constexpr u32 FULL_ARRIVALS = LOADING_THREADS + 1;
 
@@ -35,7 +41,7 @@ DEVICE void load_tokens(const Operands& operands, u32 memory, u32 slot, u32 step
 #pragma unroll 4
     for (u32 row = thread / PIECES; row < ROWS; row += ROWS_AT_ONCE) {
         bool there = row < operands.rows;
-        copy_16(to + row * PACKED_ROW + swizzled(row, piece) * 16, from + (there ? row * operands.packed_row : 0),
+        copy_16(to + row * PACKED_ROW + token_place(row, piece) * 16, from + (there ? row * operands.packed_row : 0),
                 there ? 16 : 0);
     }
     to = memory + TOKEN_SCALES + slot * TOKEN_SCALES_BYTES;

@@ -109,25 +109,28 @@ struct Place {
 
 // ---- Direct: each lane stores its own.
 
-DEVICE void store_direct(const Place& place, const Results& results, u32 lane) {
-    bool pairs = place.aligned(2 * ELEMENT_BYTES);
+template <u32 WHICH>
+DEVICE void store_row(const Place& place, const Results& results, bool pairs, u32 lane) {
+    u32 row = lane / 4 + WHICH * 8;
+    u32 columns = row < place.rows ? place.columns : 0;
+    u8* to = place.first + row * place.row_bytes + lane % 4 * 2 * ELEMENT_BYTES;
 #pragma unroll
-    for (u32 which = 0; which < 2; ++which) {
-        u32 row = lane / 4 + which * 8;
-        if (row >= place.rows) continue;
-        u8* to = place.first + row * place.row_bytes;
-#pragma unroll
-        for (u32 eight = 0; eight < COLUMNS / 8; ++eight) {
-            u32 column = eight * 8 + lane % 4 * 2;
-            float first = results[eight * 4 + which * 2], second = results[eight * 4 + which * 2 + 1];
-            if (pairs) {
-                if (column < place.columns) store_pair(to + column * ELEMENT_BYTES, first, second);
-            } else {
-                if (column < place.columns) store_one(to + column * ELEMENT_BYTES, first);
-                if (column + 1 < place.columns) store_one(to + (column + 1) * ELEMENT_BYTES, second);
-            }
+    for (u32 eight = 0; eight < COLUMNS / 8; ++eight, to += 8 * ELEMENT_BYTES) {
+        u32 column = eight * 8 + lane % 4 * 2;
+        float first = results[eight * 4 + WHICH * 2], second = results[eight * 4 + WHICH * 2 + 1];
+        if (pairs) {
+            if (column < columns) store_pair(to, first, second);
+        } else {
+            if (column < columns) store_one(to, first);
+            if (column + 1 < columns) store_one(to + ELEMENT_BYTES, second);
         }
     }
+}
+
+DEVICE void store_direct(const Place& place, const Results& results, u32 lane) {
+    bool pairs = place.aligned(2 * ELEMENT_BYTES);
+    store_row<0>(place, results, pairs, lane);
+    store_row<1>(place, results, pairs, lane);
 }
 
 // ---- Staged: through shared memory, then whole rows by bulk stores; rows that do not lie on 16 bytes by plain ones.

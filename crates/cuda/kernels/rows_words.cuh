@@ -30,8 +30,8 @@ constexpr u32 THREADS = MULTIPLYING_THREADS + (SPECIALISED ? 128 : 0);
 // Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups have
 // all that a thread can address without one.
 constexpr bool EXCHANGE_REGISTERS = SPECIALISED && ROWS > 64;
-constexpr u32 LOADING_REGISTERS = ROWS == 128 ? 40 : 32;
-constexpr u32 MULTIPLYING_REGISTERS = ROWS == 128 ? 232 : ROWS == 192 ? 160 : 112;
+constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 64 : 56;
+constexpr u32 MULTIPLYING_REGISTERS = ROWS == 128 ? 224 : ROWS == 192 ? 152 : 104;
 // Tiles in the order of their costs, by a table.
 constexpr bool BY_COST = order == Order::Sorted || order == Order::Dynamic;
 
@@ -71,12 +71,6 @@ constexpr u32 WORK_BYTES = 32;
 constexpr u32 FULL = WORK + STAGES * WORK_BYTES;
 constexpr u32 EMPTY = FULL + STAGES * 8;
 static_assert(EMPTY + STAGES * 8 == SHARED_BYTES, "the host counts shared memory as the device does");
-
-// Place of a 16-byte piece in a row of packed values: the copy engine's swizzle (CUDA driver API,
-// CU_TENSOR_MAP_SWIZZLE_64B and 128B), after which eight rows and neighbouring pieces lie in different banks.
-DEVICE u32 swizzled(u32 row, u32 piece) {
-    return piece ^ (DEPTH == 256 ? row & 7 : (row >> 1) & 3);
-}
 
 // A slot of a ring, and the parity of its turn.
 struct Cursor {
