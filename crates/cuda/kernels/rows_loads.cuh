@@ -20,7 +20,7 @@ struct Operands {
         tokens = parameter.tokens + group.tokens + (u64)tile.row * packed_row;
         token_scales = parameter.token_scales + group.token_scales + (u64)tile.row * scale_row;
         rows = group.m - tile.row;
-        maps = parameter.maps + 2 * MATRICES * tile.group;
+        maps = parameter.maps + MAPS_A_GROUP * tile.group;
         column = tile.column;
     }
 };

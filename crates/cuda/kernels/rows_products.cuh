@@ -25,45 +25,48 @@ DEVICE u32 word_of(const uint4& words, u32 index) {
     return index == 0 ? words.x : index == 1 ? words.y : index == 2 ? words.z : words.w;
 }
 
-// ---- Weights. A warp converts eight rows of 128 values at a time, a lane a quarter of one row.
+// ---- Weights. A warp converts eight rows of 128 values at a time, a lane a quarter of one row: pair p of word w of all
+// lanes is then an 8×8 matrix, stored at once. With rows of 256 values a warp takes four rows of one chunk and the other
+// four of the other, so that neither loads nor stores meet in a bank; `turn` says which.
 
-DEVICE void convert_quarter(u32 packed, u32 scales, u32 to, u32 row, u32 quarter) {
-    uint4 words = load_shared_16(packed);
-    u32 both = convert_scales(load_shared_2(scales));
+struct BlockRow {
+    u32 row, chunk;
+
+    // The `index`-th of a block's rows.
+    DEVICE BlockRow(u32 index, u32 turn) {
+        chunk = DEPTH == 256 ? index % 2 : 0;
+        row = DEPTH == 256 ? index / 2 + (chunk ^ turn) * 4 : index;
+    }
+};
+
+DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 turn, u32 step, u32 lane) {
+    u32 quarter = lane % 4;
+    BlockRow from(lane / 4, turn), stored(lane % 8, turn);
+    uint4 words = load_shared_16(packed + from.row * PACKED_ROW + from.chunk * 64 + quarter * 16);
+    u32 both = convert_scales(load_shared_2(scales + from.row * SCALE_ROW + scale_half(step, from.chunk) + quarter * 2));
+    // This lane's address is that of a row of matrix `lane / 8`.
+    to += stored.chunk * 2 * CONVERTED_64 + stored.row * 128 + (lane / 8 ^ stored.row) * 16;
 #pragma unroll
     for (u32 word = 0; word < 4; ++word) {
         u32 pairs[4], scale = word < 2 ? both_halves<0>(both) : both_halves<1>(both);
         convert_8(word_of(words, word), scale, pairs[0], pairs[1], pairs[2], pairs[3]);
-#pragma unroll
-        for (u32 pair = 0; pair < 4; ++pair) {
-            u32 piece = word % 2 * 4 + pair;
-            store_shared(to + word / 2 * CONVERTED_64 + row * 128 + (piece ^ row % 8) * 16 + quarter * 4, pairs[pair]);
-        }
+        store_matrices((to ^ word % 2 * 64) + word / 2 * CONVERTED_64, pairs[0], pairs[1], pairs[2], pairs[3]);
     }
-}
-
-// Eight rows that follow `block * 8`. With rows of 256 values a warp takes four of one chunk and the other four of the
-// other, so that neither loads nor stores meet in a bank; `turn` says which.
-DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 block, u32 turn, u32 step, u32 lane) {
-    u32 quarter = lane % 4, chunk = DEPTH == 256 ? lane / 4 % 2 : 0;
-    u32 row = block * 8 + (DEPTH == 256 ? lane / 8 + (chunk ^ turn) * 4 : lane / 4);
-    convert_quarter(packed + row * PACKED_ROW + chunk * 64 + quarter * 16,
-                    scales + row * SCALE_ROW + scale_half(step, chunk) + quarter * 2, to + chunk * 2 * CONVERTED_64, row,
-                    quarter);
 }
 
 // One of the parts of the step's conversion.
 DEVICE void convert_weights(u32 memory, u32 slot, u32 converted_slot, u32 step, u32 part, u32 warp, u32 lane) {
     constexpr u32 BLOCKS = COLUMNS / 8, TASKS = MATRICES * CHUNKS * BLOCKS;
     constexpr u32 OF_A_WARP = (TASKS + MULTIPLYING_WARPS - 1) / MULTIPLYING_WARPS, OF_A_PART = (OF_A_WARP + PARTS - 1) / PARTS;
-#pragma unroll
+#pragma unroll 2
     for (u32 index = 0; index < OF_A_PART; ++index) {
         u32 task = (part * OF_A_PART + index) * MULTIPLYING_WARPS + warp;
         if (TASKS % (PARTS * OF_A_PART * MULTIPLYING_WARPS) != 0 && task >= TASKS) break;
-        u32 matrix = task / (CHUNKS * BLOCKS), block = task / CHUNKS % BLOCKS, place = slot * MATRICES + matrix;
-        convert_block(memory + WEIGHTS + place * WEIGHTS_BYTES, memory + WEIGHT_SCALES + place * WEIGHT_SCALES_BYTES,
-                      memory + CONVERTED + (converted_slot * MATRICES + matrix) * CONVERTED_BYTES, block, task % CHUNKS,
-                      step, lane);
+        u32 matrix = task / (CHUNKS * BLOCKS), row = task / CHUNKS % BLOCKS * 8, place = slot * MATRICES + matrix;
+        convert_block(memory + WEIGHTS + place * WEIGHTS_BYTES + row * PACKED_ROW,
+                      memory + WEIGHT_SCALES + place * WEIGHT_SCALES_BYTES + row * SCALE_ROW,
+                      memory + CONVERTED + (converted_slot * MATRICES + matrix) * CONVERTED_BYTES + row * 128,
+                      task % CHUNKS, step, lane);
     }
 }
 

@@ -33,15 +33,17 @@ DEVICE bool add_parts(const Parameter& parameter, const Work& work, Sums& sums, 
     // A vote, so that the compiler sees a branch that whole warps take.
     if (!__any_sync(~0u, arrived == SPLIT_K - 1)) return false;
     __threadfence();
+#pragma unroll
+    for (u32 matrix = 0; matrix < MATRICES; ++matrix)
+#pragma unroll
+        for (u32 index = 0; index < COLUMNS / 2; ++index) sums[matrix][index] = 0.0f;
 #pragma unroll 1
     for (u32 part = 0; part < SPLIT_K; ++part) {
 #pragma unroll
         for (u32 matrix = 0; matrix < MATRICES; ++matrix)
 #pragma unroll
-            for (u32 index = 0; index < COLUMNS / 2; ++index) {
-                float sum = __ldcg(parts + (matrix * COLUMNS / 2 + index) * 32);
-                sums[matrix][index] = part == 0 ? sum : sums[matrix][index] + sum;
-            }
+            for (u32 index = 0; index < COLUMNS / 2; ++index)
+                sums[matrix][index] += __ldcg(parts + (matrix * COLUMNS / 2 + index) * 32);
         parts += MULTIPLYING_WARPS * WARP_SUMS;
     }
     return true;
@@ -58,7 +60,7 @@ DEVICE Results& finish(Sums& sums, const Group& group) {
 #pragma unroll
     for (u32 index = 0; index < COLUMNS / 2; ++index) {
         sums[0][index] *= scale;
-        if constexpr (form == Form::Swiglu) sums[0][index] = silu(sums[0][index]) * (sums[1][index] * second_scale);
+        if constexpr (DUAL) sums[0][index] = silu(sums[0][index]) * (sums[1][index] * second_scale);
     }
     return sums[0];
 }

@@ -2,12 +2,11 @@
 #pragma once
 #include "ptx.cuh"
 
-// Choices, by name in the definitions.
+// Choices; definitions give the first four by name.
 enum class Order { PerTile, Static, Sorted, Dynamic };
 enum class Lookup { Linear, Precomputed };
 enum class Epilogue { Direct, Staged };
 enum class Roles { Unified, Specialised };
-enum class Form { Plain, Swiglu };
 enum class Output { F16, Bf16, F32 };
 
 constexpr u32 ROWS = TILE_M, COLUMNS = TILE_N, DEPTH = TILE_K;
@@ -15,12 +14,11 @@ constexpr Order order = Order::ORDER;
 constexpr Lookup lookup = Lookup::LOOKUP;
 constexpr Epilogue epilogue = Epilogue::EPILOGUE;
 constexpr Roles roles = Roles::ROLES;
-constexpr Form form = Form::FORM;
-constexpr Output output = Output::OUTPUT;
+constexpr Output output = static_cast<Output>(OUTPUT);
 static_assert(ROWS % 64 == 0 && COLUMNS % 8 == 0 && COLUMNS <= 256 && (DEPTH == 128 || DEPTH == 256), "shape of the tile");
 
-// Weight matrices a tile multiplies with.
-constexpr u32 MATRICES = form == Form::Swiglu ? 2 : 1;
+// Weight matrices a tile multiplies with; the maps of a group are as many in both forms.
+constexpr u32 MATRICES = DUAL ? 2 : 1, MAPS_A_GROUP = 4;
 // A warp group of four warps holds the sums of 64 rows. With special roles a warp of one more group loads; a group, since
 // only whole ones can give their registers to others.
 constexpr u32 MULTIPLYING_WARPS = ROWS / 16, MULTIPLYING_THREADS = 32 * MULTIPLYING_WARPS;
@@ -30,8 +28,8 @@ constexpr u32 THREADS = MULTIPLYING_THREADS + (SPECIALISED ? 128 : 0);
 // Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups have
 // all that a thread can address without one.
 constexpr bool EXCHANGE_REGISTERS = SPECIALISED && ROWS > 64;
-constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 64 : 56;
-constexpr u32 MULTIPLYING_REGISTERS = ROWS == 128 ? 224 : ROWS == 192 ? 152 : 104;
+constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 32 : 56;
+constexpr u32 MULTIPLYING_REGISTERS = ROWS == 128 ? 224 : ROWS == 192 ? 152 : 112;
 // Tiles in the order of their costs, by a table.
 constexpr bool BY_COST = order == Order::Sorted || order == Order::Dynamic;
 

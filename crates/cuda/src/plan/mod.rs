@@ -7,6 +7,7 @@ mod abi;
 mod error;
 mod groups;
 pub mod narrow;
+pub mod rows;
 pub mod swapped;
 mod variant;
 
@@ -20,6 +21,7 @@ pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
 pub(crate) use groups::{depth, table};
 use narrow::NarrowPlan;
+use rows::RowsPlan;
 use swapped::SwappedPlan;
 
 /// Plans a problem under a schedule for a device of so many multiprocessors: without swap-AB the rows kernel; with it
@@ -33,12 +35,7 @@ pub fn plan(problem: &Problem, schedule: &Schedule, processors: u32) -> Result<B
         return Err(PlanError::Attention);
     };
     match source(schedule) {
-        Source::Rows => Err(PlanError::word(
-            "swap-ab",
-            schedule.swap_ab,
-            "the kernel whose rows are tokens is not there yet",
-            "set swap-ab = true",
-        )),
+        Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, processors)?)),
         Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule)?)),
         Source::Swapped => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
     }

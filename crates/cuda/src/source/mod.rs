@@ -30,10 +30,19 @@ macro_rules! file {
 }
 
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
-const KERNELS: &[(Source, File)] = &[];
+const KERNELS: &[(Source, File)] = &[(Source::Rows, file!("rows.cu"))];
 
 /// Headers that lie under `kernels/`.
-const HEADERS: &[File] = &[file!("problem.cuh")];
+const HEADERS: &[File] = &[
+    file!("convert.cuh"),
+    file!("problem.cuh"),
+    file!("ptx.cuh"),
+    file!("rows_loads.cuh"),
+    file!("rows_products.cuh"),
+    file!("rows_results.cuh"),
+    file!("rows_words.cuh"),
+    file!("rows_work.cuh"),
+];
 
 /// All headers, the generated ones too.
 pub fn headers() -> &'static [File] {
