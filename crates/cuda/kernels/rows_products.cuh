@@ -58,7 +58,7 @@ DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 turn, u32 step, u3
 DEVICE void convert_weights(u32 memory, u32 slot, u32 converted_slot, u32 step, u32 part, u32 warp, u32 lane) {
     constexpr u32 BLOCKS = COLUMNS / 8, TASKS = MATRICES * CHUNKS * BLOCKS;
     constexpr u32 OF_A_WARP = (TASKS + MULTIPLYING_WARPS - 1) / MULTIPLYING_WARPS, OF_A_PART = (OF_A_WARP + PARTS - 1) / PARTS;
-#pragma unroll 2
+#pragma unroll 1
     for (u32 index = 0; index < OF_A_PART; ++index) {
         u32 task = (part * OF_A_PART + index) * MULTIPLYING_WARPS + warp;
         if (TASKS % (PARTS * OF_A_PART * MULTIPLYING_WARPS) != 0 && task >= TASKS) break;

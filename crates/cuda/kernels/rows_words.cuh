@@ -28,8 +28,9 @@ constexpr u32 THREADS = MULTIPLYING_THREADS + (SPECIALISED ? 128 : 0);
 // Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups have
 // all that a thread can address without one.
 constexpr bool EXCHANGE_REGISTERS = SPECIALISED && ROWS > 64;
-constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 32 : 56;
-constexpr u32 MULTIPLYING_REGISTERS = ROWS == 128 ? 224 : ROWS == 192 ? 152 : 112;
+constexpr bool WIDEST = COLUMNS * MATRICES > 224;
+constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 32 : ROWS == 128 && WIDEST ? 40 : 56;
+constexpr u32 MULTIPLYING_REGISTERS = ROWS == 256 ? 112 : ROWS == 192 ? 152 : WIDEST ? 232 : 224;
 // Tiles in the order of their costs, by a table.
 constexpr bool BY_COST = order == Order::Sorted || order == Order::Dynamic;
 

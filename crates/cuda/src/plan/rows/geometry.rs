@@ -133,11 +133,17 @@ fn shared_bytes(gemm: &GroupedGemm, schedule: &Schedule, matrices: usize) -> usi
     converted + packed + staging + schedule.stages * SLOT_BYTES
 }
 
-/// Most columns, both matrices' counted, whose sums fit the registers with all else and nothing spilled: the widest in
-/// steps of 32 that ptxas 13.0 compiles so in every order, epilogue and number of parts.
+/// Most columns, both matrices' counted, whose sums fit the registers with all else: the widest of 32, 64, 96 … that
+/// ptxas 13.0 compiled without a spill and without serialised products in each order, epilogue and number of parts.
 fn most_columns(schedule: &Schedule) -> usize {
     match (schedule.roles, schedule.tile.m, schedule.tile.k) {
-        _ => MOST_COLUMNS,
+        (_, 64 | 128, 128) => MOST_COLUMNS,
+        (_, 64 | 128, _) => 128,
+        (_, 192, 128) => 128,
+        (Roles::Specialised, 192, _) => 64,
+        (Roles::Unified, 256, 128) => 64,
+        (Roles::Specialised, 256, 128) => 32,
+        _ => 0,
     }
 }
 
@@ -182,6 +188,17 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
 
 fn check_columns(schedule: &Schedule, matrices: usize) -> Result<(), PlanError> {
     let (n, most) = (schedule.tile.n, most_columns(schedule) / matrices);
+    if most == 0 {
+        return Err(PlanError::word(
+            "tile.k",
+            schedule.tile.k,
+            format!(
+                "the registers do not hold tokens of that depth with {} roles and a tile of {} rows",
+                schedule.roles, schedule.tile.m
+            ),
+            "choose 128",
+        ));
+    }
     if n > 0 && n.is_multiple_of(8) && n <= most {
         return Ok(());
     }

@@ -267,6 +267,8 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     refused(&|schedule| schedule.tile.n = 12, "tile.n = 12: ");
     refused(&|schedule| schedule.tile.n = 264, "tile.n = 264: ");
     refused(&|schedule| schedule.tile.k = 64, "tile.k = 64: ");
+    refused(&|schedule| schedule.tile.m = 256, "tile.k = 256: ");
+    refused(&|schedule| schedule.tile.n = 136, "tile.n = 136: ");
     refused(&|schedule| schedule.stages = 0, "stages = 0: ");
     refused(&|schedule| schedule.stages = 3, "stages = 3: ");
     refused(&|schedule| schedule.cluster.m = 2, "cluster = 2×1: ");
