@@ -40,8 +40,8 @@ struct Multiplier {
     DEVICE void finish_slot(u32 step) {
         fence_async();
         read_tokens(tokens, memory, cursor.slot, step, warp, lane);
-        // Every thread for itself: one for its warp would be no slower and no faster (measured), and the race checker
-        // would not see that the others have read.
+        // Every thread for itself: one arrival a warp is no faster (measured on an H200), and the race checker would not
+        // see that the warp's other threads have read.
         if constexpr (SPECIALISED) barrier_arrive(memory + EMPTY + cursor.slot * 8);
         cursor.next();
     }
@@ -55,8 +55,8 @@ struct Multiplier {
 
     // Multiplies the converted step piece by piece, and beside each piece does `meanwhile` with its number. Before it,
     // everyone has converted this step and is done with the products of the one before. Every other group of warps does
-    // the other things first, so that the groups take turns at the matrix unit: a warp whose products come from registers
-    // waits as they are issued.
+    // the other things first, so that groups take turns at the matrix unit (measured on an H200: 6 % of the time at tiles of
+    // 128 × 128 × 256, 1 % at a depth of 128).
     template <typename Meanwhile>
     DEVICE void multiply_step(Meanwhile meanwhile) {
         bool products_first = warp / 4 % 2 == 0;

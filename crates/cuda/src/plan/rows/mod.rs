@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use gauntlet_problem::GroupedGemm;
 use gauntlet_schedule::{Lookup, Order, Schedule};
 
-use super::groups::{self, check_sizes, check_tiles, depth};
+use super::groups::{self, check_sizes, check_tiles, depth, within};
 use super::{Addresses, Group, Launch, Map, Matrix, Memory, Plan, PlanError, Variant, Weights};
 use geometry::Geometry;
 pub use tiles::Tile;
@@ -18,6 +18,9 @@ use tiles::Tiles;
 
 /// Where a table begins: at a multiple of a line of L2.
 const ALIGNMENT: usize = 128;
+
+/// Deepest K: the bytes of a tile's rows are counted in 32 bits.
+const MOST_DEPTH: usize = 1 << 24;
 
 /// A problem for the rows kernel.
 #[derive(Debug)]
@@ -52,6 +55,9 @@ impl RowsPlan {
     /// If the kernel cannot do what a word says, or a size is beyond its numbers.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
+        for (index, shape) in gemm.groups.iter().enumerate() {
+            within(format!("K of group {index}"), depth(shape.k), MOST_DEPTH)?;
+        }
         let geometry = Geometry::new(gemm, schedule)?;
         let count = tiles::count(gemm, schedule.tile);
         check_tiles(count.saturating_mul(schedule.split_k))?;

@@ -286,6 +286,15 @@ fn more_tiles_than_a_table_holds_are_refused_before_it_is_made() {
 }
 
 #[test]
+fn rows_too_long_for_32_bits_are_refused() {
+    let deep = gemm(&[[1, 1, 1 << 25]], Form::Plain);
+    let message = RowsPlan::new(&deep, &Schedule::baseline(), PROCESSORS)
+        .unwrap_err()
+        .to_string();
+    assert!(message.starts_with("K of group 0 is 33554432"), "{message}");
+}
+
+#[test]
 fn maps_describe_the_weights_in_the_kernel_s_order() {
     let problem = gemm(&[[20, 300, 272], [7, 129, 512]], Form::Swiglu);
     let schedule = schedule([64, 16, 256], Order::Static, Lookup::Linear, 1);
