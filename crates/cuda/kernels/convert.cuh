@@ -1,8 +1,9 @@
 // NVFP4 to fp16, exactly.
 //
-// The four bits of an e2m1, put where fp16 has its sign, the end of its exponent and the first bit of its mantissa, are
-// the fp16 of value · 2⁻¹⁴ (subnormals included). With scales as scale · 2⁷, at most 57344, products are value · scale · 2⁻⁷:
-// six significant bits at most, between 2⁻¹⁷ and 21, exact. A product of two such is 2⁻¹⁴ times the true one.
+// The four bits of an e2m1, put where fp16 has its sign, the end of its exponent and the first bit of its mantissa,
+// are the fp16 of value · 2⁻¹⁴ (subnormals included). With scales as scale · 2⁷, at most 57344, products are value ·
+// scale · 2⁻⁷: six significant bits at most, between 2⁻¹⁷ and 21, exact. A product of two such is 2⁻¹⁴ times the true
+// one.
 #pragma once
 #include "ptx.cuh"
 

@@ -101,7 +101,8 @@ DEVICE void named_barrier_arrive(u32 number, u32 threads) {
 
 // ---- Copies by the copy engine. Addresses and sizes are multiples of 16 bytes.
 
-// What the second-level cache does with copied lines. The values are those that createpolicy makes for fractions of 1.
+// What the second-level cache does with copied lines. The values are those that createpolicy makes for fractions of
+// 1.
 constexpr u64 EVICT_FIRST = 0x12F0000000000000ull, EVICT_LAST = 0x14F0000000000000ull;
 
 DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
@@ -182,7 +183,8 @@ DEVICE void copy_arrive(u32 barrier) {
 
 // ---- Warps and grids.
 
-// True in one lane of a converged warp; the compiler then knows that it is one, as with `threadIdx.x == 0` it does not.
+// True in one lane of a converged warp; the compiler then knows that it is one, as with `threadIdx.x == 0` it does
+// not.
 DEVICE bool elect() {
     u32 elected;
     asm volatile("{ .reg .pred one; elect.sync _|one, 0xFFFFFFFF; selp.u32 %0, 1, 0, one; }" : "=r"(elected));
@@ -242,8 +244,8 @@ DEVICE void products_wait() {
 }
 
 // A matrix of 16-bit elements in shared memory, depth first, 64 deep, in the 128-byte swizzle: row r has 128 bytes at
-// 128·r, and its 16-byte piece u lies at place u ^ (r % 8). Begins at a multiple of 1024 bytes; 16 of depth further is
-// 32 bytes further, 2 in the descriptor. (PTX ISA, wgmma: matrix descriptor.)
+// 128·r, and its 16-byte piece u lies at place u ^ (r % 8). Begins at a multiple of 1024 bytes; 16 of depth further
+// is 32 bytes further, 2 in the descriptor. (PTX ISA, wgmma: matrix descriptor.)
 DEVICE u64 matrix_descriptor(u32 address) {
     constexpr u64 SWIZZLE_128 = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32, UNUSED_LEADING = 1ull << 16;
     return SWIZZLE_128 | EIGHT_ROWS | UNUSED_LEADING | (u64)((address & 0x3FFFF) >> 4);

@@ -1,8 +1,8 @@
 // NVFP4 grouped GEMM with tokens as the rows of a tile: the staircase from plain tiles to specialised warps.
 //
-// A step of a tile's depth is loaded packed (rows_loads.cuh), converted and multiplied (rows_products.cuh); its results
-// leave by rows_results.cuh, and rows_work.cuh says which tile is next. The words of a schedule are definitions
-// (rows_words.cuh), so each step of the staircase is this file compiled once more.
+// A step of a tile's depth is loaded packed (rows_loads.cuh), converted and multiplied (rows_products.cuh); its
+// results leave by rows_results.cuh, and rows_work.cuh says which tile is next. The words of a schedule are
+// definitions (rows_words.cuh), so each step of the staircase is this file compiled once more.
 #include "rows_loads.cuh"
 #include "rows_products.cuh"
 #include "rows_results.cuh"
@@ -40,8 +40,8 @@ struct Multiplier {
     DEVICE void finish_slot(u32 step) {
         fence_async();
         read_tokens(tokens, memory, cursor.slot, step, warp, lane);
-        // Every thread for itself: one arrival a warp is no faster (measured on an H200), and the race checker would not
-        // see that the warp's other threads have read.
+        // Every thread for itself: one arrival a warp is no faster (measured on an H200), and the race checker would
+        // not see that the warp's other threads have read.
         if constexpr (SPECIALISED) barrier_arrive(memory + EMPTY + cursor.slot * 8);
         cursor.next();
     }
@@ -53,10 +53,10 @@ struct Multiplier {
         finish_slot(step);
     }
 
-    // Multiplies the converted step piece by piece, and beside each piece does `meanwhile` with its number. Before it,
-    // everyone has converted this step and is done with the products of the one before. Every other group of warps does
-    // the other things first, so that groups take turns at the matrix unit (measured on an H200: 6 % of the time at tiles of
-    // 128 × 128 × 256, 1 % at a depth of 128).
+    // Multiplies the converted step piece by piece, and beside each piece does `meanwhile` with its number. Before
+    // it, everyone has converted this step and is done with the products of the one before. Every other group of
+    // warps does the other things first, so that groups take turns at the matrix unit (measured on an H200: 6 % of
+    // the time at tiles of 128 × 128 × 256, 1 % at a depth of 128).
     template <typename Meanwhile>
     DEVICE void multiply_step(Meanwhile meanwhile) {
         bool products_first = warp / 4 % 2 == 0;
@@ -76,8 +76,8 @@ struct Multiplier {
         synchronise_multiplying();
     }
 
-    // Multiplies a step while the weights of the next are converted into the other slot, if there is a next: `more` says
-    // so once asked, after having waited for it.
+    // Multiplies a step while the weights of the next are converted into the other slot, if there is a next: `more`
+    // says so once asked, after having waited for it.
     template <typename More>
     DEVICE void multiply_and_convert(const u32& next_step, More more) {
         bool there = false;
@@ -147,8 +147,8 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane)
     }
 }
 
-// ---- Specialised: one warp loads, across tiles, as far ahead as there are slots; it hands each step's work over with
-// the step, and no work with an empty one.
+// ---- Specialised: one warp loads, across tiles, as far ahead as there are slots; it hands each step's work over
+// with the step, and no work with an empty one.
 
 DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane) {
     Cursor cursor;

@@ -1,7 +1,8 @@
 // Packed operands from memory into a slot of shared memory, guarded by the slot's barriers.
 //
 // Weights come by bulk tensor copies. Tokens lie wherever the call says, and a tensor map for them would have to be
-// encoded for each call; so the loading threads copy them, 16 bytes each, and their copies arrive at the same barrier.
+// encoded for each call; so the loading threads copy them, 16 bytes each, and their copies arrive at the same
+// barrier.
 #pragma once
 #include "rows_work.cuh"
 
@@ -25,8 +26,8 @@ struct Operands {
     }
 };
 
-// Place of a 16-byte piece in a row of packed tokens, so that a warp that reads four pieces of eight rows meets each bank
-// once. Rows of 64 bytes do so as they are.
+// Place of a 16-byte piece in a row of packed tokens, so that a warp that reads four pieces of eight rows meets each
+// bank once. Rows of 64 bytes do so as they are.
 DEVICE u32 token_place(u32 row, u32 piece) {
     return DEPTH == 256 ? piece ^ row % 2 * 4 : piece;
 }

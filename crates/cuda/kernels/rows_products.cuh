@@ -1,9 +1,10 @@
 // A step: weights converted into swizzled shared memory, tokens in registers, and their product.
 //
-// The order of the depth inside of 128 values is ours to choose, if tokens and weights agree on it. A row of 128 values
-// is four quarters of 16 bytes, one for each lane of the four that hold a row of wgmma's A; word w of a quarter is eight
-// values, converted into four pairs. Piece 4w + p of a converted row (16 bytes) is pair p of word w of each quarter: so a
-// lane finds both its columns of every instruction in its own quarter, with one 16-byte load for 32 values.
+// The order of the depth inside of 128 values is ours to choose, if tokens and weights agree on it. A row of 128
+// values is four quarters of 16 bytes, one for each lane of the four that hold a row of wgmma's A; word w of a
+// quarter is eight values, converted into four pairs. Piece 4w + p of a converted row (16 bytes) is pair p of word w
+// of each quarter: so a lane finds both its columns of every instruction in its own quarter, with one 16-byte load
+// for 32 values.
 #pragma once
 #include "convert.cuh"
 #include "rows_loads.cuh"
@@ -25,9 +26,9 @@ DEVICE u32 word_of(const uint4& words, u32 index) {
     return index == 0 ? words.x : index == 1 ? words.y : index == 2 ? words.z : words.w;
 }
 
-// ---- Weights. A warp converts eight rows of 128 values at a time, a lane a quarter of one row: pair p of word w of all
-// lanes is then an 8×8 matrix, stored at once. With rows of 256 values a warp takes four rows of one chunk and the other
-// four of the other, so that neither loads nor stores meet in a bank; `turn` says which.
+// ---- Weights. A warp converts eight rows of 128 values at a time, a lane a quarter of one row: pair p of word w of
+// all lanes is then an 8×8 matrix, stored at once. With rows of 256 values a warp takes four rows of one chunk and
+// the other four of the other, so that neither loads nor stores meet in a bank; `turn` says which.
 
 struct BlockRow {
     u32 row, chunk;
@@ -43,7 +44,8 @@ DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 turn, u32 step, u3
     u32 quarter = lane % 4;
     BlockRow from(lane / 4, turn), stored(lane % 8, turn);
     uint4 words = load_shared_16(packed + from.row * PACKED_ROW + from.chunk * 64 + quarter * 16);
-    u32 both = convert_scales(load_shared_2(scales + from.row * SCALE_ROW + scale_half(step, from.chunk) + quarter * 2));
+    u32 both = convert_scales(
+        load_shared_2(scales + from.row * SCALE_ROW + scale_half(step, from.chunk) + quarter * 2));
     // This lane's address is that of a row of matrix `lane / 8`.
     to += stored.chunk * 2 * CONVERTED_64 + stored.row * 128 + (lane / 8 ^ stored.row) * 16;
 #pragma unroll
@@ -57,7 +59,8 @@ DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 turn, u32 step, u3
 // One of the parts of the step's conversion.
 DEVICE void convert_weights(u32 memory, u32 slot, u32 converted_slot, u32 step, u32 part, u32 warp, u32 lane) {
     constexpr u32 BLOCKS = COLUMNS / 8, TASKS = MATRICES * CHUNKS * BLOCKS;
-    constexpr u32 OF_A_WARP = (TASKS + MULTIPLYING_WARPS - 1) / MULTIPLYING_WARPS, OF_A_PART = (OF_A_WARP + PARTS - 1) / PARTS;
+    constexpr u32 OF_A_WARP = (TASKS + MULTIPLYING_WARPS - 1) / MULTIPLYING_WARPS;
+    constexpr u32 OF_A_PART = (OF_A_WARP + PARTS - 1) / PARTS;
 #pragma unroll 1
     for (u32 index = 0; index < OF_A_PART; ++index) {
         u32 task = (part * OF_A_PART + index) * MULTIPLYING_WARPS + warp;
@@ -109,7 +112,8 @@ DEVICE void convert_tokens(const PackedTokens& tokens, u32 part, u32 (&rows)[4][
 DEVICE void multiply(Sums& sums, const PackedTokens& tokens, u32 memory, u32 converted_slot, u32 part) {
     u32 rows[4][4];
     convert_tokens(tokens, part, rows);
-    u64 weights = matrix_descriptor(memory + CONVERTED + converted_slot * MATRICES * CONVERTED_BYTES + part * CONVERTED_64);
+    u64 weights = matrix_descriptor(memory + CONVERTED + converted_slot * MATRICES * CONVERTED_BYTES +
+                                    part * CONVERTED_64);
     products_fence();
 #pragma unroll
     for (u32 index = 0; index < 4; ++index)

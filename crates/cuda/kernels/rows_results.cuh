@@ -1,7 +1,7 @@
 // From sums to the result: parts of a split depth added, scales and SwiGLU applied, rounded, stored.
 //
-// A lane's sums are, for each eight columns, two neighbours of row r and two of row r + 8 of its warp's sixteen; a warp
-// shares nothing with another, so warps store without waiting for each other.
+// A lane's sums are, for each eight columns, two neighbours of row r and two of row r + 8 of its warp's sixteen; a
+// warp shares nothing with another, so warps store without waiting for each other.
 #pragma once
 #include "rows_products.cuh"
 #include "rows_work.cuh"

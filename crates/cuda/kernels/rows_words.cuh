@@ -15,18 +15,19 @@ constexpr Lookup lookup = Lookup::LOOKUP;
 constexpr Epilogue epilogue = Epilogue::EPILOGUE;
 constexpr Roles roles = Roles::ROLES;
 constexpr Output output = static_cast<Output>(OUTPUT);
-static_assert(ROWS % 64 == 0 && COLUMNS % 8 == 0 && COLUMNS <= 256 && (DEPTH == 128 || DEPTH == 256), "shape of the tile");
+static_assert(ROWS % 64 == 0 && COLUMNS % 8 == 0 && COLUMNS <= 256, "shapes of wgmma");
+static_assert(DEPTH == 128 || DEPTH == 256, "rows are padded to 256 values");
 
 // Weight matrices a tile multiplies with; the maps of a group are as many in both forms.
 constexpr u32 MATRICES = DUAL ? 2 : 1, MAPS_A_GROUP = 4;
-// A warp group of four warps holds the sums of 64 rows. With special roles a warp of one more group loads; a group, since
-// only whole ones can give their registers to others.
+// A warp group of four warps holds the sums of 64 rows. With special roles a warp of one more group loads; a group,
+// since only whole ones can give their registers to others.
 constexpr u32 MULTIPLYING_WARPS = ROWS / 16, MULTIPLYING_THREADS = 32 * MULTIPLYING_WARPS;
 constexpr bool SPECIALISED = roles == Roles::Specialised;
 constexpr u32 LOADING_THREADS = SPECIALISED ? 32 : MULTIPLYING_THREADS;
 constexpr u32 THREADS = MULTIPLYING_THREADS + (SPECIALISED ? 128 : 0);
-// Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups have
-// all that a thread can address without one.
+// Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups
+// have all that a thread can address without one.
 constexpr bool EXCHANGE_REGISTERS = SPECIALISED && ROWS > 64;
 constexpr bool WIDEST = COLUMNS * MATRICES > 224;
 constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 32 : ROWS == 128 && WIDEST ? 40 : 56;
