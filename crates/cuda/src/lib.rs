@@ -12,6 +12,7 @@ mod error;
 pub mod nvml;
 pub mod plan;
 mod service;
+mod shipped;
 pub mod source;
 
 pub use api::{
@@ -21,3 +22,4 @@ pub use api::{
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, EngineError, RunError};
 pub use service::CudaService;
+pub use shipped::{CheckError, CheckedVariant, Shipped, shipped};

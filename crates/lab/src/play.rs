@@ -20,9 +20,9 @@ use self::wave::{Contestant, Played};
 use crate::abort::Metrics;
 use crate::candidate::Candidate;
 use crate::error::LabError;
-use crate::finding::{Evidence, Finding};
+use crate::finding::Finding;
 use crate::forecast::{prospects, returns};
-use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
+use crate::gates::{Examination, Executor, GATES, Gate, examine, metrics_of_profile, predict};
 use crate::journal::{Journal, Place};
 use crate::ledger::RecordKind;
 use crate::observer::Observer;
@@ -255,7 +255,7 @@ impl Player<'_> {
                     limits,
                     ..
                 } = self.settings;
-                workers.executor(kind, *patience, *limits)?
+                workers.executor(kind, &self.round.device, *patience, *limits)?
             }
         })
     }
@@ -378,9 +378,10 @@ impl Player<'_> {
         if let Some(after) = &pitch.after
             && entrant.control(judged).is_none()
         {
+            let missing = if pitch.regardless { "measured" } else { "adopted" };
             return Some((
                 Verdict::Blocked,
-                format!("it builds on `{after}`, which was not adopted"),
+                format!("it builds on `{after}`, which was not {missing}"),
             ));
         }
         if pitch.new_evidence.is_none()
@@ -436,18 +437,6 @@ impl Player<'_> {
 fn metrics_of(findings: &[Finding]) -> Metrics {
     findings
         .iter()
-        .filter_map(|finding| match &finding.evidence {
-            Evidence::Profile { cases, counters } => {
-                let mut metrics = crate::gates::mean_shares(cases.values(), BASELINE);
-                metrics.extend(
-                    counters
-                        .iter()
-                        .flat_map(|counters| crate::gates::figures(counters, BASELINE)),
-                );
-                Some(metrics)
-            }
-            _ => None,
-        })
-        .flatten()
+        .flat_map(|finding| metrics_of_profile(&finding.evidence, BASELINE))
         .collect()
 }

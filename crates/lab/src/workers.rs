@@ -1,5 +1,8 @@
 //! Which programs serve the executors that run something.
 
+use std::collections::BTreeMap;
+
+use gauntlet_device::Device;
 use gauntlet_executor::{Limits, Patience, WorkerCommand};
 
 use crate::error::LabError;
@@ -13,8 +16,8 @@ use crate::workshop::Workshop;
 pub struct Workers {
     /// The command that serves the CPU executor.
     pub cpu: WorkerCommand,
-    /// The CUDA executor, if a round needs it.
-    pub cuda: Option<CudaWorker>,
+    /// What serves the CUDA executor, by the name of the device.
+    pub cuda: BTreeMap<String, CudaWorker>,
 }
 
 /// What serves the CUDA executor.
@@ -33,11 +36,12 @@ impl Workers {
     pub(crate) fn executor(
         &self,
         kind: ExecutorKind,
+        device: &Device,
         patience: Patience,
         limits: Limits,
     ) -> Result<Executor, LabError> {
         let workshop = |command: &WorkerCommand| Workshop::new(command.clone(), patience, limits);
-        match (kind, &self.cuda) {
+        match (kind, self.cuda.get(&device.name)) {
             (ExecutorKind::Cuda, None) => Err(LabError::NoExecutor),
             (ExecutorKind::Cuda, Some(cuda)) if !cuda.is_here => {
                 Ok(Executor::Compiled(workshop(&cuda.command)?))

@@ -204,15 +204,13 @@ impl<'a> Examination<'a> {
                     *most = most.max(*value);
                 }
             }
-            Evidence::Profile { cases, counters } => {
+            Evidence::Profile { .. } => {
                 let whose = if self.pitch.is_some() {
                     "candidate"
                 } else {
                     "baseline"
                 };
-                self.metrics.extend(mean_shares(cases.values(), whose));
-                self.metrics
-                    .extend(counters.iter().flat_map(|counters| figures(counters, whose)));
+                self.metrics.extend(metrics_of_profile(&finding.evidence, whose));
             }
             _ => {}
         }
@@ -221,7 +219,7 @@ impl<'a> Examination<'a> {
 }
 
 /// Mean shares over the cases, as metrics of the candidate or the baseline.
-pub fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &str) -> Metrics {
+fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &str) -> Metrics {
     let count = profiles.clone().count().max(1) as f64;
     let mut metrics = Metrics::new();
     for (phase, share) in profiles.flat_map(|profile| &profile.shares) {
@@ -230,8 +228,18 @@ pub fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whos
     metrics
 }
 
+/// The figures of a profile, as metrics of the candidate or the baseline; none of other evidence.
+pub fn metrics_of_profile(evidence: &Evidence, whose: &str) -> Metrics {
+    let Evidence::Profile { cases, counters } = evidence else {
+        return Metrics::new();
+    };
+    let mut metrics = mean_shares(cases.values(), whose);
+    metrics.extend(counters.iter().flat_map(|counters| figures(counters, whose)));
+    metrics
+}
+
 /// A GPU's counters, as metrics of the candidate or the baseline.
-pub fn figures(counters: &Counters, whose: &str) -> Metrics {
+fn figures(counters: &Counters, whose: &str) -> Metrics {
     let figures = counters.figures.iter();
     figures
         .map(|(name, value)| (format!("{whose}.{name}"), *value))

@@ -59,11 +59,15 @@ impl<'a> Entrant<'a> {
         self.name != self.pitch.name
     }
 
-    /// What it builds on, if that was adopted; none for a pitch that builds on the baseline.
+    /// What it builds on, if that was adopted, or only measured where that is enough; none for a pitch that builds on
+    /// the baseline.
     pub fn control<'j>(&self, judged: &'j [Judged]) -> Option<&'j Candidate> {
         let after = self.pitch.after.as_ref()?;
-        let adopted = |one: &&Judged| one.name == *after && one.verdict == Verdict::Adopt;
-        judged.iter().find(adopted).map(|one| &one.candidate)
+        let stands = |one: &Judged| {
+            one.verdict == Verdict::Adopt || self.pitch.regardless && one.comparison().is_some()
+        };
+        let found = judged.iter().find(|one| one.name == *after);
+        found.filter(|one| stands(one)).map(|one| &one.candidate)
     }
 
     /// What is tried at once when this one was tried and not adopted.

@@ -276,7 +276,7 @@ fn play_round(
                 settings.program.clone(),
                 ["worker", "cpu", "--threads", THREADS].map(Into::into),
             ),
-            cuda: None,
+            cuda: BTreeMap::new(),
         },
         patience: PATIENCE,
         limits: Limits {
