@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat, Problem};
 use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 use serde::Serialize;
@@ -65,9 +65,19 @@ impl Shipped {
     /// Plans it for a device.
     ///
     /// # Errors
-    /// If no kernel can do what the schedule says.
-    pub fn plan(&self, device: &Device) -> Result<Box<dyn Plan>, PlanError> {
-        plan(&self.problem, &self.schedule, device.processors.get() as u32)
+    /// If no kernel can do what the schedule says, or the device is of another architecture than kernels are for.
+    pub fn plan(&self, device: &Device) -> Result<Box<dyn Plan>, CheckError> {
+        if device.arch != Arch::Sm90a {
+            let variant = self.name.clone();
+            let arch = device.arch;
+            return Err(CompileError::Architecture { variant, arch }.into());
+        }
+        plan(&self.problem, &self.schedule, device.processors.get() as u32).map_err(|source| {
+            CheckError::Plan {
+                name: self.name.clone(),
+                source,
+            }
+        })
     }
 
     /// Compiles it and holds it against its budgets: registers and shared memory that let a block fit, no spills, no
@@ -76,11 +86,7 @@ impl Shipped {
     /// # Errors
     /// If it cannot be planned, or does not compile.
     pub fn check(&self, compiler: &Compiler, device: &Device) -> Result<CheckedVariant, CheckError> {
-        let refused = |source| CheckError::Plan {
-            name: self.name.clone(),
-            source,
-        };
-        let plan = self.plan(device).map_err(refused)?;
+        let plan = self.plan(device)?;
         let variant = plan.variant();
         let begun = Instant::now();
         let compiled = compiler.compile(variant, device.arch)?;

@@ -378,7 +378,11 @@ impl Player<'_> {
         if let Some(after) = &pitch.after
             && entrant.control(judged).is_none()
         {
-            let missing = if pitch.regardless { "measured" } else { "adopted" };
+            let missing = if pitch.regardless {
+                "brought so far"
+            } else {
+                "adopted"
+            };
             return Some((
                 Verdict::Blocked,
                 format!("it builds on `{after}`, which was not {missing}"),

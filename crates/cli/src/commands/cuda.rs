@@ -218,7 +218,7 @@ fn mismatch(device: &Device, description: &Description) -> Option<String> {
             device.name
         ));
     }
-    let processors = description.details.get("processors")?;
+    let processors = description.details.get("multiprocessors")?;
     let expected = device.processors.get();
     (processors.parse() != Ok(expected)).then(|| {
         format!(
@@ -237,7 +237,7 @@ mod tests {
             protocol: gauntlet_executor::protocol::VERSION,
             worker: "gauntlet cuda".to_owned(),
             device: name.to_owned(),
-            details: BTreeMap::from([("processors".to_owned(), processors.to_owned())]),
+            details: BTreeMap::from([("multiprocessors".to_owned(), processors.to_owned())]),
         }
     }
 

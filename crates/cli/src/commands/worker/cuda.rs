@@ -1,9 +1,9 @@
 //! The CUDA executor, or its compiler alone.
 
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use gauntlet_cuda::CompileError;
 use gauntlet_cuda::CudaService;
 use gauntlet_cuda::compiler::Compiler;
 use gauntlet_cuda::plan::plan;
@@ -39,8 +39,8 @@ pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, Trouble> {
     })
 }
 
-/// What of the driver's files this process may not use, as the end of a sentence: when it is refused one, the driver
-/// only says that there is no device.
+/// What of the driver's files this process may not use though they are there, as the end of a sentence: when it is
+/// refused one, the driver only says that there is no device.
 fn refused(ordinal: usize) -> String {
     let mut files: Vec<PathBuf> = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/proc/self/comm"]
         .map(PathBuf::from)
@@ -48,8 +48,8 @@ fn refused(ordinal: usize) -> String {
     files.push(PathBuf::from(format!("/dev/nvidia{ordinal}")));
     let refused = files.into_iter().filter_map(|file| {
         let opened = OpenOptions::new().read(true).write(true).open(&file);
-        let error = opened.err()?;
-        Some(format!("{} ({error})", Path::new(&file).display()))
+        let error = opened.err().filter(|error| error.kind() != ErrorKind::NotFound)?;
+        Some(format!("{} ({error})", file.display()))
     });
     let refused: Vec<_> = refused.collect();
     if refused.is_empty() {
@@ -90,11 +90,10 @@ impl Service for Compiling {
             .compiler
             .compile(variant, self.arch)
             .map_err(|error| Failure {
-                kind: match error {
-                    CompileError::NoCompiler { .. }
-                    | CompileError::Library { .. }
-                    | CompileError::Broken { .. } => FailureKind::Broken,
-                    _ => FailureKind::Refused,
+                kind: if error.is_of_the_kernel() {
+                    FailureKind::Refused
+                } else {
+                    FailureKind::Broken
                 },
                 message: error.to_string(),
             })?;
