@@ -14,6 +14,7 @@ pub mod plan;
 mod service;
 mod shipped;
 pub mod source;
+pub mod trace;
 
 pub use api::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, ServeError,

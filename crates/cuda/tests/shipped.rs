@@ -1,5 +1,4 @@
 //! Every shipped variant compiles within its budgets, wherever the compiler is, GPU or not.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use gauntlet_cuda::compiler::Compiler;
 use gauntlet_cuda::{CheckError, CompileError, shipped};

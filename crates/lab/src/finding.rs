@@ -92,7 +92,7 @@ pub enum Evidence {
         cases: BTreeMap<String, Profile>,
         /// What a GPU's counters say of one of them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        counters: Option<Counters>,
+        counters: Option<Box<Counters>>,
     },
     /// Whether it is faster.
     Comparison(Box<Comparison>),

@@ -184,7 +184,7 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
     };
     let evidence = Evidence::Profile {
         cases: cases.clone(),
-        counters,
+        counters: counters.map(Box::new),
     };
     let rules = examination.pitch.map_or(&[][..], |pitch| &pitch.abort);
     if let Some(reason) = AbortRule::first_met(rules, &metrics) {
