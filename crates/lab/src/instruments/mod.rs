@@ -53,3 +53,6 @@ fn log_of(folder: &Path, name: &str) -> String {
     let bytes = std::fs::read(folder.join(name)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests;
