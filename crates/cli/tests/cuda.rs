@@ -1,5 +1,4 @@
 //! The CUDA executor from the command line, on machines without a GPU: CI has none.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

@@ -57,23 +57,26 @@ impl Place {
     }
 }
 
-/// What serves the CUDA executor in the rounds that ask for it, by device, and what its GPUs' workers told. Where
-/// nothing is to be `measured`, a GPU that is not here is no obstacle: candidates are compiled all the same.
-pub fn workers(
-    tournament: &Tournament,
-    measured: bool,
-) -> Result<(BTreeMap<String, CudaWorker>, BTreeMap<String, String>), Trouble> {
-    let mut workers = BTreeMap::new();
-    let mut environment = BTreeMap::new();
-    let mut known = BTreeSet::new();
+/// What serves the CUDA executor of some rounds.
+#[derive(Default)]
+pub struct Gpus {
+    /// By the name of the device.
+    pub workers: BTreeMap<String, CudaWorker>,
+    /// What their workers told, for the record.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// What serves the CUDA executor in the rounds that ask for it. Where nothing is to be `measured`, a GPU that is not here is no obstacle: candidates are compiled all the same.
+pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, Trouble> {
+    let mut gpus = Gpus::default();
     for round in &tournament.rounds {
         let device = &round.device;
-        if round.file().executor != ExecutorKind::Cuda || !known.insert(device.name.clone()) {
+        if round.file().executor != ExecutorKind::Cuda || gpus.workers.contains_key(&device.name) {
             continue;
         }
         let worker = match present(device) {
             Ok(description) => {
-                environment.extend(told(&description));
+                gpus.environment.extend(told(&description));
                 CudaWorker {
                     command: live_worker()?,
                     is_here: true,
@@ -90,9 +93,9 @@ pub fn workers(
                 }
             }
         };
-        workers.insert(device.name.clone(), worker);
+        gpus.workers.insert(device.name.clone(), worker);
     }
-    Ok((workers, environment))
+    Ok(gpus)
 }
 
 /// What figures depend on, those of a GPU too.

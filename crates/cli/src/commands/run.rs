@@ -61,17 +61,17 @@ pub fn run(arguments: &Run, ledger: &Path, calibrations: &Calibrations) -> Resul
 
 /// How candidates are run by this program.
 pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, Trouble> {
-    let (cuda, gpu) = cuda::workers(tournament, measure)?;
+    let gpus = cuda::workers(tournament, measure)?;
     Ok(Settings {
         workers: Workers {
             cpu: cpu_worker(None)?,
-            cuda,
+            cuda: gpus.workers,
         },
         patience: Patience::default(),
         limits: Limits::default(),
         measure,
         version: version(),
-        environment: environment().into_iter().chain(gpu).collect(),
+        environment: environment().into_iter().chain(gpus.environment).collect(),
     })
 }
 
