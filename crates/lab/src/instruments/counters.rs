@@ -13,7 +13,7 @@ use crate::operands::Operands;
 use crate::workshop::Workshop;
 
 /// A kernel is run again for each set of counters that can be read at once, its memory put back in between.
-const SLOWED: u32 = 5;
+const SLOWED: u32 = 3;
 
 const LOG: &str = "counters.csv";
 

@@ -14,8 +14,9 @@ use crate::workshop::Workshop;
 /// Its tools that are run. `initcheck` is not: results are poisoned before each run, which tells as much.
 pub const TOOLS: [&str; 3] = ["memcheck", "racecheck", "synccheck"];
 
-/// Kernels run 10 to 100 times slower under it, and it patches each kernel's code before its first launch.
-const SLOWED: u32 = 10;
+/// Kernels run 10 to 100 times slower under it, and it patches each kernel's code before its first launch. What is looked
+/// at is small, so that three times the usual patience is plenty, and a hang does not take long to be seen.
+const SLOWED: u32 = 3;
 
 const LOG: &str = "sanitizer.log";
 
