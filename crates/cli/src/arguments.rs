@@ -1,11 +1,15 @@
 //! The command line.
 
 mod calibration;
+mod compile;
 mod explain;
+mod measured;
 mod tune;
 
 pub use calibration::{Calibrate, Validate};
+pub use compile::Compile;
 pub use explain::Explain;
+pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor};
 pub use tune::{Tune, TuneExecutor};
 
 use std::path::PathBuf;
@@ -44,7 +48,7 @@ Examples:
   gauntlet check my-round.toml                  everything but the measuring
   gauntlet doctor                               what is here, and what is missing
 
-Exit codes: 0 done; 1 not reached, by --require, `validate`, `check`, `schedules`, `selftest` or `ledger verify`; 2 bad input; 3 something broke.";
+Exit codes: 0 done; 1 not reached, by --require, `validate`, `check`, `compile`, `schedules`, `selftest` or `ledger verify`; 2 bad input; 3 something broke.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -57,6 +61,8 @@ pub enum Command {
     Tune(Tune),
     /// Examine without measuring: a round's pitches, or a suite under many schedules.
     Check(Check),
+    /// Compile every shipped CUDA kernel and hold it against its budgets; needs no GPU.
+    Compile(Compile),
     /// List suites, or show one.
     Suites(Suites),
     /// List devices, or show one with the source of each figure.
@@ -88,6 +94,7 @@ Examples:
   gauntlet run examples/shark-tank
   gauntlet run round.toml --budget 60s --require no-regression --json result.json
   gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped
+  gauntlet run examples/h200                    on an NVIDIA H200
   gauntlet run round.toml --executor model --device b200   on a device that is not here: predicted, not measured")]
 pub struct Run {
     /// A round file, a tournament file, or a folder with a tournament.toml.
@@ -135,7 +142,8 @@ pub struct ReportFiles {
 Examples:
   gauntlet bench baseline 'stages = 2'
   gauntlet bench plain.toml tuned.toml --suite dual-gemm --budget 60s
-  gauntlet bench baseline 'tile = [64, 64, 256], order = \"dynamic\"' --require adopt")]
+  gauntlet bench baseline 'tile = [64, 64, 256], order = \"dynamic\"' --require adopt
+  gauntlet bench baseline 'stages = 4' --executor cuda --device h200")]
 pub struct Bench {
     /// `baseline`, words of a schedule, a TOML file of them, or `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
@@ -147,6 +155,9 @@ pub struct Bench {
     /// Only these of its benchmark cases.
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,
+    /// Where it is measured.
+    #[command(flatten)]
+    pub measured: Measured,
     /// Time for the comparison.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = positive_time)]
     pub budget: SignedDuration,
@@ -327,6 +338,9 @@ pub struct Worker {
     /// Threads; as many as there are processors by default.
     #[arg(long, env = "GAUNTLET_THREADS")]
     pub threads: Option<usize>,
+    /// What only the CUDA worker takes.
+    #[command(flatten)]
+    pub cuda: CudaWorkerArguments,
     /// Take longer for each call by this fraction of it: how `selftest` injects effects of known size.
     #[arg(long, hide = true, value_name = "FRACTION", value_parser = fraction)]
     pub slowed_by: Option<f64>,
@@ -352,6 +366,8 @@ pub struct Completions {
 pub enum ExecutorName {
     /// This machine's CPU.
     Cpu,
+    /// An NVIDIA GPU of this machine: the one that the rounds name.
+    Cuda,
     /// Recorded times; the rounds must name a record.
     Replay,
     /// The model: nothing is run, and every verdict is marked as predicted.
@@ -362,6 +378,7 @@ impl From<ExecutorName> for ExecutorKind {
     fn from(name: ExecutorName) -> Self {
         match name {
             ExecutorName::Cpu => Self::Cpu,
+            ExecutorName::Cuda => Self::Cuda,
             ExecutorName::Replay => Self::Replay,
             ExecutorName::Model => Self::Model,
         }
@@ -373,6 +390,8 @@ impl From<ExecutorName> for ExecutorKind {
 pub enum WorkerName {
     /// This machine's CPU.
     Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
     /// A candidate that cheats, for the lab to examine itself with.
     #[value(hide = true)]
     Cheat,

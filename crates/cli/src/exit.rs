@@ -6,7 +6,7 @@
 pub enum Exit {
     /// Done.
     Done = 0,
-    /// What was asked for with `--require`, or of `check`, `schedules`, `selftest` or `ledger verify`, was not reached.
+    /// What was asked for with `--require`, or of `check`, `compile`, `schedules`, `selftest` or `ledger verify`, was not reached.
     NotReached = 1,
     /// Something given is malformed or missing.
     BadInput = 2,

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => commands::bench::bench(&bench),
         Command::Tune(tune) => commands::tune::tune(&tune, &calibrations),
         Command::Check(check) => commands::check::check(&check, &calibrations),
+        Command::Compile(compile) => commands::compile::compile(&compile),
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),
         Command::Schedules(schedules) => commands::schedules::schedules(&schedules),

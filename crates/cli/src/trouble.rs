@@ -39,6 +39,14 @@ impl Trouble {
         }
     }
 
+    /// The same with what to do about it.
+    pub fn with_remedy(self, remedy: impl Into<String>) -> Self {
+        Self {
+            remedy: Some(remedy.into()),
+            ..self
+        }
+    }
+
     /// Standard output cannot be written. A reader who went away, as `head` does, has seen enough: no trouble.
     pub fn of_stdout(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

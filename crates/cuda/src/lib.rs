@@ -12,7 +12,9 @@ mod error;
 pub mod nvml;
 pub mod plan;
 mod service;
+mod shipped;
 pub mod source;
+pub mod trace;
 
 pub use api::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, ServeError,
@@ -21,3 +23,4 @@ pub use api::{
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, EngineError, RunError};
 pub use service::CudaService;
+pub use shipped::{CheckError, CheckedVariant, Shipped, shipped};

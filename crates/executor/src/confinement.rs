@@ -4,8 +4,10 @@
 //! starts the worker, which inherits what holds the thread; what is a matter of processes, or would keep the thread
 //! from starting it, the child takes on itself just before it becomes the worker ([`Confinement::restrict_child`]).
 
+mod allowances;
 #[cfg(target_os = "linux")]
 mod calls;
+mod culprits;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
@@ -19,11 +21,14 @@ use std::io;
 use std::path::Path;
 
 use crate::limits::Limits;
+pub use allowances::{Allowances, Measure};
+pub use culprits::{Culprits, culprits};
 use resources::Resources;
 pub use safeguards::{Safeguard, Standing, safeguards};
 
 /// All that is laid on one worker.
 pub(crate) struct Confinement {
+    allowances: Allowances,
     resources: Resources,
     #[cfg(target_os = "linux")]
     files: files::Reach,
@@ -33,15 +38,19 @@ pub(crate) struct Confinement {
 
 impl Confinement {
     /// For a worker in the folder `own` of the yard, in which other workers have theirs.
-    pub fn new(yard: &Path, own: &Path, limits: &Limits) -> io::Result<Self> {
+    pub fn new(yard: &Path, own: &Path, limits: &Limits, allowances: &Allowances) -> io::Result<Self> {
         #[cfg(not(target_os = "linux"))]
         let _unused = (yard, own);
         Ok(Self {
+            allowances: allowances.clone(),
             resources: Resources::within(limits)?,
             #[cfg(target_os = "linux")]
-            files: files::Reach::new(yard, own)?,
+            files: files::Reach::new(yard, own, allowances)?,
             #[cfg(target_os = "linux")]
-            calls: calls::Filter::tried().clone().ok(),
+            calls: calls::Filter::tried()
+                .clone()
+                .ok()
+                .filter(|_| allowances.has(Measure::Calls) && !allowances.instruments),
         })
     }
 
@@ -50,16 +59,29 @@ impl Confinement {
         #[cfg(target_os = "linux")]
         {
             // In this order: each takes away what the one before needs.
-            let settings = mounts::seal_in_thread();
-            self.files.restrict_thread(settings)?;
-            privileges::drop_in_thread()?;
+            let settings = if self.allowances.has(Measure::Mounts) {
+                mounts::seal_in_thread()
+            } else {
+                mounts::Settings::Left
+            };
+            if self.allowances.has(Measure::Files) {
+                self.files.restrict_thread(settings)?;
+            }
+            if self.allowances.has(Measure::Privileges) {
+                privileges::drop_in_thread(self.allowances.instruments)?;
+            } else {
+                // The filter of calls needs it.
+                nix::sys::prctl::set_no_new_privs()?;
+            }
         }
         Ok(())
     }
 
     /// Restricts the calling process, between fork and exec: it only makes system calls, and allocates nothing.
     pub fn restrict_child(&self) -> io::Result<()> {
-        self.resources.restrict_process()?;
+        if self.allowances.has(Measure::Resources) {
+            self.resources.restrict_process()?;
+        }
         #[cfg(target_os = "linux")]
         {
             // The worker ends with the thread that started it, however the coordinator ends.

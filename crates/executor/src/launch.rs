@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::confinement::Confinement;
+use crate::confinement::{Allowances, Confinement};
 use crate::pipes::forward_lines;
 
 /// How to start a worker.
@@ -23,10 +23,41 @@ pub struct WorkerCommand {
     pub arguments: Vec<OsString>,
     /// Variables added to the environment.
     pub environment: BTreeMap<String, String>,
+    /// What it is allowed beyond what every worker is.
+    pub allowances: Allowances,
+}
+
+impl WorkerCommand {
+    /// A program with arguments, held as every worker is.
+    pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().collect(),
+            environment: BTreeMap::new(),
+            allowances: Allowances::default(),
+        }
+    }
+
+    /// The same run by a tool that looks into it: a program with arguments, after which it expects the command.
+    pub fn under(&self, tool: impl Into<PathBuf>, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let own = std::iter::once(self.program.clone().into_os_string()).chain(self.arguments.clone());
+        Self {
+            program: tool.into(),
+            arguments: arguments.into_iter().chain(own).collect(),
+            environment: self.environment.clone(),
+            allowances: Allowances {
+                instruments: true,
+                ..self.allowances.clone()
+            },
+        }
+    }
 }
 
 /// Variables by which programs find the place for what they write on the way; all lead to the worker's own folder.
 const FOLDERS: [&str; 4] = ["TMPDIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"];
+
+/// Profilers keep files of their own there.
+const HOME: &str = "HOME";
 
 /// Lines that a worker may be ahead of its reader; it waits once there are more.
 const LINES_AHEAD: usize = 4;
@@ -92,6 +123,7 @@ fn prepare(command: &WorkerCommand, folder: &Path) -> Command {
     prepared
         .args(&command.arguments)
         .envs(FOLDERS.map(|variable| (variable, folder)))
+        .envs(command.allowances.instruments.then_some((HOME, folder)))
         .envs(&command.environment)
         .current_dir(folder)
         .stdin(Stdio::piped())

@@ -20,7 +20,7 @@ mod trouble;
 mod watch;
 
 pub use census::Census;
-pub use confinement::{Safeguard, Standing, safeguards};
+pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use launch::WorkerCommand;
 pub use limits::Limits;
 pub use living::end_all_workers;

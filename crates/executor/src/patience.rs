@@ -32,6 +32,16 @@ impl Default for Patience {
 }
 
 impl Patience {
+    /// For a worker that a tool slows down by that factor.
+    pub fn longer(self, factor: u32) -> Self {
+        Self {
+            describe: self.describe.saturating_mul(factor),
+            build: self.build.saturating_mul(factor),
+            transfer: self.transfer.saturating_mul(factor),
+            compute: self.compute.saturating_mul(factor),
+        }
+    }
+
     /// From the request's first byte to the reply's last.
     pub(crate) fn with(self, request: &Request) -> Duration {
         match request {

@@ -80,7 +80,7 @@ impl WorkerProcess {
     fn spawn(command: &WorkerCommand, yard: &Path, patience: Patience, limits: Limits) -> io::Result<Self> {
         living::adopt_orphans();
         let folder = tempfile::Builder::new().prefix("worker-").tempdir_in(yard)?;
-        let confinement = Confinement::new(yard, folder.path(), &limits)?;
+        let confinement = Confinement::new(yard, folder.path(), &limits, &command.allowances)?;
         let Launched {
             mut child,
             lines,
@@ -233,6 +233,31 @@ impl WorkerProcess {
             }
             other => Err(self.wrong_answer("calibrate", &other)),
         }
+    }
+
+    /// Tells the worker to exit and waits until it has, which a tool that runs it takes longer over; what it wrote into
+    /// its folder is there until this is dropped.
+    ///
+    /// # Errors
+    /// If it does not exit within the time for `describe`.
+    pub fn stop(&mut self) -> Result<(), WorkerError> {
+        let begun = Instant::now();
+        match self.call(Request::Stop)? {
+            Answer::Stopped => {}
+            other => return Err(self.wrong_answer("stop", &other)),
+        }
+        while self.child.try_wait().ok().flatten().is_none() {
+            if begun.elapsed() > self.patience.describe {
+                self.kill();
+                return Err(WorkerError::Late {
+                    call: "stop",
+                    limit: self.patience.describe,
+                    last_words: self.complaints.last_words(),
+                });
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
     }
 
     fn call(&mut self, request: Request) -> Result<Answer, WorkerError> {

@@ -8,7 +8,9 @@ mod common;
 use std::fs;
 
 use common::{DESCRIPTION, eventually, said, start};
-use gauntlet_executor::{Standing, safeguards};
+use gauntlet_executor::{
+    Culprits, Limits, Measure, Patience, Standing, WorkerCommand, WorkerProcess, culprits, safeguards,
+};
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
 
@@ -178,4 +180,90 @@ fn nothing_of_it_leaves_its_group() {
     };
     assert_eq!(strays(), Vec::<String>::new());
     assert!(worker.census().unwrap().processes >= 1);
+}
+
+#[test]
+fn a_folder_that_it_was_given_is_kept_from_one_process_to_the_next() {
+    let place = tempfile::tempdir().unwrap();
+    let kept = place.path().join("kept");
+    fs::create_dir(&kept).unwrap();
+    let given = |script: String| {
+        let mut command = common::shell(&script);
+        command.allowances.folders.push(kept.clone());
+        let started = WorkerProcess::start(&command, common::yard(), Patience::default());
+        started.map(|_| ())
+    };
+    let file = kept.join("file");
+    given(format!(
+        "read line; echo compiled > '{}' && echo '{DESCRIPTION}'; read line",
+        file.display()
+    ))
+    .unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "compiled\n");
+    given(format!(
+        "read line; grep -q compiled '{}' && echo '{DESCRIPTION}'; read line",
+        file.display()
+    ))
+    .unwrap();
+}
+
+#[test]
+fn what_runs_it_is_started_in_its_place_and_may_use_the_network() {
+    let inner = common::shell(&format!(
+        "read line; python3 -c 'import socket; socket.socket()' 2> refused; echo \"$HOME\" > home
+         echo '{DESCRIPTION}'; read line; sleep 0.2; echo done > done"
+    ));
+    let refused = |command: &WorkerCommand| {
+        let (worker, _) = WorkerProcess::start(command, common::yard(), Patience::default()).unwrap();
+        let said = |name: &str| fs::read_to_string(worker.folder().join(name)).unwrap();
+        (
+            said("refused"),
+            said("home").trim() == worker.folder().to_str().unwrap(),
+        )
+    };
+    let run = inner.under("/usr/bin/env", ["IN=tool".into()]);
+    assert_eq!(run.arguments[..2], ["IN=tool", "/bin/sh"]);
+    assert_eq!(refused(&run), (String::new(), true));
+    if has("no network") {
+        let (said, home) = refused(&inner);
+        assert!(
+            said.contains("not permitted") || said.contains("not found"),
+            "{said}"
+        );
+        assert!(!home);
+    }
+}
+
+#[test]
+fn it_may_write_to_the_end_when_it_is_told_to_stop() {
+    let script = format!(
+        "read line; echo '{DESCRIPTION}'; read line; echo '{}'; exec >&-; sleep 0.2; echo end > end",
+        r#"{"id":2,"answer":"stopped"}"#
+    );
+    let mut worker = start(&script).unwrap();
+    worker.stop().unwrap();
+    assert_eq!(fs::read_to_string(worker.folder().join("end")).unwrap(), "end\n");
+}
+
+#[test]
+fn what_stops_it_is_found_by_leaving_it_out() {
+    if !has("writes only in its own folder") {
+        return;
+    }
+    let outside = common::yard().join(format!("culprit-{}", std::process::id()));
+    let of = |script: String| {
+        culprits(
+            &common::shell(&script),
+            common::yard(),
+            Patience::default(),
+            Limits::default(),
+        )
+    };
+    let script = format!(
+        "read line; echo x > '{}' || exit 3; echo '{DESCRIPTION}'; read line",
+        outside.display()
+    );
+    assert_eq!(of(script), Culprits::Any(vec![Measure::Files]));
+    fs::remove_file(&outside).unwrap();
+    assert_eq!(of("exit 3".to_owned()), Culprits::None);
 }

@@ -25,7 +25,7 @@ pub struct Condition {
 }
 
 /// What a condition may speak of, and which gate finds it out.
-pub const METRICS: [(&str, &str); 16] = [
+pub const METRICS: [(&str, &str); 28] = [
     ("predicted.speedup", "worth it: the estimate's middle"),
     (
         "baseline.setup-share",
@@ -52,6 +52,54 @@ pub const METRICS: [(&str, &str); 16] = [
     ("candidate.multiply-share", "profiled: multiplying"),
     ("candidate.epilogue-share", "profiled: storing results"),
     ("candidate.wait-share", "profiled: waiting"),
+    (
+        "baseline.tensor-pipe",
+        "the baseline's profile: share of the time in which a GPU's matrix units work",
+    ),
+    (
+        "baseline.issue-slots",
+        "the baseline's profile: share of a GPU's issue slots in use",
+    ),
+    (
+        "baseline.l2-throughput",
+        "the baseline's profile: share of what a GPU's second-level cache can do",
+    ),
+    (
+        "baseline.dram-throughput",
+        "the baseline's profile: share of what a GPU's memory can do",
+    ),
+    (
+        "baseline.occupancy",
+        "the baseline's profile: share of the warps that fit a multiprocessor",
+    ),
+    (
+        "baseline.bank-conflicts",
+        "the baseline's profile: conflicts in a GPU's shared memory",
+    ),
+    (
+        "candidate.tensor-pipe",
+        "profiled: share of the time in which a GPU's matrix units work",
+    ),
+    (
+        "candidate.issue-slots",
+        "profiled: share of a GPU's issue slots in use",
+    ),
+    (
+        "candidate.l2-throughput",
+        "profiled: share of what a GPU's second-level cache can do",
+    ),
+    (
+        "candidate.dram-throughput",
+        "profiled: share of what a GPU's memory can do",
+    ),
+    (
+        "candidate.occupancy",
+        "profiled: share of the warps that fit a multiprocessor",
+    ),
+    (
+        "candidate.bank-conflicts",
+        "profiled: conflicts in a GPU's shared memory",
+    ),
     ("resources.registers", "compiles: registers a thread"),
     ("resources.spills", "compiles: bytes of registers spilled"),
     ("resources.shared-memory-bytes", "compiles: shared memory a block"),

@@ -43,6 +43,9 @@ pub enum LabError {
     /// Operands do not fit their problem.
     #[error(transparent)]
     Inputs(#[from] InputsError),
+    /// Nothing serves the CUDA executor.
+    #[error("nothing serves the cuda executor here; `gauntlet doctor` says what is missing")]
+    NoExecutor,
     /// Nothing to compare with.
     #[error("no baseline for {case}: {rule}; give one that keeps the rule")]
     NoBaseline {

@@ -10,6 +10,7 @@ use gauntlet_schedule::Violation;
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
+use crate::instruments::{Checked, Counters};
 use crate::verdict::Verdict;
 
 /// What a gate found.
@@ -81,11 +82,17 @@ pub enum Evidence {
         /// The seed of each case's operands.
         #[serde(default)]
         seed: u64,
+        /// What a race checker said.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        checked: Vec<Checked>,
     },
     /// Where the time goes.
     Profile {
         /// By case.
         cases: BTreeMap<String, Profile>,
+        /// What a GPU's counters say of one of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counters: Option<Box<Counters>>,
     },
     /// Whether it is faster.
     Comparison(Box<Comparison>),

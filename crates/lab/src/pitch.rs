@@ -49,6 +49,10 @@ pub struct Pitch {
     /// Another pitch of the round that must have been adopted first; this one is then built on it.
     #[serde(default)]
     pub after: Option<String>,
+    /// Whether it is built on that one even if it was not adopted, as long as only the comparison spoke against it: a
+    /// step of a staircase, each told apart from the one before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub regardless: bool,
     /// Taken back by its contestant, and why.
     #[serde(default)]
     pub withdrawn: Option<String>,

@@ -10,7 +10,7 @@ mod wave;
 
 use std::collections::BTreeMap;
 
-use gauntlet_executor::{Limits, Patience, WorkerCommand};
+use gauntlet_executor::{Limits, Patience};
 use serde_json::json;
 
 use self::clock::Clock;
@@ -20,9 +20,9 @@ use self::wave::{Contestant, Played};
 use crate::abort::Metrics;
 use crate::candidate::Candidate;
 use crate::error::LabError;
-use crate::finding::{Evidence, Finding};
+use crate::finding::Finding;
 use crate::forecast::{prospects, returns};
-use crate::gates::{Examination, Executor, GATES, Gate, examine, predict};
+use crate::gates::{Examination, Executor, GATES, Gate, examine, metrics_of_profile, predict};
 use crate::journal::{Journal, Place};
 use crate::ledger::RecordKind;
 use crate::observer::Observer;
@@ -32,7 +32,7 @@ use crate::plan::Plan;
 use crate::round::{ExecutorKind, Round};
 use crate::tournament::Tournament;
 use crate::verdict::Verdict;
-use crate::workshop::Workshop;
+use crate::workers::Workers;
 
 /// Rounds without an adoption after which the practice asks for research before more pitches.
 const PATIENT_ROUNDS: usize = 3;
@@ -40,8 +40,8 @@ const PATIENT_ROUNDS: usize = 3;
 /// How candidates are run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The command that serves the CPU executor.
-    pub cpu_worker: WorkerCommand,
+    /// Which programs serve the executors.
+    pub workers: Workers,
     /// How long to wait for workers.
     pub patience: Patience,
     /// What a worker may take up.
@@ -248,11 +248,15 @@ impl Player<'_> {
         Ok(match (self.round.file().executor, &self.round.record) {
             (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
             (ExecutorKind::Model, _) => Executor::Predicted,
-            _ => Executor::Live(Workshop::new(
-                self.settings.cpu_worker.clone(),
-                self.settings.patience,
-                self.settings.limits,
-            )?),
+            (kind, _) => {
+                let Settings {
+                    workers,
+                    patience,
+                    limits,
+                    ..
+                } = self.settings;
+                workers.executor(kind, &self.round.device, *patience, *limits)?
+            }
         })
     }
 
@@ -374,9 +378,14 @@ impl Player<'_> {
         if let Some(after) = &pitch.after
             && entrant.control(judged).is_none()
         {
+            let missing = if pitch.regardless {
+                "brought so far"
+            } else {
+                "adopted"
+            };
             return Some((
                 Verdict::Blocked,
-                format!("it builds on `{after}`, which was not adopted"),
+                format!("it builds on `{after}`, which was not {missing}"),
             ));
         }
         if pitch.new_evidence.is_none()
@@ -432,10 +441,6 @@ impl Player<'_> {
 fn metrics_of(findings: &[Finding]) -> Metrics {
     findings
         .iter()
-        .filter_map(|finding| match &finding.evidence {
-            Evidence::Profile { cases } => Some(crate::gates::mean_shares(cases.values(), BASELINE)),
-            _ => None,
-        })
-        .flatten()
+        .flat_map(|finding| metrics_of_profile(&finding.evidence, BASELINE))
         .collect()
 }

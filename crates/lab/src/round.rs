@@ -6,7 +6,7 @@ mod named;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_executor::Record;
 use gauntlet_model::HostTerm;
 use gauntlet_problem::{Case, InputKind, Suite, Tolerance};
@@ -77,6 +77,8 @@ pub struct RoundFile {
 pub enum ExecutorKind {
     /// This machine's CPU.
     Cpu,
+    /// An NVIDIA GPU of this machine.
+    Cuda,
     /// Recorded times.
     Replay,
     /// The model: nothing is run, so that the device need not be here.
@@ -310,10 +312,14 @@ impl Round {
 
     /// A round without pitches, for one comparison outside any file.
     pub fn ad_hoc(device: Device, suite: &Suite, measurement: Measurement, criteria: Criteria) -> Self {
+        let executor = match device.arch {
+            Arch::Cpu => ExecutorKind::Cpu,
+            Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a => ExecutorKind::Cuda,
+        };
         let value = RoundFile {
             name: "comparison".to_owned(),
             title: suite.description.clone(),
-            executor: ExecutorKind::Cpu,
+            executor,
             device: device.name.clone(),
             suite: suite.name.clone(),
             cases: Vec::new(),

@@ -1,6 +1,6 @@
 //! Where candidates are run: worker processes and the files they exchange.
 
-use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::candidate::Candidate;
 use crate::error::LabError;
+use crate::instruments::Instruments;
 
 /// Starts workers and keeps the files of operands and results, which go when it is dropped.
 ///
@@ -20,6 +21,7 @@ pub struct Workshop {
     program: WorkerCommand,
     patience: Patience,
     limits: Limits,
+    instruments: Option<Instruments>,
     folder: TempDir,
     /// Held as long as the folder is in use, so that one left behind by a killed program can be told and cleared.
     _lock: File,
@@ -66,33 +68,58 @@ impl Workshop {
             program,
             patience,
             limits,
+            instruments: None,
             folder,
             _lock: lock,
         })
     }
 
+    /// With tools that look into what the round's executor runs.
+    pub fn with_instruments(self, instruments: Instruments) -> Self {
+        Self {
+            instruments: Some(instruments),
+            ..self
+        }
+    }
+
     /// Starts a worker for a candidate: its own program, or one of the round's executor.
     pub fn start(&self, candidate: &Candidate) -> Result<(WorkerProcess, Description), WorkerError> {
         match candidate.command.as_deref() {
-            Some([program, arguments @ ..]) => self.start_command(&WorkerCommand {
-                program: program.clone(),
-                arguments: arguments
-                    .iter()
-                    .map(|argument| argument.clone().into_os_string())
-                    .collect(),
-                environment: BTreeMap::new(),
-            }),
+            Some([program, arguments @ ..]) => {
+                let arguments = arguments.iter().map(|argument| argument.clone().into_os_string());
+                self.start_command(&WorkerCommand::new(program.clone(), arguments), self.patience)
+            }
             _ => self.start_default(),
         }
     }
 
     /// Starts a worker of the round's executor.
     pub fn start_default(&self) -> Result<(WorkerProcess, Description), WorkerError> {
-        self.start_command(&self.program)
+        self.start_command(&self.program, self.patience)
     }
 
-    fn start_command(&self, command: &WorkerCommand) -> Result<(WorkerProcess, Description), WorkerError> {
-        WorkerProcess::start_within(command, &self.yard(), self.patience, self.limits)
+    /// Starts a worker of the round's executor, run by a tool that slows it down by that factor.
+    pub fn start_under(
+        &self,
+        tool: &Path,
+        arguments: &[&str],
+        slowed: u32,
+    ) -> Result<(WorkerProcess, Description), WorkerError> {
+        let arguments = arguments.iter().map(OsString::from);
+        self.start_command(&self.program.under(tool, arguments), self.patience.longer(slowed))
+    }
+
+    /// Tools that look into what the round's executor runs; none where there are no such.
+    pub fn instruments(&self) -> Option<&Instruments> {
+        self.instruments.as_ref()
+    }
+
+    fn start_command(
+        &self,
+        command: &WorkerCommand,
+        patience: Patience,
+    ) -> Result<(WorkerProcess, Description), WorkerError> {
+        WorkerProcess::start_within(command, &self.yard(), patience, self.limits)
     }
 
     /// Makes operands, or takes those that the case names, and writes them where a worker can read them.
@@ -174,11 +201,7 @@ mod tests {
 
     #[test]
     fn only_a_file_of_the_right_length_is_taken_for_a_result() {
-        let nobody = WorkerCommand {
-            program: PathBuf::new(),
-            arguments: Vec::new(),
-            environment: BTreeMap::new(),
-        };
+        let nobody = WorkerCommand::new("", []);
         let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
         let problem: Problem =
             serde_json::from_str(r#"{"family":"grouped-gemm","groups":[{"m":2,"n":16,"k":16}]}"#).unwrap();

@@ -8,6 +8,7 @@ use gauntlet_executor::CandidateRecord;
 use gauntlet_lab::forecast::TrackRecord;
 use gauntlet_lab::panel::{Dossier, Flag, Panel};
 use gauntlet_lab::{ExecutorKind, Overrides, Round, Tournament, Verdict};
+use gauntlet_schedule::check;
 
 fn example(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -183,4 +184,55 @@ fn two_of_the_judges_four_sums_are_wrong() {
             .iter()
             .any(|flag| matches!(flag, Flag::Overconfident { pitch } if pitch == "pipeline-stages"))
     );
+}
+
+#[test]
+fn the_tournament_on_the_h200_is_measured_there() {
+    for file in ["../h200", "../h200/staircase.toml"] {
+        for round in &load(file).rounds {
+            let file = round.file();
+            assert_eq!(
+                (file.executor, file.device.as_str()),
+                (ExecutorKind::Cuda, "h200"),
+                "{}",
+                file.name
+            );
+        }
+    }
+    let first = load("../h200/tournament.toml");
+    let recorded = load("replay.toml");
+    let claims = |round: &Round| -> Vec<_> {
+        let pitches = round.pitches.iter();
+        pitches
+            .map(|pitch| (pitch.name.clone(), pitch.claim.clone(), pitch.odds.clone()))
+            .collect()
+    };
+    assert_eq!(
+        claims(round(&first, "h200-gemm-1")),
+        claims(round(&recorded, "b200-gemm-1")),
+        "the contestants' own"
+    );
+}
+
+#[test]
+fn each_step_of_the_staircase_keeps_the_rules_on_top_of_the_one_before() {
+    for round in &load("../h200/staircase.toml").rounds {
+        let baseline = round.baseline_schedule().unwrap();
+        let mut steps = BTreeMap::new();
+        for pitch in &round.pitches {
+            let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
+            assert_eq!(pitch.after.is_some(), pitch.regardless, "{}", pitch.name);
+            let schedule = pitch.schedule.apply(below);
+            assert_ne!(schedule, *below, "{}", pitch.name);
+            for case in &round.benchmark_cases {
+                assert_eq!(
+                    check(&schedule, &case.problem, &round.device),
+                    [],
+                    "{}",
+                    pitch.name
+                );
+            }
+            steps.insert(pitch.name.clone(), schedule);
+        }
+    }
 }

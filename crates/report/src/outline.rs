@@ -33,7 +33,7 @@ pub fn suite(judged: &Judged) -> Option<&Interval> {
 /// What the baseline's or a candidate's time is made of: the mean over cases of each phase's share.
 pub fn phases(findings: &[Finding]) -> Vec<(String, f64)> {
     let cases = findings.iter().find_map(|finding| match &finding.evidence {
-        Evidence::Profile { cases } if !cases.is_empty() => Some(cases),
+        Evidence::Profile { cases, .. } if !cases.is_empty() => Some(cases),
         _ => None,
     });
     let Some(cases) = cases else { return Vec::new() };
@@ -211,6 +211,7 @@ pub fn adoptions(report: &TournamentReport) -> Vec<(&RoundReport, &str)> {
 pub fn setting(round: &RoundReport) -> String {
     let executor = match round.executor {
         gauntlet_lab::ExecutorKind::Cpu => "cpu",
+        gauntlet_lab::ExecutorKind::Cuda => "cuda",
         gauntlet_lab::ExecutorKind::Replay => "replay of recorded times",
         gauntlet_lab::ExecutorKind::Model => "predicted by the model, nothing was run",
     };

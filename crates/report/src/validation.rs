@@ -38,13 +38,21 @@ pub fn validation(found: &Validation, width: usize) -> String {
         row("calibrated", &found.calibrated, None),
         row("uncalibrated", &found.uncalibrated, None),
     ];
+    rows.extend(
+        found
+            .held_out
+            .iter()
+            .map(|fit| row("of shapes never seen", fit, None)),
+    );
     rows.extend(found.shapes.iter().map(of_shape));
     text += &table(&header, rows, 2, width);
     for line in LEGEND {
         text += &paragraph("  ", &dim(line), 4, width);
     }
-    text += &format!("\n{}\n", bold("Where the time goes, of all threads"));
-    text += &phases(&found.phases, width);
+    if !found.phases.is_empty() {
+        text += &format!("\n{}\n", bold("Where the time goes, of all threads"));
+        text += &phases(&found.phases, width);
+    }
     text += "\n";
     for goal in &GOALS {
         let tone = if goal.is_reached(&found.calibrated) {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::Measured;
+
 /// `calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -27,11 +29,12 @@ pub struct Calibrate {
 #[command(after_help = "\
 Examples:
   gauntlet calibrate && gauntlet validate --quick
-  gauntlet validate --json results/validation.json --calibration my-machine.toml")]
+  gauntlet validate --json results/validation.json --calibration my-machine.toml
+  gauntlet validate --executor cuda --device h200 --quick    kernels of the GPU that is here, by its description")]
 pub struct Validate {
-    /// What to validate.
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub executor: CalibratedExecutor,
+    /// Where it is measured.
+    #[command(flatten)]
+    pub measured: Measured,
     /// Fewer processes.
     #[arg(long)]
     pub quick: bool,

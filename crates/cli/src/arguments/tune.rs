@@ -13,6 +13,7 @@ use super::positive_time;
 Examples:
   gauntlet tune --suite attention --budget 5m --output attention.toml
   gauntlet tune --case case-3 --keep 4
+  gauntlet tune --executor cuda --device h200        measured on the GPU of this machine
   gauntlet tune --executor model --device b200       a device that is not here: the model's ranking, not measured
   gauntlet bench baseline dispatch:attention.toml --suite attention    what the table is worth
 
@@ -27,7 +28,7 @@ pub struct Tune {
     /// What decides.
     #[arg(long, value_enum, default_value = "cpu")]
     pub executor: TuneExecutor,
-    /// The device to tune for (`--executor model`); the others tune for the machine that they run on.
+    /// The device to tune for (`--executor model` or `cuda`, for which it must be the GPU that is here).
     #[arg(long)]
     pub device: Option<String>,
     /// What all is compared with: `baseline`, words of a schedule, or a TOML file of them.
@@ -52,6 +53,8 @@ pub struct Tune {
 pub enum TuneExecutor {
     /// Measurements on this machine's CPU.
     Cpu,
+    /// Measurements on an NVIDIA GPU of this machine.
+    Cuda,
     /// The model alone: for devices that are not here.
     Model,
 }

@@ -1,16 +1,15 @@
 //! `gauntlet bench`.
 
 use gauntlet_device::Device;
-use gauntlet_executor::{Limits, Patience};
 use gauntlet_lab::gates::{Examination, Executor, GATES, Trouble as GateTrouble, examine};
-use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, Workshop, measure};
+use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, measure};
 use gauntlet_problem::Suite;
 use gauntlet_schedule::{Schedule, check};
 use gauntlet_stats::{Criteria, Decision};
 use serde_json::json;
 
 use crate::arguments::{Bench, Requirement};
-use crate::commands::run::{cpu_worker, environment};
+use crate::commands::cuda::{Place, environment_with};
 use crate::commands::suites;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -18,13 +17,17 @@ use crate::schedule_text;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
 
-/// Compares two schedules on this machine's CPU.
+/// Compares two schedules on this machine's CPU or GPU.
 pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let baseline = schedule_text::candidate("baseline", &arguments.baseline, &Schedule::baseline())?;
     let candidate = schedule_text::candidate("candidate", &arguments.candidate, &baseline.schedule)?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let device = Device::host();
+    let Place {
+        device,
+        workshop,
+        gpu,
+    } = Place::of(&arguments.measured)?;
     let arms = [baseline, candidate];
     for (arm, text) in arms.iter().zip([&arguments.baseline, &arguments.candidate]) {
         allowed(arm, text, &suite, &device)?;
@@ -35,11 +38,7 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
         ..Measurement::default()
     };
     let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
-    let executor = Executor::Live(Workshop::new(
-        cpu_worker(None)?,
-        Patience::default(),
-        Limits::default(),
-    )?);
+    let executor = Executor::Live(workshop);
     let progress = Progress::new();
     for arm in &arms {
         if let Some(fault) = fault(&round, arm, &executor, &progress)? {
@@ -65,7 +64,7 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     if let Some(path) = &arguments.json {
         let result = json!({
             "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]), "criteria": round.file().criteria,
-            "environment": environment(), "comparison": comparison,
+            "environment": environment_with(gpu.as_ref()), "comparison": comparison,
         });
         sink::write_json(path, &result)?;
     }

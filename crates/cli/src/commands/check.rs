@@ -81,7 +81,7 @@ fn is_suite_file(path: &Path) -> bool {
 fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentReport, Trouble> {
     let mut tournament = Tournament::load(path, &Overrides::default())?;
     calibrations.apply_to(&mut tournament)?;
-    let settings = settings(false)?;
+    let settings = settings(&tournament, false)?;
     let folder =
         tempfile::tempdir().map_err(|error| Trouble::broken(format!("no temporary folder: {error}")))?;
     let ledger = Ledger::open(folder.path().join("check.sqlite"))?;

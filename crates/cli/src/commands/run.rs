@@ -5,10 +5,11 @@ use std::path::Path;
 
 use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
-use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, play};
+use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, Workers, play};
 
 use crate::arguments::{Requirement, Run};
 use crate::calibrations::Calibrations;
+use crate::commands::cuda;
 use crate::exit::Exit;
 use crate::lease::Lease;
 use crate::progress::Progress;
@@ -32,7 +33,7 @@ pub fn run(arguments: &Run, ledger: &Path, calibrations: &Calibrations) -> Resul
         .try_for_each(|path| sink::check(path))?;
     let mut tournament = Tournament::load(&arguments.path, &overrides)?;
     calibrations.apply_to(&mut tournament)?;
-    let settings = settings(true)?;
+    let settings = settings(&tournament, true)?;
     let ledger = Ledger::open(ledger)?;
     let (run, _lease) = start(arguments, &tournament, &settings, &ledger)?;
     let journal = Journal::open(&ledger, run)?;
@@ -59,14 +60,18 @@ pub fn run(arguments: &Run, ledger: &Path, calibrations: &Calibrations) -> Resul
 }
 
 /// How candidates are run by this program.
-pub fn settings(measure: bool) -> Result<Settings, Trouble> {
+pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, Trouble> {
+    let gpus = cuda::workers(tournament, measure)?;
     Ok(Settings {
-        cpu_worker: cpu_worker(None)?,
+        workers: Workers {
+            cpu: cpu_worker(None)?,
+            cuda: gpus.workers,
+        },
         patience: Patience::default(),
         limits: Limits::default(),
         measure,
         version: version(),
-        environment: environment(),
+        environment: environment().into_iter().chain(gpus.environment).collect(),
     })
 }
 
@@ -78,11 +83,7 @@ pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, Trouble> {
     if let Some(simd) = simd {
         arguments.extend(["--simd".into(), simd.into()]);
     }
-    Ok(WorkerCommand {
-        program,
-        arguments,
-        environment: BTreeMap::new(),
-    })
+    Ok(WorkerCommand::new(program, arguments))
 }
 
 /// The version of this program, with its commit.
@@ -102,7 +103,7 @@ pub fn environment() -> BTreeMap<String, String> {
         ("simd".to_owned(), gauntlet_cpu::SimdPath::best().to_string()),
     ]);
     // Workers take these in place of what they would choose.
-    for variable in ["GAUNTLET_SIMD", "GAUNTLET_THREADS"] {
+    for variable in ["GAUNTLET_SIMD", "GAUNTLET_THREADS", "GAUNTLET_GPU"] {
         if let Ok(value) = std::env::var(variable) {
             environment.insert(variable.to_owned(), value);
         }

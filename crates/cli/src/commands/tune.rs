@@ -2,19 +2,22 @@
 
 use std::path::Path;
 
+use gauntlet_cuda::plan::plan;
 use gauntlet_device::Device;
-use gauntlet_executor::{Limits, Patience};
+use gauntlet_executor::protocol::Description;
 use gauntlet_lab::Workshop;
 use gauntlet_lab::tuning::{TunedCase, Tuning, table, tune as tune_suite};
+use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::arguments::{Tune, TuneExecutor};
+use crate::arguments::{Measured, MeasuredExecutor, Tune, TuneExecutor};
 use crate::calibrations::Calibrations;
 use crate::commands::bench::chosen;
+use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
-use crate::commands::run::{cpu_worker, environment, version};
+use crate::commands::run::version;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::schedule_text;
@@ -29,17 +32,10 @@ pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Troub
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let device = calibrations.apply(device(arguments)?)?;
+    let (device, workshop, gpu) = place(arguments)?;
+    let device = calibrations.apply(device)?;
     let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
-    let workshop = match arguments.executor {
-        TuneExecutor::Model => None,
-        TuneExecutor::Cpu => Some(Workshop::new(
-            cpu_worker(None)?,
-            Patience::default(),
-            Limits::default(),
-        )?),
-    };
-    if workshop.is_some() && device.calibration.is_none() {
+    if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
         say(
             "note: this machine is not calibrated, so that the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
         );
@@ -49,6 +45,7 @@ pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Troub
         device: &device,
         workshop: workshop.as_ref(),
         baseline,
+        builds: &builds(arguments.executor, &device),
         keep: arguments.keep.into(),
         budget: arguments.budget.unsigned_abs(),
     };
@@ -75,31 +72,44 @@ pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Troub
     if let Some(path) = &arguments.json {
         let result = json!({
             "suite": suite.name, "device": device.name, "executor": executor(arguments), "version": version(),
-            "predicted": arguments.executor == TuneExecutor::Model, "environment": environment(), "cases": cases,
+            "predicted": arguments.executor == TuneExecutor::Model, "environment": environment_with(gpu.as_ref()), "cases": cases,
         });
         sink::write_json(path, &result)?;
     }
     Ok(Exit::Done)
 }
 
-fn device(arguments: &Tune) -> Result<Device, Trouble> {
-    match (arguments.executor, arguments.device.as_deref()) {
-        (TuneExecutor::Model, Some(name)) => devices::find(name),
-        (TuneExecutor::Model, None) => Err(Trouble::bad_input(
-            "`--executor model` without a device",
-            "name one with --device; `gauntlet devices` lists them",
-        )),
-        (TuneExecutor::Cpu, None | Some("host")) => Ok(Device::host()),
-        (TuneExecutor::Cpu, Some(name)) => Err(Trouble::bad_input(
-            format!("`{name}` cannot be measured here: the cpu executor runs on this machine"),
-            "leave --device out, or add --executor model for what the model expects of it",
-        )),
-    }
+/// What is tuned for, and what measures there, if anything does.
+fn place(arguments: &Tune) -> Result<(Device, Option<Workshop>, Option<Description>), Trouble> {
+    let executor = match (arguments.executor, arguments.device.as_deref()) {
+        (TuneExecutor::Model, Some(name)) => return Ok((devices::find(name)?, None, None)),
+        (TuneExecutor::Model, None) => {
+            return Err(Trouble::bad_input(
+                "`--executor model` without a device",
+                "name one with --device; `gauntlet devices` lists them",
+            ));
+        }
+        (TuneExecutor::Cpu, _) => MeasuredExecutor::Cpu,
+        (TuneExecutor::Cuda, _) => MeasuredExecutor::Cuda,
+    };
+    let place = Place::of(&Measured {
+        executor,
+        device: arguments.device.clone(),
+    })?;
+    Ok((place.device, Some(place.workshop), place.gpu))
+}
+
+/// Whether an executor has a kernel for a schedule that the device accepts: a GPU's kernels know fewer words together
+/// than its instructions allow.
+fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Problem, &Schedule) -> bool + Sync {
+    let processors = device.processors.get() as u32;
+    move |problem, schedule| executor != TuneExecutor::Cuda || plan(problem, schedule, processors).is_ok()
 }
 
 fn executor(arguments: &Tune) -> &'static str {
     match arguments.executor {
         TuneExecutor::Cpu => "cpu",
+        TuneExecutor::Cuda => "cuda",
         TuneExecutor::Model => "model",
     }
 }

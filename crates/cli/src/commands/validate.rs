@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_device::{Calibration, Device};
-use gauntlet_executor::{Limits, Patience};
-use gauntlet_lab::Workshop;
-use gauntlet_lab::validation::{GOALS, Plan, Validation, grid, measure};
+use gauntlet_cuda::plan::plan;
+use gauntlet_device::{Arch, Calibration, Device};
+use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, grid, measure};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::arguments::Validate;
 use crate::calibrations::Calibrations;
-use crate::commands::run::{cpu_worker, environment, version};
+use crate::commands::cuda::{Place, environment_with};
+use crate::commands::run::version;
 use crate::exit::Exit;
 use crate::progress::{Line, Progress};
 use crate::sink;
@@ -33,7 +33,7 @@ struct Document<'a> {
     version: String,
     date: Timestamp,
     environment: BTreeMap<String, String>,
-    calibration: &'a Calibration,
+    calibration: Option<&'a Calibration>,
     validation: &'a Validation,
 }
 
@@ -41,15 +41,20 @@ struct Document<'a> {
 pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let date = Timestamp::now();
-    let device = calibrations.apply(Device::host())?;
-    let Some(mut calibration) = device.calibration.as_deref().cloned() else {
+    let Place {
+        device,
+        workshop,
+        gpu,
+    } = Place::of(&arguments.measured)?;
+    let device = calibrations.apply(device)?;
+    let mut calibration = device.calibration.as_deref().cloned();
+    if calibration.is_none() && device.arch == Arch::Cpu {
         return Err(Trouble::bad_input(
             "there is no calibration of this machine to validate",
             "run `gauntlet calibrate` first, or name its file with --calibration",
         ));
-    };
-    let shapes = grid(&device);
-    let workshop = Workshop::new(cpu_worker(None)?, Patience::default(), Limits::default())?;
+    }
+    let shapes = shapes(&device);
     let plan = Plan {
         processes: if arguments.quick {
             QUICK_PROCESSES
@@ -58,6 +63,7 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         },
         visits: VISITS,
         operand_bytes: operand_bytes(&device),
+        on_device: gpu.is_some(),
     };
     let measured = {
         let line = Line(Progress::new());
@@ -65,18 +71,25 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
     };
     let found = Validation::of(&shapes, &measured, &device)
         .map_err(|error| Trouble::bad_input(error.to_string(), "run `gauntlet calibrate` again"))?;
-    calibration.quality = Some(found.quality(date));
-    let file = calibrations.keep(&device, &calibration)?;
+    let noted = calibration
+        .as_mut()
+        .map(|calibration| {
+            calibration.quality = Some(found.quality(date));
+            calibrations.keep(&device, calibration)
+        })
+        .transpose()?;
     if !arguments.json.as_deref().is_some_and(sink::is_stdout) {
         sink::print(gauntlet_report::validation(&found, terminal_width()))?;
-        sink::print(format_args!("Noted in {}.", file.display()))?;
+        if let Some(file) = noted {
+            sink::print(format_args!("Noted in {}.", file.display()))?;
+        }
     }
     if let Some(path) = &arguments.json {
         let document = Document {
             version: version(),
             date,
-            environment: environment(),
-            calibration: &calibration,
+            environment: environment_with(gpu.as_ref()),
+            calibration: calibration.as_ref(),
             validation: &found,
         };
         sink::write_json(path, &document)?;
@@ -88,9 +101,26 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
     Ok(Exit::Done)
 }
 
+/// The grid, without schedules that a GPU's instructions allow and its kernels do not know.
+fn shapes(device: &Device) -> Vec<Shape> {
+    let mut shapes = grid(device);
+    if device.arch != Arch::Cpu {
+        let processors = device.processors.get() as u32;
+        for Shape {
+            problem, schedules, ..
+        } in &mut shapes
+        {
+            schedules.retain(|schedule| plan(problem, schedule, processors).is_ok());
+        }
+        shapes.retain(|shape| !shape.schedules.is_empty());
+    }
+    shapes
+}
+
 /// Twice the last-level cache, as where candidates are compared.
 fn operand_bytes(device: &Device) -> u64 {
     let cache = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
+    let cache = cache.or(device.memory.l2_size.as_ref());
     cache.map_or(MOST_OPERAND_BYTES, |cache| {
         (2.0 * cache.get()).min(MOST_OPERAND_BYTES)
     }) as u64

@@ -12,6 +12,7 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, make_bitflags, path_beneath_rules,
 };
 
+use super::Allowances;
 use super::mounts::{SHARED_MEMORY, Settings};
 
 /// The newest rights known; a kernel that knows fewer holds a worker to these.
@@ -27,13 +28,18 @@ pub(crate) struct Reach {
     /// Holds the folders of all workers, which are hidden from each other.
     yard: PathBuf,
     own: PathBuf,
+    /// Beside its own.
+    folders: Vec<PathBuf>,
+    network: bool,
 }
 
 impl Reach {
-    pub fn new(yard: &Path, own: &Path) -> io::Result<Self> {
+    pub fn new(yard: &Path, own: &Path, allowances: &Allowances) -> io::Result<Self> {
         Ok(Self {
             yard: yard.canonicalize()?,
             own: own.canonicalize()?,
+            folders: allowances.folders.clone(),
+            network: allowances.instruments,
         })
     }
 
@@ -47,9 +53,12 @@ impl Reach {
         let write = AccessFs::from_all(KNOWN) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock});
         let device = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
         let processes = (settings != Settings::Open).then_some("/proc");
-        Ruleset::default()
-            .handle_access(AccessFs::from_all(KNOWN))?
-            .handle_access(AccessNet::from_all(ABI::V4))?
+        let ruleset = Ruleset::default().handle_access(AccessFs::from_all(KNOWN))?;
+        let ruleset = match self.network {
+            true => ruleset,
+            false => ruleset.handle_access(AccessNet::from_all(ABI::V4))?,
+        };
+        ruleset
             .scope(Scope::from_all(KNOWN))?
             .create()?
             .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
@@ -70,6 +79,7 @@ impl Reach {
             // Libraries need it even for their own semaphores.
             .add_rules(path_beneath_rules([SHARED_MEMORY], read | write))?
             .add_rules(path_beneath_rules([&self.own], read | write))?
+            .add_rules(path_beneath_rules(&self.folders, read | write))?
             .restrict_self()
     }
 }
@@ -107,7 +117,8 @@ fn devices() -> Vec<PathBuf> {
 /// The version of the kernel's rules, found out on a thread that ends with the trial; else why there are none.
 pub(crate) fn version() -> Result<i32, String> {
     let place = tempfile::tempdir().map_err(|error| format!("no folder to try it on: {error}"))?;
-    let reach = Reach::new(place.path(), place.path()).map_err(|error| error.to_string())?;
+    let reach =
+        Reach::new(place.path(), place.path(), &Allowances::default()).map_err(|error| error.to_string())?;
     let status = std::thread::spawn(move || reach.restrict_thread(Settings::Open))
         .join()
         .map_err(|_| "the trial failed".to_owned())?
@@ -162,7 +173,7 @@ mod tests {
             fs::create_dir_all(folder).unwrap();
         }
         fs::write(other.join("result"), "secret").unwrap();
-        let reach = Reach::new(&yard, &own).unwrap();
+        let reach = Reach::new(&yard, &own, &Allowances::default()).unwrap();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (made, is_made) = std::sync::mpsc::channel();
         let given = operands.join("given");

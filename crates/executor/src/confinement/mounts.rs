@@ -28,6 +28,8 @@ pub(crate) enum Settings {
     SealedByContainer,
     /// Nothing: they must not be granted.
     Open,
+    /// Nothing, on purpose: what stops a worker is being looked for.
+    Left,
 }
 
 /// Seals the system's settings for the calling thread and all that it starts, if they need it.

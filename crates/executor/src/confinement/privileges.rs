@@ -10,11 +10,21 @@ use caps::{CapSet, Capability, CapsHashSet};
 /// What a worker keeps of what it has.
 const KEPT: [Capability; 2] = [Capability::CAP_DAC_OVERRIDE, Capability::CAP_DAC_READ_SEARCH];
 
+/// What tools that look into a worker keep besides: the driver asks for the first of whoever reads a GPU's counters,
+/// unless it was told to let everyone (NVIDIA, "ERR_NVGPUCTRPERM: Permission issue with Performance Counters").
+const KEPT_BY_INSTRUMENTS: [Capability; 3] = [
+    Capability::CAP_SYS_ADMIN,
+    Capability::CAP_PERFMON,
+    Capability::CAP_SYS_PTRACE,
+];
+
 /// Takes the calling thread's privileges, and those that programs could give to what it starts.
-pub(crate) fn drop_in_thread() -> io::Result<()> {
+pub(crate) fn drop_in_thread(instruments: bool) -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     let held = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    let kept: CapsHashSet = held.into_iter().filter(|held| KEPT.contains(held)).collect();
+    let is_kept =
+        |held: &Capability| KEPT.contains(held) || instruments && KEPT_BY_INSTRUMENTS.contains(held);
+    let kept: CapsHashSet = held.into_iter().filter(is_kept).collect();
     caps::clear(None, CapSet::Inheritable).map_err(io::Error::other)?;
     for set in [CapSet::Effective, CapSet::Permitted] {
         caps::set(None, set, &kept).map_err(io::Error::other)?;
@@ -32,7 +42,7 @@ mod tests {
     fn only_those_over_files_are_kept() {
         let before = caps::read(None, CapSet::Permitted).unwrap();
         let kept = thread::spawn(|| {
-            drop_in_thread().unwrap();
+            drop_in_thread(false).unwrap();
             caps::read(None, CapSet::Permitted).unwrap()
         })
         .join()

@@ -100,7 +100,7 @@ fn of_the_system() -> Vec<Safeguard> {
         Ok(Settings::Roots) => Standing::Active("they are root's, and this user is not".to_owned()),
         Ok(Settings::Sealed) => Standing::Active("mounted read-only; shared memory of its own".to_owned()),
         Ok(Settings::SealedByContainer) => Standing::Active("mounted read-only in this container".to_owned()),
-        Ok(Settings::Open) | Err(_) => Standing::Partly {
+        Ok(Settings::Open | Settings::Left) | Err(_) => Standing::Partly {
             by: "nothing in /proc may be written".to_owned(),
             lacking: "even what CUDA must write to start: run as another user than root".to_owned(),
         },

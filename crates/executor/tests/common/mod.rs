@@ -7,7 +7,6 @@
     reason = "each test file uses its own part"
 )]
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -35,11 +34,7 @@ pub fn yard() -> &'static Path {
 }
 
 pub fn shell(script: &str) -> WorkerCommand {
-    WorkerCommand {
-        program: "/bin/sh".into(),
-        arguments: vec!["-c".into(), script.into()],
-        environment: BTreeMap::new(),
-    }
+    WorkerCommand::new("/bin/sh", ["-c".into(), script.into()])
 }
 
 pub fn start(script: &str) -> Result<WorkerProcess, WorkerError> {

@@ -26,7 +26,7 @@ impl Gate for Compiles {
                 Ok(resources) => BTreeMap::from([("recorded".to_owned(), resources)]),
                 Err(found) => return Ok(found),
             },
-            (None, Executor::Live(workshop)) => {
+            (None, Executor::Live(workshop) | Executor::Compiled(workshop)) => {
                 let (mut worker, _) = workshop
                     .start(examination.candidate)
                     .map_err(Trouble::Candidate)?;

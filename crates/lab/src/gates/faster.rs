@@ -3,7 +3,7 @@
 use gauntlet_model::limit;
 use gauntlet_stats::{Assessment, Decision, Ground};
 
-use super::{Examination, Executor, Found, Gate, Trouble};
+use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble};
 use crate::comparison::{Comparison, compare_recorded};
 use crate::finding::{Evidence, Outcome};
 use crate::predicted::compare_predicted;
@@ -29,6 +29,7 @@ impl Gate for Faster {
         let (round, candidate) = (examination.round, examination.candidate);
         let comparison = match (examination.executor, &examination.comparison) {
             (Executor::Live(_), Some(comparison)) => comparison.clone(),
+            (Executor::Compiled(_), _) => return Ok(Found::skip(NOT_HERE)),
             (Executor::Live(_), None) => return Ok(Found::skip("it was not measured")),
             (Executor::Predicted, _) => match compare_predicted(round, examination.control, candidate)? {
                 Ok(comparison) => comparison,

@@ -21,6 +21,7 @@ use crate::candidate::Candidate;
 use crate::comparison::Comparison;
 use crate::error::LabError;
 use crate::finding::{Evidence, Finding, Outcome, Prediction, Profile};
+use crate::instruments::Counters;
 use crate::observer::Observer;
 use crate::pitch::Pitch;
 use crate::round::Round;
@@ -126,10 +127,15 @@ impl<T: Into<LabError>> From<T> for Trouble {
     }
 }
 
+/// What gates say that would have to run something on a device that is not here.
+const NOT_HERE: &str = "not run: the device is not here";
+
 /// Where evidence comes from.
 pub enum Executor {
     /// Candidates are run.
     Live(Workshop),
+    /// Candidates are compiled and not run: the device is not here.
+    Compiled(Workshop),
     /// What was written down is served.
     Recorded(Record),
     /// Nothing is run: the model says what would come of it.
@@ -198,13 +204,13 @@ impl<'a> Examination<'a> {
                     *most = most.max(*value);
                 }
             }
-            Evidence::Profile { cases } => {
+            Evidence::Profile { .. } => {
                 let whose = if self.pitch.is_some() {
                     "candidate"
                 } else {
                     "baseline"
                 };
-                self.metrics.extend(mean_shares(cases.values(), whose));
+                self.metrics.extend(metrics_of_profile(&finding.evidence, whose));
             }
             _ => {}
         }
@@ -213,13 +219,31 @@ impl<'a> Examination<'a> {
 }
 
 /// Mean shares over the cases, as metrics of the candidate or the baseline.
-pub fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &str) -> Metrics {
+fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &str) -> Metrics {
     let count = profiles.clone().count().max(1) as f64;
     let mut metrics = Metrics::new();
     for (phase, share) in profiles.flat_map(|profile| &profile.shares) {
         *metrics.entry(format!("{whose}.{phase}-share")).or_insert(0.0) += share / count;
     }
     metrics
+}
+
+/// The figures of a profile, as metrics of the candidate or the baseline; none of other evidence.
+pub fn metrics_of_profile(evidence: &Evidence, whose: &str) -> Metrics {
+    let Evidence::Profile { cases, counters } = evidence else {
+        return Metrics::new();
+    };
+    let mut metrics = mean_shares(cases.values(), whose);
+    metrics.extend(counters.iter().flat_map(|counters| figures(counters, whose)));
+    metrics
+}
+
+/// A GPU's counters, as metrics of the candidate or the baseline.
+fn figures(counters: &Counters, whose: &str) -> Metrics {
+    let figures = counters.figures.iter();
+    figures
+        .map(|(name, value)| (format!("{whose}.{name}"), *value))
+        .collect()
 }
 
 /// Runs a gate, watched and timed. A worker's death is tried once more, for a lone one may be an accident of the

@@ -6,9 +6,10 @@ use gauntlet_executor::CandidateRecord;
 use gauntlet_executor::protocol::Sample;
 use gauntlet_stats::median;
 
-use super::{Examination, Executor, Found, Gate, Trouble, mean_shares};
+use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble, figures, mean_shares};
 use crate::abort::AbortRule;
 use crate::finding::{Evidence, Profile};
+use crate::instruments::{Counters, NO_PROFILER, Unreadable, read_counters};
 use crate::operands::Operands;
 use crate::predicted::{NOT_RUN, profiles};
 use crate::verdict::Verdict;
@@ -30,14 +31,35 @@ impl Gate for Profiled {
     }
 
     fn examine(&self, examination: &Examination) -> Result<Found, Trouble> {
-        let cases = match (examination.recorded(), examination.executor) {
+        let seen = match (examination.recorded(), examination.executor) {
             (Some(Err(found)), _) => return Ok(found),
-            (Some(Ok(record)), _) => recorded(record),
-            (None, Executor::Live(workshop)) => live(examination, workshop)?,
-            (None, Executor::Recorded(_)) => BTreeMap::new(),
+            (Some(Ok(record)), _) => recorded(record).into(),
+            (None, Executor::Live(workshop)) => Seen {
+                cases: live(examination, workshop)?,
+                counters: counters(examination, workshop)?,
+            },
+            (None, Executor::Compiled(_)) => return Ok(Found::skip(NOT_HERE)),
+            (None, Executor::Recorded(_)) => Seen::default(),
             (None, Executor::Predicted) => return Ok(foreseen(examination)),
         };
-        Ok(judge(examination, cases))
+        Ok(judge(examination, seen))
+    }
+}
+
+/// What there is to judge by.
+#[derive(Default)]
+struct Seen {
+    cases: BTreeMap<String, Profile>,
+    /// None where there is nothing that could read any.
+    counters: Option<Result<Counters, Unreadable>>,
+}
+
+impl From<BTreeMap<String, Profile>> for Seen {
+    fn from(cases: BTreeMap<String, Profile>) -> Self {
+        Self {
+            cases,
+            counters: None,
+        }
     }
 }
 
@@ -49,7 +71,7 @@ fn foreseen(examination: &Examination) -> Found {
     }
     match profiles(examination.round, candidate) {
         Ok(cases) => {
-            let found = judge(examination, cases);
+            let found = judge(examination, cases.into());
             Found {
                 reason: format!("{NOT_RUN}; {}", found.reason),
                 ..found
@@ -95,6 +117,27 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<Strin
     Ok(cases)
 }
 
+/// The counters of the largest case: reading them takes seconds a case, and of the largest the kernel is most itself.
+fn counters(
+    examination: &Examination,
+    workshop: &Workshop,
+) -> Result<Option<Result<Counters, Unreadable>>, Trouble> {
+    let (round, candidate) = (examination.round, examination.candidate);
+    let largest = round
+        .benchmark_cases
+        .iter()
+        .max_by_key(|case| case.problem.flops());
+    let (Some(tools), Some(case), None) = (workshop.instruments(), largest, &candidate.command) else {
+        return Ok(None);
+    };
+    let Some(profiler) = &tools.profiler else {
+        return Ok(Some(Err(NO_PROFILER.to_owned())));
+    };
+    examination.observer.progress(&format!("{}, counters", case.name));
+    let schedule = candidate.schedule_for(&case.problem, &round.device);
+    Ok(Some(read_counters(workshop, profiler, case, schedule)?))
+}
+
 /// Shares of the call: what is outside the kernel is set-up, the kernel divides as its threads' phases do.
 fn profile_of(samples: &[Sample]) -> Profile {
     let calls: Vec<f64> = samples.iter().map(|sample| sample.call).collect();
@@ -121,7 +164,7 @@ fn profile_of(samples: &[Sample]) -> Profile {
     Profile { call, kernel, shares }
 }
 
-fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
+fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
     let whose = if examination.pitch.is_some() {
         "candidate"
     } else {
@@ -130,9 +173,22 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
     let shares = mean_shares(cases.values(), whose);
     let mut metrics = examination.metrics.clone();
     metrics.extend(shares.clone());
+    let (counters, said) = match counters {
+        None => (None, String::new()),
+        Some(Err(why)) => (None, format!("; {why}")),
+        Some(Ok(counters)) => {
+            metrics.extend(figures(&counters, whose));
+            let said = sentence(&counters);
+            (Some(counters), said)
+        }
+    };
+    let evidence = Evidence::Profile {
+        cases: cases.clone(),
+        counters: counters.map(Box::new),
+    };
     let rules = examination.pitch.map_or(&[][..], |pitch| &pitch.abort);
     if let Some(reason) = AbortRule::first_met(rules, &metrics) {
-        return Found::stop(Verdict::Aborted, reason, Evidence::Profile { cases });
+        return Found::stop(Verdict::Aborted, reason, evidence);
     }
     let unanswered = AbortRule::unanswered(rules, &metrics);
     if let Some(rule) = unanswered.first() {
@@ -140,7 +196,7 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
             "nobody can tell whether {}, on which the pitch depends: no profile",
             rule.when
         );
-        return Found::stop(Verdict::Blocked, reason, Evidence::Profile { cases });
+        return Found::stop(Verdict::Blocked, reason, evidence);
     }
     if cases.is_empty() {
         return Found::skip("the record holds no profile");
@@ -154,12 +210,53 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Profile>) -> Found {
         .iter()
         .map(|(phase, share)| format!("{phase} {:.0} %", share * 100.0))
         .collect();
-    Found::pass(parts.join(", "), Evidence::Profile { cases })
+    Found::pass(parts.join(", ") + &said, evidence)
+}
+
+fn sentence(counters: &Counters) -> String {
+    let Counters {
+        case,
+        kernel,
+        figures,
+        stalls,
+    } = counters;
+    let figures = figures.iter().map(|(name, value)| {
+        if matches!(name.as_str(), "bank-conflicts" | "registers") {
+            format!("{name} {value:.0}")
+        } else {
+            format!("{name} {:.0} %", value * 100.0)
+        }
+    });
+    let stalls = stalls
+        .iter()
+        .map(|(reason, cycles)| format!("{reason} {cycles:.1}"));
+    format!(
+        "; {kernel} on {case}: {}; warps wait, in cycles an instruction: {}",
+        figures.collect::<Vec<_>>().join(", "),
+        stalls.collect::<Vec<_>>().join(", ")
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counters_are_told_in_a_sentence() {
+        let counters = Counters {
+            case: "case-1".to_owned(),
+            kernel: "swapped".to_owned(),
+            figures: BTreeMap::from([
+                ("bank-conflicts".to_owned(), 1024.0),
+                ("tensor-pipe".to_owned(), 0.617),
+            ]),
+            stalls: vec![("gmma".to_owned(), 1.52)],
+        };
+        assert_eq!(
+            sentence(&counters),
+            "; swapped on case-1: bank-conflicts 1024, tensor-pipe 62 %; warps wait, in cycles an instruction: gmma 1.5"
+        );
+    }
 
     #[test]
     fn shares_add_up_and_keep_the_call_apart_from_the_kernel() {

@@ -50,7 +50,7 @@ impl Gate for Proved {
         let states: usize = different.clone().map(|proof| proof.states).sum();
         let stages = different.map(|proof| proof.stages).max().unwrap_or(0);
         let whose = match examination.executor {
-            Executor::Live(_) | Executor::Predicted => "its tile program",
+            Executor::Live(_) | Executor::Compiled(_) | Executor::Predicted => "its tile program",
             Executor::Recorded(_) => "the tile program its schedule stands for",
         };
         let reason = format!(

@@ -8,10 +8,11 @@ use gauntlet_executor::WorkerProcess;
 use gauntlet_problem::{Case, InputKind};
 use gauntlet_schedule::check;
 
-use super::right::{SMALLEST, cases_for, run_once};
-use super::{Examination, Executor, Found, Gate, Trouble};
+use super::right::{DEEP, SMALLEST, cases_for, run_once};
+use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble};
 use crate::candidate::Part;
 use crate::finding::Evidence;
+use crate::instruments::{Checked, NO_SANITIZER, TOOLS, Told, check as check_under};
 use crate::operands::Operands;
 use crate::predicted::NOT_RUN;
 use crate::verdict::Verdict;
@@ -39,6 +40,7 @@ impl Gate for RaceFree {
                 Some(said) => Found::stop(Verdict::Racy, format!("recorded: {said}"), Evidence::Reason),
             }),
             (None, Executor::Live(workshop)) => live(examination, workshop),
+            (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
             (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
             (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
         }
@@ -49,6 +51,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     let seed: u64 = rand::random();
     let mut differing = Vec::new();
     let mut repeated = 0;
+    let mut checked = Vec::new();
     for part in examination.candidate.parts(examination.round) {
         let cases = cases(&part, &examination.round.device);
         repeated += cases.len();
@@ -62,22 +65,97 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
                 differing.push(case.name.clone());
             }
         }
+        drop(worker);
+        checked.extend(looked_at(examination, workshop, &part, &cases)?);
     }
     let runs = repeated * RUNS;
     let evidence = Evidence::Repeats {
         runs,
         differing: differing.clone(),
         seed,
+        checked: checked.clone(),
     };
-    Ok(if differing.is_empty() {
-        Found::pass(
-            format!("{runs} runs over {repeated} cases, every repeat bit for bit the same"),
-            evidence,
-        )
-    } else {
+    if !differing.is_empty() {
         let reason = format!("two runs on the same inputs differ in {}", differing.join(", "));
-        Found::stop(Verdict::Racy, reason, evidence)
+        return Ok(Found::stop(Verdict::Racy, reason, evidence));
+    }
+    let repeats = format!("{runs} runs over {repeated} cases, every repeat bit for bit the same");
+    Ok(match said(workshop, &checked) {
+        Said::Faults(faults) => Found::stop(Verdict::Racy, faults, evidence),
+        Said::Otherwise(rest) => Found::pass(repeats + &rest, evidence),
     })
+}
+
+/// What the race checker's tools say of the deep cases, if there is a checker and the candidate is no program of its
+/// own: what others wrote is not let out of its confinement for it.
+fn looked_at(
+    examination: &Examination,
+    workshop: &Workshop,
+    part: &Part,
+    cases: &[Case],
+) -> Result<Vec<Checked>, Trouble> {
+    let sanitizer = workshop
+        .instruments()
+        .and_then(|tools| tools.sanitizer.as_deref());
+    let (Some(sanitizer), None) = (sanitizer, &part.candidate.command) else {
+        return Ok(Vec::new());
+    };
+    let mut checked = Vec::new();
+    for case in cases.iter().filter(|case| case.name == DEEP) {
+        for tool in TOOLS {
+            examination.observer.progress(&format!("{}, {tool}", case.name));
+            checked.push(check_under(
+                workshop,
+                sanitizer,
+                tool,
+                case,
+                &part.candidate.schedule,
+            )?);
+        }
+    }
+    Ok(checked)
+}
+
+/// What the tools came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    /// Faults: why it is racy.
+    Faults(String),
+    /// No fault, and what else there is to say.
+    Otherwise(String),
+}
+
+fn said(workshop: &Workshop, checked: &[Checked]) -> Said {
+    match workshop.instruments() {
+        None => Said::Otherwise(String::new()),
+        Some(tools) if tools.sanitizer.is_none() => Said::Otherwise(format!("; {NO_SANITIZER}")),
+        Some(_) => sum_up(checked),
+    }
+}
+
+fn sum_up(checked: &[Checked]) -> Said {
+    let mut clean: Vec<&str> = Vec::new();
+    let mut rest = String::new();
+    for Checked { tool, case, told } in checked {
+        match told {
+            Told::Faults { count, first } => {
+                return Said::Faults(format!(
+                    "{tool} finds {count} faults on {case}; the first: {first}"
+                ));
+            }
+            Told::Warnings { count, first } => {
+                rest += &format!("; {tool} warns {count} times on {case}, first: {first}");
+            }
+            Told::Nothing(why) => rest += &format!("; {tool} could not look: {why}"),
+            Told::Clean => clean.push(tool),
+        }
+    }
+    clean.sort_unstable();
+    clean.dedup();
+    if clean.is_empty() {
+        return Said::Otherwise(rest);
+    }
+    Said::Otherwise(format!("; nothing found by {}{rest}", clean.join(", ")))
 }
 
 /// Whether two runs of a case on the same operands differ.
@@ -107,4 +185,47 @@ fn cases(part: &Part, device: &Device) -> Vec<Case> {
     smallest.retain(|case| families.insert(discriminant(&case.problem)));
     cases.extend(smallest.into_iter().cloned());
     cases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(tool: &str, told: Told) -> Checked {
+        Checked {
+            tool: tool.to_owned(),
+            case: DEEP.to_owned(),
+            told,
+        }
+    }
+
+    #[test]
+    fn a_fault_of_any_tool_ends_it_and_the_rest_is_told() {
+        let nothing = checked("racecheck", Told::Nothing("no device".to_owned()));
+        let clean = [
+            checked("memcheck", Told::Clean),
+            checked("synccheck", Told::Clean),
+            nothing,
+        ];
+        assert_eq!(
+            sum_up(&clean),
+            Said::Otherwise(
+                "; nothing found by memcheck, synccheck; racecheck could not look: no device".to_owned()
+            )
+        );
+        let fault = checked(
+            "racecheck",
+            Told::Faults {
+                count: 2,
+                first: "at rows+0x10".to_owned(),
+            },
+        );
+        let Said::Faults(why) = sum_up(&[clean[0].clone(), fault]) else {
+            panic!("a fault passes")
+        };
+        assert!(
+            why.contains("racecheck finds 2 faults") && why.contains("rows+0x10"),
+            "{why}"
+        );
+    }
 }

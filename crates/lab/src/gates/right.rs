@@ -8,14 +8,14 @@ use gauntlet_executor::CandidateRecord;
 use gauntlet_schedule::check;
 
 use self::trial::{Tried, try_case};
-use super::{Examination, Executor, Found, Gate, Trouble};
+use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble};
 use crate::candidate::Part;
 use crate::finding::{CaseErrors, Evidence};
 use crate::predicted::NOT_RUN;
 use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
-pub use cases::{SMALLEST, cases_for};
+pub use cases::{DEEP, SMALLEST, cases_for};
 pub use fault::fault;
 pub use trial::{Prepared, fetch, run_once};
 
@@ -32,6 +32,7 @@ impl Gate for Right {
             (Some(Err(found)), _) => Ok(found),
             (Some(Ok(record)), _) => Ok(recorded(record)),
             (None, Executor::Live(workshop)) => live(examination, workshop),
+            (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
             (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
             (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
         }

@@ -3,6 +3,8 @@
 use gauntlet_schedule::ScheduleChange;
 
 use crate::candidate::Candidate;
+use crate::finding::Finding;
+use crate::gates::{Faster, Gate};
 use crate::outcome::Judged;
 use crate::panel::Ranking;
 use crate::pitch::{FALLBACK, Pitch};
@@ -59,11 +61,13 @@ impl<'a> Entrant<'a> {
         self.name != self.pitch.name
     }
 
-    /// What it builds on, if that was adopted; none for a pitch that builds on the baseline.
+    /// What it builds on, if that was adopted, or came as far as a comparison where that is enough; none for a pitch
+    /// that builds on the baseline.
     pub fn control<'j>(&self, judged: &'j [Judged]) -> Option<&'j Candidate> {
         let after = self.pitch.after.as_ref()?;
-        let adopted = |one: &&Judged| one.name == *after && one.verdict == Verdict::Adopt;
-        judged.iter().find(adopted).map(|one| &one.candidate)
+        let stands = |one: &Judged| one.verdict == Verdict::Adopt || self.pitch.regardless && survived(one);
+        let found = judged.iter().find(|one| one.name == *after);
+        found.filter(|one| stands(one)).map(|one| &one.candidate)
     }
 
     /// What is tried at once when this one was tried and not adopted.
@@ -79,4 +83,10 @@ impl<'a> Entrant<'a> {
             change: change.clone(),
         })
     }
+}
+
+/// Whether no gate stopped it but the one that compares.
+fn survived(judged: &Judged) -> bool {
+    let stopped = |finding: &Finding| finding.stops().is_some() && finding.gate != Faster.name();
+    !judged.findings.is_empty() && !judged.findings.iter().any(stopped)
 }

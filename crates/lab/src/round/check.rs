@@ -183,6 +183,12 @@ fn check_pitch(
         );
         return at(message, "name another pitch of the round");
     }
+    if pitch.regardless && pitch.after.is_none() {
+        return at(
+            format!("the pitch `{}` says `regardless` without `after`", pitch.name),
+            "name in `after` what it builds on, or leave `regardless` out",
+        );
+    }
     if pitch.command.as_ref().is_some_and(Vec::is_empty) {
         return at(
             format!("the pitch `{}` has an empty `command`", pitch.name),

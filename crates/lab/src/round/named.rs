@@ -124,7 +124,7 @@ pub(super) fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, 
             "executor = \"replay\" without a `record`",
             "name the file of recorded times: record = \"…\"",
         )),
-        (_, ExecutorKind::Cpu | ExecutorKind::Model) => Ok(None),
+        (_, ExecutorKind::Cpu | ExecutorKind::Cuda | ExecutorKind::Model) => Ok(None),
     }
 }
 

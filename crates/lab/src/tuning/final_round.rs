@@ -206,8 +206,6 @@ fn fault(trouble: Trouble) -> Result<String, LabError> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     use gauntlet_device::Device;
     use gauntlet_executor::{Limits, Patience, WorkerCommand};
@@ -250,11 +248,7 @@ mod tests {
 
     #[test]
     fn the_fastest_wins_if_it_is_surely_faster_and_nothing_is_wrong_with_it() {
-        let nobody = WorkerCommand {
-            program: PathBuf::new(),
-            arguments: Vec::new(),
-            environment: BTreeMap::new(),
-        };
+        let nobody = WorkerCommand::new("", []);
         let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
         let case = &Suite::builtin("group-gemm").unwrap().benchmark[0];
         let chosen = [ranked(1, 2), ranked(2, 3)];

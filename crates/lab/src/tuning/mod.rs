@@ -15,7 +15,7 @@ mod space;
 use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
-use gauntlet_problem::{Case, Suite};
+use gauntlet_problem::{Case, Problem, Suite};
 use gauntlet_schedule::{Schedule, check};
 use gauntlet_stats::Criteria;
 
@@ -41,6 +41,8 @@ pub struct Tuning<'a> {
     pub workshop: Option<&'a Workshop>,
     /// What all is compared with.
     pub baseline: Schedule,
+    /// Whether the workshop's executor has a kernel for a schedule that the device accepts.
+    pub builds: &'a (dyn Fn(&Problem, &Schedule) -> bool + Sync),
     /// How many of the ranking are measured.
     pub keep: usize,
     /// Time for all measurements together.
@@ -73,7 +75,7 @@ fn tune_case(
 ) -> Result<TunedCase, LabError> {
     let device = tuning.device;
     let points = space(&case.problem, device);
-    let (ranked, accepted) = rank(&points, &case.problem, device, &|done| {
+    let (ranked, accepted) = rank(&points, &case.problem, device, tuning.builds, &|done| {
         observer.progress(&format!(
             "{}: {done} of {} schedules simulated",
             case.name,

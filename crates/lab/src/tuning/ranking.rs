@@ -38,6 +38,7 @@ pub fn rank(
     points: &[Schedule],
     problem: &Problem,
     device: &Device,
+    builds: &(dyn Fn(&Problem, &Schedule) -> bool + Sync),
     progress: &dyn Fn(usize),
 ) -> Result<(Vec<Ranked>, usize), LabError> {
     let mut times: Vec<(f64, usize, usize)> = Vec::new();
@@ -46,7 +47,7 @@ pub fn rank(
         let timed = some
             .par_iter()
             .enumerate()
-            .filter(|(_, schedule)| accepts(schedule, problem, device))
+            .filter(|(_, schedule)| accepts(schedule, problem, device) && builds(problem, schedule))
             .map(|(index, schedule)| {
                 let seconds = simulate(problem, schedule, device, HostTerm::default())?.seconds;
                 let words = Schedule::baseline().changes_to(schedule).len();
@@ -84,7 +85,7 @@ mod tests {
         let problem = Suite::builtin("group-gemm").unwrap().benchmark[3].problem.clone();
         let device = Device::builtin("b200").unwrap();
         let points: Vec<Schedule> = space(&problem, &device).into_iter().step_by(97).collect();
-        let (ranked, accepted) = rank(&points, &problem, &device, &|_| {}).unwrap();
+        let (ranked, accepted) = rank(&points, &problem, &device, &|_, _| true, &|_| {}).unwrap();
         assert!(!ranked.is_empty() && ranked.len() <= accepted && accepted <= points.len());
         assert!(ranked.is_sorted_by(|one, next| one.predicted < next.predicted));
         assert!(ranked.iter().all(|one| accepts(&one.schedule, &problem, &device)));
@@ -93,7 +94,7 @@ mod tests {
             Vec::from_iter(1..=ranked.len())
         );
         assert_eq!(
-            rank(&points, &problem, &device, &|_| {}).unwrap(),
+            rank(&points, &problem, &device, &|_, _| true, &|_| {}).unwrap(),
             (ranked, accepted)
         );
     }

@@ -1,10 +1,12 @@
 //! The grid: shapes whose calls take milliseconds, and schedules that differ in every word.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
 };
 use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile, check};
+
+use super::grid_of_gpus;
 
 /// A shape with the schedules that it is computed with.
 #[derive(Debug, Clone)]
@@ -15,13 +17,19 @@ pub struct Shape {
     pub problem: Problem,
     /// How: those that the device accepts.
     pub schedules: Vec<Schedule>,
+    /// Whether its times had been seen when the model was made.
+    pub seen: bool,
 }
 
 /// The grid for a device.
 pub fn grid(device: &Device) -> Vec<Shape> {
-    let mut shapes = problems();
+    let mut shapes = match device.arch {
+        Arch::Cpu => problems(),
+        _ => grid_of_gpus::shapes(),
+    };
     for shape in &mut shapes {
         let schedules = match &shape.problem {
+            Problem::GroupedGemm(gemm) if device.arch != Arch::Cpu => grid_of_gpus::schedules(gemm),
             Problem::GroupedGemm(_) => gemm_schedules(),
             Problem::Attention(attention) => attention_schedules(attention.head_size),
         };
@@ -38,6 +46,7 @@ fn problems() -> Vec<Shape> {
         name,
         problem,
         schedules: Vec::new(),
+        seen: false,
     };
     vec![
         shape(
@@ -66,7 +75,7 @@ fn problems() -> Vec<Shape> {
     ]
 }
 
-fn gemm(form: Form, rows: &[usize], n: usize, k: usize, output: OutputFormat) -> Problem {
+pub(super) fn gemm(form: Form, rows: &[usize], n: usize, k: usize, output: OutputFormat) -> Problem {
     Problem::GroupedGemm(GroupedGemm {
         groups: rows.iter().map(|&m| GemmShape { m, n, k }).collect(),
         form,

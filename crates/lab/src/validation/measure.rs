@@ -34,6 +34,8 @@ pub struct Plan {
     pub visits: usize,
     /// Bytes of operands that calls rotate over, so that none finds its own in a cache.
     pub operand_bytes: u64,
+    /// Whether it is the time on the device that is measured: what a model of a kernel predicts.
+    pub on_device: bool,
 }
 
 /// What one point took, in seconds.
@@ -96,6 +98,7 @@ pub fn measure(
                 worker: &mut worker,
                 shape: &shapes[shape],
                 to_load: Some((operands[shape].path(), copies(&shapes[shape], plan.operand_bytes))),
+                on_device: plan.on_device,
             };
             let mut own: Vec<&mut Measured> =
                 points.iter_mut().filter(|point| point.shape == shape).collect();
@@ -144,6 +147,7 @@ struct Session<'s> {
     shape: &'s Shape,
     /// Operands that are not there yet, and how many copies of them; they stay from one build to the next.
     to_load: Option<(&'s Path, usize)>,
+    on_device: bool,
 }
 
 impl Session<'_> {
@@ -157,7 +161,11 @@ impl Session<'_> {
         let count = ((SLOT / once).ceil() as usize).clamp(CALLS[0], CALLS[1]);
         let (samples, _) = self.worker.time(count, CALLS[0], false)?;
         let (traced, _) = self.worker.time(TRACED, CALLS[0] + count, true)?;
-        let calls: Vec<f64> = samples.iter().map(|sample| sample.call).collect();
+        let time = |sample: &Sample| match sample.kernel {
+            Some(kernel) if self.on_device => kernel,
+            _ => sample.call,
+        };
+        let calls: Vec<f64> = samples.iter().map(time).collect();
         Ok(Slot {
             call: median(&calls),
             fastest: calls.into_iter().fold(f64::INFINITY, f64::min),

@@ -3,12 +3,13 @@
 //! Nothing of the grid is known to the calibration, which measures primitives and no kernels.
 
 mod grid;
+mod grid_of_gpus;
 mod measure;
 
 use std::collections::BTreeMap;
 
-use gauntlet_device::Device;
 use gauntlet_device::calibration::Quality;
+use gauntlet_device::{Arch, Device, Gpu, Pipeline};
 use gauntlet_model::{HostTerm, MissingFigure, cpu_phases, simulate};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
@@ -27,8 +28,12 @@ pub struct Validation {
     pub processes: usize,
     /// The model with the calibration.
     pub calibrated: Fit,
-    /// The model with what the device's description says.
+    /// The model with what the device's description says; of a GPU, whose description holds what was measured of its
+    /// units, without that.
     pub uncalibrated: Fit,
+    /// The calibrated model on the shapes that nobody had seen when it was made, where some had been seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<Fit>,
     /// By phase of the executor's own trace.
     pub phases: Vec<PhaseAccuracy>,
     /// Each shape's own figures, calibrated.
@@ -132,13 +137,17 @@ pub struct Point {
 }
 
 impl Validation {
-    /// Compares the model with what was measured on `shapes`. `device` has a calibration.
+    /// Compares the model with what was measured on `shapes`. `device` has a calibration if it is a CPU.
     ///
     /// # Errors
     /// If the device lacks a figure that the model needs.
     pub fn of(shapes: &[Shape], measured: &[Measured], device: &Device) -> Result<Self, MissingFigure> {
         let plain = Device {
             calibration: None,
+            gpu: device.gpu.clone().map(|gpu| Gpu {
+                pipeline: Pipeline::default(),
+                ..gpu
+            }),
             ..device.clone()
         };
         let mut points = Vec::new();
@@ -153,18 +162,25 @@ impl Validation {
                 fastest: one.fastest,
                 calibrated: predict(device)?.seconds,
                 uncalibrated: predict(&plain)?.seconds,
-                phases: phases(problem, one, device)?,
+                phases: match device.arch {
+                    Arch::Cpu => phases(problem, one, device)?,
+                    _ => BTreeMap::new(),
+                },
             });
         }
-        let of = |time: fn(&Point) -> f64| {
+        let of_those = |wanted: &dyn Fn(&Shape) -> bool, time: fn(&Point) -> f64| {
             let shape =
                 |shape: &Shape| predicted(points.iter().filter(|point| point.shape == shape.name), time);
-            Fit::of(&shapes.iter().map(shape).collect::<Vec<_>>())
+            let wanted = shapes.iter().filter(|shape| wanted(shape));
+            Fit::of(&wanted.map(shape).collect::<Vec<_>>())
         };
+        let of = |time: fn(&Point) -> f64| of_those(&|_| true, time);
+        let any_seen = shapes.iter().any(|shape| shape.seen);
         Ok(Self {
             processes: measured.iter().map(|one| one.calls.len()).max().unwrap_or(0),
             calibrated: of(|point| point.calibrated),
             uncalibrated: of(|point| point.uncalibrated),
+            held_out: any_seen.then(|| of_those(&|shape| !shape.seen, |point| point.calibrated)),
             phases: phase_accuracies(&points),
             shapes: shapes
                 .iter()

@@ -232,11 +232,7 @@ mod tests {
 
     #[test]
     fn only_the_slower_arm_is_a_program_of_its_own() {
-        let worker = WorkerCommand {
-            program: "/bin/gauntlet".into(),
-            arguments: vec!["worker".into(), "cpu".into()],
-            environment: Default::default(),
-        };
+        let worker = WorkerCommand::new("/bin/gauntlet", ["worker".into(), "cpu".into()]);
         assert_eq!(arm("control", &worker, 0.0).command, None);
         let command = arm("candidate", &worker, 0.05).command.unwrap();
         let expected: Vec<PathBuf> = ["/bin/gauntlet", "worker", "cpu", "--slowed-by", "0.05"]

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use gauntlet_executor::{Limits, Patience, Safeguard, Standing, WorkerCommand, safeguards};
 use gauntlet_lab::ledger::{Ledger, RunStart};
 use gauntlet_lab::{
-    Blind, Finding, Journal, LabError, Overrides, Settings as PlaySettings, Tournament, Verdict, play,
+    Blind, Finding, Journal, LabError, Overrides, Settings as PlaySettings, Tournament, Verdict, Workers,
+    play,
 };
 use gauntlet_problem::{Suite, SuiteError};
 use serde::Serialize;
@@ -270,10 +271,12 @@ fn play_round(
     })?;
     let journal = Journal::open(&ledger, run)?;
     let settings = PlaySettings {
-        cpu_worker: WorkerCommand {
-            program: settings.program.clone(),
-            arguments: ["worker", "cpu", "--threads", THREADS].map(Into::into).to_vec(),
-            environment: BTreeMap::new(),
+        workers: Workers {
+            cpu: WorkerCommand::new(
+                settings.program.clone(),
+                ["worker", "cpu", "--threads", THREADS].map(Into::into),
+            ),
+            cuda: BTreeMap::new(),
         },
         patience: PATIENCE,
         limits: Limits {

@@ -8,6 +8,9 @@ use gauntlet_schedule::Schedule;
 /// The name of the smallest case of a family.
 pub const SMALLEST: &str = "smallest";
 
+/// The name of the case of a family that is deep enough for a pipeline to wrap around.
+pub const DEEP: &str = "deep, with tails";
+
 /// Cases for each family that is timed (see [`cases_like`]).
 pub fn cases_for(schedule: &Schedule, timed: &[Case]) -> Vec<Case> {
     let mut families: Vec<&Case> = Vec::new();
@@ -46,7 +49,7 @@ fn cases_like(schedule: &Schedule, like: &Case) -> Vec<Case> {
             };
             vec![
                 case(
-                    "deep, with tails",
+                    DEEP,
                     shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, 16)]),
                 ),
                 case(SMALLEST, shapes(&[(1, 1, 16), (0, 5, 32), (1, 2, 48)])),
@@ -65,7 +68,7 @@ fn cases_like(schedule: &Schedule, like: &Case) -> Vec<Case> {
                 })
             };
             vec![
-                case("deep, with tails", sequences(&[(schedule.tile.m + 1, keys)])),
+                case(DEEP, sequences(&[(schedule.tile.m + 1, keys)])),
                 case(SMALLEST, sequences(&[(1, 1), (2, 3)])),
             ]
         }

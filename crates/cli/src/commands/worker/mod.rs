@@ -1,5 +1,7 @@
 //! `gauntlet worker`.
 
+mod cuda;
+
 use gauntlet_cpu::{CpuService, EngineOptions};
 use gauntlet_executor::{Service, serve};
 use gauntlet_selftest::characteristics::slowed::Slowed;
@@ -14,8 +16,9 @@ pub fn worker(arguments: &Worker) -> Result<Exit, Trouble> {
     match (arguments.executor, &arguments.cheat) {
         (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
         (WorkerName::Cpu, None) => cpu(arguments),
-        (WorkerName::Cpu, Some(stray)) => Err(Trouble::bad_input(
-            format!("`{stray}` says nothing to the cpu executor"),
+        (WorkerName::Cuda, None) => cuda::serve(&arguments.cuda),
+        (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(Trouble::bad_input(
+            format!("`{stray}` says nothing to this executor"),
             "leave it out",
         )),
     }
@@ -56,11 +59,12 @@ fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
         None => Box::new(honest),
         Some(share) => Box::new(Slowed::new(honest, share)),
     };
-    serve(
-        service.as_mut(),
-        std::io::stdin().lock(),
-        std::io::stdout().lock(),
-    )
-    .map_err(|error| Trouble::broken(format!("the coordinator is gone: {error}")))?;
+    answer(service.as_mut())
+}
+
+/// Answers until standard input ends.
+fn answer(service: &mut dyn Service) -> Result<Exit, Trouble> {
+    serve(service, std::io::stdin().lock(), std::io::stdout().lock())
+        .map_err(|error| Trouble::broken(format!("the coordinator is gone: {error}")))?;
     Ok(Exit::Done)
 }

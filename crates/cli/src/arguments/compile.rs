@@ -1,0 +1,20 @@
+//! The arguments of `compile`.
+
+use clap::Args;
+
+/// `compile`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet compile                 every shipped CUDA kernel, without a GPU; fails if one breaks its budget
+  gauntlet compile swapped --json  those whose names contain `swapped`, as JSON")]
+pub struct Compile {
+    /// Only variants whose names contain this.
+    pub name: Option<String>,
+    /// The GPU to compile for.
+    #[arg(long, default_value = "h200")]
+    pub device: String,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}

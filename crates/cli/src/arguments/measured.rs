@@ -1,0 +1,42 @@
+//! Where something is measured: arguments that several commands share.
+
+use clap::{Args, ValueEnum};
+use gauntlet_device::Arch;
+
+/// Where something is measured.
+#[derive(Debug, Args)]
+pub struct Measured {
+    /// What runs it.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub executor: MeasuredExecutor,
+    /// The GPU (`--executor cuda`; see `gauntlet devices`): it must be the one that is here.
+    #[arg(long)]
+    pub device: Option<String>,
+}
+
+/// An executor that runs something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeasuredExecutor {
+    /// This machine's CPU.
+    Cpu,
+    /// An NVIDIA GPU of this machine.
+    Cuda,
+}
+
+/// What only the CUDA worker takes.
+#[derive(Debug, Args)]
+pub struct CudaWorkerArguments {
+    /// Which GPU, from 0 (cuda).
+    #[arg(long, env = "GAUNTLET_GPU", default_value_t = 0)]
+    pub ordinal: usize,
+    /// Only compile, for this architecture: there need be no GPU.
+    #[arg(long, hide = true, value_name = "ARCHITECTURE", value_parser = arch, requires = "processors")]
+    pub compile_for: Option<Arch>,
+    /// Multiprocessors of the GPU that is compiled for.
+    #[arg(long, hide = true, value_name = "N")]
+    pub processors: Option<u32>,
+}
+
+fn arch(text: &str) -> Result<Arch, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}

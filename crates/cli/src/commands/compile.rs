@@ -1,0 +1,123 @@
+//! `gauntlet compile`: the compile gate of every shipped CUDA kernel, without a GPU.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::{CheckError, CheckedVariant, CompileError, shipped};
+use gauntlet_report::{Column, table};
+use serde::Serialize;
+
+use crate::arguments::Compile;
+use crate::commands::devices;
+use crate::exit::Exit;
+use crate::sink::{self, write_json};
+use crate::trouble::{Trouble, terminal_width};
+
+/// What came of all.
+#[derive(Serialize)]
+struct Compiled {
+    compiler: String,
+    device: String,
+    variants: Vec<CheckedVariant>,
+    /// Those that have no machine code, and why.
+    refused: BTreeMap<String, String>,
+}
+
+/// Compiles what is shipped and holds it against its budgets.
+pub fn compile(arguments: &Compile) -> Result<Exit, Trouble> {
+    let device = devices::find(&arguments.device)?;
+    let wanted = arguments.name.as_deref().unwrap_or_default();
+    let shipped: Vec<_> = shipped()
+        .into_iter()
+        .filter(|one| one.name.contains(wanted))
+        .collect();
+    let Some(first) = shipped.first() else {
+        return Err(Trouble::bad_input(
+            format!("no shipped variant's name contains `{wanted}`"),
+            "`gauntlet compile` lists all of them",
+        ));
+    };
+    // Before a compiler is looked for, which is not needed to say so.
+    if let Err(error @ CheckError::Compile(CompileError::Architecture { .. })) = first.plan(&device) {
+        return Err(Trouble::bad_input(
+            error.to_string(),
+            "name a Hopper GPU with --device: h100 or h200",
+        ));
+    }
+    let compiler = Compiler::new().map_err(|error| Trouble::broken(error.to_string()))?;
+    let mut compiled = Compiled {
+        compiler: format!("NVRTC {}", compiler.version()),
+        device: device.name.clone(),
+        variants: Vec::new(),
+        refused: BTreeMap::new(),
+    };
+    for one in &shipped {
+        match one.check(&compiler, &device) {
+            Ok(checked) => compiled.variants.push(checked),
+            Err(CheckError::Compile(error)) if !error.is_of_the_kernel() => {
+                return Err(Trouble::broken(error.to_string()));
+            }
+            Err(error) => {
+                compiled.refused.insert(one.name.clone(), error.to_string());
+            }
+        }
+    }
+    if arguments.json {
+        write_json(Path::new("-"), &compiled)?;
+    } else {
+        tell(&compiled)?;
+    }
+    let is_within = compiled.refused.is_empty() && compiled.variants.iter().all(is_within);
+    Ok(if is_within { Exit::Done } else { Exit::NotReached })
+}
+
+fn is_within(variant: &CheckedVariant) -> bool {
+    variant.broken.is_empty()
+}
+
+fn tell(compiled: &Compiled) -> Result<(), Trouble> {
+    let head = [
+        ("variant", Column::Words),
+        ("file", Column::Whole),
+        ("registers", Column::Figures),
+        ("spills", Column::Figures),
+        ("shared memory", Column::Figures),
+        ("warnings", Column::Figures),
+        ("seconds", Column::Figures),
+    ];
+    let variants = &compiled.variants;
+    let rows = variants.iter().map(|one| {
+        vec![
+            one.name.clone(),
+            one.file.clone(),
+            format!("{}/{}", one.registers, one.registers_allowed),
+            one.spill_bytes.to_string(),
+            format!("{}/{}", one.shared_bytes, one.shared_allowed),
+            one.warnings.len().to_string(),
+            one.seconds
+                .map_or_else(|| "kept".to_owned(), |seconds| format!("{seconds:.1}")),
+        ]
+    });
+    sink::print(table(&head, rows.collect(), 0, terminal_width()))?;
+    for one in variants.iter().filter(|one| !is_within(one)) {
+        sink::print(format_args!(
+            "over budget: {}: {}",
+            one.name,
+            one.broken.join("; ")
+        ))?;
+    }
+    for (name, error) in &compiled.refused {
+        // The name comes first in most errors, too.
+        let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
+        sink::print(format_args!("refused: {name}: {error}"))?;
+    }
+    sink::print(format_args!(
+        "{} variants compiled for {} by {}, {} over budget, {} refused.",
+        variants.len(),
+        compiled.device,
+        compiled.compiler,
+        variants.iter().filter(|one| !is_within(one)).count(),
+        compiled.refused.len()
+    ))
+}

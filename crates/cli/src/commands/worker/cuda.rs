@@ -1,0 +1,137 @@
+//! The CUDA executor, or its compiler alone.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use gauntlet_cuda::CudaService;
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::plan::plan;
+use gauntlet_device::Arch;
+use gauntlet_executor::Service;
+use gauntlet_executor::protocol::{Description, Failure, FailureKind, Resources, Sample, VERSION};
+use gauntlet_problem::Problem;
+use gauntlet_schedule::Schedule;
+
+use crate::arguments::CudaWorkerArguments;
+use crate::exit::Exit;
+use crate::trouble::{Trouble, say};
+
+/// Serves the executor; where it cannot, says why in one line, which a coordinator repeats.
+pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, Trouble> {
+    let served = match (arguments.compile_for, arguments.processors) {
+        (Some(arch), Some(processors)) => Compiler::new()
+            .map(|compiler| {
+                super::answer(&mut Compiling {
+                    compiler,
+                    arch,
+                    processors,
+                })
+            })
+            .map_err(|error| error.to_string()),
+        _ => CudaService::new(arguments.ordinal)
+            .map(|mut service| super::answer(&mut service))
+            .map_err(|error| format!("{error}{}", refused(arguments.ordinal))),
+    };
+    served.unwrap_or_else(|error| {
+        say(&format!("{error}\n"));
+        Ok(Exit::Broken)
+    })
+}
+
+/// What of the driver's files this process may not use though they are there, as the end of a sentence: when it is
+/// refused one, the driver only says that there is no device.
+fn refused(ordinal: usize) -> String {
+    let mut files: Vec<PathBuf> = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/proc/self/comm"]
+        .map(PathBuf::from)
+        .into();
+    files.push(PathBuf::from(format!("/dev/nvidia{ordinal}")));
+    let refused = files.into_iter().filter_map(|file| {
+        let opened = OpenOptions::new().read(true).write(true).open(&file);
+        let error = opened.err().filter(|error| error.kind() != ErrorKind::NotFound)?;
+        Some(format!("{} ({error})", file.display()))
+    });
+    let refused: Vec<_> = refused.collect();
+    if refused.is_empty() {
+        String::new()
+    } else {
+        format!("; it could not open {}", refused.join(", "))
+    }
+}
+
+/// Builds and runs nothing: what the gate `compiles` needs where there is no GPU.
+struct Compiling {
+    compiler: Compiler,
+    arch: Arch,
+    processors: u32,
+}
+
+impl Service for Compiling {
+    fn describe(&self) -> Description {
+        Description {
+            protocol: VERSION,
+            worker: "gauntlet cuda, compiling only".to_owned(),
+            device: format!("none; compiles for {}", self.arch),
+            details: [(
+                "compiler".to_owned(),
+                format!("NVRTC {}", self.compiler.version()),
+            )]
+            .into(),
+        }
+    }
+
+    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
+        let plan = plan(problem, schedule, self.processors).map_err(|error| Failure {
+            kind: FailureKind::Refused,
+            message: error.to_string(),
+        })?;
+        let variant = plan.variant();
+        let compiled = self
+            .compiler
+            .compile(variant, self.arch)
+            .map_err(|error| Failure {
+                kind: if error.is_of_the_kernel() {
+                    FailureKind::Refused
+                } else {
+                    FailureKind::Broken
+                },
+                message: error.to_string(),
+            })?;
+        let shared = compiled.resources.static_shared_bytes + variant.shared_bytes;
+        let found = [
+            ("registers", compiled.resources.registers),
+            ("spills", compiled.resources.spill_bytes),
+            ("shared-memory-bytes", shared),
+            ("threads", variant.threads),
+        ];
+        Ok(Resources(
+            found
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), f64::from(value)))
+                .collect(),
+        ))
+    }
+
+    fn load(&mut self, _inputs: &[PathBuf], _copies: usize) -> Result<u64, Failure> {
+        Err(nothing_runs())
+    }
+
+    fn run(&mut self, _copy: usize) -> Result<Sample, Failure> {
+        Err(nothing_runs())
+    }
+
+    fn time(&mut self, _samples: usize, _first_copy: usize, _phases: bool) -> Result<Vec<Sample>, Failure> {
+        Err(nothing_runs())
+    }
+
+    fn output(&mut self, _path: &Path) -> Result<u64, Failure> {
+        Err(nothing_runs())
+    }
+}
+
+fn nothing_runs() -> Failure {
+    Failure {
+        kind: FailureKind::Broken,
+        message: "this worker only compiles; there is no GPU to run on".to_owned(),
+    }
+}

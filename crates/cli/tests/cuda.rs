@@ -1,0 +1,108 @@
+//! The CUDA executor from the command line, on machines without a GPU: CI has none.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Place, repository};
+
+/// Whether there is no GPU; says so if there is one.
+fn without_gpu() -> bool {
+    let gpu = Path::new("/dev/nvidiactl").exists();
+    if gpu {
+        println!("skipped: there is a GPU");
+    }
+    !gpu
+}
+
+#[test]
+fn a_round_on_a_gpu_that_is_not_here_says_what_is_missing_and_leaves_no_trace() {
+    if !without_gpu() {
+        return;
+    }
+    let place = Place::new();
+    let round = repository("examples/h200");
+    let ran = place.run(&["run", round.to_str().unwrap()]).expect(3);
+    let told = ran.folded();
+    assert!(
+        told.contains("the cuda executor cannot run here: no NVIDIA driver"),
+        "{told}"
+    );
+    assert!(
+        told.contains("gauntlet doctor") && told.contains("--executor model"),
+        "{told}"
+    );
+    assert!(!place.path("ledger.sqlite").exists());
+}
+
+#[test]
+fn every_command_that_measures_on_a_gpu_says_the_same() {
+    if !without_gpu() {
+        return;
+    }
+    let place = Place::new();
+    for command in [
+        ["bench", "baseline", "stages = 2"].as_slice(),
+        &["tune"],
+        &["validate"],
+    ] {
+        let on = ["--executor", "cuda", "--device", "h200"];
+        let ran = place.run(&[command, &on].concat()).expect(3);
+        assert!(ran.folded().contains("cannot run here"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn the_worker_says_why_it_cannot_serve_in_a_line() {
+    if !without_gpu() {
+        return;
+    }
+    let ran = Place::new().run(&["worker", "cuda"]).expect(3);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(ran.err.contains("NVIDIA driver"), "{}", ran.err);
+}
+
+#[test]
+fn a_gpu_has_to_be_named_and_the_cpu_is_none() {
+    let place = Place::new();
+    let ran = place
+        .run(&["bench", "baseline", "stages = 2", "--executor", "cuda"])
+        .expect(2);
+    assert!(ran.folded().contains("--device"), "{}", ran.err);
+    let ran = place
+        .run(&["bench", "baseline", "stages = 2", "--device", "h200"])
+        .expect(2);
+    assert!(ran.folded().contains("--executor cuda"), "{}", ran.err);
+}
+
+#[test]
+fn another_architecture_is_refused_by_name_without_a_compiler() {
+    let place = Place::new();
+    let mut command = place.command(&["compile", "--device", "b200"]);
+    command.env("GAUNTLET_CUDA_LIBRARIES", place.folder.path());
+    let ran = common::Ran::of(command.output().unwrap()).expect(2);
+    let told = ran.folded();
+    assert!(
+        told.contains("rows, one stage cannot be built for sm_100a"),
+        "{told}"
+    );
+    let ran = place.run(&["compile", "no such variant"]).expect(2);
+    assert!(ran.folded().contains("no shipped variant"), "{}", ran.err);
+}
+
+#[test]
+fn what_cannot_run_is_still_examined_as_far_as_the_compiler() {
+    if !without_gpu() {
+        return;
+    }
+    let place = Place::new();
+    let round = repository("examples/h200/rounds/1-pitches.toml");
+    // Whether there is a compiler or not, it is told that nothing runs, and the cheap gates are passed.
+    let ran = place.run(&["check", round.to_str().unwrap()]);
+    assert!(
+        ran.err.contains("candidates are compiled and not run"),
+        "{}",
+        ran.err
+    );
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+}

@@ -1,0 +1,260 @@
+//! What a traced kernel writes down, and the timeline that it makes: the same form as the model's, so that the two can
+//! be laid beside one another.
+//!
+//! A traced build's threads each append records to a buffer in device memory; the times are those of `%globaltimer`
+//! (PTX ISA: nanoseconds, the same for all multiprocessors), which may tick more coarsely than it counts.
+
+use std::collections::BTreeMap;
+
+use bytemuck::{Pod, Zeroable};
+use gauntlet_model::{Activity, Span, Timeline, Track};
+use thiserror::Error;
+
+/// One activity of one role of one block, as device code writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Record {
+    /// When it began, in nanoseconds.
+    pub begin: u64,
+    /// When it ended, in nanoseconds.
+    pub end: u64,
+    /// The block.
+    pub block: u32,
+    /// The tile's place in the order of tiles; [`NONE`] for what is for no tile.
+    pub tile: u32,
+    /// The step of the tile; [`NONE`] for what is for none.
+    pub step: u32,
+    /// The multiprocessor that the block is on (`%smid`).
+    pub processor: u16,
+    /// Who does it, one of [`ROLES`] by its place.
+    pub role: u8,
+    /// What is done, one of [`ACTIVITIES`] by its place.
+    pub what: u8,
+}
+
+/// No tile, or no step.
+pub const NONE: u32 = u32::MAX;
+
+/// The roles of a block, by their number in records: all warps where they have no roles, else the one that loads and
+/// the warp groups that multiply.
+pub const ROLES: [&str; 6] = [
+    "all warps",
+    "loader",
+    "multiplier 1",
+    "multiplier 2",
+    "multiplier 3",
+    "multiplier 4",
+];
+
+/// What is done, by its number in records.
+pub const ACTIVITIES: [Activity; 7] = [
+    Activity::Lookup,
+    Activity::Load,
+    Activity::Convert,
+    Activity::Multiply,
+    Activity::Store,
+    Activity::Reduce,
+    Activity::Wait,
+];
+
+/// Why records make no timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TraceError {
+    /// There are none.
+    #[error("the kernel wrote no record; was it built with -DTRACE?")]
+    Empty,
+    /// More were written than there was room for.
+    #[error("the kernel wrote {written} records, and there is room for {room}; trace a smaller problem")]
+    Overflow {
+        /// Records that threads wanted to write.
+        written: u64,
+        /// Records that fit.
+        room: usize,
+    },
+    /// A record that cannot be.
+    #[error("record {index} of block {block} {why}; host and device code do not agree on its layout")]
+    Malformed {
+        /// Its place in the buffer.
+        index: usize,
+        /// Its block.
+        block: u32,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Two activities of one role at once.
+    #[error(
+        "{role} of block {block} does two things at once {nanoseconds} ns after the start; a role writes one record after \
+         the other"
+    )]
+    Overlap {
+        /// The block.
+        block: u32,
+        /// The role.
+        role: &'static str,
+        /// When the second began.
+        nanoseconds: u64,
+    },
+}
+
+/// The records of a buffer as a timeline, from the first that began to the last that ended. `written` is how many were
+/// to be written, which may be more than there was room for.
+///
+/// # Errors
+/// If there are none, some are lost, or they contradict one another.
+pub fn timeline(records: &[Record], written: u64) -> Result<Timeline, TraceError> {
+    let room = records.len();
+    let count = usize::try_from(written).unwrap_or(usize::MAX);
+    let records = records
+        .get(..count)
+        .ok_or(TraceError::Overflow { written, room })?;
+    let start = records
+        .iter()
+        .map(|record| record.begin)
+        .min()
+        .ok_or(TraceError::Empty)?;
+    let end = records.iter().map(|record| record.end).max().unwrap_or(start);
+    let mut tracks: BTreeMap<(u32, u8), (u16, Vec<Record>)> = BTreeMap::new();
+    for (index, record) in records.iter().enumerate() {
+        check(index, record)?;
+        let (_, own) = tracks
+            .entry((record.block, record.role))
+            .or_insert_with(|| (record.processor, Vec::new()));
+        own.push(*record);
+    }
+    let tracks = tracks
+        .into_iter()
+        .map(|((block, role), (processor, own))| track(block, role, processor, own, start));
+    Ok(Timeline {
+        seconds: seconds(end - start),
+        tracks: tracks.collect::<Result<_, _>>()?,
+    })
+}
+
+fn check(index: usize, record: &Record) -> Result<(), TraceError> {
+    let wrong = |why| {
+        Err(TraceError::Malformed {
+            index,
+            block: record.block,
+            why,
+        })
+    };
+    if record.end < record.begin {
+        return wrong("ends before it begins");
+    }
+    if usize::from(record.role) >= ROLES.len() {
+        return wrong("is of a role that there is not");
+    }
+    if usize::from(record.what) >= ACTIVITIES.len() {
+        return wrong("is of an activity that there is not");
+    }
+    Ok(())
+}
+
+/// The track of one role; roles have been checked.
+fn track(
+    block: u32,
+    role: u8,
+    processor: u16,
+    mut records: Vec<Record>,
+    start: u64,
+) -> Result<Track, TraceError> {
+    let role = ROLES[usize::from(role)];
+    records.sort_by_key(|record| (record.begin, record.end));
+    if let Some(pair) = records.windows(2).find(|pair| pair[1].begin < pair[0].end) {
+        return Err(TraceError::Overlap {
+            block,
+            role,
+            nanoseconds: pair[1].begin - start,
+        });
+    }
+    let some = |number: u32| (number != NONE).then_some(number as usize);
+    let spans = records.iter().map(|record| Span {
+        activity: ACTIVITIES[usize::from(record.what)],
+        start: seconds(record.begin - start),
+        end: seconds(record.end - start),
+        tile: some(record.tile),
+        step: some(record.step),
+    });
+    Ok(Track {
+        processor: Some(processor.into()),
+        alike: 1,
+        name: format!("block {block}, {role}"),
+        spans: spans.collect(),
+    })
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 * 1e-9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(block: u32, role: u8, what: u8, begin: u64, end: u64) -> Record {
+        Record {
+            begin,
+            end,
+            block,
+            tile: 7,
+            step: NONE,
+            processor: 100 + block as u16,
+            role,
+            what,
+        }
+    }
+
+    #[test]
+    fn a_record_has_no_gaps_and_the_size_that_device_code_counts_on() {
+        assert_eq!(size_of::<Record>(), 32);
+    }
+
+    #[test]
+    fn records_in_any_order_make_a_track_for_each_role_in_order_of_time() {
+        let buffer = [
+            record(1, 1, 1, 1_000_000_064, 1_000_000_128),
+            record(0, 2, 3, 1_000_000_032, 1_000_000_512),
+            record(1, 1, 6, 1_000_000_000, 1_000_000_064),
+            record(9, 0, 0, 0, 0),
+        ];
+        let timeline = timeline(&buffer, 3).unwrap();
+        assert!((timeline.seconds - 512e-9).abs() < 1e-15);
+        let names: Vec<_> = timeline.tracks.iter().map(|track| track.name.as_str()).collect();
+        assert_eq!(names, ["block 0, multiplier 1", "block 1, loader"]);
+        let loader = &timeline.tracks[1];
+        assert_eq!((loader.processor, loader.alike), (Some(101), 1));
+        let whats: Vec<_> = loader.spans.iter().map(|span| span.activity).collect();
+        assert_eq!(whats, [Activity::Wait, Activity::Load]);
+        assert!((loader.spans[1].start - 64e-9).abs() < 1e-15);
+        assert_eq!((loader.spans[1].tile, loader.spans[1].step), (Some(7), None));
+    }
+
+    #[test]
+    fn what_is_lost_or_contradicts_itself_is_no_timeline() {
+        let good = record(0, 0, 0, 10, 20);
+        assert_eq!(timeline(&[good], 0), Err(TraceError::Empty));
+        assert_eq!(
+            timeline(&[good], 2),
+            Err(TraceError::Overflow { written: 2, room: 1 })
+        );
+        for bad in [
+            record(0, 0, 0, 20, 10),
+            record(0, 6, 0, 10, 20),
+            record(0, 0, 7, 10, 20),
+        ] {
+            assert!(matches!(
+                timeline(&[good, bad], 2),
+                Err(TraceError::Malformed { index: 1, .. })
+            ));
+        }
+        let overlapping = record(0, 0, 1, 19, 30);
+        assert_eq!(
+            timeline(&[overlapping, good], 2),
+            Err(TraceError::Overlap {
+                block: 0,
+                role: "all warps",
+                nanoseconds: 9
+            })
+        );
+    }
+}
