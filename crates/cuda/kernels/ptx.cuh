@@ -155,6 +155,12 @@ DEVICE void store_bulk_wait_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
 }
 
+// Waits until all but `LEFT` of this thread's groups of bulk stores are complete.
+template <u32 LEFT>
+DEVICE void store_bulk_wait() {
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
 // Puts this thread's ordinary accesses to shared memory before later ones of the copy engine and the matrix unit.
 DEVICE void fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

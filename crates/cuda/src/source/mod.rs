@@ -30,7 +30,10 @@ macro_rules! file {
 }
 
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
-const KERNELS: &[(Source, File)] = &[(Source::Rows, file!("rows.cu"))];
+const KERNELS: &[(Source, File)] = &[
+    (Source::Rows, file!("rows.cu")),
+    (Source::Swapped, file!("swapped.cu")),
+];
 
 /// Headers that lie under `kernels/`.
 const HEADERS: &[File] = &[
@@ -42,6 +45,12 @@ const HEADERS: &[File] = &[
     file!("rows_results.cuh"),
     file!("rows_words.cuh"),
     file!("rows_work.cuh"),
+    file!("swapped_loads.cuh"),
+    file!("swapped_problem.cuh"),
+    file!("swapped_products.cuh"),
+    file!("swapped_results.cuh"),
+    file!("swapped_ring.cuh"),
+    file!("swapped_tokens.cuh"),
 ];
 
 /// All headers, the generated ones too.

@@ -1,0 +1,94 @@
+// Weights are the rows of a tile, tokens its columns (swap-AB): each weight is converted once, in registers, and a tile is
+// as wide as a group has tokens. One persistent block a multiprocessor: two warp groups multiply, two warps load.
+//
+// Definitions: WIDTH, the most columns of a tile; MIXED 1, tiles of all widths, by falling width in a worker's list, or 0,
+// all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; RING, the bytes of operand buffers.
+#include "swapped_loads.cuh"
+#include "swapped_products.cuh"
+#include "swapped_results.cuh"
+
+constexpr u32 PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
+
+// The last block to come here leaves the counters zero for the next call: all that wait for tokens have them.
+DEVICE void leave(const Parameter& parameter) {
+    if (threadIdx.x % 32 == 0 && atomicAdd(parameter.counters + 1, 1) == gridDim.x - 1)
+        parameter.counters[0] = parameter.counters[1] = 0;
+}
+
+DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control) {
+    u32 warp = __shfl_sync(~0u, threadIdx.x / 32 - CONSUMER_WARPS, 0);
+    if (warp == 0) {
+        load_weights(parameter, ring_base, control);
+    } else if (warp == 1) {
+        grid_wait();
+        wait_for_tokens(parameter);
+        load_tokens(parameter, ring_base, control);
+        leave(parameter);
+    }
+}
+
+DEVICE void convert_share(const Parameter& parameter, u32 ring_base) {
+    grid_wait();
+    auto loaded = [] { named_barrier_arrive(TOKENS_LOADED, CONSUMER_THREADS + 32); };
+    if (blockIdx.x >= parameter.converters) return loaded();
+    u32 warp = threadIdx.x / 32, staging = ring_base + RING - (CONSUMER_WARPS - warp) * STAGING_BYTES;
+    convert_tokens(parameter, warp * parameter.converters + blockIdx.x, CONSUMER_WARPS * parameter.converters, staging, loaded);
+    __threadfence();
+    named_barrier_sync(3, CONSUMER_THREADS);
+    if (threadIdx.x == 0) atomicAdd(parameter.counters, 1);
+}
+
+template <u32 COLUMNS>
+DEVICE void compute_tile(const Parameter& parameter, const Tile* tile, u32 ring_base, Control* control, float4* exchange, Ring& ring) {
+    float sums[COLUMNS / 2];
+    multiply_tile<COLUMNS>(tile->chunks, ring_base, control, ring, sums);
+    finish_tile<COLUMNS>(parameter, load_tile(tile), control, exchange, sums);     // loaded again: registers are wanted before
+}
+
+// One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
+// nested so that few far jumps are taken.
+DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, float4* exchange) {
+    Ring ring;
+    const Tile* tile = first_tile(parameter);
+    const Tile* end = tile + parameter.tiles_a_worker;
+    auto width_at = [&]() -> u32 {
+        if (tile == end) return 0;
+        Tile next = load_tile(tile);
+        return next.chunks == 0 ? 0 : computed_width(next.width);
+    };
+    u32 width = width_at();
+#define LOOP(COLUMNS)                                                                                                  \
+    if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
+        while (width == COLUMNS) {                                                                                     \
+            compute_tile<COLUMNS>(parameter, tile++, ring_base, control, exchange, ring);                              \
+            width = width_at();                                                                                        \
+        }
+#define LOOPS(COLUMNS) \
+    if (width + 24 >= COLUMNS) { LOOP(COLUMNS) LOOP(COLUMNS - 8) LOOP(COLUMNS - 16) LOOP(COLUMNS - 24) }
+    LOOPS(256) LOOPS(224) LOOPS(192) LOOPS(160) LOOPS(128) LOOPS(96) LOOPS(64) LOOPS(32)
+#undef LOOPS
+#undef LOOP
+}
+
+extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(const __grid_constant__ Parameter parameter) {
+    extern __shared__ __align__(1024) u8 memory[];
+    Control* control = (Control*)(memory + CONTROL_AT);
+    if (threadIdx.x == 0) {
+        for (u32 slot = 0; slot < SLOTS; slot++) {
+            barrier_init(shared_address(&control->full[slot]), 1);
+            barrier_init(shared_address(&control->empty[slot]), CONSUMER_THREADS);
+        }
+        barrier_init_fence();
+    }
+    __syncthreads();
+    grid_launch_dependents();
+    u32 ring_base = shared_address(memory);
+    if (threadIdx.x >= CONSUMER_THREADS) {
+        registers_decrease<PRODUCER_REGISTERS>();
+        produce(parameter, ring_base, control);
+    } else {
+        registers_increase<CONSUMER_REGISTERS>();
+        convert_share(parameter, ring_base);
+        compute_tiles(parameter, ring_base, control, (float4*)(memory + EXCHANGE_AT));
+    }
+}

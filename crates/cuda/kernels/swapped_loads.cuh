@@ -1,0 +1,58 @@
+// The producers: one warp for weights, one for tokens. One alone is bound by its own instructions on narrow tiles.
+#pragma once
+#include "swapped_ring.cuh"
+#include "swapped_tokens.cuh"
+
+constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;
+// Units whose weights may be loaded before this block's tokens are: more of them delay the tokens in the memory's queues.
+constexpr u32 EARLY_UNITS = 1;
+constexpr u32 TOKENS_LOADED = 14;       // the hardware barrier that says so
+
+DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control) {
+    u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->weight_ends);
+    Filling filling;
+    const Tile* tiles = first_tile(parameter);
+    for (u32 i = 0; i < parameter.tiles_a_worker; i++) {
+        Tile tile = load_tile(tiles + i);
+        if (tile.chunks == 0) break;
+        u32 width = computed_width(tile.width), bytes = unit_bytes(width);
+        const TensorMap* maps = parameter.map_table + 4 * tile.group;
+#pragma unroll 1
+        for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
+            if (filling.ring.count == EARLY_UNITS) named_barrier_sync(TOKENS_LOADED, CONSUMER_THREADS + 32);
+            filling.acquire(bytes, empty, ends);
+            u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
+            u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
+            if (elect()) {
+                bool even = chunk % 2 == 0;
+                barrier_expect(barrier, bytes + (even ? SCALE_BYTES : 0));
+                if (even) {
+                    copy_tensor(scales, maps + 1, chunk * 8, tile.row, barrier, EVICT_FIRST);
+                    if (DUAL) copy_tensor(scales + SCALE_BYTES / 2, maps + 3, chunk * 8, tile.row, barrier, EVICT_FIRST);
+                }
+                copy_tensor(to, maps, chunk * 64, tile.row, barrier, EVICT_FIRST);
+                if (DUAL) copy_tensor(to + WEIGHT_BYTES / 2, maps + 2, chunk * 64, tile.row, barrier, EVICT_FIRST);
+            }
+            filling.ring.advance(bytes);
+        }
+    }
+    if (filling.ring.count <= EARLY_UNITS) named_barrier_sync(TOKENS_LOADED, CONSUMER_THREADS + 32);
+}
+
+DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control) {
+    u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->token_ends);
+    Filling filling;
+    const Tile* tiles = first_tile(parameter);
+    for (u32 i = 0; i < parameter.tiles_a_worker; i++) {
+        Tile tile = load_tile(tiles + i);
+        if (tile.chunks == 0) break;
+        u32 width = computed_width(tile.width), bytes = unit_bytes(width), blocks = (SHAPE(tile.group, m) + 7) / 8;
+        const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + (u64)(tile.first_chunk * blocks + tile.token / 8) * ITEM_BYTES;
+#pragma unroll 1
+        for (u32 chunk = 0; chunk < tile.chunks; chunk++, from += blocks * ITEM_BYTES) {
+            filling.acquire(bytes, empty, ends);
+            if (elect()) copy_bulk(ring_base + filling.ring.begin(bytes), from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
+            filling.ring.advance(bytes);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// The swapped kernel's parameter and tiles, byte for byte; the other half is src/plan/swapped/abi.rs.
+#pragma once
+#include "ptx.cuh"
+
+constexpr u32 CHUNK = 128;          // values of K that are loaded at a time
+constexpr u32 WEIGHT_ROWS = 128;    // of a tile, 64 for each warp group; in the dual form 64 of each of the two weights
+constexpr u32 INLINE_SHAPES = 16;   // groups that fit the parameter: a table in memory costs a microsecond at the start
+
+// What all warps want to know of a group; see Group.
+struct Shape {
+    u64 tokens, token_scales, output;
+    u64 workspace;                  // bytes from the workspace's begin to its converted tokens
+    u32 m, n, k, reserved;
+};
+
+struct Tile {
+    u32 group;
+    u32 row, token;                 // the first of the group's
+    u32 width;                      // tokens
+    u32 first_chunk, chunks;        // both even; a worker's list ends at a tile without chunks
+    u32 slot;                       // the first of the buffers for its partial sums
+    u32 parts;                      // low half: which part of the depth this is; high half: of how many
+};
+
+struct Parameter {
+    const u8* tokens;
+    const u8* token_scales;
+    u8* output;
+    const Group* group_table;
+    const u32* item_table;
+    const TensorMap* map_table;     // four a group
+    const Tile* tiles;              // [workers][tiles_a_worker]
+    u8* workspace;
+    float* partials;
+    u32* counters;                  // blocks that have converted, blocks that are done, two unused, arrivals a slot and warp group
+    u32 tiles_a_worker, group_count, items, converters;
+    Shape shapes[INLINE_SHAPES];
+    u32 item_offsets[INLINE_SHAPES + 1];
+};
+
+#define SHAPE(group, field) \
+    (parameter.group_count <= INLINE_SHAPES ? parameter.shapes[group].field : parameter.group_table[group].field)
+#define ITEM_OFFSET(group) \
+    (parameter.group_count <= INLINE_SHAPES ? parameter.item_offsets[group] : parameter.item_table[group])
+
+DEVICE Tile load_tile(const Tile* from) {
+    uint4 low = __ldg((const uint4*)from), high = __ldg((const uint4*)from + 1);
+    return {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+}
+
+DEVICE const Tile* first_tile(const Parameter& parameter) {
+    return parameter.tiles + (u64)blockIdx.x * parameter.tiles_a_worker;
+}
+
+// Columns that are computed for a tile of so many tokens.
+DEVICE u32 computed_width(u32 tokens) {
+    return MIXED ? (tokens + 7) / 8 * 8 : WIDTH;
+}
