@@ -19,7 +19,7 @@ pub fn doubts(comparison: &Comparison) -> Vec<String> {
             ClockFinding::Unconfirmed => "not confirmed in cycles",
             ClockFinding::NoEffect => "none in cycles either",
         };
-        let clock = (clock.clock - 1.0) * 100.0;
+        let clock = clock.clock.exp_m1() * 100.0;
         doubts.push(format!("{finding} (the candidate's clock {clock:+.1} %)"));
     }
     for times in &comparison.cases {
