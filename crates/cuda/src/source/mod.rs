@@ -31,6 +31,7 @@ macro_rules! file {
 
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
 const KERNELS: &[(Source, File)] = &[
+    (Source::Narrow, file!("narrow.cu")),
     (Source::Rows, file!("rows.cu")),
     (Source::Swapped, file!("swapped.cu")),
 ];

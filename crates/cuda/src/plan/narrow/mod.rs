@@ -1,16 +1,17 @@
-//! The narrow kernel: few tokens, so the time is that of reading the weights. Warps stream rows of weights from global
-//! memory to registers, and those of a block share out the depth.
+//! The narrow kernel: few tokens, so the time is that of reading the weights. Each warp of a block copies its share of
+//! every step of the depth to slots of its own, some steps ahead, and multiplies it by `mma.sync`.
 
 #[cfg(test)]
 mod tests;
 
+use std::array;
 use std::collections::BTreeMap;
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_problem::GroupedGemm;
 use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule};
 
-use super::groups::{self, check_sizes, check_tiles, depth, is_dual};
+use super::groups::{self, check_sizes, check_tiles, is_dual};
 use super::variant::{most_registers, output_define};
 use super::{Addresses, Group, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -19,8 +20,16 @@ const ROWS: usize = 32;
 const WARP_THREADS: usize = 32;
 /// Most warps of a block.
 const MOST_WARPS: usize = 16;
-/// Values of the depth that a warp reads at a time: 64 bytes of a row.
+/// Values of the depth that a warp takes of a step: 64 bytes of a row.
 const CHUNK: usize = 128;
+/// Bytes of a chunk of a row, scales included.
+const CHUNK_BYTES: usize = CHUNK / 2 + CHUNK / 16;
+/// Bytes of a multiprocessor's shared memory, and what it keeps of a block's (CUDA C++ Programming Guide, technical
+/// specifications of compute capability 9.0).
+const SHARED_BYTES: usize = 233_472;
+const RESERVED_BYTES: usize = 1024;
+/// Groups whose blocks the kernel finds without a table.
+const FEW: usize = 16;
 /// Where a table begins: at a multiple of a line of L2.
 const ALIGNMENT: usize = 128;
 
@@ -30,6 +39,7 @@ pub struct NarrowPlan {
     gemm: GroupedGemm,
     variant: Variant,
     blocks: Vec<Block>,
+    first_blocks: Option<[u32; FEW]>,
 }
 
 /// What a block computes: the schedule's `tile.m` weight rows against some tokens, over the whole depth.
@@ -54,8 +64,7 @@ struct Parameter {
     output: u64,
     groups: u64,
     blocks: u64,
-    count: u32,
-    reserved: u32,
+    first_blocks: [u32; FEW],
 }
 
 impl NarrowPlan {
@@ -83,10 +92,12 @@ impl NarrowPlan {
                 })
             })
         });
+        let blocks: Vec<Block> = blocks.collect();
         Ok(Self {
             gemm: gemm.clone(),
-            variant: variant(gemm, schedule),
-            blocks: blocks.collect(),
+            variant: variant(gemm, schedule)?,
+            first_blocks: first_blocks(gemm.groups.len(), &blocks),
+            blocks,
         })
     }
 
@@ -108,8 +119,10 @@ impl Plan for NarrowPlan {
     fn memory(&self, weights: &[Weights]) -> Memory {
         let groups = groups::table(&self.gemm, weights, |_| 0);
         let mut tables = bytemuck::cast_slice(&groups).to_vec();
-        tables.resize(self.blocks_begin(), 0);
-        tables.extend_from_slice(bytemuck::cast_slice(&self.blocks));
+        if self.first_blocks.is_none() {
+            tables.resize(self.blocks_begin(), 0);
+            tables.extend_from_slice(bytemuck::cast_slice(&self.blocks));
+        }
         Memory {
             tables,
             ..Memory::default()
@@ -125,9 +138,11 @@ impl Plan for NarrowPlan {
             token_scales: addresses.token_scales,
             output: addresses.output,
             groups: addresses.tables,
-            blocks: addresses.tables + self.blocks_begin() as u64,
-            count: self.blocks.len() as u32,
-            reserved: 0,
+            blocks: match self.first_blocks {
+                Some(_) => 0,
+                None => addresses.tables + self.blocks_begin() as u64,
+            },
+            first_blocks: self.first_blocks.unwrap_or_default(),
         };
         vec![Launch {
             grid: self.blocks.len() as u32,
@@ -137,24 +152,65 @@ impl Plan for NarrowPlan {
     }
 }
 
-fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Variant {
-    let deepest = gemm.groups.iter().map(|shape| depth(shape.k)).max().unwrap_or(0);
-    let warps = deepest.div_ceil(schedule.tile.k).clamp(1, MOST_WARPS);
-    let tokens = schedule.tile.n;
+/// The first block of each group, if the groups are few; the numbers after the last are beyond every block.
+fn first_blocks(groups: usize, blocks: &[Block]) -> Option<[u32; FEW]> {
+    (groups <= FEW).then(|| {
+        array::from_fn(|group| {
+            if group < groups {
+                blocks.partition_point(|block| (block.group as usize) < group) as u32
+            } else {
+                u32::MAX
+            }
+        })
+    })
+}
+
+fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError> {
+    let (tokens, stages) = (schedule.tile.n, schedule.stages);
+    let warps = schedule.tile.k / CHUNK;
+    let threads = warps * WARP_THREADS;
+    let slot = (ROWS + tokens) * CHUNK_BYTES;
+    let most = (SHARED_BYTES - RESERVED_BYTES) / (warps * slot);
+    if stages == 0 || stages > most {
+        return Err(PlanError::word(
+            "stages",
+            stages,
+            format!(
+                "a stage has {} bytes, and at least one must fit into shared memory",
+                warps * slot
+            ),
+            format!("choose 1 to {most}"),
+        ));
+    }
+    let shared_bytes = warps * slot * stages;
+    let blocks = blocks_a_processor(threads, shared_bytes);
     let defines = [
-        ("WARPS", warps),
+        ("TILE_K", schedule.tile.k),
         ("TOKENS", tokens),
+        ("STAGES", stages),
         ("DUAL", usize::from(is_dual(gemm))),
         ("OUTPUT", output_define(gemm.output)),
+        ("BLOCKS", blocks),
+        ("SHARED_BYTES", shared_bytes),
+        ("OVERLAP", 1),
     ];
-    Variant {
+    Ok(Variant {
         source: Source::Narrow,
         defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
-        threads: (warps * WARP_THREADS) as u32,
-        // Each warp's sums, which one of them adds up.
-        shared_bytes: (warps * ROWS * tokens * size_of::<f32>()) as u32,
-        registers: most_registers(warps * WARP_THREADS),
-    }
+        threads: threads as u32,
+        shared_bytes: shared_bytes as u32,
+        registers: most_registers(threads * blocks),
+    })
+}
+
+/// Blocks that shall be on a multiprocessor at a time: as many as shared memory holds, as long as a thread keeps the
+/// registers it needs for the sums of 16 tokens, the converted operands and addresses (108, from the compiler's log).
+fn blocks_a_processor(threads: usize, shared_bytes: usize) -> usize {
+    let fit = SHARED_BYTES / (shared_bytes + RESERVED_BYTES);
+    let with_registers = (1..=fit)
+        .rev()
+        .find(|blocks| most_registers(threads * blocks) >= 112);
+    with_registers.unwrap_or(1)
 }
 
 fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError> {
@@ -175,20 +231,15 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
             "choose 8 or 16",
         ));
     }
-    if tile.k == 0 || !tile.k.is_multiple_of(CHUNK) {
+    if tile.k == 0 || tile.k > MOST_WARPS * CHUNK || !tile.k.is_multiple_of(CHUNK) {
+        let possible = tile.k.next_multiple_of(CHUNK).clamp(CHUNK, MOST_WARPS * CHUNK);
         return Err(PlanError::word(
             "tile.k",
             tile.k,
-            "a warp of the narrow kernel takes a share of the depth of so many values at least, 128 at a time",
-            format!("choose {}", tile.k.next_multiple_of(CHUNK).max(CHUNK)),
+            "a step of the narrow kernel is 128 deep for each of its warps, which are at most 16",
+            format!("choose {possible}"),
         ));
     }
-    PlanError::unless(
-        "stages",
-        schedule.stages,
-        1,
-        "the narrow kernel has no operand buffers; it loads to registers",
-    )?;
     PlanError::unless(
         "roles",
         schedule.roles,
@@ -199,7 +250,7 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
         "epilogue",
         schedule.epilogue,
         Epilogue::Direct,
-        "the narrow kernel stores from registers",
+        "the narrow kernel has no staged results",
     )?;
     PlanError::unless(
         "order",
@@ -211,7 +262,7 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
         "lookup",
         schedule.lookup,
         Lookup::Precomputed,
-        "the narrow kernel's blocks are in a table",
+        "blocks of the narrow kernel know their tiles beforehand",
     )?;
     PlanError::unless(
         "split-k",

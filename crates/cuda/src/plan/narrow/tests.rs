@@ -53,21 +53,38 @@ proptest! {
 }
 
 #[test]
-fn a_block_has_as_many_warps_as_there_are_shares_of_the_depth() {
-    let warps = |k, tile| {
-        let plan = NarrowPlan::new(&gemm(&[[4, 64, 16], [4, 64, k]], Form::Plain), &schedule(tile)).unwrap();
-        let variant = plan.variant().clone();
-        assert_eq!(variant.defines["WARPS"], (variant.threads / 32).to_string());
-        assert_eq!(
-            variant.shared_bytes,
-            variant.threads / 32 * 32 * tile[1] as u32 * 4
-        );
-        variant.threads / 32
+fn a_block_has_a_warp_for_each_chunk_of_a_step() {
+    let variant = |tile, stages| {
+        let schedule = Schedule {
+            stages,
+            ..schedule(tile)
+        };
+        let plan = NarrowPlan::new(&gemm(&[[4, 64, 7168]], Form::Plain), &schedule).unwrap();
+        plan.variant().clone()
     };
-    assert_eq!(warps(7168, [32, 16, 128]), 16);
-    assert_eq!(warps(7168, [32, 16, 1024]), 7);
-    assert_eq!(warps(272, [32, 8, 128]), 4);
-    assert_eq!(warps(16, [32, 8, 128]), 2);
+    let wide = variant([32, 16, 2048], 2);
+    assert!(wide.overlaps());
+    // A row of a chunk has 64 bytes of values and 8 of scales.
+    assert_eq!((wide.threads, wide.shared_bytes), (512, 16 * 2 * 48 * 72));
+    // All registers are one block's, though shared memory holds two.
+    assert_eq!((wide.defines["BLOCKS"].as_str(), wide.registers), ("1", 128));
+    let small = variant([32, 8, 512], 4);
+    assert_eq!((small.threads, small.shared_bytes), (128, 4 * 4 * 40 * 72));
+    assert_eq!((small.defines["BLOCKS"].as_str(), small.registers), ("4", 128));
+}
+
+#[test]
+fn stages_fill_shared_memory_and_no_more() {
+    let planned = |stages| {
+        let schedule = Schedule {
+            stages,
+            ..schedule([32, 16, 2048])
+        };
+        NarrowPlan::new(&gemm(&[[4, 64, 256]], Form::Plain), &schedule)
+    };
+    assert!(planned(4).unwrap().variant().shared_bytes <= 232_448);
+    assert!(planned(5).unwrap_err().to_string().contains("choose 1 to 4"));
+    assert!(planned(0).is_err());
 }
 
 #[test]
@@ -84,7 +101,8 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     refused(Form::Plain, &|schedule| schedule.tile.m = 16, "tile.m = 16: ");
     refused(Form::Plain, &|schedule| schedule.tile.n = 12, "tile.n = 12: ");
     refused(Form::Plain, &|schedule| schedule.tile.k = 64, "tile.k = 64: ");
-    refused(Form::Plain, &|schedule| schedule.stages = 2, "stages = 2: ");
+    refused(Form::Plain, &|schedule| schedule.tile.k = 2176, "tile.k = 2176: ");
+    refused(Form::Plain, &|schedule| schedule.stages = 99, "stages = 99: ");
     refused(
         Form::Plain,
         &|schedule| schedule.roles = Roles::Specialised,
@@ -109,23 +127,8 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     refused(Form::Plain, &|schedule| schedule.cluster.m = 2, "cluster = 2×1: ");
 }
 
-#[test]
-fn the_parameter_points_at_the_tables() {
-    let plan = NarrowPlan::new(
-        &gemm(&[[3, 40, 16], [9, 16, 512]], Form::Plain),
-        &schedule([32, 8, 128]),
-    )
-    .unwrap();
-    let weights = Weights {
-        packed: [1 << 20, 0],
-        ..Weights::default()
-    };
-    let memory = plan.memory(&[weights; 2]);
-    assert_eq!(
-        (memory.maps.len(), memory.workspace_bytes, memory.counter_bytes),
-        (0, 0, 0)
-    );
-    let addresses = Addresses {
+fn addresses() -> Addresses {
+    Addresses {
         tokens: 1 << 32,
         token_scales: 2 << 32,
         output: 3 << 32,
@@ -133,37 +136,69 @@ fn the_parameter_points_at_the_tables() {
         maps: 0,
         workspace: 0,
         counters: 0,
+    }
+}
+
+#[test]
+fn few_groups_are_found_by_their_first_blocks() {
+    let shapes = [[3, 40, 16], [0, 64, 256], [9, 16, 512]];
+    let plan = NarrowPlan::new(&gemm(&shapes, Form::Plain), &schedule([32, 8, 128])).unwrap();
+    let weights = Weights {
+        packed: [1 << 20, 0],
+        ..Weights::default()
     };
-    let [launch] = plan.launches(&addresses).try_into().unwrap();
+    let memory = plan.memory(&[weights; 3]);
+    assert_eq!(
+        (memory.maps.len(), memory.workspace_bytes, memory.counter_bytes),
+        (0, 0, 0)
+    );
+    let [launch] = plan.launches(&addresses()).try_into().unwrap();
     assert_eq!(launch.grid, 4);
     let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
-    assert_eq!((parameter.groups, parameter.count), (addresses.tables, 4));
-    let blocks = (parameter.blocks - addresses.tables) as usize;
+    assert_eq!((parameter.groups, parameter.blocks), (addresses().tables, 0));
+    assert_eq!(parameter.first_blocks[..4], [0, 2, 2, u32::MAX]);
+    // As the kernel looks: the last group that has begun by then.
+    for (number, block) in plan.blocks().iter().enumerate() {
+        let begun = |first: &u32| *first <= number as u32;
+        assert_eq!(
+            parameter.first_blocks.iter().rposition(begun),
+            Some(block.group as usize)
+        );
+    }
+    let last: Group = bytemuck::pod_read_unaligned(&memory.tables[2 * size_of::<Group>()..]);
+    assert_eq!((last.m, last.n, last.k), (9, 16, 512));
+    assert_eq!(
+        (last.tokens, last.token_scales, last.output),
+        (3 * 128, 3 * 16, 120)
+    );
+    assert_eq!(last.weights, weights.packed);
+}
+
+#[test]
+fn many_groups_have_a_table_of_blocks() {
+    let plan = NarrowPlan::new(&gemm(&[[9, 40, 16]; 17], Form::Plain), &schedule([32, 8, 128])).unwrap();
+    let memory = plan.memory(&[Weights::default(); 17]);
+    let [launch] = plan.launches(&addresses()).try_into().unwrap();
+    let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
+    let blocks = (parameter.blocks - addresses().tables) as usize;
     assert_eq!(
         memory.tables[blocks..],
         *bytemuck::cast_slice::<_, u8>(plan.blocks())
     );
-    let second: Group =
-        bytemuck::pod_read_unaligned(&memory.tables[size_of::<Group>()..][..size_of::<Group>()]);
-    assert_eq!((second.m, second.n, second.k), (9, 16, 512));
     assert_eq!(
-        (second.tokens, second.token_scales, second.output),
-        (3 * 128, 3 * 16, 120)
+        plan.blocks()[5],
+        Block {
+            group: 1,
+            row: 32,
+            token: 0,
+            width: 8
+        }
     );
-    assert_eq!(second.weights, weights.packed);
+    assert_eq!(launch.grid, 17 * 4);
 }
 
 #[test]
 fn without_tokens_there_is_nothing_to_launch() {
     let plan = NarrowPlan::new(&gemm(&[[0, 40, 16]], Form::Plain), &schedule([32, 8, 128])).unwrap();
-    let addresses = Addresses {
-        tokens: 0,
-        token_scales: 0,
-        output: 0,
-        tables: 0,
-        maps: 0,
-        workspace: 0,
-        counters: 0,
-    };
-    assert_eq!(plan.launches(&addresses), []);
+    assert_eq!(plan.launches(&addresses()), []);
 }

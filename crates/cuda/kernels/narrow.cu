@@ -1,0 +1,313 @@
+// NVFP4 grouped GEMM for few tokens: the time is that of reading the weights, so they are asked for early and converted
+// as they come.
+//
+// A block has 32 weight rows (16 of each of the two in the dual form) against at most sixteen tokens, over the whole
+// depth. A step is TILE_K deep and each warp takes a chunk of 128 of it, with nothing shared until the sums are added:
+// its lanes copy weights and tokens packed to slots of the warp's own, STAGES ahead, and multiply what they convert by
+// mma.sync. Slots in shared memory rather than registers leave room for two blocks a multiprocessor, so the next launch
+// fetches its weights while this one ends.
+//
+// Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
+// are summed in an order of their own, and nothing is exchanged between lanes.
+#include "convert.cuh"
+
+enum class Output { F16, Bf16, F32 };
+constexpr Output output = static_cast<Output>(OUTPUT);
+
+constexpr u32 ROWS = 32, CHUNK = 128, WARPS = TILE_K / CHUNK, THREADS = 32 * WARPS;
+// Rows are taken by eights, 16 bytes a lane.
+constexpr u32 WEIGHT_EIGHTS = ROWS / 8, TOKEN_EIGHTS = TOKENS / 8, EIGHT_BYTES = 32 * 16;
+constexpr u32 MATRICES = DUAL ? 2 : 1, MATRIX_ROWS = ROWS / MATRICES;
+// Bytes of a chunk of a row.
+constexpr u32 PACKED_BYTES = CHUNK / 2, SCALE_BYTES = CHUNK / 16;
+
+// ---- Shared memory: each warp's slots; in the end its sums lie there.
+
+constexpr u32 TOKEN_PART = WEIGHT_EIGHTS * EIGHT_BYTES;
+constexpr u32 WEIGHT_SCALE_PART = TOKEN_PART + TOKEN_EIGHTS * EIGHT_BYTES;
+constexpr u32 TOKEN_SCALE_PART = WEIGHT_SCALE_PART + ROWS * SCALE_BYTES;
+constexpr u32 SLOT_BYTES = TOKEN_SCALE_PART + TOKENS * SCALE_BYTES;
+constexpr u32 WARP_BYTES = STAGES * SLOT_BYTES;
+static_assert(WARPS * WARP_BYTES == SHARED_BYTES, "the host counts shared memory as the device does");
+// A token's sums of all rows, and so far apart that a warp's stores are in different banks.
+constexpr u32 SUM_STRIDE = (ROWS + 4) * 4;
+static_assert(TOKENS * SUM_STRIDE <= WARP_BYTES, "a warp's sums lie in its slots");
+
+// ---- What is to be done.
+
+struct Block {
+    u32 group, row, token, width;
+};
+
+constexpr u32 FEW = 16;
+
+struct Parameter {
+    const u8* tokens;
+    const u8* token_scales;
+    u8* output;
+    const Group* groups;
+    // One for each block; none where there are few groups, whose first blocks are then here.
+    const Block* blocks;
+    u32 first_blocks[FEW];
+};
+
+// The blocks of a group go through its weight rows for the first tokens, then for the next.
+DEVICE Block block_of_few(const Parameter& parameter) {
+    Block block = {0, 0, 0, 0};
+    u32 first = 0;
+#pragma unroll
+    for (u32 group = 1; group < FEW; ++group)
+        if (parameter.first_blocks[group] <= blockIdx.x) {
+            block.group = group;
+            first = parameter.first_blocks[group];
+        }
+    u32 m = parameter.groups[block.group].m, row_blocks = (parameter.groups[block.group].n + MATRIX_ROWS - 1) / MATRIX_ROWS;
+    u32 number = blockIdx.x - first, token_blocks = number / row_blocks;
+    block.row = (number - token_blocks * row_blocks) * MATRIX_ROWS;
+    block.token = token_blocks * TOKENS;
+    block.width = min(m - block.token, TOKENS);
+    return block;
+}
+
+// ---- Copies to a warp's slots. Weights are read once, so the second-level cache need not keep them.
+
+DEVICE void copy_16_once(u32 to, const void* from) {
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "l"(EVICT_FIRST)
+                 : "memory");
+}
+
+// Through the first-level cache, where the neighbours' scales wait for the next chunks. `bytes` is 8, or 0 for zeros.
+DEVICE void copy_8(u32 to, const void* from, u32 bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+// One lane's part of the weights; rows after the last are the last once more, and nobody stores their results.
+struct Weights {
+    const u8* packed[WEIGHT_EIGHTS];
+    const u8* scales;
+
+    DEVICE Weights(const Group& group, const Block& block, u32 warp, u32 lane) {
+        auto row_of = [&](u32 row) { return (u64)min(block.row + row % MATRIX_ROWS, group.n - 1); };
+#pragma unroll
+        for (u32 eight = 0; eight < WEIGHT_EIGHTS; ++eight)
+            packed[eight] = group.weights[eight * 8 / MATRIX_ROWS] + row_of(eight * 8 + lane / 4) * (group.k / 2) +
+                            warp * PACKED_BYTES + lane % 4 * 16;
+        scales = (lane < MATRIX_ROWS ? group.weight_scales[0] : group.weight_scales[1]) + row_of(lane) * (group.k / 16) +
+                 warp * SCALE_BYTES;
+    }
+
+    DEVICE void load(u32 slot, u32 lane) {
+#pragma unroll
+        for (u32 eight = 0; eight < WEIGHT_EIGHTS; ++eight) {
+            copy_16_once(slot + eight * EIGHT_BYTES + lane * 16, packed[eight]);
+            packed[eight] += WARPS * PACKED_BYTES;
+        }
+        copy_8(slot + WEIGHT_SCALE_PART + lane * SCALE_BYTES, scales, SCALE_BYTES);
+        scales += WARPS * SCALE_BYTES;
+    }
+};
+
+// Likewise of the tokens; those after the last are zeros.
+struct Tokens {
+    const u8* packed[TOKEN_EIGHTS];
+    const u8* scales;
+    u32 width;
+
+    DEVICE Tokens(const Parameter& parameter, const Group& group, const Block& block, u32 warp, u32 lane)
+        : width(block.width) {
+        auto token_of = [&](u32 token) { return (u64)(block.token + min(token, width - 1)); };
+#pragma unroll
+        for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
+            packed[eight] = parameter.tokens + group.tokens + token_of(eight * 8 + lane / 4) * (group.k / 2) +
+                            warp * PACKED_BYTES + lane % 4 * 16;
+        scales = parameter.token_scales + group.token_scales + token_of(lane) * (group.k / 16) + warp * SCALE_BYTES;
+    }
+
+    DEVICE void load(u32 slot, u32 lane) {
+#pragma unroll
+        for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight) {
+            copy_16(slot + TOKEN_PART + eight * EIGHT_BYTES + lane * 16, packed[eight],
+                    eight * 8 + lane / 4 < width ? 16 : 0);
+            packed[eight] += WARPS * PACKED_BYTES;
+        }
+        if (lane < TOKENS)
+            copy_8(slot + TOKEN_SCALE_PART + lane * SCALE_BYTES, scales, lane < width ? SCALE_BYTES : 0);
+        scales += WARPS * SCALE_BYTES;
+    }
+};
+
+// ---- Products.
+
+// Rows g and g + 8 of two sixteens against columns 2q and 2q + 1 of each eight tokens.
+using Sums = float[ROWS / 16][TOKEN_EIGHTS][4];
+
+// Sixteen deep: rows are `a`, tokens `b`.
+DEVICE void multiply(float (&sums)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    asm(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// What a lane has of a row's chunk, packed.
+struct Piece {
+    u32 words[4];
+    u32 scales;
+
+    DEVICE Piece(u32 packed, u32 row_scales, u32 lane) {
+        uint4 all = load_shared_16(packed + lane * 16);
+        words[0] = all.x, words[1] = all.y, words[2] = all.z, words[3] = all.w;
+        scales = convert_scales(load_shared_2(row_scales + lane / 4 * SCALE_BYTES + lane % 4 * 2));
+    }
+
+    template <u32 WORD>
+    DEVICE void convert(u32 (&pairs)[4]) const {
+        convert_8(words[WORD], both_halves<WORD / 2>(scales), pairs[0], pairs[1], pairs[2], pairs[3]);
+    }
+};
+
+struct Converted {
+    u32 words[4][4];
+
+    DEVICE Converted() {}
+
+    DEVICE explicit Converted(const Piece& piece) {
+        piece.convert<0>(words[0]);
+        piece.convert<1>(words[1]);
+        piece.convert<2>(words[2]);
+        piece.convert<3>(words[3]);
+    }
+};
+
+template <u32 WORD>
+DEVICE void multiply_word(float (&sums)[TOKEN_EIGHTS][4], const Piece& upper, const Piece& lower,
+                          const Converted (&tokens)[TOKEN_EIGHTS]) {
+    u32 a[4], b[4];
+    upper.convert<WORD>(a);
+    lower.convert<WORD>(b);
+#pragma unroll
+    for (u32 half = 0; half < 4; half += 2)
+#pragma unroll
+        for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
+            multiply(sums[eight], a[half], b[half], a[half + 1], b[half + 1], tokens[eight].words[WORD][half],
+                     tokens[eight].words[WORD][half + 1]);
+}
+
+DEVICE void convert_tokens(Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane) {
+#pragma unroll
+    for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
+        tokens[eight] = Converted(Piece(slot + TOKEN_PART + eight * EIGHT_BYTES,
+                                        slot + TOKEN_SCALE_PART + eight * 8 * SCALE_BYTES, lane));
+}
+
+DEVICE void multiply_weights(Sums& sums, const Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane) {
+#pragma unroll
+    for (u32 sixteen = 0; sixteen < ROWS / 16; ++sixteen) {
+        u32 packed = slot + sixteen * 2 * EIGHT_BYTES;
+        u32 scales = slot + WEIGHT_SCALE_PART + sixteen * 16 * SCALE_BYTES;
+        Piece upper(packed, scales, lane), lower(packed + EIGHT_BYTES, scales + 8 * SCALE_BYTES, lane);
+        multiply_word<0>(sums[sixteen], upper, lower, tokens);
+        multiply_word<1>(sums[sixteen], upper, lower, tokens);
+        multiply_word<2>(sums[sixteen], upper, lower, tokens);
+        multiply_word<3>(sums[sixteen], upper, lower, tokens);
+    }
+}
+
+// ---- Results: a thread for each adds the warps' sums in their order.
+
+DEVICE void leave_sums(const Sums& sums, u32 memory, u32 lane) {
+#pragma unroll
+    for (u32 sixteen = 0; sixteen < ROWS / 16; ++sixteen)
+#pragma unroll
+        for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
+#pragma unroll
+            for (u32 index = 0; index < 4; ++index) {
+                u32 row = sixteen * 16 + index / 2 * 8 + lane / 4, token = eight * 8 + lane % 4 * 2 + index % 2;
+                store_shared(memory + token * SUM_STRIDE + row * 4, __float_as_uint(sums[sixteen][eight][index]));
+            }
+}
+
+DEVICE float add_sums(u32 memory, u32 token, u32 row) {
+    float sum = 0.0f;
+#pragma unroll
+    for (u32 warp = 0; warp < WARPS; ++warp)
+        sum += __uint_as_float(load_shared(memory + warp * WARP_BYTES + token * SUM_STRIDE + row * 4));
+    return sum;
+}
+
+DEVICE float silu(float value) {
+    return value / (1.0f + expf(-value));
+}
+
+DEVICE void store_one(u8* first, u64 element, float value) {
+    if constexpr (output == Output::F32) {
+        ((float*)first)[element] = value;
+    } else {
+        u16 rounded;
+        if constexpr (output == Output::Bf16)
+            asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+        else
+            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+        ((u16*)first)[element] = rounded;
+    }
+}
+
+DEVICE void store_results(const Parameter& parameter, const Group& group, const Block& block, u32 memory) {
+    for (u32 index = threadIdx.x; index < MATRIX_ROWS * block.width; index += THREADS) {
+        u32 token = index / MATRIX_ROWS, row = index % MATRIX_ROWS;
+        if (block.row + row >= group.n) continue;
+        float result = add_sums(memory, token, row) * (group.scale[0] * CONVERTED_UNIT);
+        if constexpr (DUAL)
+            result = silu(result) * (add_sums(memory, token, MATRIX_ROWS + row) * (group.scale[1] * CONVERTED_UNIT));
+        store_one(parameter.output, group.output + (u64)(block.token + token) * group.n + block.row + row, result);
+    }
+}
+
+// ---- The kernel.
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __grid_constant__ Parameter parameter) {
+    extern __shared__ __align__(1024) u8 dynamic[];
+    u32 memory = shared_address(dynamic), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 slots = memory + warp * WARP_BYTES;
+    Block block = parameter.blocks ? parameter.blocks[blockIdx.x] : block_of_few(parameter);
+    const Group& group = parameter.groups[block.group];
+    u32 chunks = group.k / CHUNK, turns = warp < chunks ? (chunks - warp - 1) / WARPS + 1 : 0;
+    Weights weights(group, block, warp, lane);
+    if (turns > 0) weights.load(slots, lane);
+
+    // Weights and tables are nobody's result; tokens may be the last launch's.
+    grid_launch_dependents();
+    grid_wait();
+    Tokens tokens(parameter, group, block, warp, lane);
+    if (turns > 0) tokens.load(slots, lane);
+    copy_commit();
+    auto load = [&](u32 turn, u32 slot) {
+        if (turn < turns) {
+            weights.load(slots + slot * SLOT_BYTES, lane);
+            tokens.load(slots + slot * SLOT_BYTES, lane);
+        }
+        // A group of copies for each turn, empty ones after the last, so that the wait counts turns.
+        copy_commit();
+    };
+#pragma unroll
+    for (u32 slot = 1; slot < STAGES; ++slot) load(slot, slot);
+
+    Sums sums = {};
+    u32 slot = 0;
+#pragma unroll 1
+    for (u32 turn = 0; turn < turns; ++turn) {
+        copy_wait<STAGES - 1>();
+        // Scales have been copied for each other.
+        __syncwarp();
+        u32 at = slots + slot * SLOT_BYTES;
+        Converted converted[TOKEN_EIGHTS];
+        convert_tokens(converted, at, lane);
+        multiply_weights(sums, converted, at, lane);
+        __syncwarp();
+        load(turn + STAGES, slot);
+        if (++slot == STAGES) slot = 0;
+    }
+    leave_sums(sums, slots, lane);
+    __syncthreads();
+    store_results(parameter, group, block, memory);
+}
