@@ -4,8 +4,8 @@
 // A block has 32 weight rows (16 of each of the two in the dual form) against at most sixteen tokens, over the whole
 // depth. A step is TILE_K deep and each warp takes a chunk of 128 of it, with nothing shared until the sums are added:
 // its lanes copy weights and tokens packed to slots of the warp's own, STAGES ahead, and multiply what they convert by
-// mma.sync. Slots in shared memory rather than registers leave room for two blocks a multiprocessor, so the next launch
-// fetches its weights while this one ends.
+// mma.sync. Two stages are the best on an H200 (M = 16, N = 4096, K = 7168: 9.5 µs, with three 10.9): what is converted
+// is read by the load unit too, behind all copies that were asked for before.
 //
 // Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
 // are summed in an order of their own, and nothing is exchanged between lanes.

@@ -16,6 +16,13 @@ pub fn weights(gemm: &GroupedGemm) -> usize {
     }
 }
 
+/// Whether a product on sm_90a is one of few tokens, which `mma.sync.m16n8k16` multiplies instead of `wgmma`: weights are
+/// the 16 or 32 rows, and at most 16 tokens the columns, both converted in registers.
+pub fn is_narrow(schedule: &Schedule) -> bool {
+    let Tile { m, n, .. } = schedule.tile;
+    schedule.swap_ab && (m == 16 || m == 32) && n <= 16
+}
+
 /// Steps along the summed dimension of the shortest piece of work: K of a group, keys of a sequence. Groups without
 /// rows and sequences without queries are no work; 0 if there is none at all.
 pub fn fewest_steps(schedule: &Schedule, problem: &Problem) -> usize {
@@ -42,7 +49,7 @@ pub fn fewest_steps(schedule: &Schedule, problem: &Problem) -> usize {
 /// `tcgen05` takes them as they are, with scales rounded up to 128 rows; `mma.sync` takes dequantised registers, so
 /// nothing more lies in shared memory; `wgmma` takes rows from registers but columns from shared memory, so these
 /// are there as fp16 — instead of the packed tokens with swap-AB (converted once beforehand), beside the packed
-/// weights without. A CPU keeps dequantised `f32` panels.
+/// weights without; narrow tiles ([`is_narrow`]) go by `mma.sync` there too. A CPU keeps dequantised `f32` panels.
 pub fn stage_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
     match problem {
         Problem::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
@@ -127,6 +134,7 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
     match arch {
         Arch::Cpu => column_sets * n * k * 4,
         Arch::Sm80 | Arch::Sm89 => (row_sets * m + column_sets * n) * packed_bytes(k),
+        Arch::Sm90a if is_narrow(schedule) => (row_sets * m + column_sets * n) * packed_bytes(k),
         Arch::Sm90a => {
             let columns = if schedule.swap_ab {
                 2 * k

@@ -126,6 +126,28 @@ fn six_stages_of_the_baseline_fit_blackwell_and_seven_do_not() {
 }
 
 #[test]
+fn hopper_takes_few_rows_of_weights_for_few_tokens_alone() {
+    let h200 = Device::builtin("h200").unwrap();
+    let takes = |tile: &str, problem: &Problem| {
+        let schedule = schedule(&format!("tile = {tile}\nswap-ab = true\nstages = 2"));
+        accepts(&schedule, problem, &h200)
+    };
+    for (tile, problem) in [
+        ("[32, 16, 2048]", plain()),
+        ("[32, 8, 2048]", plain()),
+        ("[16, 16, 1024]", dual()),
+    ] {
+        assert!(takes(tile, &problem), "{tile}");
+    }
+    assert!(!takes("[32, 24, 512]", &plain()), "wgmma has 64 rows");
+    assert!(!takes("[48, 16, 512]", &plain()), "one warp has at most 32");
+    assert!(!accepts(&schedule("tile = [32, 16, 512]"), &plain(), &h200));
+    // Packed values and scales of rows and tokens: (32 + 16) · (1024 + 128) bytes.
+    let narrow = schedule("tile = [32, 16, 2048]\nswap-ab = true");
+    assert_eq!(resources::stage_bytes(&narrow, &plain(), h200.arch), 55_296);
+}
+
+#[test]
 fn every_device_takes_the_baseline_of_the_plain_product() {
     let devices = Device::builtin_names().map(|name| Device::builtin(name).unwrap());
     for device in devices.chain([Device::host(), cpu(1)]) {

@@ -1,17 +1,20 @@
-//! sm_90a: `wgmma` on fp16, NVFP4 dequantised on the way.
+//! sm_90a: `wgmma` on fp16, NVFP4 dequantised on the way; narrow tiles by `mma.sync`.
 
 use super::lever::Lever;
 use super::{Rule, Situation};
-use crate::resources::{accumulators, weights};
+use crate::resources::{accumulators, is_narrow, weights};
 
 const SHAPE: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16, N 8…256 in steps of 8";
 const ROWS: usize = 64;
+/// Products of so few tokens wait for the weights, not for the matrix unit, and need no more rows than one warp's.
+const ROW_SHAPES: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16; with weights as rows and at most 16 tokens also \
+                          mma.sync.m16n8k16";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         word: Lever::TileM,
         levers: &[Lever::TileM, Lever::SwapAb],
-        source: SHAPE,
+        source: ROW_SHAPES,
         broken: rows,
     },
     Rule {
@@ -42,7 +45,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn rows(situation: &Situation) -> Option<String> {
-    (!situation.schedule.tile.m.is_multiple_of(ROWS))
+    let narrow = situation.gemm().is_some() && is_narrow(situation.schedule);
+    (!narrow && !situation.schedule.tile.m.is_multiple_of(ROWS))
         .then(|| format!("wgmma on sm_90a needs M in multiples of {ROWS}"))
 }
 

@@ -10,10 +10,13 @@ use super::text::{
 use super::{
     BufferIndex, Condition, Contents, Extent, Filled, Guard, Operation, Product, Statement, TileProgram,
 };
+use crate::resources::is_narrow;
 use crate::{Roles, Schedule};
 
 /// Rows of a `wgmma`, all of one group of four warps.
 const ROWS: usize = 64;
+/// Values of a step's depth that one warp of a narrow tile takes.
+const NARROW_DEPTH: usize = 128;
 
 pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
     let mut buffers = Buffers::default();
@@ -66,8 +69,12 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
     }
 }
 
-/// A group of four warps for each 64 rows; a block has at most 1024 threads, and one warp may load.
+/// A group of four warps for each 64 rows; a block has at most 1024 threads, and one warp may load. Those of a narrow tile
+/// share out the depth.
 fn warps(schedule: &Schedule) -> usize {
+    if is_narrow(schedule) {
+        return (schedule.tile.k / NARROW_DEPTH).clamp(1, 16);
+    }
     4 * (schedule.tile.m / ROWS).clamp(1, 7)
 }
 
