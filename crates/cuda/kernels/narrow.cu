@@ -1,11 +1,11 @@
-// NVFP4 grouped GEMM for few tokens: the time is that of reading the weights, so they are asked for early and converted
-// as they come.
+// NVFP4 grouped GEMM for few tokens: the time is that of reading the weights, so they are asked for early and
+// converted as they come.
 //
 // A block has 32 weight rows (16 of each of the two in the dual form) against at most sixteen tokens, over the whole
-// depth. A step is TILE_K deep and each warp takes a chunk of 128 of it, with nothing shared until the sums are added:
-// its lanes copy weights and tokens packed to slots of the warp's own, STAGES ahead, and multiply what they convert by
-// mma.sync. Two stages are the best on an H200 (M = 16, N = 4096, K = 7168: 9.5 µs, with three 10.9): what is converted
-// is read by the load unit too, behind all copies that were asked for before.
+// depth. A step is TILE_K deep and each warp takes a chunk of 128 of it, with nothing shared until the sums are
+// added: its lanes copy weights and tokens packed to slots of the warp's own, STAGES ahead, and multiply what they
+// convert by mma.sync. Two stages are the best on an H200 (M = 16, N = 4096, K = 7168: 9.5 µs, with three 10.9): what
+// is converted is read by the load unit too, behind all copies that were asked for before.
 //
 // Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
 // are summed in an order of their own, and nothing is exchanged between lanes.
@@ -56,16 +56,17 @@ DEVICE Block block_of_few(const Parameter& parameter) {
     Block block = {0, 0, 0, 0};
     u32 first = 0;
 #pragma unroll
-    for (u32 group = 1; group < FEW; ++group)
-        if (parameter.first_blocks[group] <= blockIdx.x) {
-            block.group = group;
-            first = parameter.first_blocks[group];
+    for (u32 index = 1; index < FEW; ++index)
+        if (parameter.first_blocks[index] <= blockIdx.x) {
+            block.group = index;
+            first = parameter.first_blocks[index];
         }
-    u32 m = parameter.groups[block.group].m, row_blocks = (parameter.groups[block.group].n + MATRIX_ROWS - 1) / MATRIX_ROWS;
+    const Group& group = parameter.groups[block.group];
+    u32 row_blocks = (group.n + MATRIX_ROWS - 1) / MATRIX_ROWS;
     u32 number = blockIdx.x - first, token_blocks = number / row_blocks;
     block.row = (number - token_blocks * row_blocks) * MATRIX_ROWS;
     block.token = token_blocks * TOKENS;
-    block.width = min(m - block.token, TOKENS);
+    block.width = min(group.m - block.token, TOKENS);
     return block;
 }
 
@@ -92,8 +93,8 @@ struct Weights {
         for (u32 eight = 0; eight < WEIGHT_EIGHTS; ++eight)
             packed[eight] = group.weights[eight * 8 / MATRIX_ROWS] + row_of(eight * 8 + lane / 4) * (group.k / 2) +
                             warp * PACKED_BYTES + lane % 4 * 16;
-        scales = (lane < MATRIX_ROWS ? group.weight_scales[0] : group.weight_scales[1]) + row_of(lane) * (group.k / 16) +
-                 warp * SCALE_BYTES;
+        const u8* matrix = lane < MATRIX_ROWS ? group.weight_scales[0] : group.weight_scales[1];
+        scales = matrix + row_of(lane) * (group.k / 16) + warp * SCALE_BYTES;
     }
 
     DEVICE void load(u32 slot, u32 lane) {
@@ -144,7 +145,8 @@ using Sums = float[ROWS / 16][TOKEN_EIGHTS][4];
 // Sixteen deep: rows are `a`, tokens `b`.
 DEVICE void multiply(float (&sums)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
     asm(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }

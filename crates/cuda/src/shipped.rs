@@ -311,8 +311,10 @@ fn swapped() -> Vec<Shipped> {
 
 /// Few tokens.
 fn narrow() -> Vec<Shipped> {
+    // Weight rows and the depth of a step as each form is best served (`Choice::Automatic`).
     let narrow = |rows: usize, width: usize| Schedule {
-        tile: Tile::from([rows, width, 512]),
+        tile: Tile::from([rows, width, 64 * rows]),
+        stages: 2,
         lookup: Lookup::Precomputed,
         setup: Setup::Once,
         swap_ab: true,
