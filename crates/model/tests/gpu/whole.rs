@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use gauntlet_device::Device;
+use gauntlet_model::prove::prove;
 use gauntlet_model::{Activity, HostTerm, Part, break_down, limit, simulate, timeline};
 use gauntlet_problem::{AttentionFormat, Form, Problem};
+use gauntlet_schedule::program::TileProgram;
 use gauntlet_schedule::{Schedule, Setup};
 
 use crate::support::{attention, cases, device, gemm, prepared, schedules};
@@ -120,6 +122,21 @@ fn a_call_without_work_takes_a_launch_and_nothing_else() {
         (each_time.seconds - (130e-6 + 2.5e-6)).abs() < 1e-9,
         "{each_time:?}"
     );
+}
+
+#[test]
+fn few_rows_for_few_tokens_are_simulated_and_proved_on_hopper() {
+    let h200 = device("h200");
+    for (form, tile) in [(Form::Plain, [32, 16, 2048]), (Form::Swiglu, [16, 16, 1024])] {
+        let problem = gemm(form, &[16, 0, 3], 4096, 7168);
+        let schedule = Schedule {
+            swap_ab: true,
+            ..prepared(tile, 2)
+        };
+        prove(&TileProgram::of(&schedule, &problem, h200.arch)).unwrap();
+        let seconds = simulate(&problem, &schedule, &h200, HOST).unwrap().seconds;
+        assert!(seconds.is_finite() && seconds > 0.0, "{seconds}");
+    }
 }
 
 #[test]
