@@ -2,10 +2,12 @@
 
 use super::lever::Lever;
 use super::{Rule, Situation};
-use crate::resources::{accumulators, weights};
+use crate::resources::{accumulators, is_narrow, weights};
 
 const SHAPE: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16, N 8…256 in steps of 8";
 const ROWS: usize = 64;
+/// Rows of `mma.m16n8k16`, which multiplies narrow tiles (PTX ISA).
+const NARROW_ROWS: usize = 16;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -42,7 +44,9 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn rows(situation: &Situation) -> Option<String> {
-    (!situation.schedule.tile.m.is_multiple_of(ROWS))
+    let (rows, schedule) = (situation.schedule.tile.m, situation.schedule);
+    let is_narrow = situation.gemm().is_some() && is_narrow(schedule) && rows.is_multiple_of(NARROW_ROWS);
+    (!rows.is_multiple_of(ROWS) && !is_narrow)
         .then(|| format!("wgmma on sm_90a needs M in multiples of {ROWS}"))
 }
 
@@ -67,9 +71,15 @@ fn depth(situation: &Situation) -> Option<String> {
 fn registers_of_a_thread(situation: &Situation) -> Option<String> {
     let limit = situation.gpu()?.registers_thread.get();
     let tile = situation.schedule.tile;
-    let columns = situation
-        .gemm()
-        .map_or(tile.n + tile.k, |gemm| tile.n * weights(gemm));
+    // With swap-AB the rows of two weights are those of different warp groups.
+    let columns = situation.gemm().map_or(tile.n + tile.k, |gemm| {
+        tile.n
+            * if situation.schedule.swap_ab {
+                1
+            } else {
+                weights(gemm)
+            }
+    });
     let needed = ROWS * columns / 128;
     (needed as f64 > limit).then(|| {
         format!("{needed} fp32 accumulators a thread are more than the {limit} registers it may have")
