@@ -39,12 +39,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         "threads": variant.threads,
         "registers": variant.registers,
         "shared_bytes": variant.shared_bytes,
-        "ring_bytes": variant.shared_bytes - 1024,
         "workers": plan.workers(),
         "tile_fields": ["group", "row", "token", "width", "first_chunk", "chunks", "slot", "parts"],
         "tiles": plan.tiles().iter().map(|&tile| bytemuck::cast::<_, [u32; 8]>(tile)).collect::<Vec<_>>(),
         "offsets": plan.offsets(),
-        "convert_offsets": plan.convert_offsets(),
+        "item_offsets": plan.item_offsets(),
+        "slots": plan.slots(),
         "groups": groups
             .iter()
             .map(|group| {

@@ -255,12 +255,12 @@ fn rows() -> Vec<Shipped> {
     shipped
 }
 
-/// Weights as rows: the widths that are tuned over, then forms and results.
+/// Weights as rows: each form and result sorted, then widths and orders. With sorted tiles a kernel has the code of every
+/// width up to its widest, at 256 a minute's work for the compiler, so there is one such a result.
 fn swapped() -> Vec<Shipped> {
-    let swapped = |rows: usize, width: usize, order: Order, epilogue: Epilogue| Schedule {
+    let swapped = |rows: usize, width: usize, order: Order| Schedule {
         tile: Tile::from([rows, width, 128]),
         stages: 3,
-        epilogue,
         roles: Roles::Specialised,
         order,
         lookup: Lookup::Precomputed,
@@ -269,43 +269,32 @@ fn swapped() -> Vec<Shipped> {
         ..Schedule::baseline()
     };
     let mut shipped = Vec::new();
-    for (rows, widths) in [(256, [32, 64, 128]), (128, [64, 128, 256])] {
-        for width in widths {
-            shipped.push(variant(
-                &format!("swapped, {rows} by {width}"),
-                PLAIN,
-                &MANY,
-                swapped(rows, width, Order::Sorted, Epilogue::Direct),
-            ));
-        }
+    for result in RESULTS {
+        // In the dual form a tile's rows are those of each of the two weights, and exchanged sums take room.
+        let schedule = match result.0 {
+            Form::Plain => swapped(128, 256, Order::Sorted),
+            Form::Swiglu => swapped(64, 192, Order::Sorted),
+        };
+        shipped.push(variant("swapped, sorted", result, &MANY, schedule));
     }
-    for order in [Order::Static, Order::Dynamic] {
+    for width in [64, 128, 256] {
+        let schedule = swapped(128, width, Order::Static);
         shipped.push(variant(
-            &format!("swapped, {order}"),
+            &format!("swapped, static, {width} tokens"),
             PLAIN,
             &MANY,
-            swapped(256, 128, order, Epilogue::Direct),
+            schedule,
         ));
     }
+    let per_tile = swapped(128, 192, Order::PerTile);
+    shipped.push(variant("swapped, per tile", PLAIN, &MANY, per_tile));
+    let dual = swapped(64, 128, Order::Static);
+    shipped.push(variant("swapped, static", RESULTS[3], &MANY, dual));
     let split = Schedule {
-        split_k: 2,
-        ..swapped(256, 64, Order::Sorted, Epilogue::Direct)
+        split_k: 4,
+        ..swapped(128, 64, Order::Sorted)
     };
     shipped.push(variant("swapped, split", PLAIN, &MANY, split));
-    for epilogue in [Epilogue::Direct, Epilogue::Staged] {
-        for result in RESULTS {
-            // In the dual form a tile's rows are those of each of the two weights.
-            let rows = if result.0 == Form::Swiglu { 128 } else { 256 };
-            if (result, epilogue) != (PLAIN, Epilogue::Direct) {
-                shipped.push(variant(
-                    &format!("swapped, {epilogue} epilogue"),
-                    result,
-                    &MANY,
-                    swapped(rows, 128, Order::Sorted, epilogue),
-                ));
-            }
-        }
-    }
     shipped
 }
 

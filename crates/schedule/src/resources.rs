@@ -8,6 +8,19 @@ use crate::{Cluster, Epilogue, Schedule, Tile};
 /// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
 const SCALE_ROWS: usize = 128;
 
+/// Bytes of a row that a bulk tensor copy brings at least (CUDA driver API, cuTensorMapEncodeTiled: boxDim).
+const SCALE_COPY: usize = 16;
+/// Bytes of an fp16 value.
+const HALF: usize = 2;
+/// Bytes in which the swapped kernel on sm_90a converts tokens: 10.5 KiB for each of the 8 warps that multiply.
+const CONVERTING: usize = 84 << 10;
+/// Slots of scales of that kernel; each is for two steps, the least that a bulk copy brings of a row 128 deep.
+const SWAPPED_SCALE_SLOTS: usize = 4;
+/// Bytes of that kernel's barriers.
+const BARRIERS: usize = 1024;
+/// Bytes through which that kernel's warps exchange sums in the dual form.
+const EXCHANGE: usize = 16 << 10;
+
 /// Weight matrices a tile multiplies with: two in the dual form and one otherwise.
 pub fn weights(gemm: &GroupedGemm) -> usize {
     match gemm.form {
@@ -48,8 +61,9 @@ pub fn fewest_steps(schedule: &Schedule, problem: &Problem) -> usize {
 /// NVFP4 operands are packed (half a byte a value and a scale for each 16). What multiplies them decides the rest:
 /// `tcgen05` takes them as they are, with scales rounded up to 128 rows; `mma.sync` takes dequantised registers, so
 /// nothing more lies in shared memory; `wgmma` takes rows from registers but columns from shared memory, so these
-/// are there as fp16 — instead of the packed tokens with swap-AB (converted once beforehand), beside the packed
-/// weights without; narrow tiles ([`is_narrow`]) go by `mma.sync` there too. A CPU keeps dequantised `f32` panels.
+/// are there as fp16. With swap-AB those are tokens, which are converted once beforehand; scales have slots of their own.
+/// Without, fp16 weights lie beside the packed ones, in [`block_bytes`]. Tiles so small that tokens are few
+/// ([`is_narrow`]) are for `mma.sync`. A CPU keeps dequantised `f32` panels.
 pub fn stage_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
     match problem {
         Problem::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
@@ -81,7 +95,18 @@ pub fn block_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize 
         }
         Problem::GroupedGemm(_) => 0,
     };
-    resident + schedule.stages * stage_bytes(schedule, problem, arch) + output
+    let stages = schedule.stages * stage_bytes(schedule, problem, arch);
+    let buffers = match problem {
+        Problem::GroupedGemm(gemm) if arch == Arch::Sm90a && schedule.swap_ab => {
+            swapped_bytes(schedule, gemm, stages)
+        }
+        // One slot is filled while products read the other; a single stage overlaps nothing.
+        Problem::GroupedGemm(gemm) if arch == Arch::Sm90a => {
+            stages + schedule.stages.min(2) * weights(gemm) * n * k * HALF
+        }
+        _ => stages,
+    };
+    resident + buffers + output
 }
 
 /// `f32` accumulators of one block: C (twice for the dual form), or scores and output.
@@ -133,16 +158,13 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
     let (row_sets, column_sets) = operand_sets(schedule, gemm);
     match arch {
         Arch::Cpu => column_sets * n * k * 4,
-        Arch::Sm80 | Arch::Sm89 => (row_sets * m + column_sets * n) * packed_bytes(k),
-        Arch::Sm90a if is_narrow(schedule) => (row_sets * m + column_sets * n) * packed_bytes(k),
-        Arch::Sm90a => {
-            let columns = if schedule.swap_ab {
-                2 * k
-            } else {
-                2 * k + packed_bytes(k)
-            };
-            row_sets * m * packed_bytes(k) + column_sets * n * columns
+        Arch::Sm90a if schedule.swap_ab && !is_narrow(schedule) => {
+            row_sets * m * k.div_ceil(2) + column_sets * n * k * HALF
         }
+        Arch::Sm90a if !schedule.swap_ab => {
+            (row_sets * m + column_sets * n) * (k.div_ceil(2) + k.div_ceil(16).max(SCALE_COPY))
+        }
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => (row_sets * m + column_sets * n) * packed_bytes(k),
         Arch::Sm100a => {
             let pair = pair(schedule.cluster, arch);
             let values = (row_sets * m + column_sets * n) * k.div_ceil(2) / pair;
@@ -151,6 +173,19 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
             values + scale_rows * k.div_ceil(16)
         }
     }
+}
+
+/// Bytes of the buffers of a block with swap-AB on sm_90a, of which the stages take so many: in the ring tokens are
+/// converted at first, beside one stage, and after it are slots of scales, barriers, and in the dual form the room in
+/// which the warps of both weights exchange sums.
+fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usize {
+    if is_narrow(schedule) {
+        return stages;
+    }
+    let ring = stages.max(CONVERTING + stages / schedule.stages.max(1));
+    let matrices = weights(gemm);
+    let scales = SWAPPED_SCALE_SLOTS * matrices * schedule.tile.m * schedule.tile.k.div_ceil(8);
+    ring + scales + BARRIERS + (matrices - 1) * EXCHANGE
 }
 
 /// Matrices on the row and on the column side of a tile.

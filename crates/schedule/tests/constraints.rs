@@ -148,6 +148,49 @@ fn hopper_takes_few_rows_of_weights_for_few_tokens_alone() {
 }
 
 #[test]
+fn shared_memory_on_hopper_is_what_its_kernels_take() {
+    let h200 = Device::builtin("h200").unwrap();
+    let bytes = |change: &str, problem: &Problem| {
+        let schedule = schedule(change);
+        assert_eq!(report(&schedule, problem, &h200), "    accepted", "{change}");
+        resources::block_bytes(&schedule, problem, h200.arch)
+    };
+    // Four stages of 256 packed rows, and two of 128 rows as fp16: as many as are in use at a time.
+    assert_eq!(
+        bytes("tile = [128, 128, 128]\nstages = 4", &plain()),
+        4 * 256 * 80 + 2 * 32_768
+    );
+    let swapped = |tile: &str, stages: usize| {
+        format!("tile = {tile}\nstages = {stages}\nswap-ab = true\nroles = \"specialised\"")
+    };
+    // Fp16 tokens and packed weights, four slots of scales, the barriers.
+    assert_eq!(
+        bytes(&swapped("[128, 256, 128]", 3), &plain()),
+        3 * 73_728 + 4 * 2_048 + 1_024
+    );
+    // Tokens are converted in 84 KiB beside the first stage.
+    assert_eq!(
+        bytes(&swapped("[128, 16, 128]", 2), &plain()),
+        86_016 + 12_288 + 4 * 2_048 + 1_024
+    );
+    // 64 rows of each of two weights, and 16 KiB to exchange sums.
+    assert_eq!(
+        bytes(&swapped("[64, 192, 128]", 3), &dual()),
+        3 * 57_344 + 4 * 2_048 + 1_024 + 16_384
+    );
+    assert!(!accepts(
+        &schedule(&swapped("[128, 256, 128]", 4)),
+        &plain(),
+        &h200
+    ));
+    // Few tokens: both operands stay packed.
+    assert_eq!(
+        bytes("tile = [32, 16, 512]\nswap-ab = true", &plain()),
+        48 * (256 + 32)
+    );
+}
+
+#[test]
 fn every_device_takes_the_baseline_of_the_plain_product() {
     let devices = Device::builtin_names().map(|name| Device::builtin(name).unwrap());
     for device in devices.chain([Device::host(), cpu(1)]) {

@@ -71,9 +71,15 @@ fn depth(situation: &Situation) -> Option<String> {
 fn registers_of_a_thread(situation: &Situation) -> Option<String> {
     let limit = situation.gpu()?.registers_thread.get();
     let tile = situation.schedule.tile;
-    let columns = situation
-        .gemm()
-        .map_or(tile.n + tile.k, |gemm| tile.n * weights(gemm));
+    // With swap-AB the rows of two weights are those of different warp groups.
+    let columns = situation.gemm().map_or(tile.n + tile.k, |gemm| {
+        tile.n
+            * if situation.schedule.swap_ab {
+                1
+            } else {
+                weights(gemm)
+            }
+    });
     let needed = ROWS * columns / 128;
     (needed as f64 > limit).then(|| {
         format!("{needed} fp32 accumulators a thread are more than the {limit} registers it may have")

@@ -1,9 +1,12 @@
-//! What the swapped kernel and its plan agree on, byte for byte; the other half is in `kernels/swapped.cu`.
+//! What the swapped kernel and its plan agree on, byte for byte; the other half is in `kernels/swapped_problem.cuh`.
 
 use bytemuck::{Pod, Zeroable};
 
 /// [`Tile::slot`] of a tile that one worker computes over the whole depth.
 pub const WHOLE: u32 = u32::MAX;
+
+/// Most groups whose sizes the parameter has in it: to read them from memory when a call begins costs microseconds.
+pub(super) const INLINE_GROUPS: usize = 16;
 
 /// The kernel's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -12,21 +15,48 @@ pub(super) struct Parameter {
     pub tokens: u64,
     pub token_scales: u64,
     pub output: u64,
-    pub groups: u64,
-    pub maps: u64,
+    pub group_table: u64,
+    pub item_table: u64,
+    pub map_table: u64,
     pub tiles: u64,
-    pub offsets: u64,
-    pub convert_offsets: u64,
     pub workspace: u64,
     pub partials: u64,
     pub counters: u64,
+    pub tiles_a_worker: u32,
     pub group_count: u32,
-    pub workers: u32,
-    pub convert_items: u32,
+    /// Items to convert, of 8 tokens by 128 values.
+    pub items: u32,
+    /// Workers that convert, the first of all.
+    pub converters: u32,
+    pub inline: Inline,
+}
+
+/// The groups, if the parameter has room for them; zero otherwise, and beyond the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Inline {
+    pub shapes: [Shape; INLINE_GROUPS],
+    /// Where each group's items begin, and where the last ones end.
+    pub item_offsets: [u32; INLINE_GROUPS + 1],
     pub reserved: u32,
 }
 
-/// A piece of work: weight rows against tokens over some of the depth.
+/// The sizes and places of a group: the numbers of the same names in [`Group`](crate::plan::Group).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Shape {
+    pub tokens: u64,
+    pub token_scales: u64,
+    pub output: u64,
+    pub workspace: u64,
+    pub m: u32,
+    pub n: u32,
+    pub k: u32,
+    pub reserved: u32,
+}
+
+/// A piece of work: weight rows against tokens over some of the depth. In the kernel's table each worker's come first
+/// and zeros fill the rest of its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tile {
@@ -40,7 +70,7 @@ pub struct Tile {
     pub width: u32,
     /// First chunk of 128 values of the depth, even.
     pub first_chunk: u32,
-    /// Chunks, even.
+    /// Chunks, even; none ends a worker's tiles.
     pub chunks: u32,
     /// Index of the partial sums of the first part of this tile, or [`WHOLE`]; a part's own are at `slot + part`.
     pub slot: u32,

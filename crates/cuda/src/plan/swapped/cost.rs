@@ -1,9 +1,11 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
-/// Columns of a tile, and the nanoseconds that two warp groups (128 rows) take for a chunk of it on an H200, while all
+use super::geometry::ROWS;
+
+/// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200, while all
 /// multiprocessors do. Register operands cost `wgmma` some 13 cycles an instruction beside its columns, so narrow tiles
 /// are dear.
-const CHUNKS_OF_TWO: [(f64, f64); 12] = [
+const CHUNKS: [(f64, f64); 12] = [
     (0.0, 340.0),
     (16.0, 353.0),
     (48.0, 376.0),
@@ -16,14 +18,6 @@ const CHUNKS_OF_TWO: [(f64, f64); 12] = [
     (192.0, 916.0),
     (248.0, 1126.0),
     (256.0, 1157.0),
-];
-/// The same of four warp groups (256 rows).
-const CHUNKS_OF_FOUR: [(f64, f64); 5] = [
-    (0.0, 640.0),
-    (48.0, 700.0),
-    (64.0, 880.0),
-    (80.0, 1000.0),
-    (128.0, 1450.0),
 ];
 /// What a multiprocessor reads from L2 while all do, in bytes a nanosecond
 /// (`results/2026-11-21-h200-parameters.json`, `bulk-copy.rate.l2.blocks-132`, at 1.70 GHz).
@@ -52,11 +46,12 @@ impl Linear {
 }
 
 impl Costs {
-    /// The costs of tiles of up to `width` columns, with two or four warp groups.
-    pub fn new(consumers: usize, width: usize) -> Self {
-        let measured: &[(f64, f64)] = if consumers > 2 { &CHUNKS_OF_FOUR } else { &CHUNKS_OF_TWO };
+    /// The costs of tiles of up to `width` columns.
+    pub fn new(width: usize) -> Self {
         Self {
-            chunk: (0..=width / 8).map(|eighth| between(measured, 8.0 * eighth as f64)).collect(),
+            chunk: (0..=width / 8)
+                .map(|eighth| between(&CHUNKS, 8.0 * eighth as f64))
+                .collect(),
             // Assumed: filling the ring, and storing the results.
             tile: Linear {
                 constant: 800.0,
@@ -70,7 +65,7 @@ impl Costs {
             // Reading partial sums at the rate above.
             further: Linear {
                 constant: 0.0,
-                a_column: 64.0 * 4.0 * consumers as f64 / BYTES_A_NANOSECOND,
+                a_column: (ROWS * size_of::<f32>()) as f64 / BYTES_A_NANOSECOND,
             },
         }
     }

@@ -11,22 +11,32 @@ use crate::plan::{PlanError, Source, Variant};
 
 /// Values of the depth that are loaded at a time.
 pub(super) const CHUNK: usize = 128;
-/// Rows of weights of a warp group: the M of `wgmma.m64nNk16` (PTX ISA).
-const WARP_GROUP_ROWS: usize = 64;
-const WARP_GROUP_THREADS: usize = 128;
-const WARP_THREADS: usize = 32;
-/// Bytes of shared memory a block may have at compute capability 9.0 (same source): 227 KiB.
+/// Weight rows of a tile, both weights' counted: two warp groups multiply 64 each, the M of `wgmma.m64nNk16` (PTX ISA).
+pub(super) const ROWS: usize = 128;
+/// Warp groups that multiply.
+pub(super) const CONSUMERS: usize = 2;
+/// Most tokens of a tile: the N of `wgmma.m64nNk16` (PTX ISA).
+const MOST_WIDTH: usize = 256;
+/// Two warp groups multiply, the warps of a third load: only whole groups can hand registers to others.
+const THREADS: usize = (CONSUMERS + 1) * 128;
+/// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
+/// specifications).
 const SHARED_BYTES: usize = 232_448;
+/// Bytes at the ring's end in which tokens are converted, 10.5 KiB for each of 8 warps, while the first unit is loaded.
+const CONVERTED_BYTES: usize = 84 << 10;
+/// Bytes of scales of two chunks, for a box's row has 16 at least, and how many of them there are.
+const SCALE_BYTES: usize = 16 * ROWS;
+const SCALE_SLOTS: usize = 4;
+/// Bytes of the barriers.
+const BARRIER_BYTES: usize = 1024;
+/// Bytes through which the warp groups of the dual form exchange sums.
+const EXCHANGE_BYTES: usize = 16 << 10;
 /// Most parts of a split tile.
 const MOST_PARTS: usize = 64;
-/// Bytes kept for barriers beside the ring.
-const BARRIER_BYTES: usize = 1024;
 
 /// The sizes of a block's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry {
-    /// Warp groups that multiply.
-    pub consumers: usize,
     /// Weight rows of a tile, of each of the two weights in the dual form: the schedule's `tile.m`.
     pub block_rows: usize,
     /// Most tokens of a tile.
@@ -43,71 +53,58 @@ impl Geometry {
     /// # Errors
     /// If the kernel cannot do what a word says, or it does not fit a multiprocessor.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
-        check_words(schedule)?;
         let dual = is_dual(gemm);
-        let consumers = consumers(schedule.tile.m, dual)?;
-        let most = most_width(consumers);
+        check_words(schedule)?;
+        check_tile(schedule, dual)?;
         let width = schedule.tile.n;
-        if !width.is_multiple_of(8) || width == 0 || width > most {
-            return Err(PlanError::word(
-                "tile.n",
-                width,
-                format!(
-                    "tokens are the columns of wgmma, 8 to {most} in steps of 8 with {consumers} warp groups"
-                ),
-                format!("choose {}", width.next_multiple_of(8).clamp(8, most)),
-            ));
-        }
-        let stage = stage_bytes(consumers, width);
-        let most_stages = (SHARED_BYTES - BARRIER_BYTES) / stage;
+        let unit = unit_bytes(width);
+        let most_stages = (SHARED_BYTES - bytes_beside_ring(dual)) / unit;
         if schedule.stages < 2 || schedule.stages > most_stages {
             return Err(PlanError::word(
                 "stages",
                 schedule.stages,
                 format!(
-                    "a ring holds 2 stages or more, each takes {stage} B, and a block has {SHARED_BYTES} B"
+                    "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with {} B \
+                     for other things",
+                    bytes_beside_ring(dual)
                 ),
                 format!("choose 2 to {most_stages}, or a smaller tile.n"),
             ));
         }
         Ok(Self {
-            consumers,
             block_rows: schedule.tile.m,
             width,
-            ring_bytes: schedule.stages * stage,
+            ring_bytes: (schedule.stages * unit).max(CONVERTED_BYTES + unit),
             dual,
         })
     }
 
-    /// Weight rows of a tile in memory, both weights' counted.
-    pub fn rows(&self) -> usize {
-        self.consumers * WARP_GROUP_ROWS
+    /// Bytes of a chunk of the most tokens a tile may have, converted.
+    pub fn token_bytes(&self) -> usize {
+        self.width * CHUNK * 2
     }
 
     /// Bytes of the partial sums of one part of a split tile.
     pub fn partial_bytes(&self) -> usize {
-        self.rows() * self.width * size_of::<f32>()
+        ROWS * self.width * size_of::<f32>()
     }
 
     /// The kernel's variant.
     pub fn variant(&self, gemm: &GroupedGemm, schedule: &Schedule) -> Variant {
-        let threads = self.consumers * WARP_GROUP_THREADS + WARP_THREADS;
         let defines = [
-            ("CONSUMERS", self.consumers),
             ("WIDTH", self.width),
             ("MIXED", usize::from(mixes_widths(schedule.order))),
             ("DUAL", usize::from(self.dual)),
             ("OUTPUT", output_define(gemm.output)),
             ("RING", self.ring_bytes),
-            ("STAGED", usize::from(schedule.epilogue == Epilogue::Staged)),
-            ("DYNAMIC", usize::from(schedule.order == Order::Dynamic)),
+            ("OVERLAP", 1),
         ];
         Variant {
             source: Source::Swapped,
             defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
-            threads: threads as u32,
-            shared_bytes: (self.ring_bytes + BARRIER_BYTES) as u32,
-            registers: most_registers(threads),
+            threads: THREADS as u32,
+            shared_bytes: (self.ring_bytes + bytes_beside_ring(self.dual)) as u32,
+            registers: most_registers(THREADS),
         }
     }
 }
@@ -116,32 +113,41 @@ impl Geometry {
 /// choice inside the loop over tiles would make the compiler serialise wgmma), so workers must meet them in that
 /// order; the others compute every tile at full width.
 pub(super) fn mixes_widths(order: Order) -> bool {
-    matches!(order, Order::Sorted | Order::Dynamic)
+    order == Order::Sorted
 }
 
-/// Bytes of one stage: tokens as fp16, packed weights, and the scales of two chunks, for a box's row has 16 bytes.
-fn stage_bytes(consumers: usize, width: usize) -> usize {
-    width * CHUNK * 2 + consumers * WARP_GROUP_ROWS * (CHUNK / 2 + 16)
+/// Bytes of one stage: a chunk of tokens as fp16, and of packed weights.
+fn unit_bytes(width: usize) -> usize {
+    width * CHUNK * 2 + ROWS * CHUNK / 2
 }
 
-/// Most columns whose sums fit the registers.
-fn most_width(consumers: usize) -> usize {
-    512 / consumers
+fn bytes_beside_ring(dual: bool) -> usize {
+    let exchange = if dual { EXCHANGE_BYTES } else { 0 };
+    SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES + exchange
 }
 
-fn consumers(tile_m: usize, dual: bool) -> Result<usize, PlanError> {
-    let rows = if dual { 2 * tile_m } else { tile_m };
-    let choices = if dual { "64 or 128" } else { "128 or 256" };
-    match rows {
-        128 => Ok(2),
-        256 => Ok(4),
-        _ => Err(PlanError::word(
-            "tile.m",
-            tile_m,
-            format!("with swap-ab, two or four warp groups hold {WARP_GROUP_ROWS} weight rows each"),
-            format!("choose {choices}"),
-        )),
+fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
+    let (rows, width) = (if dual { ROWS / 2 } else { ROWS }, schedule.tile.n);
+    PlanError::unless(
+        "tile.m",
+        schedule.tile.m,
+        rows,
+        "with swap-ab, two warp groups hold 64 weight rows each, in the dual form one of each weight",
+    )?;
+    if !width.is_multiple_of(8) || width == 0 || width > MOST_WIDTH {
+        return Err(PlanError::word(
+            "tile.n",
+            width,
+            format!("tokens are the columns of wgmma, 8 to {MOST_WIDTH} in steps of 8"),
+            format!("choose {}", width.next_multiple_of(8).clamp(8, MOST_WIDTH)),
+        ));
     }
+    PlanError::unless(
+        "tile.k",
+        schedule.tile.k,
+        CHUNK,
+        "with swap-ab, a stage is 128 values deep",
+    )
 }
 
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
@@ -150,7 +156,7 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         "roles",
         schedule.roles,
         Roles::Specialised,
-        "with swap-ab, one warp loads and the others multiply",
+        "with swap-ab, one warp group loads and the others multiply",
     )?;
     PlanError::unless(
         "lookup",
@@ -158,13 +164,21 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         Lookup::Precomputed,
         "with swap-ab, workers read their tiles from a table",
     )?;
-    PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
     PlanError::unless(
-        "tile.k",
-        schedule.tile.k,
-        CHUNK,
-        "with swap-ab, a stage is 128 values deep",
+        "epilogue",
+        schedule.epilogue,
+        Epilogue::Direct,
+        "with swap-ab, sums leave the registers as whole sectors of 32 bytes already",
     )?;
+    PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
+    if schedule.order == Order::Dynamic {
+        return Err(PlanError::word(
+            "order",
+            schedule.order,
+            "with swap-ab, each worker has tiles of its own in a table",
+            "choose sorted",
+        ));
+    }
     if schedule.split_k > MOST_PARTS {
         return Err(PlanError::word(
             "split-k",

@@ -3,6 +3,7 @@
 mod abi;
 mod balance;
 mod cost;
+mod dealt;
 mod geometry;
 mod order;
 mod packing;
@@ -18,6 +19,7 @@ use super::groups::{check_sizes, check_tiles};
 use super::{Addresses, Launch, Memory, Plan, PlanError, Variant, Weights};
 pub use abi::{Tile, WHOLE};
 use cost::Costs;
+use dealt::Dealt;
 use geometry::Geometry;
 use order::Share;
 use tables::Tables;
@@ -56,7 +58,7 @@ impl SwappedPlan {
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
         let geometry = Geometry::new(gemm, schedule)?;
-        let costs = Costs::new(geometry.consumers, geometry.width);
+        let costs = Costs::new(geometry.width);
         let cutter = Cutter {
             gemm,
             geometry: &geometry,
@@ -88,32 +90,38 @@ impl SwappedPlan {
             Order::PerTile => shares.len(),
             _ => workers,
         };
-        let tables = Tables::new(gemm, &geometry, &kinds, &shares, grid)?;
+        let dealt = Dealt::new(&kinds, &shares, grid, &geometry)?;
         Ok(Self {
             variant: geometry.variant(gemm, schedule),
             balance: Balance::of(&kinds, &shares, workers),
-            tables,
+            // Blocks beyond those that run at once would keep the others waiting for what they convert.
+            tables: Tables::new(gemm, &geometry, dealt, workers.min(grid))?,
         })
     }
 
     /// The pieces of work, worker after worker, each in its order.
     pub fn tiles(&self) -> &[Tile] {
-        &self.tables.tiles
+        &self.tables.dealt.tiles
     }
 
     /// Where each worker's pieces begin, and where the last ones end.
     pub fn offsets(&self) -> &[u32] {
-        &self.tables.offsets
+        &self.tables.dealt.offsets
     }
 
     /// Workers, which are blocks.
     pub fn workers(&self) -> u32 {
-        self.tables.workers
+        self.tables.dealt.workers() as u32
     }
 
     /// Where each group's items of conversion begin, and where the last ones end. An item is 8 tokens by 128 values.
-    pub fn convert_offsets(&self) -> &[u32] {
-        &self.tables.convert_offsets
+    pub fn item_offsets(&self) -> &[u32] {
+        &self.tables.item_offsets
+    }
+
+    /// Buffers of partial sums, one for each part of a split tile.
+    pub fn slots(&self) -> usize {
+        self.tables.dealt.slots
     }
 
     /// Where the partial sums of split tiles begin, in bytes from the workspace's begin.

@@ -10,10 +10,10 @@ pub(super) type Share = Vec<Piece>;
 /// Deals out every tile in `parts` parts; the sorted order has its tiles balanced instead.
 pub(super) fn deal(kinds: &[Kind], order: Order, workers: usize, parts: usize) -> Vec<Share> {
     let pieces = pieces(kinds, parts);
-    match order {
-        Order::PerTile => one_each(pieces),
-        Order::Dynamic => one_list(pieces, kinds),
-        Order::Static | Order::Sorted => contiguous(&pieces, workers),
+    if order == Order::PerTile {
+        one_each(pieces)
+    } else {
+        contiguous(&pieces, workers)
     }
 }
 
@@ -53,10 +53,4 @@ fn contiguous(pieces: &[Piece], workers: usize) -> Vec<Share> {
     (0..workers)
         .map(|worker| pieces[begin(worker)..begin(worker + 1)].to_vec())
         .collect()
-}
-
-/// One list for all workers: wide tiles first, for that is the order of the code, and among them the deep first.
-fn one_list(mut pieces: Vec<Piece>, kinds: &[Kind]) -> Vec<Share> {
-    pieces.sort_by_key(|piece| std::cmp::Reverse((kinds[piece.kind].columns, piece.chunks)));
-    vec![pieces]
 }

@@ -1,13 +1,11 @@
 //! The tables of the swapped kernel and where they lie.
 
-use std::collections::BTreeMap;
-
+use bytemuck::Zeroable;
 use gauntlet_problem::GroupedGemm;
 
-use super::abi::{Parameter, Tile, WHOLE};
-use super::geometry::{CHUNK, Geometry};
-use super::order::Share;
-use super::work::{Kind, Piece};
+use super::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile};
+use super::dealt::Dealt;
+use super::geometry::{CHUNK, CONSUMERS, Geometry};
 use crate::plan::groups::{self, depth, within};
 use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, PlanError, Weights};
 
@@ -15,55 +13,43 @@ use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, PlanError, Weig
 const ALIGNMENT: usize = 128;
 /// Counters beside those of split tiles.
 const COMMON_COUNTERS: usize = 4;
-/// Rows of a box at most (CUDA driver API, cuTensorMapEncodeTiled: boxDim).
-const MOST_BOX_ROWS: usize = 256;
 
 /// What the kernel reads beside the operands, and what it writes beside the result.
 #[derive(Debug)]
 pub(super) struct Tables {
     gemm: GroupedGemm,
     geometry: Geometry,
-    pub tiles: Vec<Tile>,
-    pub offsets: Vec<u32>,
-    pub convert_offsets: Vec<u32>,
-    pub workers: u32,
+    pub dealt: Dealt,
+    /// Where each group's items to convert begin, and where the last ones end.
+    pub item_offsets: Vec<u32>,
+    converters: usize,
+    inline: Inline,
     /// Where each group's converted tokens begin in the workspace, and where the partial sums do.
     workspace: Vec<u64>,
     pub partials: u64,
-    slots: usize,
     places: Places,
 }
 
 /// Bytes from the tables' begin.
 #[derive(Debug, Clone, Copy)]
 struct Places {
-    convert_offsets: usize,
+    items: usize,
     tiles: usize,
-    offsets: usize,
     end: usize,
 }
 
 impl Tables {
-    /// The tables for a grid of `workers` blocks.
+    /// The tables for what was dealt out, with tokens converted by the first `converters` workers.
     ///
     /// # Errors
     /// If there is more to convert than 32 bits count.
     pub fn new(
         gemm: &GroupedGemm,
         geometry: &Geometry,
-        kinds: &[Kind],
-        shares: &[Share],
-        workers: usize,
+        dealt: Dealt,
+        converters: usize,
     ) -> Result<Self, PlanError> {
-        let slots = Slots::new(shares);
-        let (mut tiles, mut offsets) = (Vec::new(), vec![0]);
-        for share in shares {
-            tiles.extend(share.iter().map(|piece| tile(piece, kinds, geometry, &slots)));
-            offsets.push(tiles.len() as u32);
-        }
-        offsets.resize(offsets.len().max(workers + 1), tiles.len() as u32);
-
-        let (mut workspace, mut convert_offsets) = (vec![0], vec![0]);
+        let (mut workspace, mut item_offsets) = (vec![0], vec![0]);
         let (mut bytes, mut items) = (0, 0);
         for (index, shape) in gemm.groups.iter().enumerate() {
             let (rows, depth) = (shape.m.next_multiple_of(8), depth(shape.k));
@@ -75,19 +61,18 @@ impl Tables {
                 u32::MAX as usize,
             )?;
             workspace.push(bytes);
-            convert_offsets.push(items as u32);
+            item_offsets.push(items as u32);
         }
         Ok(Self {
-            places: Places::new(gemm.groups.len(), tiles.len(), offsets.len()),
+            places: Places::new(gemm.groups.len(), dealt.places()),
+            inline: inline(gemm, &workspace, &item_offsets),
             gemm: gemm.clone(),
             geometry: *geometry,
-            tiles,
-            offsets,
-            convert_offsets,
-            workers: workers as u32,
+            dealt,
+            item_offsets,
+            converters,
             workspace,
             partials: bytes,
-            slots: slots.count,
         })
     }
 
@@ -97,23 +82,21 @@ impl Tables {
         let mut tables = vec![0; self.places.end];
         let mut put = |place: usize, bytes: &[u8]| tables[place..place + bytes.len()].copy_from_slice(bytes);
         put(0, bytemuck::cast_slice(&groups));
-        put(
-            self.places.convert_offsets,
-            bytemuck::cast_slice(&self.convert_offsets),
-        );
-        put(self.places.tiles, bytemuck::cast_slice(&self.tiles));
-        put(self.places.offsets, bytemuck::cast_slice(&self.offsets));
+        put(self.places.items, bytemuck::cast_slice(&self.item_offsets));
+        put(self.places.tiles, bytemuck::cast_slice(&self.dealt.table()));
         Memory {
             tables,
             maps: self.maps(),
-            workspace_bytes: self.partials as usize + self.slots * self.geometry.partial_bytes(),
-            counter_bytes: 4 * (COMMON_COUNTERS + self.slots * self.geometry.consumers),
+            // A tile that is computed at full width copies so many tokens, also where fewer are left.
+            workspace_bytes: self.partials as usize
+                + (self.dealt.slots * self.geometry.partial_bytes()).max(self.geometry.token_bytes()),
+            counter_bytes: 4 * (COMMON_COUNTERS + self.dealt.slots * CONSUMERS),
         }
     }
 
     /// See [`crate::plan::Plan::launches`].
     pub fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
-        if self.tiles.is_empty() {
+        if self.dealt.tiles.is_empty() {
             return Vec::new();
         }
         let table = |place: usize| addresses.tables + place as u64;
@@ -121,21 +104,21 @@ impl Tables {
             tokens: addresses.tokens,
             token_scales: addresses.token_scales,
             output: addresses.output,
-            groups: addresses.tables,
-            maps: addresses.maps,
+            group_table: addresses.tables,
+            item_table: table(self.places.items),
+            map_table: addresses.maps,
             tiles: table(self.places.tiles),
-            offsets: table(self.places.offsets),
-            convert_offsets: table(self.places.convert_offsets),
             workspace: addresses.workspace,
             partials: addresses.workspace + self.partials,
             counters: addresses.counters,
+            tiles_a_worker: self.dealt.tiles_a_worker as u32,
             group_count: self.gemm.groups.len() as u32,
-            workers: self.workers,
-            convert_items: self.convert_offsets.last().copied().unwrap_or(0),
-            reserved: 0,
+            items: self.item_offsets.last().copied().unwrap_or(0),
+            converters: self.converters as u32,
+            inline: self.inline,
         };
         vec![Launch {
-            grid: self.workers,
+            grid: self.dealt.workers() as u32,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
         }]
@@ -165,7 +148,7 @@ impl Tables {
                         columns,
                         rows: shape.n as u64,
                         box_columns,
-                        box_rows: self.geometry.block_rows.min(MOST_BOX_ROWS) as u32,
+                        box_rows: self.geometry.block_rows as u32,
                     }
                 })
             })
@@ -174,63 +157,37 @@ impl Tables {
 }
 
 impl Places {
-    fn new(groups: usize, tiles: usize, offsets: usize) -> Self {
+    fn new(groups: usize, tiles: usize) -> Self {
         let after = |begin: usize, bytes: usize| (begin + bytes).next_multiple_of(ALIGNMENT);
-        let convert_offsets = after(0, groups * size_of::<Group>());
-        let tiles_place = after(convert_offsets, (groups + 1) * size_of::<u32>());
-        let offsets_place = after(tiles_place, tiles * size_of::<Tile>());
+        let items = after(0, groups * size_of::<Group>());
+        let tiles_place = after(items, (groups + 1) * size_of::<u32>());
         Self {
-            convert_offsets,
+            items,
             tiles: tiles_place,
-            offsets: offsets_place,
-            end: after(offsets_place, offsets * size_of::<u32>()),
+            end: after(tiles_place, tiles * size_of::<Tile>()),
         }
     }
 }
 
-/// Where the partial sums of each split tile begin.
-struct Slots {
-    first: BTreeMap<(usize, usize), usize>,
-    count: usize,
-}
-
-impl Slots {
-    fn new(shares: &[Share]) -> Self {
-        let split = shares
-            .iter()
-            .flatten()
-            .filter(|piece| piece.parts > 1 && piece.part == 0);
-        let parts: BTreeMap<_, _> = split
-            .map(|piece| ((piece.kind, piece.block), piece.parts))
-            .collect();
-        let mut count = 0;
-        let first = parts.into_iter().map(|(tile, parts)| {
-            count += parts;
-            (tile, count - parts)
-        });
-        Self {
-            first: first.collect(),
-            count,
-        }
+/// What the parameter says of the groups, made once so that calls only copy it.
+fn inline(gemm: &GroupedGemm, workspace: &[u64], item_offsets: &[u32]) -> Inline {
+    let mut inline = Inline::zeroed();
+    if gemm.groups.len() > INLINE_GROUPS {
+        return inline;
     }
-
-    fn of(&self, piece: &Piece) -> u32 {
-        self.first
-            .get(&(piece.kind, piece.block))
-            .map_or(WHOLE, |&slot| slot as u32)
+    let groups = groups::table(gemm, &[], |group| workspace[group]);
+    for (shape, group) in inline.shapes.iter_mut().zip(groups) {
+        *shape = Shape {
+            tokens: group.tokens,
+            token_scales: group.token_scales,
+            output: group.output,
+            workspace: group.workspace,
+            m: group.m,
+            n: group.n,
+            k: group.k,
+            reserved: 0,
+        };
     }
-}
-
-fn tile(piece: &Piece, kinds: &[Kind], geometry: &Geometry, slots: &Slots) -> Tile {
-    let kind = &kinds[piece.kind];
-    Tile {
-        group: kind.group,
-        row: (piece.block * geometry.block_rows) as u32,
-        token: kind.token,
-        width: kind.width,
-        first_chunk: piece.first_chunk as u32,
-        chunks: piece.chunks as u32,
-        slot: slots.of(piece),
-        parts: (piece.part | piece.parts << 16) as u32,
-    }
+    inline.item_offsets[..item_offsets.len()].copy_from_slice(item_offsets);
+    inline
 }

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
+use bytemuck::Zeroable;
 use gauntlet_problem::{Case, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Suite};
 use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Tile as Block};
 use proptest::prelude::*;
 
-use super::abi::Parameter;
+use super::abi::{INLINE_GROUPS, Inline, Parameter, Shape};
 use super::*;
 use crate::plan::{DEPTH_STEP, Group, Matrix};
 
@@ -116,18 +117,12 @@ fn check(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> SwappedPla
     match schedule.order {
         Order::PerTile => assert!((0..).zip(offsets).all(|(worker, &offset)| worker == offset)),
         Order::Sorted => check_order(&plan),
-        Order::Dynamic => {
-            let list = plan.tiles().iter().map(|tile| tile.width.next_multiple_of(8));
-            assert!(list.is_sorted_by(|left, right| left >= right));
-        }
-        Order::Static => {}
+        Order::Static | Order::Dynamic => {}
     }
     if schedule.order != Order::PerTile {
         assert_eq!(plan.workers(), processors);
     }
-    if schedule.order != Order::Dynamic {
-        assert_eq!(offsets.len(), plan.workers() as usize + 1);
-    }
+    assert_eq!(offsets.len(), plan.workers() as usize + 1);
     plan
 }
 
@@ -138,15 +133,15 @@ fn shapes() -> impl Strategy<Value = Vec<[usize; 3]>> {
 }
 
 fn any_schedule() -> impl Strategy<Value = (Form, Schedule)> {
-    let orders = [Order::PerTile, Order::Static, Order::Sorted, Order::Dynamic];
-    (any::<bool>(), any::<bool>(), 1usize..17, 0usize..4, 1usize..9).prop_map(
-        move |(dual, four, eighths, order, split_k)| {
-            let form = if dual { Form::Swiglu } else { Form::Plain };
-            let rows = if four { 256 } else { 128 };
-            let m = if dual { rows / 2 } else { rows };
-            (form, schedule([m, 8 * eighths], 3, orders[order], split_k))
-        },
-    )
+    let orders = [Order::PerTile, Order::Static, Order::Sorted];
+    (any::<bool>(), 1usize..33, 0usize..3, 1usize..9).prop_map(move |(dual, eighths, order, split_k)| {
+        let (form, rows) = if dual {
+            (Form::Swiglu, 64)
+        } else {
+            (Form::Plain, 128)
+        };
+        (form, schedule([rows, 8 * eighths], 2, orders[order], split_k))
+    })
 }
 
 proptest! {
@@ -187,7 +182,7 @@ proptest! {
 /// The makespan of the least parts, whole, the longest first, each to the worker with the least to do.
 fn longest_first(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 {
     let geometry = Geometry::new(gemm, schedule).unwrap();
-    let costs = Costs::new(geometry.consumers, geometry.width);
+    let costs = Costs::new(geometry.width);
     let cutter = Cutter {
         gemm,
         geometry: &geometry,
@@ -210,24 +205,51 @@ fn longest_first(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f6
     loads.into_iter().fold(0.0, f64::max)
 }
 
+/// Nanoseconds that no deal is below: those of all tiles, whole, with each group's tokens cut as cheaply as possible,
+/// divided among the workers. It is out of reach where tiles are fewer than workers.
+fn lower_bound(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 {
+    let costs = Costs::new(schedule.tile.n);
+    let work = gemm.groups.iter().map(|shape| {
+        let chunks = shape.k.next_multiple_of(DEPTH_STEP) / 128;
+        let eighths = shape.m.div_ceil(8);
+        let mut least = vec![0.0];
+        for end in 1..=eighths {
+            let last = 1..=end.min(schedule.tile.n / 8);
+            let cuts = last.map(|width| least[end - width] + costs.whole(8 * width, chunks));
+            least.push(cuts.fold(f64::INFINITY, f64::min));
+        }
+        least[eighths] * shape.n.div_ceil(schedule.tile.m) as f64
+    });
+    work.sum::<f64>() / f64::from(processors)
+}
+
+/// Against an even deal of the very tiles that were chosen, splits and all, nothing is more than 5 % late. Against the
+/// cheapest tiles the plain cases are within 5, 3, 27 and 10 % of the bound, the dual ones within 6, 10, 32 and 11 %: where
+/// that is much, whole tiles are too few for all workers, and parts or narrower tiles cost more.
 #[test]
 fn the_benchmarks_are_balanced_within_a_twentieth_of_an_even_deal() {
-    for (suite, rows) in [("group-gemm", 256), ("dual-gemm", 128)] {
-        for (name, gemm) in benchmarks(suite) {
-            let plan = check(&gemm, &schedule([rows, 128], 4, Order::Sorted, 8), PROCESSORS);
-            let balance = plan.balance();
+    for (suite, tile, above) in [
+        ("group-gemm", [128, 256], [1.05, 1.03, 1.27, 1.10]),
+        ("dual-gemm", [64, 192], [1.06, 1.10, 1.32, 1.11]),
+    ] {
+        for ((name, gemm), above) in benchmarks(suite).into_iter().zip(above) {
+            let schedule = schedule(tile, 3, Order::Sorted, 4);
+            let balance = check(&gemm, &schedule, PROCESSORS).balance();
             let even = balance.busy / f64::from(PROCESSORS);
             assert!(balance.makespan < 1.05 * even, "{name}: {balance:?}");
+            let least = lower_bound(&gemm, &schedule, PROCESSORS);
+            assert!(balance.makespan >= least, "{name}: {balance:?}");
+            assert!(balance.makespan < above * least, "{name}: {least}, {balance:?}");
         }
     }
 }
 
 #[test]
 fn workers_that_whole_tiles_leave_idle_take_parts() {
-    // 24 blocks of weight rows by 512 tokens: 120 tiles of at most 104 tokens, or 144 of fewer, for 132 workers.
+    // 48 blocks of weight rows by 512 tokens: 144 tiles of at most 176 tokens, or 240 of fewer, for 132 workers.
     let dual = gemm(&[[512, 3072, 7168]], Form::Swiglu);
     let makespan = |split_k| {
-        let schedule = schedule([128, 128], 4, Order::Sorted, split_k);
+        let schedule = schedule([64, 192], 2, Order::Sorted, split_k);
         check(&dual, &schedule, PROCESSORS).balance().makespan
     };
     assert!(makespan(2) < 0.95 * makespan(1));
@@ -237,7 +259,7 @@ fn workers_that_whole_tiles_leave_idle_take_parts() {
 fn splitting_the_depth_helps_where_tiles_are_few() {
     let decode = gemm(&[[16, 4096, 7168]], Form::Plain);
     let makespan = |split_k| {
-        let schedule = schedule([256, 16], 4, Order::Sorted, split_k);
+        let schedule = schedule([128, 16], 4, Order::Sorted, split_k);
         check(&decode, &schedule, PROCESSORS).balance().makespan
     };
     assert!(makespan(8) < 0.4 * makespan(1));
@@ -245,73 +267,126 @@ fn splitting_the_depth_helps_where_tiles_are_few() {
 
 #[test]
 fn a_variant_s_defines_say_what_the_schedule_says() {
-    let plan = SwappedPlan::new(
-        &gemm(&[[40, 512, 512]], Form::Swiglu),
-        &schedule([128, 104], 4, Order::Dynamic, 1),
-        PROCESSORS,
-    )
-    .unwrap();
-    let Variant {
-        defines,
-        threads,
-        shared_bytes,
-        registers,
-        ..
-    } = plan.variant();
-    let ring = 4 * (104 * 256 + 256 * 80);
+    let variant = |form, order, tile, stages| {
+        let plan = SwappedPlan::new(
+            &gemm(&[[40, 512, 512]], form),
+            &schedule(tile, stages, order, 1),
+            PROCESSORS,
+        );
+        plan.unwrap().variant().clone()
+    };
+    let dual = variant(Form::Swiglu, Order::Sorted, [64, 104], 4);
+    let ring = 4 * (104 * 256 + 8192);
     let expected = [
-        ("CONSUMERS", "4"),
         ("DUAL", "1"),
-        ("DYNAMIC", "1"),
         ("MIXED", "1"),
         ("OUTPUT", "0"),
+        ("OVERLAP", "1"),
         ("RING", &ring.to_string()),
-        ("STAGED", "0"),
         ("WIDTH", "104"),
     ];
-    assert!(
-        defines
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .eq(expected)
-    );
+    let defines = dual.defines.iter().map(|(name, value)| (*name, value.as_str()));
+    assert!(defines.eq(expected));
     assert_eq!(
-        (*threads, *shared_bytes, *registers),
-        (544, ring as u32 + 1024, 120)
+        (dual.threads, dual.shared_bytes, dual.registers),
+        (384, ring as u32 + 8192 + 1024 + 16384, 168)
+    );
+    assert!(dual.overlaps());
+
+    // Tokens are converted in 84 KiB beside the first unit.
+    let shallow = variant(Form::Plain, Order::Static, [128, 16], 2);
+    assert_eq!(
+        (
+            shallow.defines["RING"].as_str(),
+            shallow.defines["MIXED"].as_str()
+        ),
+        ("98304", "0")
+    );
+    // Three stages of the widest tiles are the most.
+    assert_eq!(
+        variant(Form::Plain, Order::Sorted, [128, 256], 3).shared_bytes,
+        230_400
     );
 }
 
 #[test]
 fn what_the_kernel_cannot_do_is_refused_by_name() {
-    let problem = gemm(&[[40, 512, 512]], Form::Plain);
-    let refused = |change: &dyn Fn(&mut Schedule), word: &str| {
-        let mut schedule = schedule([256, 128], 4, Order::Sorted, 1);
+    let refused = |form, rows, change: &dyn Fn(&mut Schedule), expected: &str| {
+        let mut schedule = schedule([rows, 256], 2, Order::Sorted, 1);
         change(&mut schedule);
-        let message = SwappedPlan::new(&problem, &schedule, PROCESSORS)
+        let message = SwappedPlan::new(&gemm(&[[40, 512, 512]], form), &schedule, PROCESSORS)
             .unwrap_err()
             .to_string();
-        assert!(message.starts_with(word), "{message}");
+        let (word, remedy) = expected.split_once("; ").unwrap();
+        assert!(
+            message.starts_with(word) && message.ends_with(remedy),
+            "{message}"
+        );
     };
-    refused(&|schedule| schedule.tile.m = 64, "tile.m = 64: ");
-    refused(&|schedule| schedule.tile.n = 12, "tile.n = 12: ");
-    refused(&|schedule| schedule.tile.n = 136, "tile.n = 136: ");
-    refused(&|schedule| schedule.tile.k = 256, "tile.k = 256: ");
-    refused(&|schedule| schedule.stages = 1, "stages = 1: ");
-    refused(&|schedule| schedule.stages = 5, "stages = 5: ");
-    refused(&|schedule| schedule.roles = Roles::Unified, "roles = unified: ");
-    refused(&|schedule| schedule.lookup = Lookup::Linear, "lookup = linear: ");
-    refused(&|schedule| schedule.cluster.n = 2, "cluster = 1×2: ");
-    refused(&|schedule| schedule.split_k = 65, "split-k = 65: ");
+    let plain = |change: &dyn Fn(&mut Schedule), expected| refused(Form::Plain, 128, change, expected);
+    plain(&|schedule| schedule.tile.m = 256, "tile.m = 256: ; choose 128");
+    plain(&|schedule| schedule.tile.n = 12, "tile.n = 12: ; choose 16");
+    plain(&|schedule| schedule.tile.n = 264, "tile.n = 264: ; choose 256");
+    plain(&|schedule| schedule.tile.k = 256, "tile.k = 256: ; choose 128");
+    plain(
+        &|schedule| schedule.stages = 1,
+        "stages = 1: ; choose 2 to 3, or a smaller tile.n",
+    );
+    plain(
+        &|schedule| schedule.stages = 4,
+        "stages = 4: ; choose 2 to 3, or a smaller tile.n",
+    );
+    plain(
+        &|schedule| schedule.roles = Roles::Unified,
+        "roles = unified: ; choose specialised",
+    );
+    plain(
+        &|schedule| schedule.lookup = Lookup::Linear,
+        "lookup = linear: ; choose precomputed",
+    );
+    plain(
+        &|schedule| schedule.epilogue = Epilogue::Staged,
+        "epilogue = staged: ; choose direct",
+    );
+    plain(
+        &|schedule| schedule.order = Order::Dynamic,
+        "order = dynamic: ; choose sorted",
+    );
+    plain(&|schedule| schedule.cluster.n = 2, "cluster = 1×2: ; choose 1×1");
+    plain(
+        &|schedule| schedule.split_k = 65,
+        "split-k = 65: ; choose 1 to 64",
+    );
+    let dual = |change: &dyn Fn(&mut Schedule), expected| refused(Form::Swiglu, 64, change, expected);
+    dual(&|schedule| schedule.tile.m = 128, "tile.m = 128: ; choose 64");
+    dual(
+        &|schedule| schedule.stages = 3,
+        "stages = 3: ; choose 2 to 2, or a smaller tile.n",
+    );
 }
 
 #[test]
 fn more_tiles_than_a_table_holds_are_refused_before_it_is_made() {
     let huge = gemm(&[[1 << 30, 1 << 20, 16]], Form::Plain);
-    let schedule = schedule([256, 128], 4, Order::Sorted, 1);
-    let message = SwappedPlan::new(&huge, &schedule, PROCESSORS)
-        .unwrap_err()
-        .to_string();
-    assert!(message.contains("number of tiles"), "{message}");
+    let schedule = schedule([128, 128], 4, Order::Sorted, 1);
+    let refused = SwappedPlan::new(&huge, &schedule, PROCESSORS).unwrap_err();
+    assert!(refused.to_string().contains("number of tiles"), "{refused}");
+
+    // Two tiles of one worker are two places for each.
+    let small = gemm(&[[8, 256, 16]], Form::Plain);
+    let geometry = Geometry::new(&small, &schedule).unwrap();
+    let cutter = Cutter {
+        gemm: &small,
+        geometry: &geometry,
+        costs: &Costs::new(geometry.width),
+        mixed: true,
+    };
+    let kinds = cutter.kinds(&cutter.least_parts());
+    let shares = [vec![kinds[0].whole_piece(0, 0), kinds[0].whole_piece(0, 1)]];
+    let deal = |workers| Dealt::new(&kinds, &shares, workers, &geometry).map(|dealt| dealt.workers());
+    assert_eq!(deal(1 << 10), Ok(1 << 10));
+    let refused = deal(1 << 22).unwrap_err();
+    assert!(refused.to_string().contains("number of tiles"), "{refused}");
 }
 
 fn collect<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
@@ -321,10 +396,32 @@ fn collect<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
         .collect()
 }
 
+const ADDRESSES: Addresses = Addresses {
+    tokens: 1 << 32,
+    token_scales: 2 << 32,
+    output: 3 << 32,
+    tables: 4 << 32,
+    maps: 5 << 32,
+    workspace: 6 << 32,
+    counters: 7 << 32,
+};
+
+fn parameter(plan: &SwappedPlan) -> (u32, Parameter) {
+    let [launch] = plan.launches(&ADDRESSES).try_into().unwrap();
+    (launch.grid, bytemuck::pod_read_unaligned(&launch.parameter))
+}
+
+/// `count` entries of the table at an address.
+fn table<T: bytemuck::Pod>(memory: &Memory, address: u64, count: usize) -> Vec<T> {
+    assert!(address.is_multiple_of(32));
+    let begin = (address - ADDRESSES.tables) as usize;
+    collect(&memory.tables[begin..begin + count * size_of::<T>()])
+}
+
 #[test]
 fn the_parameter_points_at_the_tables() {
     let problem = gemm(&[[20, 300, 272], [0, 64, 16], [7, 129, 512]], Form::Plain);
-    let plan = check(&problem, &schedule([256, 16], 4, Order::Sorted, 4), 5);
+    let plan = check(&problem, &schedule([128, 16], 4, Order::Static, 2), 3);
     let weights: Vec<_> = (1..4)
         .map(|group| Weights {
             packed: [group << 20, 0],
@@ -333,59 +430,100 @@ fn the_parameter_points_at_the_tables() {
         })
         .collect();
     let memory = plan.memory(&weights);
-    let addresses = Addresses {
-        tokens: 1 << 32,
-        token_scales: 2 << 32,
-        output: 3 << 32,
-        tables: 4 << 32,
-        maps: 5 << 32,
-        workspace: 6 << 32,
-        counters: 7 << 32,
-    };
-    let [launch] = plan.launches(&addresses).try_into().unwrap();
-    let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
-    let table = |address: u64, bytes: usize| {
-        assert!(address.is_multiple_of(32));
-        let begin = (address - addresses.tables) as usize;
-        memory.tables[begin..begin + bytes].to_vec()
-    };
-    let groups: Vec<Group> = collect(&table(parameter.groups, 3 * size_of::<Group>()));
-    assert_eq!(
-        groups.iter().map(|group| group.k).collect::<Vec<_>>(),
-        [512, 256, 512]
-    );
-    assert_eq!(
-        groups.iter().map(|group| group.tokens).collect::<Vec<_>>(),
-        [0, 20 * 256, 20 * 256]
-    );
-    assert_eq!(
-        groups.iter().map(|group| group.token_scales).collect::<Vec<_>>(),
-        [0, 20 * 32, 20 * 32]
-    );
-    assert_eq!(
-        groups.iter().map(|group| group.output).collect::<Vec<_>>(),
-        [0, 6000, 6000]
-    );
-    assert_eq!(
-        groups.iter().map(|group| group.workspace).collect::<Vec<_>>(),
-        [0, 24 * 1024, 24 * 1024]
-    );
+    let (grid, parameter) = parameter(&plan);
+    assert_eq!(size_of::<Parameter>(), 936);
+
+    let groups: Vec<Group> = table(&memory, parameter.group_table, 3);
     assert_eq!(groups[2].weights, [3 << 20, 0]);
-    let tiles = table(parameter.tiles, size_of_val(plan.tiles()));
-    assert_eq!(tiles, bytemuck::cast_slice::<_, u8>(plan.tiles()));
-    let offsets = table(parameter.offsets, 4 * 6);
-    assert_eq!(offsets, bytemuck::cast_slice::<_, u8>(plan.offsets()));
+    let shape = |[m, n, k]: [u32; 3], [tokens, token_scales, output, workspace]: [u64; 4]| Shape {
+        tokens,
+        token_scales,
+        output,
+        workspace,
+        m,
+        n,
+        k,
+        reserved: 0,
+    };
+    let shapes = [
+        shape([20, 300, 512], [0, 0, 0, 0]),
+        shape([0, 64, 256], [20 * 256, 20 * 32, 6000, 24 * 1024]),
+        shape([7, 129, 512], [20 * 256, 20 * 32, 6000, 24 * 1024]),
+    ];
+    assert_eq!(parameter.inline.shapes[..3], shapes);
+    assert_eq!(parameter.inline.shapes[3..], [Shape::zeroed(); INLINE_GROUPS - 3]);
+    let numbers = |group: &Group| {
+        let Group { m, n, k, .. } = *group;
+        shape(
+            [m, n, k],
+            [group.tokens, group.token_scales, group.output, group.workspace],
+        )
+    };
+    assert!(groups.iter().map(numbers).eq(shapes));
+
     // 3 and 1 blocks of 8 tokens, 4 chunks each.
-    let converted = table(parameter.convert_offsets, 4 * 4);
-    assert_eq!(collect::<u32>(&converted), [0, 12, 12, 16]);
+    assert_eq!(table::<u32>(&memory, parameter.item_table, 4), [0, 12, 12, 16]);
+    assert_eq!(parameter.inline.item_offsets[..5], [0, 12, 12, 16, 0]);
     assert_eq!(
-        (parameter.convert_items, parameter.workers, parameter.group_count),
-        (16, 5, 3)
+        (grid, parameter.items, parameter.converters, parameter.group_count),
+        (3, 16, 3, 3)
     );
-    assert_eq!(parameter.partials, addresses.workspace + 32 * 1024);
+    assert_eq!(parameter.map_table, ADDRESSES.maps);
+    assert_eq!(parameter.partials, ADDRESSES.workspace + 32 * 1024);
     let parts = plan.tiles().iter().filter(|tile| tile.slot != WHOLE).count();
-    assert_eq!(memory.workspace_bytes, 32 * 1024 + parts * 256 * 16 * 4);
-    assert_eq!(memory.counter_bytes, 4 * (4 + 4 * parts));
+    assert!(parts > 0);
+    assert_eq!(plan.slots(), parts);
+    assert_eq!(memory.workspace_bytes, 32 * 1024 + parts * 128 * 16 * 4);
+    assert_eq!(memory.counter_bytes, 4 * (4 + 2 * parts));
+}
+
+#[test]
+fn every_worker_has_a_row_of_tiles_that_ends_in_zeros() {
+    let problem = gemm(&[[300, 700, 272], [7, 129, 1024], [90, 640, 512]], Form::Plain);
+    for order in [Order::PerTile, Order::Static, Order::Sorted] {
+        let plan = check(&problem, &schedule([128, 64], 4, order, 3), 7);
+        let memory = plan.memory(&[]);
+        let (grid, parameter) = parameter(&plan);
+        assert_eq!(grid, plan.workers());
+        assert_eq!(parameter.converters, 7, "as many as run at once");
+        let longest = plan
+            .offsets()
+            .windows(2)
+            .map(|bounds| bounds[1] - bounds[0])
+            .max();
+        assert_eq!(Some(parameter.tiles_a_worker), longest);
+        let places = (grid * parameter.tiles_a_worker) as usize;
+        let tiles: Vec<Tile> = table(&memory, parameter.tiles, places);
+        let mut seen: Vec<Tile> = Vec::new();
+        for (worker, row) in tiles.chunks(parameter.tiles_a_worker as usize).enumerate() {
+            let count = row.iter().take_while(|tile| tile.chunks > 0).count();
+            assert!(row[count..].iter().all(|tile| *tile == Tile::zeroed()));
+            assert_eq!(plan.offsets()[worker] as usize, seen.len());
+            seen.extend(&row[..count]);
+        }
+        assert_eq!(seen, plan.tiles());
+    }
+}
+
+#[test]
+fn the_parameter_holds_sixteen_groups_or_none() {
+    let inline = |groups| {
+        let problem = gemm(&vec![[8, 128, 256]; groups], Form::Plain);
+        let plan = check(&problem, &schedule([128, 8], 4, Order::Sorted, 1), PROCESSORS);
+        let parameter = parameter(&plan).1;
+        let items = (0..=groups as u32).map(|group| 2 * group).collect::<Vec<_>>();
+        assert_eq!(
+            table::<u32>(&plan.memory(&[]), parameter.item_table, groups + 1),
+            items
+        );
+        parameter.inline
+    };
+    let sixteen = inline(16);
+    assert_eq!(
+        (sixteen.shapes[15].output, sixteen.item_offsets[16]),
+        (15 * 1024, 32)
+    );
+    assert_eq!(inline(17), Inline::zeroed());
 }
 
 #[test]
@@ -416,17 +554,8 @@ fn maps_describe_the_weights() {
 fn without_tokens_there_is_nothing_to_launch() {
     let plan = check(
         &gemm(&[[0, 300, 272]], Form::Plain),
-        &schedule([256, 16], 4, Order::Sorted, 4),
+        &schedule([128, 16], 4, Order::Sorted, 4),
         5,
     );
-    let addresses = Addresses {
-        tokens: 0,
-        token_scales: 0,
-        output: 0,
-        tables: 0,
-        maps: 0,
-        workspace: 0,
-        counters: 0,
-    };
-    assert_eq!(plan.launches(&addresses), []);
+    assert_eq!(plan.launches(&ADDRESSES), []);
 }
