@@ -54,9 +54,15 @@ impl Linear {
 impl Costs {
     /// The costs of tiles of up to `width` columns, with two or four warp groups.
     pub fn new(consumers: usize, width: usize) -> Self {
-        let measured: &[(f64, f64)] = if consumers > 2 { &CHUNKS_OF_FOUR } else { &CHUNKS_OF_TWO };
+        let measured: &[(f64, f64)] = if consumers > 2 {
+            &CHUNKS_OF_FOUR
+        } else {
+            &CHUNKS_OF_TWO
+        };
         Self {
-            chunk: (0..=width / 8).map(|eighth| between(measured, 8.0 * eighth as f64)).collect(),
+            chunk: (0..=width / 8)
+                .map(|eighth| between(measured, 8.0 * eighth as f64))
+                .collect(),
             // Assumed: filling the ring, and storing the results.
             tile: Linear {
                 constant: 800.0,
