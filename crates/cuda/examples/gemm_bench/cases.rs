@@ -3,13 +3,14 @@
 use std::error::Error;
 
 use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat, Problem, Suite};
+use serde::Serialize;
 
 /// Tokens of a step that makes one token for each of so many requests, and one product's weights.
 const DECODE_TOKENS: [usize; 3] = [1, 8, 16];
 const DECODE_WEIGHTS: (usize, usize) = (4096, 7168);
 
 /// A problem with a name.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Case {
     pub name: String,
     pub problem: Problem,

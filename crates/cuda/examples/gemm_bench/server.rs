@@ -19,9 +19,9 @@ struct Request {
     schedule: String,
 }
 
-/// Says what machine it is on, then answers until its input ends.
+/// Says what machine it is on and which cases there are, then answers until its input ends.
 pub fn serve(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
-    let machine = machine::describe(bench.engine());
+    let greeting = json!({ "machine": machine::describe(bench.engine()), "cases": cases::all()? });
     let answer_of = |line: &str| match answer(bench, line) {
         Ok(row) => json!(row),
         Err(error) => json!({ "error": error.to_string() }),
@@ -29,7 +29,7 @@ pub fn serve(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     converse(
         std::io::stdin().lock(),
         std::io::stdout().lock(),
-        machine,
+        greeting,
         answer_of,
     )
 }
