@@ -71,7 +71,6 @@ impl Prepared {
                 for (set, operands) in self.sets.iter().zip(&operands) {
                     kernel
                         .attach(operands)
-                        .map_err(RunError::from)
                         .and_then(|()| self.try_one(&kernel, step, set, tally))
                         .map_err(|error| about(format!("{}: {error}", set.0)))?;
                 }
