@@ -25,6 +25,9 @@ const MOST_BEHIND_GATE: usize = 256;
 const REPLAYS: usize = 15;
 const REPLAYS_BEFORE: usize = 3;
 
+/// After so many calls the device may catch up: a queue that is full makes the host wait.
+const QUEUED_AT_ONCE: usize = 100;
+
 /// The times of one call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallTimes {
@@ -110,6 +113,28 @@ impl Kernel {
         let mut times = (0..REPLAYS).map(|_| replay()).collect::<Result<Vec<_>, _>>()?;
         times.sort_unstable();
         Ok(times[REPLAYS / 2] / u32::try_from(calls).unwrap_or(u32::MAX))
+    }
+
+    /// The host's times for queuing each of `calls` calls, sorted, in rotation over the copies: all that a caller waits for
+    /// who does not wait for the result.
+    ///
+    /// # Errors
+    /// If there are no operands, or the kernel fails.
+    pub fn time_queuing(&self, calls: usize) -> Result<Vec<Duration>, RunError> {
+        let mut times = Vec::with_capacity(calls);
+        for call in 0..calls {
+            let start = Instant::now();
+            let ready = self.ready(call)?;
+            self.launch(&ready)?;
+            drop(ready);
+            times.push(start.elapsed());
+            if call % QUEUED_AT_ONCE == 0 {
+                self.finish()?;
+            }
+        }
+        self.finish()?;
+        times.sort_unstable();
+        Ok(times)
     }
 
     fn time_call(&self, copy: usize) -> Result<Duration, RunError> {

@@ -29,6 +29,7 @@ use crate::verdict::Verdict;
 use crate::workshop::Workshop;
 
 pub use faster::Faster;
+pub use right::fault;
 pub use worth_it::predict;
 
 /// The gates in order. Adding one is a file and a line here.

@@ -1,0 +1,100 @@
+//! The schedules that are tried, and the kernels that they need.
+
+use std::collections::HashSet;
+
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::plan::{self, Variant};
+use gauntlet_cuda::{CompileError, shipped};
+use gauntlet_device::Arch;
+use gauntlet_problem::{GroupedGemm, OutputFormat, Problem};
+use gauntlet_schedule::Schedule;
+use rayon::prelude::*;
+
+use super::problems::Named;
+
+/// A schedule with a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub name: String,
+    pub schedule: Schedule,
+}
+
+/// The schedules of all shipped variants, each once: what a variant is shipped for, form and format, the problems say.
+pub fn schedules() -> Vec<Step> {
+    let mut seen = HashSet::new();
+    shipped()
+        .into_iter()
+        .filter(|one| seen.insert(one.schedule.clone()))
+        .map(|one| Step {
+            name: one.name,
+            schedule: one.schedule,
+        })
+        .collect()
+}
+
+/// The problem, with results in a format.
+pub fn problem(gemm: &GroupedGemm, output: OutputFormat) -> Problem {
+    Problem::GroupedGemm(GroupedGemm {
+        output,
+        ..gemm.clone()
+    })
+}
+
+/// The schedules that have a kernel for a problem.
+pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> Vec<(&'s Step, Variant)> {
+    let planned = |step: &'s Step| {
+        let plan = plan::plan(problem, &step.schedule, processors).ok()?;
+        Some((step, plan.variant().clone()))
+    };
+    steps.par_iter().filter_map(planned).collect()
+}
+
+/// Compiles, on all cores, every variant that the problems need; how many that are.
+pub fn compile_all(
+    compiler: &Compiler,
+    problems: &[Named],
+    steps: &[Step],
+    processors: u32,
+) -> Result<usize, CompileError> {
+    let variants: HashSet<Variant> = problems
+        .iter()
+        .flat_map(|named| named.outputs.iter().map(|&output| problem(&named.gemm, output)))
+        .flat_map(|problem| accepting(steps, &problem, processors))
+        .map(|(_, variant)| variant)
+        .collect();
+    variants
+        .par_iter()
+        .try_for_each(|variant| compiler.compile(variant, Arch::Sm90a).map(drop))?;
+    Ok(variants.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use gauntlet_problem::Form;
+
+    use super::*;
+    use crate::problems;
+
+    #[test]
+    fn every_schedule_is_tried_on_drawn_problems_and_every_form_and_format_has_kernels() {
+        let steps = schedules();
+        let mut tried: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut formats = HashSet::new();
+        for one in problems::drawn(1, 24) {
+            let accepting = accepting(&steps, &problem(&one.gemm, one.outputs[0]), 132);
+            assert!(!accepting.is_empty(), "{}", one.name);
+            formats.insert((one.gemm.form == Form::Plain, one.outputs[0]));
+            for (step, _) in accepting {
+                *tried.entry(&step.name).or_default() += 1;
+            }
+        }
+        assert_eq!(formats.len(), 6);
+        let never: Vec<_> = steps
+            .iter()
+            .filter(|step| !tried.contains_key(step.name.as_str()))
+            .collect();
+        assert!(never.is_empty(), "{never:?}");
+    }
+}

@@ -1,0 +1,197 @@
+//! One problem tried under every schedule that has a kernel for it.
+
+use std::error::Error;
+use std::rc::Rc;
+
+use gauntlet_cuda::{Engine, Kernel, Operands, RunError};
+use gauntlet_lab::Correctness;
+use gauntlet_lab::gates::fault;
+use gauntlet_problem::{
+    Case, Coverage, ErrorMeasures, Expected, InputKind, Inputs, InputsError, Oracle, OutputFormat, Problem,
+    Tolerance,
+};
+use gauntlet_schedule::Schedule;
+use serde::Serialize;
+
+use super::kernels::{self, Step};
+use super::problems::Named;
+use super::tally::Tally;
+
+/// A problem with operands of every kind and what they come to.
+pub struct Prepared {
+    pub named: Named,
+    pub seed: u64,
+    sets: Vec<(InputKind, Inputs, Expected)>,
+}
+
+/// What was wrong.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failure {
+    pub case: String,
+    pub schedule: String,
+    pub kernel: String,
+    pub inputs: String,
+    pub seed: u64,
+    pub problem: Problem,
+    pub words: Schedule,
+    pub fault: String,
+}
+
+impl Prepared {
+    /// Draws the operands and has the oracle say what they come to, before any rounding.
+    pub fn new(named: Named, seed: u64) -> Result<Self, InputsError> {
+        let problem = Problem::GroupedGemm(named.gemm.clone());
+        let prepare = |kind| {
+            let inputs = Inputs::generate(&problem, kind, seed);
+            let expected = Oracle::compute(&problem, &inputs, Coverage::choose(&problem))?;
+            Ok((kind, inputs, expected))
+        };
+        let sets = InputKind::ALL
+            .into_iter()
+            .map(prepare)
+            .collect::<Result<_, _>>()?;
+        Ok(Self { named, seed, sets })
+    }
+
+    /// Tries all schedules in all formats.
+    ///
+    /// # Errors
+    /// When the device can do no more, naming the case and the schedule.
+    pub fn try_all(&self, engine: &Engine, steps: &[Step], tally: &mut Tally) -> Result<(), Box<dyn Error>> {
+        let processors = engine.device().processors;
+        let operands = self.load(engine)?;
+        for &output in &self.named.outputs {
+            let problem = kernels::problem(&self.named.gemm, output);
+            for (step, _) in kernels::accepting(steps, &problem, processors) {
+                tally.tried(step);
+                let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
+                let mut kernel = engine
+                    .build(&problem, &step.schedule)
+                    .map_err(|error| about(error.to_string()))?;
+                for (set, operands) in self.sets.iter().zip(&operands) {
+                    kernel
+                        .attach(operands)
+                        .and_then(|()| self.try_one(&kernel, step, set, tally))
+                        .map_err(|error| about(format!("{}: {error}", set.0)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, engine: &Engine) -> Result<Vec<Vec<Rc<Operands>>>, RunError> {
+        let problem = Problem::GroupedGemm(self.named.gemm.clone());
+        let load = |(_, inputs, _): &(_, Inputs, _)| engine.load(&problem, std::slice::from_ref(inputs), 1);
+        self.sets.iter().map(load).collect()
+    }
+
+    /// Computes twice over a poisoned result, compares the first with the oracle and the second with the first.
+    fn try_one(
+        &self,
+        kernel: &Kernel,
+        step: &Step,
+        (kind, _, expected): &(InputKind, Inputs, Expected),
+        tally: &mut Tally,
+    ) -> Result<(), RunError> {
+        let rules = rules(kernel.problem().output_format());
+        kernel.run(0)?;
+        let output = kernel.output()?;
+        kernel.run(0)?;
+        let again = kernel.output()?;
+        let errors = ErrorMeasures::between(&output, expected, rules.tolerance);
+        let case = Case {
+            name: self.named.name.clone(),
+            problem: kernel.problem().clone(),
+            inputs: *kind,
+            data: None,
+            speed_of_light: None,
+        };
+        let different =
+            (output.bytes != again.bytes).then(|| "a second call has other bits than the first".to_owned());
+        let fault = fault(&case, *kind, &errors, &rules).or(different);
+        tally.compared(step, &errors);
+        if let Some(fault) = fault {
+            tally.failed(
+                step,
+                Failure {
+                    case: case.name,
+                    schedule: step.name.clone(),
+                    kernel: kernel.name().to_owned(),
+                    inputs: kind.to_string(),
+                    seed: self.seed,
+                    problem: case.problem,
+                    words: step.schedule.clone(),
+                    fault,
+                },
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The lab's rules, which are made for f16; bf16 has three bits fewer.
+fn rules(format: OutputFormat) -> Correctness {
+    let rules = Correctness::default();
+    match format {
+        OutputFormat::F16 | OutputFormat::F32 => rules,
+        OutputFormat::Bf16 => Correctness {
+            tolerance: Tolerance {
+                relative: 8.0 * rules.tolerance.relative,
+                ..rules.tolerance
+            },
+            nrmse: 8.0 * rules.nrmse,
+            ..rules
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::{Form, GemmShape, GroupedGemm, Output};
+
+    use super::*;
+
+    /// What the rules say of the oracle's result, rounded to the format and with one element changed by a factor.
+    fn said(format: OutputFormat, factor: f64) -> Option<String> {
+        let case = Case {
+            name: "test".to_owned(),
+            problem: Problem::GroupedGemm(GroupedGemm {
+                groups: vec![GemmShape { m: 33, n: 65, k: 64 }],
+                form: Form::Plain,
+                output: format,
+            }),
+            inputs: InputKind::Wide,
+            data: None,
+            speed_of_light: None,
+        };
+        let inputs = Inputs::generate(&case.problem, InputKind::Wide, 1);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let mut output = Output::poisoned(&case.problem);
+        let largest = expected
+            .values()
+            .max_by(|one, other| one.1.abs().total_cmp(&other.1.abs()))
+            .unwrap();
+        for (index, value) in expected.values() {
+            let factor = if index == largest.0 { factor } else { 1.0 };
+            output.set(index, value * factor);
+        }
+        let rules = rules(format);
+        let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
+        fault(&case, InputKind::Wide, &errors, &rules)
+    }
+
+    #[test]
+    fn a_last_bit_is_forgiven_in_every_format_and_four_are_not() {
+        for (format, bit) in [
+            (OutputFormat::F16, 2f64.powi(-10)),
+            (OutputFormat::Bf16, 2f64.powi(-7)),
+            (OutputFormat::F32, 2f64.powi(-23)),
+        ] {
+            assert_eq!(said(format, 1.0), None);
+            assert_eq!(said(format, 1.0 + 0.6 * bit), None, "{format}");
+        }
+        assert!(said(OutputFormat::F16, 1.0 + 4.0 / 1024.0).is_some());
+        assert!(said(OutputFormat::Bf16, 1.0 + 4.0 / 128.0).is_some());
+        assert!(said(OutputFormat::F32, 1.0 + 4.0 / 1024.0).is_some());
+    }
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Times Gauntlet's kernels and PyTorch's side by side on one Hopper GPU.
+
+Both are timed the same way: a graph of calls that rotate over several sets of operands, replayed; the median replay,
+divided by its calls. Case by case they take turns for several rounds, so that whatever the clock does befalls both.
+What PyTorch offers is not the same arithmetic: bf16 operands take four times the bytes, and fp8 rounds them.
+
+    python3 scripts/gpu-benchmarks/beside_torch.py --commit COMMIT --json FILE [--case NAME]… [--rounds 5]
+
+The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `gemm_bench`, built with
+`cargo build --release -p gauntlet-cuda --example gemm_bench`.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+import peers
+
+STATE = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
+
+
+class Gauntlet:
+    """`gemm_bench --server`: a request a line, an answer a line."""
+
+    def __init__(self, program, commit):
+        self.process = subprocess.Popen(
+            [program, "--server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "GAUNTLET_COMMIT": commit},
+        )
+        greeting = self.answer()
+        self.machine = greeting["machine"]
+        self.problems = {case["name"]: case["problem"] for case in greeting["cases"]}
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"gemm_bench ended with exit code {self.process.wait()}; what it said stands above")
+        return json.loads(line)
+
+    def time(self, case, schedule):
+        """The row of a case under a schedule."""
+        print(json.dumps({"case": case, "schedule": schedule}), file=self.process.stdin, flush=True)
+        row = self.answer()
+        wrong = row.get("error") or row.get("refused")
+        if wrong:
+            sys.exit(f"{case}, {schedule}: {wrong}")
+        if row["graph_us"] is None:
+            sys.exit(f"{case}, {schedule}: with set-up in each call there is no graph to replay; use setup = once")
+        return row
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def state():
+    """Clocks, power, temperature and why clocks are held, as nvidia-smi tells them."""
+    command = ["nvidia-smi", f"--query-gpu={STATE}", "--format=csv,noheader"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    return dict(zip(STATE.split(","), answer.stdout.strip().split(", "), strict=False))
+
+
+def compare(gauntlet, name, schedule, rounds):
+    """All times of a case, round by round, in microseconds."""
+    rows, failed = [], {}
+    problem = gauntlet.problems[name]
+    with contextlib.ExitStack() as stack:
+        contenders, times = {}, {}
+        for peer, replay in peers.of(problem):
+            try:
+                contenders[peer] = stack.enter_context(replay)
+                times[peer] = []
+            except (RuntimeError, ValueError, NotImplementedError) as error:
+                failed[peer] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+                print(f"{name}: {peer} is left out: {failed[peer]}", file=sys.stderr)
+        # Compiles, loads, and brings the clock up.
+        gauntlet.time(name, schedule)
+        for _ in range(rounds):
+            rows.append(gauntlet.time(name, schedule))
+            for peer, median in contenders.items():
+                times[peer].append(median())
+    return {
+        "case": name,
+        "problem": problem,
+        "gauntlet": rows,
+        "peers": [{"name": peer, "us": values} for peer, values in times.items()],
+        "failed": failed,
+    }
+
+
+def best(found, kind):
+    """The least median among the peers of a kind, or none."""
+    medians = [statistics.median(peer["us"]) for peer in found["peers"] if peer["name"].startswith(kind)]
+    return min(medians, default=None)
+
+
+def summary(found):
+    """Medians over the rounds, and how many times as long the peers take."""
+    ours = statistics.median(row["graph_us"] for row in found["gauntlet"])
+    line = {"case": found["case"], "gauntlet_us": ours}
+    for kind in ["bf16", "fp8"]:
+        theirs = best(found, kind)
+        line[f"{kind}_us"] = theirs
+        line[f"{kind}_ratio"] = theirs and theirs / ours
+    line["host_us"] = statistics.median(row["host_us"] for row in found["gauntlet"])
+    return line
+
+
+def table(lines):
+    """A line a case."""
+    def number(value, decimals):
+        return "-" if value is None else f"{value:.{decimals}f}"
+
+    text = [f"{'case':24} {'ours µs':>9} {'bf16 µs':>9} {'fp8 µs':>9} {'bf16/ours':>10} {'fp8/ours':>9} {'host µs':>9}"]
+    for line in lines:
+        text.append(
+            f"{line['case']:24} {number(line['gauntlet_us'], 2):>9} {number(line['bf16_us'], 2):>9} "
+            f"{number(line['fp8_us'], 2):>9} {number(line['bf16_ratio'], 3):>10} {number(line['fp8_ratio'], 3):>9} "
+            f"{number(line['host_us'], 2):>9}"
+        )
+    return "\n".join(text)
+
+
+def chosen(problems, wanted):
+    """Cases by name or family; all if nothing is named."""
+    unknown = [want for want in wanted if not any(want in (name, name.split("/")[0]) for name in problems)]
+    if unknown:
+        sys.exit(f"there is no case {unknown[0]}; there are {', '.join(problems)}")
+    return [name for name in problems if not wanted or name in wanted or name.split("/")[0] in wanted]
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--case", action="append", default=[], help="a case or a family; may be given again")
+    arguments.add_argument("--schedule", default="automatic", help="as gemm_bench takes it")
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--program", default="target/release/examples/gemm_bench")
+    arguments.add_argument("--commit", default="unknown", help="what gemm_bench was built from")
+    arguments.add_argument("--json", help="where raw times go")
+    arguments = arguments.parse_args()
+
+    gauntlet = Gauntlet(arguments.program, arguments.commit)
+    before, results, lines = state(), [], []
+    for name in chosen(gauntlet.problems, arguments.case):
+        print(name, file=sys.stderr, flush=True)
+        results.append(compare(gauntlet, name, arguments.schedule, arguments.rounds))
+        lines.append(summary(results[-1]))
+    gauntlet.close()
+    print(table(lines))
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(
+                {
+                    "machine": gauntlet.machine,
+                    "torch": peers.versions(),
+                    "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                    "rounds": arguments.rounds,
+                    "before": before,
+                    "after": state(),
+                    "summary": lines,
+                    "cases": results,
+                },
+                file,
+                indent=1,
+                ensure_ascii=False,
+            )
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

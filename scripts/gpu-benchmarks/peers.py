@@ -1,0 +1,149 @@
+"""What PyTorch offers for the same products, each as a graph to replay.
+
+Names begin with the format of the operands, `bf16` or `fp8`.
+"""
+
+import contextlib
+import statistics
+
+import torch
+from torch.nn.functional import silu
+
+CALLS = 20
+REPLAYS = 15
+REPLAYS_BEFORE = 3
+SETS = 4
+
+
+def versions():
+    """PyTorch, the CUDA it was built for, and the GPU it sees."""
+    return {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name()}
+
+
+@contextlib.contextmanager
+def replayed(call):
+    """Records calls that rotate over the sets; gives a function that replays them and returns the median microseconds."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            for index in range(SETS):
+                call(index)
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for index in range(CALLS):
+            call(index % SETS)
+
+    def replay():
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) * 1e3 / CALLS
+
+    def median():
+        for _ in range(REPLAYS_BEFORE):
+            replay()
+        return statistics.median(replay() for _ in range(REPLAYS))
+
+    try:
+        yield median
+    finally:
+        graph.reset()
+        torch.cuda.empty_cache()
+
+
+def of(problem):
+    """The peers of a problem: names, with what enters their graphs."""
+    torch.manual_seed(0)
+    groups, dual = problem["groups"], problem["form"] == "swiglu"
+    calls = single(groups[0], dual) if len(groups) == 1 else grouped(groups, dual)
+    return [(name, replayed(call)) for name, call in calls.items()]
+
+
+def random(*shape):
+    """A tensor for each set."""
+    return [torch.randn(*shape, device="cuda", dtype=torch.bfloat16) for _ in range(SETS)]
+
+
+def fp8(tensors):
+    return [tensor.to(torch.float8_e4m3fn) for tensor in tensors]
+
+
+def single(shape, dual):
+    """One group: two products of the dual form may also be one with both weights on top of each other."""
+    m, n, k = shape["m"], shape["n"], shape["k"]
+    tokens, first = random(m, k), random(n, k)
+    one = torch.ones((), device="cuda")
+
+    def scaled(tokens, weights):
+        return torch._scaled_mm(tokens, weights.t(), one, one, out_dtype=torch.bfloat16)
+
+    if not dual:
+        tokens8, first8 = fp8(tokens), fp8(first)
+        return {
+            "bf16 matmul": lambda i: tokens[i] @ first[i].t(),
+            "fp8 scaled_mm": lambda i: scaled(tokens8[i], first8[i]),
+        }
+
+    second = random(n, k)
+    both = [torch.cat(pair) for pair in zip(first, second, strict=True)]
+    tokens8, both8 = fp8(tokens), fp8(both)
+
+    def gated(sums):
+        return silu(sums[:, :n]) * sums[:, n:]
+
+    return {
+        "bf16 two matmuls, silu, mul": lambda i: silu(tokens[i] @ first[i].t()) * (tokens[i] @ second[i].t()),
+        "bf16 one matmul, silu, mul": lambda i: gated(tokens[i] @ both[i].t()),
+        "fp8 one scaled_mm, silu, mul": lambda i: gated(scaled(tokens8[i], both8[i])),
+    }
+
+
+def grouped(groups, dual):
+    """Several groups with the same weights' sizes."""
+    sizes = {(group["n"], group["k"]) for group in groups}
+    if len(sizes) != 1:
+        raise ValueError("PyTorch's grouped products take weights of one size")
+    [(n, k)] = sizes
+    lengths = [group["m"] for group in groups]
+    count, total = len(groups), sum(lengths)
+    tokens, first = random(total, k), random(count, n, k)
+    ends = torch.tensor(lengths, device="cuda").cumsum(0).to(torch.int32)
+    token_scales, weight_scales = torch.ones(total, device="cuda"), torch.ones(count, n, device="cuda")
+    tokens8, first8 = fp8(tokens), fp8(first)
+
+    def product(tokens, weights):
+        return torch._grouped_mm(tokens, weights.transpose(-2, -1), offs=ends)
+
+    def scaled(tokens, weights):
+        return torch._scaled_grouped_mm(
+            tokens,
+            weights.transpose(-2, -1),
+            token_scales,
+            weight_scales,
+            offs=ends,
+            out_dtype=torch.bfloat16,
+            use_fast_accum=True,
+        )
+
+    if not dual:
+        def loop(i):
+            return [part @ weights.t() for part, weights in zip(tokens[i].split(lengths), first[i], strict=True)]
+
+        return {
+            "bf16 grouped_mm": lambda i: product(tokens[i], first[i]),
+            "bf16 a matmul a group": loop,
+            "fp8 scaled_grouped_mm": lambda i: scaled(tokens8[i], first8[i]),
+        }
+
+    second = random(count, n, k)
+    second8 = fp8(second)
+    return {
+        "bf16 two grouped_mm, silu, mul": lambda i: silu(product(tokens[i], first[i])) * product(tokens[i], second[i]),
+        "fp8 two scaled_grouped_mm, silu, mul": lambda i: silu(scaled(tokens8[i], first8[i]))
+        * scaled(tokens8[i], second8[i]),
+    }
