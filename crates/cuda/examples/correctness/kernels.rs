@@ -1,10 +1,10 @@
 //! The schedules that are tried, and the kernels that they need.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use gauntlet_cuda::compiler::Compiler;
 use gauntlet_cuda::plan::{self, Variant};
-use gauntlet_cuda::{CompileError, shipped};
+use gauntlet_cuda::shipped;
 use gauntlet_device::Arch;
 use gauntlet_problem::{GroupedGemm, OutputFormat, Problem};
 use gauntlet_schedule::Schedule;
@@ -49,23 +49,24 @@ pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> V
     steps.par_iter().filter_map(planned).collect()
 }
 
-/// Compiles, on all cores, every variant that the problems need; how many that are.
+/// Compiles, on all cores, every variant that the problems need; for each what is wrong with it, if anything.
 pub fn compile_all(
     compiler: &Compiler,
     problems: &[Named],
     steps: &[Step],
     processors: u32,
-) -> Result<usize, CompileError> {
+) -> HashMap<Variant, Option<String>> {
     let variants: HashSet<Variant> = problems
         .iter()
         .flat_map(|named| named.outputs.iter().map(|&output| problem(&named.gemm, output)))
         .flat_map(|problem| accepting(steps, &problem, processors))
         .map(|(_, variant)| variant)
         .collect();
-    variants
-        .par_iter()
-        .try_for_each(|variant| compiler.compile(variant, Arch::Sm90a).map(drop))?;
-    Ok(variants.len())
+    let compile = |variant: Variant| {
+        let broken = compiler.compile(&variant, Arch::Sm90a).err();
+        (variant, broken.map(|error| error.to_string()))
+    };
+    variants.into_par_iter().map(compile).collect()
 }
 
 #[cfg(test)]

@@ -20,13 +20,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use gauntlet_cuda::Engine;
 use gauntlet_problem::InputsError;
 use serde_json::json;
 
 use problems::Named;
 use tally::Tally;
-use trial::Prepared;
+use trial::{Bench, Prepared};
 
 /// Problems prepared beforehand while the GPU computes; the largest takes gigabytes of the host's memory.
 const AHEAD: usize = 3;
@@ -67,12 +66,17 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     named.extend(problems::drawn(arguments.seed, arguments.problems));
     let all = named.len();
     let steps = kernels::schedules();
-    let kernels = kernels::compile_all(engine.compiler(), &named, &steps, engine.device().processors)?;
+    let bench = Bench {
+        kernels: kernels::compile_all(engine.compiler(), &named, &steps, engine.device().processors),
+        engine: &engine,
+        steps: &steps,
+    };
+    let kernels = bench.kernels.len();
     eprintln!("{kernels} kernels after {:.0} s", began.elapsed().as_secs_f64());
 
     let mut tally = Tally::new(&steps);
     let deadline = began + Duration::from_secs(arguments.budget);
-    let (done, ended) = try_problems(&engine, &steps, named, arguments.seed, deadline, &mut tally);
+    let (done, ended) = try_problems(&bench, named, arguments.seed, deadline, &mut tally);
     print!("{tally}");
     let seconds = began.elapsed().as_secs_f64();
     println!(
@@ -108,8 +112,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
 
 /// Tries one problem after the other, those to come being prepared meanwhile; how many were tried whole.
 fn try_problems(
-    engine: &Engine,
-    steps: &[kernels::Step],
+    bench: &Bench<'_>,
     named: Vec<Named>,
     seed: u64,
     deadline: Instant,
@@ -129,7 +132,7 @@ fn try_problems(
         });
         for prepared in prepared {
             let prepared = prepared?;
-            prepared.try_all(engine, steps, tally)?;
+            prepared.try_all(bench, tally)?;
             done += 1;
             eprintln!("{done} of {all}: {}", prepared.named.name);
         }

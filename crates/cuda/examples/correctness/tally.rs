@@ -1,7 +1,9 @@
 //! What was tried, and what came of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use gauntlet_cuda::plan::Variant;
 use gauntlet_problem::ErrorMeasures;
 use serde::Serialize;
 
@@ -15,6 +17,8 @@ const KEPT: usize = 50;
 #[derive(Debug, Serialize)]
 pub struct Tally {
     schedules: Vec<Line>,
+    /// What is wrong with variants that are no kernel.
+    no_kernels: BTreeMap<String, String>,
     /// The first of them.
     failures: Vec<Failure>,
 }
@@ -46,6 +50,7 @@ impl Tally {
         };
         Self {
             schedules: steps.iter().map(line).collect(),
+            no_kernels: BTreeMap::new(),
             failures: Vec::new(),
         }
     }
@@ -53,6 +58,15 @@ impl Tally {
     /// Counts a problem for a schedule.
     pub fn tried(&mut self, step: &Step) {
         self.line(step, |line| line.problems += 1);
+    }
+
+    /// Counts a problem whose kernel does not compile or does not fit.
+    pub fn without_kernel(&mut self, step: &Step, variant: &Variant, why: &str) {
+        self.line(step, |line| line.failed += 1);
+        self.no_kernels.entry(variant.to_string()).or_insert_with(|| {
+            eprintln!("WRONG: {}: {why}", step.name);
+            format!("{}: {why}", step.name)
+        });
     }
 
     /// Counts a comparison.
@@ -78,7 +92,7 @@ impl Tally {
         }
     }
 
-    /// How many comparisons found something wrong.
+    /// How many comparisons found something wrong, and how many problems had no kernel.
     pub fn failures(&self) -> usize {
         self.schedules.iter().map(|line| line.failed).sum()
     }
@@ -114,6 +128,9 @@ impl fmt::Display for Tally {
                 line.largest_bias,
                 line.failed
             )?;
+        }
+        for why in self.no_kernels.values() {
+            writeln!(formatter, "WRONG: {why}")?;
         }
         for failure in &self.failures {
             writeln!(

@@ -1,9 +1,11 @@
 //! One problem tried under every schedule that has a kernel for it.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::rc::Rc;
 
-use gauntlet_cuda::{Engine, Kernel, Operands, RunError};
+use gauntlet_cuda::plan::Variant;
+use gauntlet_cuda::{BuildError, Engine, Kernel, Operands, RunError};
 use gauntlet_lab::Correctness;
 use gauntlet_lab::gates::fault;
 use gauntlet_problem::{
@@ -16,6 +18,14 @@ use serde::Serialize;
 use super::kernels::{self, Step};
 use super::problems::Named;
 use super::tally::Tally;
+
+/// What problems are tried with.
+pub struct Bench<'b> {
+    pub engine: &'b Engine,
+    pub steps: &'b [Step],
+    /// What is wrong with each variant, if anything.
+    pub kernels: HashMap<Variant, Option<String>>,
+}
 
 /// A problem with operands of every kind and what they come to.
 pub struct Prepared {
@@ -53,21 +63,30 @@ impl Prepared {
         Ok(Self { named, seed, sets })
     }
 
-    /// Tries all schedules in all formats.
+    /// Tries all schedules in all formats. One whose kernel does not compile, or does not fit, is wrong.
     ///
     /// # Errors
     /// When the device can do no more, naming the case and the schedule.
-    pub fn try_all(&self, engine: &Engine, steps: &[Step], tally: &mut Tally) -> Result<(), Box<dyn Error>> {
-        let processors = engine.device().processors;
+    pub fn try_all(&self, bench: &Bench<'_>, tally: &mut Tally) -> Result<(), Box<dyn Error>> {
+        let engine = bench.engine;
         let operands = self.load(engine)?;
         for &output in &self.named.outputs {
             let problem = kernels::problem(&self.named.gemm, output);
-            for (step, _) in kernels::accepting(steps, &problem, processors) {
-                tally.tried(step);
+            for (step, variant) in kernels::accepting(bench.steps, &problem, engine.device().processors) {
                 let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
-                let mut kernel = engine
-                    .build(&problem, &step.schedule)
-                    .map_err(|error| about(error.to_string()))?;
+                if let Some(broken) = bench.kernels.get(&variant).and_then(Option::as_ref) {
+                    tally.without_kernel(step, &variant, broken);
+                    continue;
+                }
+                let mut kernel = match engine.build(&problem, &step.schedule) {
+                    Ok(kernel) => kernel,
+                    Err(BuildError::Driver(error)) => return Err(about(error.to_string()).into()),
+                    Err(error) => {
+                        tally.without_kernel(step, &variant, &error.to_string());
+                        continue;
+                    }
+                };
+                tally.tried(step);
                 for (set, operands) in self.sets.iter().zip(&operands) {
                     kernel
                         .attach(operands)

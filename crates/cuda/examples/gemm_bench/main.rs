@@ -84,9 +84,10 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     let before = reading(bench.engine());
     let mut rows = Vec::new();
-    for case in &cases {
-        rows.extend(rows_of(&mut bench, case, &arguments.schedule)?);
-    }
+    // A kernel that fails takes the device with it, but not what was measured before.
+    let ended = cases
+        .iter()
+        .try_for_each(|case| add_rows(&mut bench, case, &arguments.schedule, &mut rows));
     print!("{}", table(&rows));
     if let Some(path) = &arguments.json {
         let value = json!({
@@ -94,15 +95,21 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             "inputs": InputKind::from(arguments.inputs).to_string(),
             "before": before,
             "after": reading(bench.engine()),
+            "aborted": ended.as_ref().err().map(ToString::to_string),
             "rows": rows,
         });
         std::fs::write(path, format!("{value:#}\n"))
             .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
-    Ok(())
+    ended
 }
 
-fn rows_of(bench: &mut Bench, case: &Case, wanted: &[String]) -> Result<Vec<Row>, Box<dyn Error>> {
+fn add_rows(
+    bench: &mut Bench,
+    case: &Case,
+    wanted: &[String],
+    rows: &mut Vec<Row>,
+) -> Result<(), Box<dyn Error>> {
     let processors = bench.engine().device().processors;
     let steps = match wanted {
         [] => schedules::all(&case.problem, processors)?,
@@ -111,13 +118,12 @@ fn rows_of(bench: &mut Bench, case: &Case, wanted: &[String]) -> Result<Vec<Row>
             .map(|name| schedules::named(name, &case.problem, processors))
             .collect::<Result<_, _>>()?,
     };
-    let mut rows = Vec::new();
     for step in &steps {
         eprintln!("{}, {}", case.name, step.name);
         rows.push(bench.row(case, step)?);
     }
     bench.forget(case);
-    Ok(rows)
+    Ok(())
 }
 
 /// Clock, power, temperature and what holds the clock down; null without NVML.
