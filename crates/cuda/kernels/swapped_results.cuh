@@ -67,7 +67,7 @@ DEVICE void store_halves(u16* output, u32 n, u32 row, u32 width, const Lane& at,
     u32 token = at.lane / 4;
     row += at.lane % 4 * 4;
     u16* to = output + (u64)token * n + row;
-    bool whole = n % 4 == 0;
+    bool whole = n % 4 == 0 && (u64)output % 8 == 0;     // results of groups lie one after another, at any element
 #pragma unroll
     for (u32 i = 0; i < LAST / 8; i++, token += 8, to += 8 * (u64)n) {
         u32 first = transpose_matrix(round_pair(sums[4 * i] * scale, sums[4 * i + 1] * scale));
