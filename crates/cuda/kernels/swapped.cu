@@ -21,7 +21,6 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control)
         load_weights(parameter, ring_base, control);
     } else if (warp == 1) {
         grid_wait();
-        wait_for_tokens(parameter);
         load_tokens(parameter, ring_base, control);
         leave(parameter);
     }
@@ -29,10 +28,10 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control)
 
 DEVICE void convert_share(const Parameter& parameter, u32 ring_base) {
     grid_wait();
-    auto loaded = [] { named_barrier_arrive(TOKENS_LOADED, CONSUMER_THREADS + 32); };
-    if (blockIdx.x >= parameter.converters) return loaded();
+    if (blockIdx.x >= parameter.converters) return named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
     u32 warp = threadIdx.x / 32, staging = ring_base + RING - (CONSUMER_WARPS - warp) * STAGING_BYTES;
-    convert_tokens(parameter, warp * parameter.converters + blockIdx.x, CONSUMER_WARPS * parameter.converters, staging, loaded);
+    convert_tokens(parameter, warp * parameter.converters + blockIdx.x, CONSUMER_WARPS * parameter.converters, staging);
+    named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
     __threadfence();
     named_barrier_sync(3, CONSUMER_THREADS);
     if (threadIdx.x == 0) atomicAdd(parameter.counters, 1);

@@ -4,9 +4,12 @@
 #include "swapped_tokens.cuh"
 
 constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;
-// Units whose weights may be loaded before this block's tokens are: more of them delay the tokens in the memory's queues.
+// Units whose weights may be loaded while this block converts tokens: others lie where tokens are staged, and would delay
+// them in the memory's queues.
 constexpr u32 EARLY_UNITS = 1;
-constexpr u32 TOKENS_LOADED = 14;       // the hardware barrier that says so
+// The hardware barrier at which consumers hand the staging over to both producers. That tokens are counted in memory orders
+// the same, but not for those who check for races.
+constexpr u32 STAGING_FREE = 14, STAGING_THREADS = CONSUMER_THREADS + 64;
 
 DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->weight_ends);
@@ -19,7 +22,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
         const TensorMap* maps = parameter.map_table + 4 * tile.group;
 #pragma unroll 1
         for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
-            if (filling.ring.count == EARLY_UNITS) named_barrier_sync(TOKENS_LOADED, CONSUMER_THREADS + 32);
+            if (filling.ring.count == EARLY_UNITS) named_barrier_sync(STAGING_FREE, STAGING_THREADS);
             filling.acquire(bytes, empty, ends);
             u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
             u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
@@ -36,12 +39,14 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
             filling.ring.advance(bytes);
         }
     }
-    if (filling.ring.count <= EARLY_UNITS) named_barrier_sync(TOKENS_LOADED, CONSUMER_THREADS + 32);
+    if (filling.ring.count <= EARLY_UNITS) named_barrier_sync(STAGING_FREE, STAGING_THREADS);
 }
 
 DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->token_ends);
     Filling filling;
+    named_barrier_sync(STAGING_FREE, STAGING_THREADS);
+    wait_for_tokens(parameter);
     const Tile* tiles = first_tile(parameter);
     for (u32 i = 0; i < parameter.tiles_a_worker; i++) {
         Tile tile = load_tile(tiles + i);

@@ -71,9 +71,8 @@ DEVICE void convert_item(u32 from, u32 to) {
         store_shared_16(to + ((word % 2 * 4 + line) ^ token) * 16, lines[line][0], lines[line][1], lines[line][2], lines[line][3]);
 }
 
-// This warp's share of all items. `loaded` is called once, when the last of them are on their way.
-template <class Loaded>
-DEVICE void convert_tokens(const Parameter& parameter, u32 warp, u32 warps, u32 staging, Loaded loaded) {
+// This warp's share of all items. When it returns, they are in memory and the staging is free.
+DEVICE void convert_tokens(const Parameter& parameter, u32 warp, u32 warps, u32 staging) {
     u32 lane = threadIdx.x % 32, mine = lane / 4 % 4, packed_at = staging + ITEMS_AT_ONCE * ITEM_BYTES;
     bool stores = lane % 4 == 0 && lane < 16;       // each item's bytes leave by one of the lanes that loaded it
     u32 first = warp * ITEMS_AT_ONCE;
@@ -92,7 +91,6 @@ DEVICE void convert_tokens(const Parameter& parameter, u32 warp, u32 warps, u32 
         if (stores && to) store_bulk(to, staging + mine * ITEM_BYTES, ITEM_BYTES);
         store_bulk_commit();
     }
-    loaded();
     store_bulk_wait<0>();
 }
 

@@ -149,8 +149,11 @@ impl CaseConduct {
             .collect();
     }
 
-    /// Work beyond what the control's allows, in the control's calls.
+    /// Work beyond what the control's allows, in the control's calls; none where no work was noted.
     fn untimed(&self, work: &[[f64; 2]]) -> f64 {
+        if work.is_empty() {
+            return 0.0;
+        }
         let beyond: Vec<f64> = work
             .iter()
             .map(|[control, candidate]| (candidate - UNTIMED_FACTOR * control) / self.call)

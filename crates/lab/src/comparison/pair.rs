@@ -124,7 +124,9 @@ impl<'a> Pair<'a> {
             for side in &mut sides {
                 efforts.push((side.arm, side.ask(|worker| worker.load(&[operands], 1))?.1));
             }
-            conduct.note_loading(&efforts);
+            if cpu_time_is_work(self.workshop) {
+                conduct.note_loading(&efforts);
+            }
             let mut calls = Vec::new();
             for side in &mut sides {
                 calls.push((side.arm, side.time(1, 0)?));
@@ -176,7 +178,9 @@ impl<'a> Pair<'a> {
         };
         let (control, took_control) = look(&mut self.control)?;
         let (candidate, took_candidate) = look(&mut self.candidate)?;
-        conduct.note_handing_out(took_control, took_candidate);
+        if cpu_time_is_work(self.workshop) {
+            conduct.note_handing_out(took_control, took_candidate);
+        }
         let errors = ErrorMeasures::between(&candidate, &Expected::of(&control), rules.tolerance);
         let limit = TWO_ERRORS * rules.nrmse;
         if errors.nrmse > limit {
@@ -188,6 +192,12 @@ impl<'a> Pair<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a worker's CPU time tells how much it computes. On a GPU it does not, and copying operands there takes the
+/// processor longer than many calls do, now more and now less.
+fn cpu_time_is_work(workshop: &Workshop) -> bool {
+    workshop.instruments().is_none()
 }
 
 /// The copy that a side's slot begins with: each goes on where the one before ended, both sides alike, and the last call
