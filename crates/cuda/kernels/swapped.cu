@@ -34,7 +34,10 @@ DEVICE void convert_share(const Parameter& parameter, u32 ring_base) {
     named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
     __threadfence();
     named_barrier_sync(3, CONSUMER_THREADS);
-    if (threadIdx.x == 0) atomicAdd(parameter.counters, 1);
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(parameter.counters, 1);
+    }
 }
 
 template <u32 COLUMNS>

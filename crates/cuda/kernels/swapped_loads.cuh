@@ -54,7 +54,7 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
         u32 width = computed_width(tile.width), bytes = unit_bytes(width), blocks = (SHAPE(tile.group, m) + 7) / 8;
         const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + (u64)(tile.first_chunk * blocks + tile.token / 8) * ITEM_BYTES;
 #pragma unroll 1
-        for (u32 chunk = 0; chunk < tile.chunks; chunk++, from += blocks * ITEM_BYTES) {
+        for (u32 chunk = 0; chunk < tile.chunks; chunk++, from += (u64)blocks * ITEM_BYTES) {
             filling.acquire(bytes, empty, ends);
             if (elect()) copy_bulk(ring_base + filling.ring.begin(bytes), from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
             filling.ring.advance(bytes);

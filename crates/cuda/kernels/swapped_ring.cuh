@@ -57,6 +57,7 @@ struct Filling {
             oldest++;
         }
         if (oldest == ring.count) oldest_end = end - bytes;
+        __syncwarp();       // all lanes have read the entry that this one may take the place of
         store_shared(ends + 4 * ring.slot(), end);
     }
 };

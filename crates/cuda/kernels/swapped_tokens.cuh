@@ -31,10 +31,10 @@ DEVICE Packed load_item(const Parameter& parameter, u32 index) {
     const u8* from = parameter.tokens + SHAPE(group, tokens) + (u64)token * (k / 2) + chunk * 64 + lane % 4 * 16;
 #pragma unroll
     for (u32 i = 0; i < 4; i++, from += k)
-        if (token + 2 * i < m) packed.values[i] = __ldg((const uint4*)from);
+        if (token + 2 * i < m) packed.values[i] = *(const uint4*)from;     // not __ldg: the launch before may have written it
     token = block * 8 + lane / 16 * 4 + lane % 4;
     if (token < m)
-        packed.scales = __ldg((const uint2*)(parameter.token_scales + SHAPE(group, token_scales) + (u64)token * (k / 16) + chunk * 8));
+        packed.scales = *(const uint2*)(parameter.token_scales + SHAPE(group, token_scales) + (u64)token * (k / 16) + chunk * 8);
     return packed;
 }
 
@@ -98,5 +98,6 @@ DEVICE void wait_for_tokens(const Parameter& parameter) {
     u32 arrived;
     do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(parameter.counters) : "memory");
     while (arrived < parameter.converters);
+    __syncwarp();           // one lane may go on to make the counter zero again
     asm volatile("fence.proxy.async.global;" ::: "memory");     // the copy engine reads what others wrote
 }

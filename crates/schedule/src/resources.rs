@@ -3,7 +3,7 @@
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, Form, GroupedGemm, Problem};
 
-use crate::{Cluster, Epilogue, Schedule, Tile};
+use crate::{Cluster, Epilogue, Order, Schedule, Tile};
 
 /// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
 const SCALE_ROWS: usize = 128;
@@ -182,7 +182,14 @@ fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usiz
     if is_narrow(schedule) {
         return stages;
     }
-    let ring = stages.max(CONVERTING + stages / schedule.stages.max(1));
+    let stage = stages / schedule.stages.max(1);
+    let ring = stages.max(CONVERTING + stage);
+    // Tiles of unequal widths go through one ring; four of the widest that are awaited early must fit.
+    let wider = schedule.tile.n.saturating_sub(128) * schedule.tile.k * HALF;
+    let ring = match schedule.order {
+        Order::Sorted => ring.max(4 * stage.saturating_sub(wider)),
+        Order::PerTile | Order::Static | Order::Dynamic => ring,
+    };
     let matrices = weights(gemm);
     let scales = SWAPPED_SCALE_SLOTS * matrices * schedule.tile.m * schedule.tile.k.div_ceil(8);
     ring + scales + BARRIERS + (matrices - 1) * EXCHANGE

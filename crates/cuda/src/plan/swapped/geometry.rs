@@ -74,7 +74,9 @@ impl Geometry {
         Ok(Self {
             block_rows: schedule.tile.m,
             width,
-            ring_bytes: (schedule.stages * unit).max(CONVERTED_BYTES + unit),
+            ring_bytes: (schedule.stages * unit)
+                .max(CONVERTED_BYTES + unit)
+                .max(mixed_bytes(schedule)),
             dual,
         })
     }
@@ -106,6 +108,15 @@ impl Geometry {
             shared_bytes: (self.ring_bytes + bytes_beside_ring(self.dual)) as u32,
             registers: most_registers(THREADS),
         }
+    }
+}
+
+/// Bytes that a ring needs so that tiles of unequal widths never wait for themselves: at 128 columns and fewer the next unit is
+/// awaited before the one before is released, so three must fit, and the end of the ring that is skipped, less than one.
+fn mixed_bytes(schedule: &Schedule) -> usize {
+    match mixes_widths(schedule.order) {
+        true => 4 * unit_bytes(schedule.tile.n.min(128)),
+        false => 0,
     }
 }
 
