@@ -15,19 +15,22 @@ DEVICE void leave(const Parameter& parameter) {
         parameter.counters[0] = parameter.counters[1] = 0;
 }
 
-DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control) {
+DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 warp = __shfl_sync(~0u, threadIdx.x / 32 - CONSUMER_WARPS, 0);
     if (warp == 0) {
-        load_weights(parameter, ring_base, control);
+        recorder.begin(Role::WeightLoader, 0, threadIdx.x % 32 == 0);
+        load_weights(parameter, ring_base, control, recorder);
     } else if (warp == 1) {
         grid_wait();
-        load_tokens(parameter, ring_base, control);
+        recorder.begin(Role::TokenLoader, 0, threadIdx.x % 32 == 0);
+        load_tokens(parameter, ring_base, control, recorder);
         leave(parameter);
     }
 }
 
-DEVICE void convert_share(const Parameter& parameter, u32 ring_base) {
+DEVICE void convert_share(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
     grid_wait();
+    recorder.begin(Role::Multiplier, threadIdx.x / 128, threadIdx.x % 128 == 0);
     if (blockIdx.x >= parameter.converters) return named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
     u32 warp = threadIdx.x / 32, staging = ring_base + RING - (CONSUMER_WARPS - warp) * STAGING_BYTES;
     convert_tokens(parameter, warp * parameter.converters + blockIdx.x, CONSUMER_WARPS * parameter.converters, staging);
@@ -38,18 +41,20 @@ DEVICE void convert_share(const Parameter& parameter, u32 ring_base) {
         __threadfence();
         atomicAdd(parameter.counters, 1);
     }
+    recorder.end(Activity::Convert, NO_TILE);
 }
 
 template <u32 COLUMNS>
-DEVICE void compute_tile(const Parameter& parameter, const Tile* tile, u32 ring_base, Control* control, float4* exchange, Ring& ring) {
+DEVICE void compute_tile(const Parameter& parameter, const Tile* tile, u32 ring_base, Control* control, float4* exchange, Ring& ring, Recorder& recorder) {
     float sums[COLUMNS / 2];
-    multiply_tile<COLUMNS>(tile->chunks, ring_base, control, ring, sums);
-    finish_tile<COLUMNS>(parameter, load_tile(tile), control, exchange, sums);     // loaded again: registers are wanted before
+    u32 number = tile - parameter.tiles;
+    multiply_tile<COLUMNS>(tile->chunks, ring_base, control, ring, sums, recorder, number);
+    finish_tile<COLUMNS>(parameter, load_tile(tile), control, exchange, sums, recorder, number);     // loaded again: registers are wanted before
 }
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
 // nested so that few far jumps are taken.
-DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, float4* exchange) {
+DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, float4* exchange, Recorder& recorder) {
     Ring ring;
     const Tile* tile = first_tile(parameter);
     const Tile* end = tile + parameter.tiles_a_worker;
@@ -62,7 +67,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* co
 #define LOOP(COLUMNS)                                                                                                  \
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
-            compute_tile<COLUMNS>(parameter, tile++, ring_base, control, exchange, ring);                              \
+            compute_tile<COLUMNS>(parameter, tile++, ring_base, control, exchange, ring, recorder);                              \
             width = width_at();                                                                                        \
         }
 #define LOOPS(COLUMNS) \
@@ -74,6 +79,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* co
 
 extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 memory[];
+    Recorder recorder;
     Control* control = (Control*)(memory + CONTROL_AT);
     if (threadIdx.x == 0) {
         for (u32 slot = 0; slot < SLOTS; slot++) {
@@ -87,10 +93,10 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
     u32 ring_base = shared_address(memory);
     if (threadIdx.x >= CONSUMER_THREADS) {
         registers_decrease<PRODUCER_REGISTERS>();
-        produce(parameter, ring_base, control);
+        produce(parameter, ring_base, control, recorder);
     } else {
         registers_increase<CONSUMER_REGISTERS>();
-        convert_share(parameter, ring_base);
-        compute_tiles(parameter, ring_base, control, (float4*)(memory + EXCHANGE_AT));
+        convert_share(parameter, ring_base, recorder);
+        compute_tiles(parameter, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
     }
 }

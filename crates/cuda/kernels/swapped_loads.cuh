@@ -11,7 +11,7 @@ constexpr u32 EARLY_UNITS = 1;
 // the same, but not for those who check for races.
 constexpr u32 STAGING_FREE = 14, STAGING_THREADS = CONSUMER_THREADS + 64;
 
-DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control) {
+DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->weight_ends);
     Filling filling;
     const Tile* tiles = first_tile(parameter);
@@ -38,15 +38,17 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
             }
             filling.ring.advance(bytes);
         }
+        recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
     if (filling.ring.count <= EARLY_UNITS) named_barrier_sync(STAGING_FREE, STAGING_THREADS);
 }
 
-DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control) {
+DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->token_ends);
     Filling filling;
     named_barrier_sync(STAGING_FREE, STAGING_THREADS);
     wait_for_tokens(parameter);
+    recorder.end(Activity::Wait, NO_TILE);
     const Tile* tiles = first_tile(parameter);
     for (u32 i = 0; i < parameter.tiles_a_worker; i++) {
         Tile tile = load_tile(tiles + i);
@@ -59,5 +61,6 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
             if (elect()) copy_bulk(ring_base + filling.ring.begin(bytes), from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
             filling.ring.advance(bytes);
         }
+        recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
 }

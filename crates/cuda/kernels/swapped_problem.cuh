@@ -1,6 +1,6 @@
 // The swapped kernel's parameter and tiles, byte for byte; the other half is src/plan/swapped/abi.rs.
 #pragma once
-#include "ptx.cuh"
+#include "trace.cuh"
 
 constexpr u32 CHUNK = 128;          // values of K that are loaded at a time
 constexpr u32 WEIGHT_ROWS = 128;    // of a tile, 64 for each warp group; in the dual form 64 of each of the two weights

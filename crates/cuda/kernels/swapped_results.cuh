@@ -145,9 +145,13 @@ DEVICE void combine_products(const Lane& at, float4* exchange, float (&sums)[COL
 }
 
 template <u32 COLUMNS>
-DEVICE void finish_tile(const Parameter& parameter, const Tile& tile, Control* control, float4* exchange, float (&sums)[COLUMNS / 2]) {
+DEVICE void finish_tile(const Parameter& parameter, const Tile& tile, Control* control, float4* exchange, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     Lane at;
-    if (tile.parts >> 16 > 1 && !reduce_parts<COLUMNS>(parameter, tile, control, at, sums)) return;
+    if (tile.parts >> 16 > 1) {
+        bool last = reduce_parts<COLUMNS>(parameter, tile, control, at, sums);
+        recorder.end(Activity::Reduce, number);
+        if (!last) return;
+    }
     const Group& group = parameter.group_table[tile.group];
     float scale = group.scale[0] * CONVERTED_UNIT;
     u32 row = tile.row + at.thread / 32 * 16;
@@ -160,4 +164,5 @@ DEVICE void finish_tile(const Parameter& parameter, const Tile& tile, Control* c
     } else {
         store_results<COLUMNS, COLUMNS>(parameter, tile.group, row + at.warp_group * 64, tile.token, tile.width, at, sums, scale);
     }
+    recorder.end(Activity::Store, number);
 }

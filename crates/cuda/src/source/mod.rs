@@ -52,6 +52,7 @@ const HEADERS: &[File] = &[
     file!("swapped_results.cuh"),
     file!("swapped_ring.cuh"),
     file!("swapped_tokens.cuh"),
+    file!("trace.cuh"),
 ];
 
 /// All headers, the generated ones too.
