@@ -10,6 +10,7 @@
 // Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
 // are summed in an order of their own, and nothing is exchanged between lanes.
 #include "convert.cuh"
+#include "trace.cuh"
 
 enum class Output { F16, Bf16, F32 };
 constexpr Output output = static_cast<Output>(OUTPUT);
@@ -269,6 +270,7 @@ DEVICE void store_results(const Parameter& parameter, const Group& group, const 
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 dynamic[];
+    Recorder recorder;
     u32 memory = shared_address(dynamic), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     u32 slots = memory + warp * WARP_BYTES;
     Block block = parameter.blocks ? parameter.blocks[blockIdx.x] : block_of_few(parameter);
@@ -280,6 +282,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __gri
     // Weights and tables are nobody's result; tokens may be the last launch's.
     grid_launch_dependents();
     grid_wait();
+    // Warps do alike; the first writes for all.
+    recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     Tokens tokens(parameter, group, block, warp, lane);
     if (turns > 0) tokens.load(slots, lane);
     copy_commit();
@@ -293,6 +297,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __gri
     };
 #pragma unroll
     for (u32 slot = 1; slot < STAGES; ++slot) load(slot, slot);
+    recorder.end(Activity::Load, blockIdx.x);
 
     Sums sums = {};
     u32 slot = 0;
@@ -301,6 +306,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __gri
         copy_wait<STAGES - 1>();
         // Scales have been copied for each other.
         __syncwarp();
+        if (turn == 0) recorder.end(Activity::Wait, blockIdx.x);
         u32 at = slots + slot * SLOT_BYTES;
         Converted converted[TOKEN_EIGHTS];
         convert_tokens(converted, at, lane);
@@ -309,7 +315,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __gri
         load(turn + STAGES, slot);
         if (++slot == STAGES) slot = 0;
     }
+    recorder.end(Activity::Multiply, blockIdx.x);
     leave_sums(sums, slots, lane);
     __syncthreads();
+    recorder.end(Activity::Reduce, blockIdx.x);
     store_results(parameter, group, block, memory);
+    recorder.end(Activity::Store, blockIdx.x);
 }

@@ -107,13 +107,15 @@ DEVICE Work next_work(const Parameter& parameter, u32 memory, u32& place) {
     return work;
 }
 
-DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane) {
+DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane, Recorder& recorder) {
+    recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     Multiplier multiplier(memory, warp, lane);
     Cursor cursor;
     u32 place = blockIdx.x;
     for (;;) {
         Work work = next_work(parameter, memory, place);
         if (work.steps == 0) break;
+        recorder.end(Activity::Lookup, work.number);
         Operands operands(parameter, work.tile);
         auto load = [&](u32 step) {
             if (step >= work.steps) return;
@@ -132,7 +134,9 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane)
         } else {
             for (u32 step = 0; step < STAGES; ++step) load(step);
             multiplier.await_loaded();
+            recorder.end(Activity::Load, work.number);
             multiplier.convert(work.first_step);
+            recorder.end(Activity::Convert, work.number);
 #pragma unroll 1
             for (u32 step = 0; step < work.steps; ++step)
                 multiplier.multiply_and_convert(work.first_step + step + 1, [&] {
@@ -143,14 +147,16 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane)
                     return true;
                 });
         }
-        store(parameter, work, multiplier.sums, memory, warp, lane);
+        recorder.end(Activity::Multiply, work.number);
+        store(parameter, work, multiplier.sums, memory, warp, lane, recorder);
     }
 }
 
 // ---- Specialised: one warp loads, across tiles, as far ahead as there are slots; it hands each step's work over
 // with the step, and no work with an empty one.
 
-DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane) {
+DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane, Recorder& recorder) {
+    recorder.begin(Role::Loader, 0, lane == 0);
     Cursor cursor;
     u32 place = blockIdx.x;
     auto acquire = [&](const Work& work) {
@@ -165,6 +171,7 @@ DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane) {
         Work work = work_at(parameter, place);
         if (work.steps == 0) break;
         if constexpr (order != Order::Dynamic) place = next_place(place);
+        recorder.end(Activity::Lookup, work.number);
         Operands operands(parameter, work.tile);
 #pragma unroll 1
         for (u32 step = work.first_step; step < work.first_step + work.steps; ++step) {
@@ -172,6 +179,7 @@ DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane) {
             load_step(operands, memory, cursor.slot, step, lane);
             cursor.next();
         }
+        recorder.end(Activity::Load, work.number);
     }
     acquire(NO_WORK);
     u32 full = memory + FULL + cursor.slot * 8;
@@ -179,7 +187,8 @@ DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane) {
     copy_arrive(full);
 }
 
-DEVICE void consumer(const Parameter& parameter, u32 memory, u32 warp, u32 lane) {
+DEVICE void consumer(const Parameter& parameter, u32 memory, u32 warp, u32 lane, Recorder& recorder) {
+    recorder.begin(Role::Multiplier1, warp / 4, warp % 4 == 0 && lane == 0);
     Multiplier multiplier(memory, warp, lane);
     auto await_work = [&] {
         multiplier.await_loaded();
@@ -187,8 +196,13 @@ DEVICE void consumer(const Parameter& parameter, u32 memory, u32 warp, u32 lane)
     };
     Work work = await_work();
     if constexpr (STAGES > 1)
-        if (work.steps > 0) multiplier.convert(work.first_step);
+        if (work.steps > 0) {
+            recorder.end(Activity::Wait, work.number);
+            multiplier.convert(work.first_step);
+            recorder.end(Activity::Convert, work.number);
+        }
     while (work.steps > 0) {
+        if constexpr (STAGES == 1) recorder.end(Activity::Wait, work.number);
         multiplier.clear();
         // Whose the step after the present one is: this work's, or already the next one's.
         Work next = work;
@@ -207,7 +221,8 @@ DEVICE void consumer(const Parameter& parameter, u32 memory, u32 warp, u32 lane)
                 });
             }
         }
-        store(parameter, work, multiplier.sums, memory, warp, lane);
+        recorder.end(Activity::Multiply, work.number);
+        store(parameter, work, multiplier.sums, memory, warp, lane, recorder);
         work = STAGES == 1 ? await_work() : next;
     }
 }
@@ -230,6 +245,7 @@ DEVICE void prepare(u32 memory) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) rows(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 dynamic[];
+    Recorder recorder;
     u32 memory = shared_address(dynamic), lane = threadIdx.x % 32;
     // Broadcast, so that the compiler knows that a warp takes one branch.
     u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0);
@@ -237,13 +253,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) rows(const __grid_const
     if constexpr (SPECIALISED) {
         if (warp >= MULTIPLYING_WARPS) {
             if constexpr (EXCHANGE_REGISTERS) registers_decrease<LOADING_REGISTERS>();
-            if (warp == MULTIPLYING_WARPS) producer(parameter, memory, lane);
+            if (warp == MULTIPLYING_WARPS) producer(parameter, memory, lane, recorder);
         } else {
             if constexpr (EXCHANGE_REGISTERS) registers_increase<MULTIPLYING_REGISTERS>();
-            consumer(parameter, memory, warp, lane);
+            consumer(parameter, memory, warp, lane, recorder);
         }
     } else {
-        everyone(parameter, memory, warp, lane);
+        everyone(parameter, memory, warp, lane, recorder);
     }
     if constexpr (epilogue == Epilogue::Staged) store_bulk_wait_read<0>();
 }

@@ -171,9 +171,13 @@ DEVICE void store_staged(const Place& place, const Results& results, u32 staging
         }
 }
 
-DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 memory, u32 warp, u32 lane) {
-    if constexpr (SPLIT_K > 1)
-        if (!add_parts(parameter, work, sums, warp, lane)) return;
+DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 memory, u32 warp, u32 lane,
+                  Recorder& recorder) {
+    if constexpr (SPLIT_K > 1) {
+        bool last = add_parts(parameter, work, sums, warp, lane);
+        recorder.end(Activity::Reduce, work.number);
+        if (!last) return;
+    }
     const Group& group = parameter.groups[work.tile.group];
     Results& results = finish(sums, group);
     Place place(parameter, group, work.tile, warp);
@@ -181,4 +185,5 @@ DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 
         store_direct(place, results, lane);
     else
         store_staged(place, results, memory + STAGING + warp * 16 * STAGING_ROW, lane);
+    recorder.end(Activity::Store, work.number);
 }

@@ -1,6 +1,6 @@
 // The words of a schedule as this kernel is compiled for them, and what a launch hands over.
 #pragma once
-#include "ptx.cuh"
+#include "trace.cuh"
 
 // Choices; definitions give the first four by name.
 enum class Order { PerTile, Static, Sorted, Dynamic };

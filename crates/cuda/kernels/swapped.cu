@@ -30,7 +30,7 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
 
 DEVICE void convert_share(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
     grid_wait();
-    recorder.begin(Role::Multiplier, threadIdx.x / 128, threadIdx.x % 128 == 0);
+    recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
     if (blockIdx.x >= parameter.converters) return named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
     u32 warp = threadIdx.x / 32, staging = ring_base + RING - (CONSUMER_WARPS - warp) * STAGING_BYTES;
     convert_tokens(parameter, warp * parameter.converters + blockIdx.x, CONSUMER_WARPS * parameter.converters, staging);
@@ -67,7 +67,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* co
 #define LOOP(COLUMNS)                                                                                                  \
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
-            compute_tile<COLUMNS>(parameter, tile++, ring_base, control, exchange, ring, recorder);                              \
+            compute_tile<COLUMNS>(parameter, tile++, ring_base, control, exchange, ring, recorder);                    \
             width = width_at();                                                                                        \
         }
 #define LOOPS(COLUMNS) \

@@ -7,12 +7,15 @@
 #pragma once
 #include "ptx.cuh"
 
-// Who: a part of a block, by its place in the host's list.
+// Who: a part of a block, or all of it, by its place in the host's list.
 enum class Role : u32 {
     Everyone,
     Loader,
-    Multiplier,  // the first of four
-    WeightLoader = Multiplier + 4,
+    Multiplier1,
+    Multiplier2,
+    Multiplier3,
+    Multiplier4,
+    WeightLoader,
     TokenLoader,
     Count
 };
@@ -20,19 +23,20 @@ enum class Role : u32 {
 // What is done, by its place in the host's list.
 enum class Activity : u32 { Lookup, Load, Convert, Multiply, Store, Reduce, Wait, Launch };
 
-constexpr u32 NO_TILE = ~0u;
+constexpr u32 NO_TILE = ~0u, NO_STEP = ~0u;
 
 #if TRACE
 
-// Set by the host before a launch. Each role of each block has room for `room` records.
+// Set by the host before a launch: in constant memory, which takes neither registers nor time to read.
 struct TraceBuffer {
     uint4* records;
-    u32 room;
-    u32 lost;  // records that found no room
+    u32* lost;  // how many records found no room
+    u32 room;   // records for each role of each block
+    u32 reserved;
 };
 
 extern "C" {
-__device__ TraceBuffer trace;
+__constant__ TraceBuffer trace;
 }
 
 // Nanoseconds, the same for all multiprocessors; it ticks more coarsely than it counts.
@@ -42,32 +46,33 @@ DEVICE u64 trace_time() {
     return time;
 }
 
-// What a role did last has ended at `since`.
+// What a role did last has ended at `since`, of which the low half is enough for what takes less than four seconds: kernels
+// have few registers left.
 struct Recorder {
-    u64 since = trace_time();
-    u32 role = (u32)Role::Count, count = 0;
+    u32 since = (u32)trace_time(), role_and_count = NOBODY;
+
+    static constexpr u32 NOBODY = ~0u, COUNT_BITS = 24, COUNT = (1u << COUNT_BITS) - 1;
 
     // From now on this thread is of a role, the `index`-th of its kind; one of them `writes`.
     DEVICE void begin(Role kind, u32 index, bool writes) {
-        if (writes) role = (u32)kind + index;
+        if (writes) role_and_count = ((u32)kind + index) << COUNT_BITS;
         end(Activity::Launch, NO_TILE);
     }
 
     DEVICE void end(Activity activity, u32 tile) {
-        if (role == (u32)Role::Count) return;
-        u64 now = trace_time();
-        if (count < trace.room) {
-            u64 place = ((u64)blockIdx.x * (u32)Role::Count + role) * trace.room + count;
-            u32 processor;
-            asm volatile("mov.u32 %0, %%smid;" : "=r"(processor));
-            uint4* record = trace.records + 2 * place;
-            record[0] = make_uint4((u32)since, (u32)(since >> 32), (u32)now, (u32)(now >> 32));
-            record[1] = make_uint4(blockIdx.x, tile, ~0u, processor | role << 16 | (u32)activity << 24);
-        } else {
-            atomicAdd(&trace.lost, 1);
+        if (role_and_count == NOBODY) return;
+        u32 role = role_and_count >> COUNT_BITS, count = role_and_count & COUNT, processor;
+        u64 now = trace_time(), begin = now - ((u32)now - since);
+        since = (u32)now;
+        role_and_count++;
+        if (count >= trace.room) {
+            atomicAdd(trace.lost, 1);
+            return;
         }
-        count++;
-        since = now;
+        asm volatile("mov.u32 %0, %%smid;" : "=r"(processor));
+        uint4* record = trace.records + 2 * ((u64)(blockIdx.x * (u32)Role::Count + role) * trace.room + count);
+        record[0] = make_uint4((u32)begin, (u32)(begin >> 32), (u32)now, (u32)(now >> 32));
+        record[1] = make_uint4(blockIdx.x, tile, NO_STEP, processor | role << 16 | (u32)activity << 24);
     }
 };
 
