@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::compiler::LIBRARIES_VARIABLE;
 use crate::driver::DriverError;
 use crate::plan::PlanError;
+use crate::trace::TraceError;
 
 /// Why a variant has no machine code.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -189,6 +190,20 @@ impl RunError {
     pub fn is_sticky(&self) -> bool {
         matches!(self, Self::Driver(error) if error.is_sticky())
     }
+}
+
+/// Why there is no timeline of a call.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum TracingError {
+    /// The traced kernel cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The call failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// What it wrote down makes no timeline.
+    #[error(transparent)]
+    Records(#[from] TraceError),
 }
 
 fn list(folders: &[PathBuf]) -> String {

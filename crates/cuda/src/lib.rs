@@ -21,6 +21,6 @@ pub use api::{
     ShapePlan, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
-pub use error::{BuildError, CompileError, EngineError, RunError};
+pub use error::{BuildError, CompileError, EngineError, RunError, TracingError};
 pub use service::CudaService;
 pub use shipped::{CheckError, CheckedVariant, Shipped, shipped};

@@ -1,8 +1,9 @@
 //! What a traced kernel writes down, and the timeline that it makes: the same form as the model's, so that the two can
 //! be laid beside one another.
 //!
-//! A traced build's threads each append records to a buffer in device memory; the times are those of `%globaltimer`
-//! (PTX ISA: nanoseconds, the same for all multiprocessors), which may tick more coarsely than it counts.
+//! In a traced build one thread of each role writes records to a part of a buffer in device memory; the times are those
+//! of `%globaltimer` (PTX ISA: nanoseconds, the same for all multiprocessors), which may tick more coarsely than it
+//! counts. The other half is `kernels/trace.cuh`.
 
 use std::collections::BTreeMap;
 
@@ -35,19 +36,21 @@ pub struct Record {
 /// No tile, or no step.
 pub const NONE: u32 = u32::MAX;
 
-/// The roles of a block, by their number in records: all warps where they have no roles, else the one that loads and
-/// the warp groups that multiply.
-pub const ROLES: [&str; 6] = [
+/// The roles of a block, by their number in records: all warps where they have no roles, else those that load and the
+/// warp groups that multiply.
+pub const ROLES: [&str; 8] = [
     "all warps",
     "loader",
     "multiplier 1",
     "multiplier 2",
     "multiplier 3",
     "multiplier 4",
+    "weight loader",
+    "token loader",
 ];
 
 /// What is done, by its number in records.
-pub const ACTIVITIES: [Activity; 7] = [
+pub const ACTIVITIES: [Activity; 8] = [
     Activity::Lookup,
     Activity::Load,
     Activity::Convert,
@@ -55,6 +58,7 @@ pub const ACTIVITIES: [Activity; 7] = [
     Activity::Store,
     Activity::Reduce,
     Activity::Wait,
+    Activity::Launch,
 ];
 
 /// Why records make no timeline.
@@ -64,12 +68,12 @@ pub enum TraceError {
     #[error("the kernel wrote no record; was it built with -DTRACE?")]
     Empty,
     /// More were written than there was room for.
-    #[error("the kernel wrote {written} records, and there is room for {room}; trace a smaller problem")]
+    #[error("{lost} records found no room beside the {kept} that did; trace a smaller problem")]
     Overflow {
         /// Records that threads wanted to write.
-        written: u64,
+        lost: u32,
         /// Records that fit.
-        room: usize,
+        kept: usize,
     },
     /// A record that cannot be.
     #[error("record {index} of block {block} {why}; host and device code do not agree on its layout")]
@@ -96,25 +100,27 @@ pub enum TraceError {
     },
 }
 
-/// The records of a buffer as a timeline, from the first that began to the last that ended. `written` is how many were
-/// to be written, which may be more than there was room for.
+/// The records of a buffer as a timeline, from the first that began to the last that ended. Places that are all zero have
+/// not been written to; `lost` is how many records found no place.
 ///
 /// # Errors
 /// If there are none, some are lost, or they contradict one another.
-pub fn timeline(records: &[Record], written: u64) -> Result<Timeline, TraceError> {
-    let room = records.len();
-    let count = usize::try_from(written).unwrap_or(usize::MAX);
-    let records = records
-        .get(..count)
-        .ok_or(TraceError::Overflow { written, room })?;
-    let start = records
-        .iter()
-        .map(|record| record.begin)
+pub fn timeline(buffer: &[Record], lost: u32) -> Result<Timeline, TraceError> {
+    let written = || {
+        let places = buffer.iter().enumerate();
+        places.filter(|(_, record)| **record != Record::zeroed())
+    };
+    if lost > 0 {
+        let kept = written().count();
+        return Err(TraceError::Overflow { lost, kept });
+    }
+    let start = written()
+        .map(|(_, record)| record.begin)
         .min()
         .ok_or(TraceError::Empty)?;
-    let end = records.iter().map(|record| record.end).max().unwrap_or(start);
+    let end = written().map(|(_, record)| record.end).max().unwrap_or(start);
     let mut tracks: BTreeMap<(u32, u8), (u16, Vec<Record>)> = BTreeMap::new();
-    for (index, record) in records.iter().enumerate() {
+    for (index, record) in written() {
         check(index, record)?;
         let (_, own) = tracks
             .entry((record.block, record.role))
@@ -210,14 +216,37 @@ mod tests {
     }
 
     #[test]
+    fn device_code_has_as_many_roles_and_the_same_activities() {
+        let names = |list: &str| {
+            let text = include_str!("../kernels/trace.cuh").split(list).nth(1).unwrap();
+            let text = text.split('}').next().unwrap();
+            text.split(',')
+                .map(|name| name.trim().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let activities = ACTIVITIES.map(|activity| format!("{activity:?}"));
+        assert_eq!(names("enum class Activity : u32 {"), activities);
+        let roles = names("enum class Role : u32 {");
+        assert_eq!(roles.iter().position(|role| role == "Count"), Some(ROLES.len()));
+        for (role, name) in [
+            ("Loader", "loader"),
+            ("Multiplier1", "multiplier 1"),
+            ("TokenLoader", "token loader"),
+        ] {
+            let place = roles.iter().position(|one| one == role).unwrap();
+            assert_eq!(ROLES[place], name);
+        }
+    }
+
+    #[test]
     fn records_in_any_order_make_a_track_for_each_role_in_order_of_time() {
         let buffer = [
             record(1, 1, 1, 1_000_000_064, 1_000_000_128),
             record(0, 2, 3, 1_000_000_032, 1_000_000_512),
             record(1, 1, 6, 1_000_000_000, 1_000_000_064),
-            record(9, 0, 0, 0, 0),
+            Record::zeroed(),
         ];
-        let timeline = timeline(&buffer, 3).unwrap();
+        let timeline = timeline(&buffer, 0).unwrap();
         assert!((timeline.seconds - 512e-9).abs() < 1e-15);
         let names: Vec<_> = timeline.tracks.iter().map(|track| track.name.as_str()).collect();
         assert_eq!(names, ["block 0, multiplier 1", "block 1, loader"]);
@@ -232,24 +261,24 @@ mod tests {
     #[test]
     fn what_is_lost_or_contradicts_itself_is_no_timeline() {
         let good = record(0, 0, 0, 10, 20);
-        assert_eq!(timeline(&[good], 0), Err(TraceError::Empty));
+        assert_eq!(timeline(&[Record::zeroed()], 0), Err(TraceError::Empty));
         assert_eq!(
-            timeline(&[good], 2),
-            Err(TraceError::Overflow { written: 2, room: 1 })
+            timeline(&[Record::zeroed(), good], 3),
+            Err(TraceError::Overflow { lost: 3, kept: 1 })
         );
         for bad in [
             record(0, 0, 0, 20, 10),
-            record(0, 6, 0, 10, 20),
-            record(0, 0, 7, 10, 20),
+            record(0, 8, 0, 10, 20),
+            record(0, 0, 8, 10, 20),
         ] {
             assert!(matches!(
-                timeline(&[good, bad], 2),
+                timeline(&[good, bad], 0),
                 Err(TraceError::Malformed { index: 1, .. })
             ));
         }
         let overlapping = record(0, 0, 1, 19, 30);
         assert_eq!(
-            timeline(&[overlapping, good], 2),
+            timeline(&[overlapping, good], 0),
             Err(TraceError::Overlap {
                 block: 0,
                 role: "all warps",

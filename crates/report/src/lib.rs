@@ -54,7 +54,7 @@ pub use round::round;
 pub use selftest::characteristics;
 pub use speedup::{percent, percent_interval, times};
 pub use table::{Column, table};
-pub use timeline::{Trace, timeline_picture, trace};
+pub use timeline::{Trace, timeline_picture, timeline_roles, trace};
 pub use tone::Tone;
 pub use tournament::tournament;
 pub use tuning::{tuned_case, tuning};

@@ -1,14 +1,16 @@
-//! What happens when, for a viewer of traces and as a picture. Whether it was simulated or measured makes no
+//! What happens when, for a viewer of traces, as a picture, and in sums. Whether it was simulated or measured makes no
 //! difference here.
 
 mod grain;
 mod picture;
+mod roles;
 mod scale;
 mod trace;
 
 use gauntlet_model::{Activity, Track};
 
 pub use picture::timeline_picture;
+pub use roles::timeline_roles;
 pub use trace::{Trace, trace};
 
 /// All activities, in the order in which a legend shows them.

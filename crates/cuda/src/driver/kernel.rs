@@ -135,6 +135,37 @@ impl Function {
         })
     }
 
+    /// Writes a variable of the module, from its begin, and waits for it.
+    ///
+    /// # Errors
+    /// If there is no such variable.
+    pub fn set(&self, variable: &str, bytes: &[u8]) -> Result<(), DriverError> {
+        self.context.make_current()?;
+        let about = |error: DriverError| error.about(format_args!("{variable} of {}", self.name));
+        let (mut address, mut size) = (0, 0);
+        let symbol = CString::new(variable).unwrap_or_default();
+        // SAFETY: the module is loaded; the name ends in zero.
+        unsafe {
+            call!(cuModuleGetGlobal_v2(
+                &raw mut address,
+                &raw mut size,
+                self.module,
+                symbol.as_ptr()
+            ))
+        }
+        .map_err(about)?;
+        // SAFETY: no more is copied than there is on either side.
+        unsafe {
+            call!(cuMemcpyHtoD_v2(
+                address,
+                bytes.as_ptr().cast(),
+                bytes.len().min(size)
+            ))?;
+            call!(cuStreamSynchronize(ptr::null_mut()))
+        }
+        .map_err(about)
+    }
+
     /// Launches it on a stream; its one parameter is `parameter`, by value.
     ///
     /// # Errors

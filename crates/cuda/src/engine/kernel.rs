@@ -135,6 +135,11 @@ impl Kernel {
         &self.origin
     }
 
+    /// The kernel on the device.
+    pub(super) fn function(&self) -> &Function {
+        &self.function
+    }
+
     /// Whether a call does its set-up itself.
     pub(super) fn sets_up_in_each_call(&self) -> bool {
         self.schedule.setup == Setup::PerCall

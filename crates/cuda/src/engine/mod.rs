@@ -5,6 +5,7 @@ mod layout;
 mod operands;
 mod setup;
 mod timing;
+mod tracing;
 
 use std::rc::Rc;
 
@@ -16,7 +17,7 @@ use crate::compiler::{Compiled, Compiler};
 use crate::driver::{Context, Device, Function, Gate, Stream};
 use crate::error::{BuildError, EngineError, RunError};
 use crate::nvml::Monitor;
-use crate::plan::{self, Variant};
+use crate::plan::{self, Plan, Variant};
 
 pub use kernel::{Kernel, Resources};
 pub use operands::Operands;
@@ -80,7 +81,19 @@ impl Engine {
     /// no memory for the result.
     pub fn build(&self, problem: &Problem, schedule: &Schedule) -> Result<Kernel, BuildError> {
         let plan = plan::plan(problem, schedule, self.device().processors)?;
-        let (compiled, function) = load(&self.shared.context, &self.compiler, plan.variant())?;
+        let variant = plan.variant().clone();
+        self.build_as(&variant, problem, schedule, plan)
+    }
+
+    /// As a variant that takes the plan's launches.
+    fn build_as(
+        &self,
+        variant: &Variant,
+        problem: &Problem,
+        schedule: &Schedule,
+        plan: Box<dyn Plan>,
+    ) -> Result<Kernel, BuildError> {
+        let (compiled, function) = load(&self.shared.context, &self.compiler, variant)?;
         Kernel::new(
             Rc::clone(&self.shared),
             problem,

@@ -137,7 +137,7 @@ impl Kernel {
         Ok(times)
     }
 
-    fn time_call(&self, copy: usize) -> Result<Duration, RunError> {
+    pub(super) fn time_call(&self, copy: usize) -> Result<Duration, RunError> {
         self.shared.context.make_current()?;
         let start = Instant::now();
         let ready = self.ready(copy)?;

@@ -84,6 +84,14 @@ impl Variant {
     pub fn overlaps(&self) -> bool {
         self.defines.get("OVERLAP").is_some_and(|value| value == "1")
     }
+
+    /// The same kernel, writing down who does what when ([`crate::trace`]).
+    #[must_use]
+    pub fn traced(&self) -> Self {
+        let mut traced = self.clone();
+        traced.defines.insert("TRACE", "1".to_owned());
+        traced
+    }
 }
 
 /// Device memory that a plan needs beside the operands.
