@@ -53,6 +53,46 @@ fn every_command_that_measures_on_a_gpu_says_the_same() {
 }
 
 #[test]
+fn a_timeline_is_measured_on_a_gpu_alone_and_of_one_problem() {
+    let place = Place::new();
+    let explain = [
+        "explain",
+        "--problem",
+        "group-gemm",
+        "--device",
+        "h200",
+        "--measured",
+    ];
+    let ran = place.run(&explain).expect(2);
+    assert!(
+        ran.folded().contains("a timeline shows one problem"),
+        "{}",
+        ran.err
+    );
+    let case = [
+        "explain",
+        "--problem",
+        "group-gemm/1",
+        "--device",
+        "h200",
+        "--measured",
+        "run.txt",
+    ];
+    let ran = place.run(&case).expect(2);
+    assert!(
+        ran.folded().contains("run.txt is no file for a timeline"),
+        "{}",
+        ran.err
+    );
+    if !without_gpu() {
+        return;
+    }
+    let ran = place.run(&case[..6]).expect(3);
+    assert!(ran.folded().contains("cannot run here"), "{}", ran.err);
+    assert_eq!(ran.out, "");
+}
+
+#[test]
 fn the_worker_says_why_it_cannot_serve_in_a_line() {
     if !without_gpu() {
         return;

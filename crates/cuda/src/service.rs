@@ -12,7 +12,7 @@ use gauntlet_schedule::Schedule;
 
 use crate::compiler::Origin;
 use crate::driver::driver_version;
-use crate::{BuildError, CallTimes, Engine, EngineError, Kernel, Operands, RunError, nvml};
+use crate::{BuildError, CallTimes, Engine, EngineError, Kernel, Operands, RunError, TracingError, nvml};
 
 /// How the process ends when the device can compute nothing more for it: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
@@ -137,6 +137,24 @@ impl Service for CudaService {
     fn time(&mut self, samples: usize, first_copy: usize, _phases: bool) -> Result<Vec<Sample>, Failure> {
         let times = self.loaded()?.time(samples, first_copy).map_err(run_failure)?;
         Ok(times.into_iter().map(sample).collect())
+    }
+
+    fn trace(&mut self, path: &Path) -> Result<u64, Failure> {
+        let kernel = self.loaded()?;
+        let (problem, schedule) = (kernel.problem().clone(), kernel.schedule().clone());
+        let operands = &self.built()?.operands.clone();
+        let timeline = self
+            .engine
+            .trace(&problem, &schedule, operands)
+            .map_err(|error| match error {
+                TracingError::Build(error) => build_failure(error),
+                TracingError::Run(error) => run_failure(error),
+                TracingError::Records(error) => broken(error),
+            })?;
+        let text = serde_json::to_vec(&timeline).map_err(broken)?;
+        std::fs::write(path, &text)
+            .map_err(|error| broken(format!("{} cannot be written: {error}", path.display())))?;
+        Ok(text.len() as u64)
     }
 
     fn output(&mut self, path: &Path) -> Result<u64, Failure> {

@@ -12,7 +12,7 @@ const LONG_SAMPLES: usize = 8;
 pub struct Patience {
     /// For describe and stop.
     pub describe: Duration,
-    /// For build, which may compile, and for calibrate.
+    /// For build, which may compile, for calibrate, and for trace, which may build.
     pub build: Duration,
     /// For load and output, which read and write files.
     pub transfer: Duration,
@@ -46,7 +46,7 @@ impl Patience {
     pub(crate) fn with(self, request: &Request) -> Duration {
         match request {
             Request::Describe | Request::Stop => self.describe,
-            Request::Build { .. } | Request::Calibrate { .. } => self.build,
+            Request::Build { .. } | Request::Calibrate { .. } | Request::Trace { .. } => self.build,
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
             Request::Time { samples, .. } => self

@@ -235,6 +235,16 @@ impl WorkerProcess {
         }
     }
 
+    /// Has what each part of the device does in a call written to a file.
+    pub fn trace(&mut self, path: &Path) -> Result<u64, WorkerError> {
+        match self.call(Request::Trace {
+            path: path.to_owned(),
+        })? {
+            Answer::Written { bytes } => Ok(bytes),
+            other => Err(self.wrong_answer("trace", &other)),
+        }
+    }
+
     /// Tells the worker to exit and waits until it has, which a tool that runs it takes longer over; what it wrote into
     /// its folder is there until this is dropped.
     ///

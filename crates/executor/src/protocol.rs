@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The order of calls is describe, build, load, then run, time and output in any order; build and load may come
-//! again; calibrate may come at any time, and a worker may refuse it. A worker that reads end of file exits. Operands and results travel through files (safetensors, see
-//! `gauntlet_problem`), so that any language can serve and a worker never learns the seed.
+//! again; calibrate may come at any time and trace after load, and a worker may refuse either. A worker that reads end of file
+//! exits. Operands and results travel through files (safetensors, see `gauntlet_problem`), so that any language can serve and a
+//! worker never learns the seed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -77,6 +78,12 @@ pub enum Request {
         /// Whether a few seconds must do.
         quick: bool,
     },
+    /// Compute once on each copy and then once more on the first, which is written down: what each part of the device does
+    /// when, to this file (JSON, a timeline of `gauntlet_model`). The candidate may be built anew for it.
+    Trace {
+        /// Where to.
+        path: PathBuf,
+    },
     /// Exit.
     Stop,
 }
@@ -92,6 +99,7 @@ impl Request {
             Self::Time { .. } => "time",
             Self::Output { .. } => "output",
             Self::Calibrate { .. } => "calibrate",
+            Self::Trace { .. } => "trace",
             Self::Stop => "stop",
         }
     }
@@ -164,9 +172,9 @@ pub enum Answer {
         /// In the order taken.
         samples: Vec<Sample>,
     },
-    /// To `output`.
+    /// To `output` and `trace`.
     Written {
-        /// Bytes of the result.
+        /// Bytes of the result, or of the file.
         bytes: u64,
     },
     /// To `calibrate`.
@@ -259,8 +267,12 @@ mod tests {
         let line = r#"{"id":4,"call":"time","samples":5,"first_copy":1,"phases":false}"#;
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
 
-        let line = r#"{"id":5,"call":"calibrate","quick":true}"#;
-        assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
+        for line in [
+            r#"{"id":5,"call":"calibrate","quick":true}"#,
+            r#"{"id":6,"call":"trace","path":"timeline.json"}"#,
+        ] {
+            assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
+        }
 
         let reply = Reply {
             id: 7,

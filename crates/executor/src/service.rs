@@ -33,6 +33,14 @@ pub trait Service {
                     .to_owned(),
         })
     }
+    /// Writes down what each part of the device does when in a call, if it can; returns the file's bytes.
+    fn trace(&mut self, _path: &Path) -> Result<u64, Failure> {
+        Err(Failure {
+            kind: FailureKind::Refused,
+            message: "this worker does not write down what it does when; only the cuda executor does"
+                .to_owned(),
+        })
+    }
     /// Writes the last result; returns its bytes.
     fn output(&mut self, path: &Path) -> Result<u64, Failure>;
 }
@@ -100,6 +108,9 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         },
         Request::Calibrate { quick } => Answer::Calibrated {
             parameters: service.calibrate(quick)?,
+        },
+        Request::Trace { path } => Answer::Written {
+            bytes: service.trace(&path)?,
         },
         Request::Stop => Answer::Stopped,
     })

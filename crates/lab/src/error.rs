@@ -37,6 +37,14 @@ pub enum LabError {
         /// Bytes of a result of this problem.
         bytes: usize,
     },
+    /// What lies in a timeline's place is none.
+    #[error("{path} is no timeline: {why}; a worker writes it there itself")]
+    NoTimeline {
+        /// The place.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file of operands or results cannot be written or read.
     #[error("{0}; check the file, and that its disk has room and can be written")]
     Storage(#[from] StorageError),

@@ -28,6 +28,7 @@ mod round;
 mod source;
 mod sweep;
 mod tournament;
+mod traced;
 pub mod tuning;
 pub mod validation;
 mod verdict;
@@ -57,6 +58,7 @@ pub use round::{
 pub use source::{FileError, Source};
 pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};
 pub use tournament::Tournament;
+pub use traced::traced;
 pub use verdict::Verdict;
 pub use workers::{CudaWorker, Workers};
 pub use workshop::Workshop;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_executor::protocol::Description;
 use gauntlet_executor::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
 use gauntlet_problem::{Case, InputKind, Inputs, Output, Problem};
-use tempfile::TempDir;
+use tempfile::{TempDir, TempPath};
 
 use crate::candidate::Candidate;
 use crate::error::LabError;
@@ -154,6 +154,12 @@ impl Workshop {
             path: path.to_owned(),
             bytes: problem.output_bytes(),
         };
+        let taken = self.take(path, problem.output_bytes() as u64 + MOST_HEADER)?;
+        Ok(Output::load(&taken.ok_or_else(no_result)?, problem)?)
+    }
+
+    /// Takes a file that a worker wrote out of its reach; none if it is no file or longer than `most` bytes.
+    pub fn take(&self, path: &Path, most: u64) -> Result<Option<TempPath>, LabError> {
         // Moved out of the worker's reach first, so that what is looked at is what is read.
         let yard = self.yard();
         let taken = tempfile::Builder::new()
@@ -164,12 +170,9 @@ impl Workshop {
                 source,
             })?
             .into_temp_path();
-        std::fs::rename(path, &taken).map_err(|_| no_result())?;
-        let found = std::fs::symlink_metadata(&taken).map_err(|_| no_result())?;
-        if !found.is_file() || found.len() > problem.output_bytes() as u64 + MOST_HEADER {
-            return Err(no_result());
-        }
-        Ok(Output::load(&taken, problem)?)
+        let found = std::fs::rename(path, &taken).and_then(|()| std::fs::symlink_metadata(&taken));
+        let is_whole = found.is_ok_and(|found| found.is_file() && found.len() <= most);
+        Ok(is_whole.then_some(taken))
     }
 }
 

@@ -13,7 +13,8 @@ Examples:
   gauntlet explain --times examples/diagnose/times.csv   what measured times alone say, and what to measure next
   gauntlet explain --problem group-gemm/case-1 --schedule 'stages = 4'   where the model sees the time go
   gauntlet explain --problem 'g=2 m=80,176 n=4096 k=7168' --compare 'stages = 4, order = \"static\"'
-  gauntlet explain --problem group-gemm/case-1 --host constant=20us --timeline call.svg")]
+  gauntlet explain --problem group-gemm/case-1 --host constant=20us --timeline call.svg
+  gauntlet explain --problem group-gemm/case-1 --device h200 --measured run.json   beside it, the same of the kernel itself")]
 pub struct Explain {
     /// Measured times: a CSV file with the columns g, m, n, k and time, and variant where there are several.
     #[arg(long, value_name = "FILE")]
@@ -37,6 +38,10 @@ pub struct Explain {
     /// Write what happens when: FILE.json for Perfetto and Chrome, FILE.svg as a picture.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "times"])]
     pub timeline: Option<PathBuf>,
+    /// Run it on the GPU that is here, in a build that writes down what each role does when, and show that beside the model's;
+    /// the whole of it goes to FILE, as of --timeline.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["compare", "times", "json"])]
+    pub measured: Option<Option<PathBuf>>,
     /// As JSON.
     #[arg(long)]
     pub json: bool,

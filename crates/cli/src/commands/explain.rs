@@ -1,6 +1,8 @@
 //! `gauntlet explain`.
 
+mod measured;
 mod schedule;
+mod timelines;
 mod times;
 
 use gauntlet_schedule::Schedule;

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::plan::Source;
+use crate::shipped;
 
 fn compiler() -> Option<(Compiler, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
@@ -145,6 +146,36 @@ extern "C" __global__ void __launch_bounds__(128) all(float* sums, u64 rows, u64
     let (made, _) = translate(&compiler, text.leak()).unwrap();
     assert_eq!(made.report.warnings, Vec::<String>::new());
     assert_eq!(made.report.resources["all"].spill_bytes, 0);
+}
+
+/// One of each kernel, of the rows kernel one of each division of roles: traced builds stay within the same budgets, and
+/// others have nothing of them.
+#[test]
+fn traced_builds_compile_and_others_have_no_trace() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let names = [
+        "rows, 3 stages",
+        "rows, dynamic",
+        "swapped, static, 64 tokens",
+        "narrow, 16 tokens",
+    ];
+    for name in names {
+        let shipped = shipped().into_iter().find(|one| one.name == name).unwrap();
+        let plan = shipped
+            .plan(&gauntlet_device::Device::builtin("h200").unwrap())
+            .unwrap();
+        let has_buffer = |variant: &Variant| {
+            let compiled = compiler.compile(variant, Arch::Sm90a).unwrap();
+            assert_eq!(compiled.warnings, Vec::<String>::new(), "{variant}");
+            assert_eq!(compiled.resources.spill_bytes, 0, "{variant}");
+            assert!(compiled.resources.registers <= variant.registers, "{variant}");
+            compiled.cubin.windows(7).any(|bytes| bytes == b"\0trace\0")
+        };
+        assert!(has_buffer(&plan.variant().traced()), "{name}");
+        assert!(!has_buffer(plan.variant()), "{name}");
+    }
 }
 
 #[test]

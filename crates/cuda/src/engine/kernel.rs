@@ -115,6 +115,11 @@ impl Kernel {
         &self.problem
     }
 
+    /// How it is computed.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
     /// The variant, as messages name it.
     pub fn name(&self) -> &str {
         self.function.name()

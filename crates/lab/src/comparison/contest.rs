@@ -329,7 +329,7 @@ impl CaseSoFar<'_> {
 }
 
 /// Bytes of the last cache before memory; 0 where it is not known, so that nothing rotates.
-fn last_level_cache(device: &Device) -> u64 {
+pub fn last_level_cache(device: &Device) -> u64 {
     let of_cpu = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
     of_cpu
         .or(device.memory.l2_size.as_ref())
@@ -352,7 +352,7 @@ fn sets(bytes: u64) -> usize {
 }
 
 /// How many copies of a problem's operands make its rotation leave the last-level cache behind.
-fn copies(bytes: u64, cache: u64) -> usize {
+pub fn copies(bytes: u64, cache: u64) -> usize {
     let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes.max(1));
     usize::try_from(wanted).unwrap_or(usize::MAX - MOST_SETS).max(1)
 }

@@ -81,7 +81,7 @@ impl Role {
     fn row(&self, name: &str, shown: &[usize], end: f64) -> Vec<String> {
         let whole = end * self.tracks as f64;
         let share = |seconds: f64| match seconds / whole {
-            share if share > 0.0 => format!("{:.1} %", share * 100.0),
+            share if share >= 0.0005 => format!("{:.1} %", share * 100.0),
             _ => String::new(),
         };
         let busy: f64 = self.seconds.iter().sum();
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(rows[0].join(" "), head, "{text}");
         assert_eq!(
             rows[2].join(" "),
-            "loader 1 10.0 % 90.0 % 1.00 µs 0 s 0 s",
+            "loader 1 10.0 % 90.0 % 1.00 µs 0 ns 0 ns",
             "{text}"
         );
         // One track multiplies for 8 of 10, three for 4.

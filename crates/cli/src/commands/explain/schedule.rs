@@ -7,11 +7,13 @@ use gauntlet_lab::HostCost;
 use gauntlet_model::count::Occupancy;
 use gauntlet_model::{Counts, HostTerm, MissingFigure, break_down, estimate, simulate, timeline};
 use gauntlet_problem::Problem;
-use gauntlet_report::{Explanation, compared, duration, explained, timeline_picture, trace};
+use gauntlet_report::{Explanation, compared, duration, explained};
 use gauntlet_schedule::resources::block_bytes;
 use gauntlet_schedule::{Schedule, check};
 use serde_json::json;
 
+use super::measured::Measured;
+use super::timelines::{self, TimelineFile};
 use crate::arguments::Explain;
 use crate::exit::Exit;
 use crate::problem_text;
@@ -28,31 +30,45 @@ pub fn explain(
 ) -> Result<Exit, Trouble> {
     let file = arguments.timeline.as_deref().map(TimelineFile::of).transpose()?;
     let problems = problem_text::read(problem)?;
+    let measured = arguments
+        .measured
+        .as_ref()
+        .map(|file| Measured::of(file.as_deref(), &arguments.device, &problems))
+        .transpose()?;
     let host = arguments
         .host
         .as_ref()
         .map_or_else(HostTerm::default, HostCost::term);
     let explanations = all(&problems, schedule, device, host)?;
     if let Some(file) = file {
-        file.write(&problems, schedule, device, host)?;
+        let (name, problem) = timelines::one(&problems)?;
+        let timeline = timeline(problem, schedule, device, host).map_err(missing)?;
+        let title = format!("{name} on {}: {}", device.title, duration(timeline.seconds));
+        file.write(&timeline, &title, problem, schedule)?;
     }
     match &arguments.compare {
         Some(words) => {
             let other = schedule_text::read(words, schedule)?;
             let others = all(&problems, &other, device, host)?;
-            tell_both(explanations, others, host, arguments.json)
+            tell_both(explanations, others, host, arguments.json)?;
         }
-        None => tell(&explanations, host, arguments.json),
+        None => tell(&explanations, host, arguments.json)?,
+    };
+    if let Some(measured) = measured {
+        measured.tell(schedule, |problem| {
+            timeline(problem, schedule, device, host).map_err(missing)
+        })?;
     }
+    Ok(Exit::Done)
 }
 
-fn tell(explanations: &[Explanation], host: HostTerm, json: bool) -> Result<Exit, Trouble> {
+fn tell(explanations: &[Explanation], host: HostTerm, json: bool) -> Result<(), Trouble> {
     if json {
         sink::write_json(Path::new("-"), &json!({ "host": host, "cases": explanations }))?;
     } else {
         sink::print(explained(explanations, terminal_width()))?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn tell_both(
@@ -60,7 +76,7 @@ fn tell_both(
     after: Vec<Explanation>,
     host: HostTerm,
     json: bool,
-) -> Result<Exit, Trouble> {
+) -> Result<(), Trouble> {
     if json {
         let value = json!({ "host": host, "cases": before, "compared": after });
         sink::write_json(Path::new("-"), &value)?;
@@ -68,7 +84,7 @@ fn tell_both(
         let pairs: Vec<_> = before.into_iter().zip(after).collect();
         sink::print(compared(&pairs, terminal_width()))?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn all(
@@ -165,55 +181,4 @@ fn missing(error: MissingFigure) -> Trouble {
         error.to_string(),
         "`gauntlet devices` lists the devices with their figures",
     )
-}
-
-/// A file for a timeline, by its ending.
-enum TimelineFile<'p> {
-    Trace(&'p Path),
-    Picture(&'p Path),
-}
-
-impl<'p> TimelineFile<'p> {
-    fn of(path: &'p Path) -> Result<Self, Trouble> {
-        sink::check(path)?;
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("json") => Ok(Self::Trace(path)),
-            Some("svg") => Ok(Self::Picture(path)),
-            _ => Err(Trouble::bad_input(
-                format!("{} is no file for a timeline", path.display()),
-                "end its name in .json for a trace that Perfetto and Chrome open, or in .svg for a picture",
-            )),
-        }
-    }
-
-    fn write(
-        &self,
-        problems: &[(String, Problem)],
-        schedule: &Schedule,
-        device: &Device,
-        host: HostTerm,
-    ) -> Result<(), Trouble> {
-        let [(name, problem)] = problems else {
-            return Err(Trouble::bad_input(
-                "a timeline shows one problem, and a suite was given",
-                format!(
-                    "name a case, such as {}",
-                    problems.first().map_or("group-gemm/case-1", |(name, _)| name)
-                ),
-            ));
-        };
-        let timeline = timeline(problem, schedule, device, host).map_err(missing)?;
-        let title = format!("{name} on {}: {}", device.title, duration(timeline.seconds));
-        match self {
-            Self::Trace(path) => {
-                let text = serde_json::to_vec(&trace(&timeline, &format!("{title}; {schedule}")))
-                    .map_err(|error| Trouble::broken(error.to_string()))?;
-                sink::write(path, &text)
-            }
-            Self::Picture(path) => {
-                let picture = timeline_picture(&timeline, &title, &format!("{problem} · {schedule}"));
-                sink::write(path, picture.as_bytes())
-            }
-        }
-    }
 }

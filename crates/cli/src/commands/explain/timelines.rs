@@ -1,0 +1,65 @@
+//! Timelines, the model's and measured ones alike, in files.
+
+use std::path::Path;
+
+use gauntlet_model::Timeline;
+use gauntlet_problem::Problem;
+use gauntlet_report::{timeline_picture, trace};
+use gauntlet_schedule::Schedule;
+
+use crate::sink;
+use crate::trouble::Trouble;
+
+/// A file for a timeline, by its ending.
+pub enum TimelineFile<'p> {
+    Trace(&'p Path),
+    Picture(&'p Path),
+}
+
+impl<'p> TimelineFile<'p> {
+    pub fn of(path: &'p Path) -> Result<Self, Trouble> {
+        sink::check(path)?;
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("json") => Ok(Self::Trace(path)),
+            Some("svg") => Ok(Self::Picture(path)),
+            _ => Err(Trouble::bad_input(
+                format!("{} is no file for a timeline", path.display()),
+                "end its name in .json for a trace that Perfetto and Chrome open, or in .svg for a picture",
+            )),
+        }
+    }
+
+    pub fn write(
+        &self,
+        timeline: &Timeline,
+        title: &str,
+        problem: &Problem,
+        schedule: &Schedule,
+    ) -> Result<(), Trouble> {
+        match self {
+            Self::Trace(path) => {
+                let text = serde_json::to_vec(&trace(timeline, &format!("{title}; {schedule}")))
+                    .map_err(|error| Trouble::broken(error.to_string()))?;
+                sink::write(path, &text)
+            }
+            Self::Picture(path) => {
+                let picture = timeline_picture(timeline, title, &format!("{problem} · {schedule}"));
+                sink::write(path, picture.as_bytes())
+            }
+        }
+    }
+}
+
+/// The one problem that a timeline shows, with its name.
+pub fn one(problems: &[(String, Problem)]) -> Result<&(String, Problem), Trouble> {
+    match problems {
+        [one] => Ok(one),
+        several => Err(Trouble::bad_input(
+            "a timeline shows one problem, and a suite was given",
+            format!(
+                "name a case, such as {}",
+                several.first().map_or("group-gemm/case-1", |(name, _)| name)
+            ),
+        )),
+    }
+}
