@@ -94,6 +94,12 @@ fn calls_out_of_order_are_bad_requests() {
 }
 
 #[test]
+fn it_refuses_to_write_timelines() {
+    let traced = service().trace(Path::new("timeline.json"));
+    assert_failure(traced, FailureKind::Refused, "only the cuda executor does");
+}
+
+#[test]
 fn what_does_not_fit_into_memory_is_a_failure_and_the_worker_lives_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = service();

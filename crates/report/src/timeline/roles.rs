@@ -1,7 +1,5 @@
 //! What each role does with its time, in a table.
 
-use std::collections::BTreeMap;
-
 use gauntlet_model::{Activity, Timeline, Track};
 
 use super::{ACTIVITIES, name};
@@ -10,44 +8,47 @@ use crate::table::{Column, table};
 use crate::text::usable;
 
 /// All tracks of one name.
-#[derive(Default)]
-struct Role {
-    /// How many, those not shown apart included.
-    tracks: usize,
-    /// Seconds of all tracks together, by the activity's place.
-    seconds: [f64; ACTIVITIES.len()],
-    /// When each track begins with what is neither a launch nor waiting.
-    starts: Vec<f64>,
-    /// What is left of the call when each track has ended.
-    tails: Vec<f64>,
+struct Role<'t> {
+    name: &'t str,
+    tracks: Vec<&'t Track>,
 }
 
-/// The share of the call that each role spends on each activity, when it starts to work, and how long before the call's
-/// end it has ended: medians over blocks, and the longest.
+/// Smaller shares are not worth a line.
+const LEAST_SHARE: f64 = 0.0005;
+
+/// The columns of the table.
+const COLUMNS: [(&str, Column); 6] = [
+    ("role", Column::Whole),
+    ("tracks", Column::Figures),
+    ("share of the call", Column::Words),
+    ("starts at", Column::Figures),
+    ("tail", Column::Figures),
+    ("longest", Column::Figures),
+];
+
+/// The share of the call that each role spends on each activity, the greatest first, when it first does what it does most, and
+/// how long before the call's end it has ended: medians over blocks, and the longest.
 pub fn timeline_roles(timeline: &Timeline, width: usize) -> String {
-    let mut roles: Vec<(&str, Role)> = Vec::new();
-    let mut places = BTreeMap::new();
+    let roles = roles(timeline);
+    let rows = roles.iter().map(|role| role.row(timeline.seconds));
+    // Figures stay with their activity and their unit.
+    table(&COLUMNS, rows.collect(), 2, usable(width)).replace('\u{a0}', " ")
+}
+
+/// In the order in which they first come; a role without spans is none.
+fn roles(timeline: &Timeline) -> Vec<Role<'_>> {
+    let mut roles: Vec<Role<'_>> = Vec::new();
     for track in timeline.tracks.iter().filter(|track| !track.spans.is_empty()) {
-        let place = *places.entry(role_name(track)).or_insert_with_key(|name| {
-            roles.push((name, Role::default()));
-            roles.len() - 1
-        });
-        roles[place].1.add(track, timeline.seconds);
+        let name = role_name(track);
+        match roles.iter_mut().find(|role| role.name == name) {
+            Some(role) => role.tracks.push(track),
+            None => roles.push(Role {
+                name,
+                tracks: vec![track],
+            }),
+        }
     }
-    let shown: Vec<usize> = (0..ACTIVITIES.len())
-        .filter(|&activity| roles.iter().any(|(_, role)| role.seconds[activity] > 0.0))
-        .collect();
-    let mut head = vec![("role", Column::Whole), ("tracks", Column::Figures)];
-    head.extend(
-        shown
-            .iter()
-            .map(|&activity| (name(ACTIVITIES[activity]), Column::Figures)),
-    );
-    head.extend(["nothing", "starts at", "tail", "longest"].map(|name| (name, Column::Figures)));
-    let rows = roles
-        .iter()
-        .map(|(name, role)| role.row(name, &shown, timeline.seconds));
-    table(&head, rows.collect(), 2, usable(width))
+    roles
 }
 
 /// Without the block that it is of.
@@ -60,43 +61,68 @@ fn role_name(track: &Track) -> &str {
     }
 }
 
-impl Role {
-    fn add(&mut self, track: &Track, end: f64) {
-        let alike = track.alike.max(1);
-        self.tracks += alike;
-        for span in &track.spans {
-            if let Some(place) = ACTIVITIES.iter().position(|activity| *activity == span.activity) {
-                self.seconds[place] += (span.end - span.start) * alike as f64;
-            }
-        }
-        let idle = |activity| matches!(activity, Activity::Launch | Activity::Wait);
-        let first = track.spans.iter().find(|span| !idle(span.activity));
-        let last = track.spans.last().map_or(0.0, |span| span.end);
-        self.starts
-            .extend(std::iter::repeat_n(first.map_or(last, |span| span.start), alike));
-        self.tails
-            .extend(std::iter::repeat_n((end - last).max(0.0), alike));
+impl Role<'_> {
+    /// Of all tracks together, those not shown apart included.
+    fn seconds(&self, activity: Activity) -> f64 {
+        let of_track = |track: &&Track| {
+            let spans = track.spans.iter().filter(|span| span.activity == activity);
+            spans.map(|span| span.end - span.start).sum::<f64>() * track.alike.max(1) as f64
+        };
+        self.tracks.iter().map(of_track).sum()
     }
 
-    fn row(&self, name: &str, shown: &[usize], end: f64) -> Vec<String> {
-        let whole = end * self.tracks as f64;
-        let share = |seconds: f64| match seconds / whole {
-            share if share >= 0.0005 => format!("{:.1} %", share * 100.0),
-            _ => String::new(),
-        };
-        let busy: f64 = self.seconds.iter().sum();
-        let mut row = vec![name.to_owned(), self.tracks.to_string()];
-        row.extend(shown.iter().map(|&activity| share(self.seconds[activity])));
-        row.push(share(whole - busy));
-        let longest = self.tails.iter().copied().fold(0.0, f64::max);
-        row.extend([median(&self.starts), median(&self.tails), longest].map(duration));
+    /// What it does most; waiting and being launched is doing nothing.
+    fn occupation(&self) -> Option<Activity> {
+        ACTIVITIES
+            .into_iter()
+            .filter(|activity| !matches!(activity, Activity::Launch | Activity::Wait))
+            .max_by(|one, other| self.seconds(*one).total_cmp(&self.seconds(*other)))
+    }
+
+    fn row(&self, end: f64) -> Vec<String> {
+        let tracks: usize = self.tracks.iter().map(|track| track.alike.max(1)).sum();
+        let occupation = self.occupation();
+        let starts = self.of_each(|track| {
+            let mut spans = track.spans.iter();
+            spans
+                .find(|span| Some(span.activity) == occupation)
+                .map(|span| span.start)
+        });
+        let tails = self.of_each(|track| track.spans.last().map(|span| (end - span.end).max(0.0)));
+        let longest = tails.iter().copied().fold(0.0, f64::max);
+        let mut row = vec![
+            self.name.to_owned(),
+            tracks.to_string(),
+            self.shares(end * tracks as f64),
+        ];
+        row.extend([median(starts), median(tails), longest].map(duration));
         row
+    }
+
+    /// What it does and what is left of the whole, the greatest first.
+    fn shares(&self, whole: f64) -> String {
+        let mut shares: Vec<_> = ACTIVITIES
+            .map(|activity| (name(activity), self.seconds(activity) / whole))
+            .to_vec();
+        let busy: f64 = shares.iter().map(|(_, share)| share).sum();
+        shares.push(("nothing", 1.0 - busy));
+        shares.retain(|(_, share)| *share >= LEAST_SHARE);
+        shares.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let entries = shares
+            .iter()
+            .map(|(name, share)| format!("{name}\u{a0}{:.1}\u{a0}%", share * 100.0));
+        entries.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Of all tracks that have it, once for each that is not shown apart.
+    fn of_each(&self, figure: impl Fn(&Track) -> Option<f64>) -> Vec<f64> {
+        let times = |track: &&Track| std::iter::repeat_n(figure(track), track.alike.max(1)).flatten();
+        self.tracks.iter().flat_map(times).collect()
     }
 }
 
 /// The upper one; of none nothing.
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
@@ -126,7 +152,7 @@ mod tests {
 
     #[test]
     fn tracks_of_one_role_are_one_row_whichever_block_they_are_of() {
-        use Activity::{Launch, Load, Multiply, Wait};
+        use Activity::{Convert, Launch, Load, Multiply, Wait};
         let timeline = Timeline {
             seconds: 10e-6,
             tracks: vec![
@@ -139,28 +165,29 @@ mod tests {
                 track(
                     "block 12, multiplier 1",
                     3,
-                    &[(Wait, 1.0, 4.0), (Multiply, 4.0, 8.0)],
+                    &[(Convert, 1.0, 4.0), (Multiply, 4.0, 8.0)],
                 ),
             ],
         };
         let text = strip_str(&timeline_roles(&timeline, 120)).to_string();
-        let rows: Vec<Vec<&str>> = text
+        let rows: Vec<String> = text
             .lines()
-            .map(|line| line.split_whitespace().collect())
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
-        let head = "role tracks launch load multiply wait nothing starts at tail longest";
-        assert_eq!(rows[0].join(" "), head, "{text}");
         assert_eq!(
-            rows[2].join(" "),
-            "loader 1 10.0 % 90.0 % 1.00 µs 0 ns 0 ns",
+            rows[0], "role tracks share of the call starts at tail longest",
+            "{text}"
+        );
+        assert_eq!(
+            rows[2], "loader 1 load 90.0 %, launch 10.0 % 1.00 µs 0 ns 0 ns",
             "{text}"
         );
         // One track multiplies for 8 of 10, three for 4.
-        assert_eq!(
-            rows[3].join(" "),
-            "multiplier 1 4 50.0 % 25.0 % 25.0 % 4.00 µs 2.00 µs 2.00 µs",
-            "{text}"
-        );
+        let shares = "multiply 50.0 %, nothing 25.0 %, convert 22.5 %, wait 2.5 %";
+        let multiplier = format!("multiplier 1 4 {shares} 4.00 µs 2.00 µs 2.00 µs");
+        assert_eq!(rows[3], multiplier, "{text}");
+        let narrow = strip_str(&timeline_roles(&timeline, 70)).to_string();
+        assert!(crate::text::widest(narrow.lines()) <= 70, "{narrow}");
     }
 
     #[test]
