@@ -119,17 +119,16 @@ pub fn timeline(buffer: &[Record], lost: u32) -> Result<Timeline, TraceError> {
         .min()
         .ok_or(TraceError::Empty)?;
     let end = written().map(|(_, record)| record.end).max().unwrap_or(start);
-    let mut tracks: BTreeMap<(u32, u8), (u16, Vec<Record>)> = BTreeMap::new();
+    // Tracks of a multiprocessor stand together.
+    let mut tracks: BTreeMap<(u16, u32, u8), Vec<Record>> = BTreeMap::new();
     for (index, record) in written() {
         check(index, record)?;
-        let (_, own) = tracks
-            .entry((record.block, record.role))
-            .or_insert_with(|| (record.processor, Vec::new()));
-        own.push(*record);
+        let place = (record.processor, record.block, record.role);
+        tracks.entry(place).or_default().push(*record);
     }
     let tracks = tracks
         .into_iter()
-        .map(|((block, role), (processor, own))| track(block, role, processor, own, start));
+        .map(|((processor, block, role), own)| track(processor, block, role, own, start));
     Ok(Timeline {
         seconds: seconds(end - start),
         tracks: tracks.collect::<Result<_, _>>()?,
@@ -158,9 +157,9 @@ fn check(index: usize, record: &Record) -> Result<(), TraceError> {
 
 /// The track of one role; roles have been checked.
 fn track(
+    processor: u16,
     block: u32,
     role: u8,
-    processor: u16,
     mut records: Vec<Record>,
     start: u64,
 ) -> Result<Track, TraceError> {
@@ -184,7 +183,7 @@ fn track(
     Ok(Track {
         processor: Some(processor.into()),
         alike: 1,
-        name: format!("block {block}, {role}"),
+        name: format!("{role}, block {block}"),
         spans: spans.collect(),
     })
 }
@@ -204,7 +203,7 @@ mod tests {
             block,
             tile: 7,
             step: NONE,
-            processor: 100 + block as u16,
+            processor: 100 - block as u16,
             role,
             what,
         }
@@ -249,9 +248,9 @@ mod tests {
         let timeline = timeline(&buffer, 0).unwrap();
         assert!((timeline.seconds - 512e-9).abs() < 1e-15);
         let names: Vec<_> = timeline.tracks.iter().map(|track| track.name.as_str()).collect();
-        assert_eq!(names, ["block 0, multiplier 1", "block 1, loader"]);
-        let loader = &timeline.tracks[1];
-        assert_eq!((loader.processor, loader.alike), (Some(101), 1));
+        assert_eq!(names, ["loader, block 1", "multiplier 1, block 0"]);
+        let loader = &timeline.tracks[0];
+        assert_eq!((loader.processor, loader.alike), (Some(99), 1));
         let whats: Vec<_> = loader.spans.iter().map(|span| span.activity).collect();
         assert_eq!(whats, [Activity::Wait, Activity::Load]);
         assert!((loader.spans[1].start - 64e-9).abs() < 1e-15);

@@ -51,13 +51,11 @@ fn roles(timeline: &Timeline) -> Vec<Role<'_>> {
     roles
 }
 
-/// Without the block that it is of.
+/// Without the block that it is of: the model names it first, where there are several, and what is measured last.
 fn role_name(track: &Track) -> &str {
     match track.name.strip_prefix("block ") {
-        Some(rest) => {
-            rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ',' || letter == ' ')
-        }
-        None => &track.name,
+        Some(rest) => rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' '),
+        None => track.name.split(", block ").next().unwrap_or(&track.name),
     }
 }
 
@@ -156,14 +154,14 @@ mod tests {
         let timeline = Timeline {
             seconds: 10e-6,
             tracks: vec![
-                track("block 0, loader", 1, &[(Launch, 0.0, 1.0), (Load, 1.0, 10.0)]),
+                track("loader, block 0", 1, &[(Launch, 0.0, 1.0), (Load, 1.0, 10.0)]),
                 track(
-                    "block 0, multiplier 1",
+                    "block 1 multiplier 1",
                     1,
                     &[(Wait, 1.0, 2.0), (Multiply, 2.0, 10.0)],
                 ),
                 track(
-                    "block 12, multiplier 1",
+                    "multiplier 1, block 12",
                     3,
                     &[(Convert, 1.0, 4.0), (Multiply, 4.0, 8.0)],
                 ),
