@@ -134,8 +134,11 @@ impl Service for CudaService {
         self.loaded()?.run(copy).map(sample).map_err(run_failure)
     }
 
-    fn time(&mut self, samples: usize, first_copy: usize, _phases: bool) -> Result<Vec<Sample>, Failure> {
-        let times = self.loaded()?.time(samples, first_copy).map_err(run_failure)?;
+    fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
+        let times = self
+            .loaded()?
+            .time(samples, first_copy, phases)
+            .map_err(run_failure)?;
         Ok(times.into_iter().map(sample).collect())
     }
 

@@ -65,7 +65,8 @@ pub enum Request {
         samples: usize,
         /// The copy to start with.
         first_copy: usize,
-        /// Whether to report phases too; this may slow the kernel.
+        /// Whether to report phases too, and the time on the device alone where it takes calls of its own; this may slow
+        /// the kernel, and takes longer.
         phases: bool,
     },
     /// Write the result of the last call, run or timed, to this file (safetensors).
@@ -222,10 +223,11 @@ pub struct Parameter {
 pub struct Sample {
     /// Around everything that a caller waits for, in seconds.
     pub call: f64,
-    /// On the device alone, in seconds; none where it cannot be told apart.
+    /// On the device alone, in seconds; none where it cannot be told apart, or takes calls of its own and phases were not
+    /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<f64>,
-    /// The clock during the call in MHz, where it can be read.
+    /// The clock in MHz, as last read among these calls, where it can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<f64>,
     /// Seconds in each phase summed over threads or CTAs: `setup`, `load`, `multiply`, `epilogue`, `wait`.

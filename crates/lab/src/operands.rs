@@ -1,6 +1,7 @@
 //! Operands on disk, where workers read them.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use gauntlet_problem::{Case, InputKind, Inputs};
@@ -46,11 +47,21 @@ impl Drop for Operands {
     }
 }
 
+/// What is read of a file before it is digested, by several threads.
+const PIECE: u64 = 16 << 20;
+
 /// None for a file that cannot be read, as one that a worker has taken away.
 fn digest(path: &Path) -> Option<blake3::Hash> {
+    let mut file = File::open(path).ok()?;
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path).ok()?).ok()?;
-    Some(hasher.finalize())
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        if file.by_ref().take(PIECE).read_to_end(&mut piece).ok()? == 0 {
+            return Some(hasher.finalize());
+        }
+        hasher.update_rayon(&piece);
+    }
 }
 
 #[cfg(test)]

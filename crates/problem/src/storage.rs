@@ -14,11 +14,14 @@
 //!
 //! Groups and parts are counted from 0. Other tensors in a file are ignored.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use gauntlet_formats::{BLOCK, FormatError, Nvfp4Tensor};
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use rayon::prelude::*;
+use safetensors::tensor::{Metadata, TensorView};
+use safetensors::{Dtype, SafeTensorError};
 use thiserror::Error;
 
 use crate::{
@@ -123,8 +126,7 @@ impl Inputs {
     /// When the file cannot be read, a tensor is missing or of another type or shape, a block scale is NaN, or an
     /// operand is not finite.
     pub fn load(path: &Path, problem: &Problem) -> Result<Self, StorageError> {
-        let bytes = read(path)?;
-        let file = File::new(path, &bytes)?;
+        let file = File::open(path)?;
         let inputs = match problem {
             Problem::GroupedGemm(gemm) => Self::GroupedGemm(load_groups(&file, gemm)?),
             Problem::Attention(attention) => Self::Attention(load_heads(&file, attention)?),
@@ -165,12 +167,11 @@ impl Output {
     /// # Errors
     /// When the file cannot be read, or a part is missing or of another type or shape.
     pub fn load(path: &Path, problem: &Problem) -> Result<Self, StorageError> {
-        let bytes = read(path)?;
-        let file = File::new(path, &bytes)?;
+        let file = File::open(path)?;
         let kind = output_type(problem.output_format());
-        let mut elements = Vec::with_capacity(bytes.len());
+        let mut elements = Vec::with_capacity(problem.output_bytes());
         for (number, Part { rows, columns }) in problem.parts().into_iter().enumerate() {
-            elements.extend_from_slice(file.tensor(&part_name(number), kind, &[rows, columns])?);
+            elements.extend(file.tensor(&part_name(number), kind, &[rows, columns])?);
         }
         Self::new(problem, elements).map_err(|source| StorageError::Output {
             path: path.into(),
@@ -179,48 +180,86 @@ impl Output {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
-    std::fs::read(path).map_err(|source| StorageError::Read {
+fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> StorageError {
+    move |source| StorageError::Read {
         path: path.into(),
         source,
-    })
+    }
 }
 
-/// An open file, which names itself and the tensor in what it complains about.
+/// Bytes of the number that a file begins with: how long its header is.
+const LENGTH_BYTES: u64 = 8;
+
+/// An open file, which names itself and the tensor in what it complains about. Tensors are read where they are asked for,
+/// by several threads at once: operands may be gigabytes, and workers load them again and again.
 struct File<'a> {
     path: &'a Path,
-    tensors: SafeTensors<'a>,
+    file: fs::File,
+    metadata: Metadata,
+    /// Where the tensors begin.
+    begin: u64,
 }
 
 impl<'a> File<'a> {
-    fn new(path: &'a Path, bytes: &'a [u8]) -> Result<Self, StorageError> {
-        let tensors = SafeTensors::deserialize(bytes).map_err(|source| StorageError::Malformed {
+    fn open(path: &'a Path) -> Result<Self, StorageError> {
+        let malformed = |source| StorageError::Malformed {
             path: path.into(),
             source,
-        })?;
-        Ok(Self { path, tensors })
+        };
+        let file = fs::File::open(path).map_err(cannot_read(path))?;
+        let bytes = file.metadata().map_err(cannot_read(path))?.len();
+        if bytes < LENGTH_BYTES {
+            return Err(malformed(SafeTensorError::HeaderTooSmall));
+        }
+        let mut length = [0; LENGTH_BYTES as usize];
+        file.read_exact_at(&mut length, 0).map_err(cannot_read(path))?;
+        let length = u64::from_le_bytes(length);
+        if length > bytes - LENGTH_BYTES {
+            return Err(malformed(SafeTensorError::InvalidHeaderLength));
+        }
+        let mut header = vec![0; length as usize];
+        file.read_exact_at(&mut header, LENGTH_BYTES)
+            .map_err(cannot_read(path))?;
+        let metadata: Metadata = serde_json::from_slice(&header)
+            .map_err(|error| malformed(SafeTensorError::InvalidHeaderDeserialization(error)))?;
+        let begin = LENGTH_BYTES + length;
+        if begin + metadata.data_len() as u64 != bytes {
+            return Err(malformed(SafeTensorError::MetadataIncompleteBuffer));
+        }
+        Ok(Self {
+            path,
+            file,
+            metadata,
+            begin,
+        })
     }
 
-    fn tensor(&self, name: &str, kind: Dtype, shape: &[usize]) -> Result<&'a [u8], StorageError> {
-        let Ok(view) = self.tensors.tensor(name) else {
+    fn tensor(&self, name: &str, kind: Dtype, shape: &[usize]) -> Result<Vec<u8>, StorageError> {
+        let Some(info) = self.metadata.info(name) else {
             return Err(StorageError::Missing {
                 path: self.path.into(),
                 tensor: name.into(),
             });
         };
-        if view.dtype() != kind || view.shape() != shape {
+        if info.dtype != kind || info.shape != shape {
             return Err(StorageError::Shape {
                 path: self.path.into(),
                 tensor: name.into(),
                 expected: format!("{kind} {shape:?}"),
-                found: format!("{} {:?}", view.dtype(), view.shape()),
+                found: format!("{} {:?}", info.dtype, info.shape),
             });
         }
-        Ok(view.data())
+        let (begin, end) = info.data_offsets;
+        let mut bytes = vec![0; end - begin];
+        self.file
+            .read_exact_at(&mut bytes, self.begin + begin as u64)
+            .map_err(cannot_read(self.path))?;
+        Ok(bytes)
     }
 
     fn floats(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, StorageError> {
-        let (floats, _) = self.tensor(name, Dtype::F32, shape)?.as_chunks();
+        let bytes = self.tensor(name, Dtype::F32, shape)?;
+        let (floats, _) = bytes.as_chunks();
         Ok(floats.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
     }
 
@@ -232,12 +271,10 @@ impl<'a> File<'a> {
             &[rows, columns / BLOCK],
         )?;
         let tensor_scale = self.floats(&format!("{name}.tensor_scale"), &[1])?[0];
-        Nvfp4Tensor::new(rows, columns, packed.to_vec(), scales.to_vec(), tensor_scale).map_err(|source| {
-            StorageError::Format {
-                path: self.path.into(),
-                tensor: name.into(),
-                source,
-            }
+        Nvfp4Tensor::new(rows, columns, packed, scales, tensor_scale).map_err(|source| StorageError::Format {
+            path: self.path.into(),
+            tensor: name.into(),
+            source,
         })
     }
 
@@ -257,11 +294,15 @@ impl<'a> File<'a> {
         let scales = self.floats(&format!("{name}.scales"), &[attention.sequences.len() * heads])?;
         Ok(HeadTensor {
             format: attention.format,
-            bytes: bytes.to_vec(),
+            bytes,
             scales,
         })
     }
 }
+
+/// Files from this size on are read by several threads. Below it there is little to win, and a worker's threads that have
+/// just been woken would disturb the call that follows.
+const READ_AT_ONCE: usize = 8 << 20;
 
 fn load_groups(file: &File, gemm: &GroupedGemm) -> Result<Vec<GroupInputs>, StorageError> {
     let load = |(group, shape): (usize, &crate::GemmShape)| {
@@ -274,7 +315,12 @@ fn load_groups(file: &File, gemm: &GroupedGemm) -> Result<Vec<GroupInputs>, Stor
                 .transpose()?,
         })
     };
-    gemm.groups.iter().enumerate().map(load).collect()
+    if file.metadata.data_len() < READ_AT_ONCE {
+        return gemm.groups.iter().enumerate().map(load).collect();
+    }
+    let groups: Vec<_> = gemm.groups.par_iter().enumerate().map(load).collect();
+    // The first complaint is the one that is told, whichever thread was quickest.
+    groups.into_iter().collect()
 }
 
 fn load_heads(file: &File, attention: &Attention) -> Result<AttentionInputs, StorageError> {

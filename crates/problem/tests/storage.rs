@@ -118,6 +118,26 @@ fn a_nan_scale_is_refused_with_its_place() {
 }
 
 #[test]
+fn large_files_are_read_alike_and_the_first_complaint_is_told() {
+    let (_directory, path) = place();
+    let large = |k| {
+        let groups = vec![GemmShape { m: 2, n: 4096, k }; 4];
+        Problem::GroupedGemm(GroupedGemm {
+            groups,
+            form: Form::Plain,
+            output: OutputFormat::F16,
+        })
+    };
+    let inputs = Inputs::generate(&large(1024), InputKind::Wide, 3);
+    inputs.save(&path).unwrap();
+    assert!(Inputs::load(&path, &large(1024)).unwrap() == inputs);
+    for _ in 0..8 {
+        let message = Inputs::load(&path, &large(512)).unwrap_err().to_string();
+        assert!(message.contains("tensor `0.a.values`"), "{message}");
+    }
+}
+
+#[test]
 fn files_that_do_not_fit_are_refused_by_name() {
     let (directory, path) = place();
     let missing = Inputs::load(&directory.path().join("none"), &gemm(Form::Plain, 32)).unwrap_err();

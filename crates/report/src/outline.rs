@@ -108,7 +108,8 @@ pub fn cases(comparison: &Comparison) -> Vec<CaseLine<'_>> {
     comparison.cases.iter().map(whole).collect()
 }
 
-/// What stands behind a comparison's interval, how fine it could see, and why it ended early if it did.
+/// What stands behind a comparison's interval, how fine it could see, why it ended early if it did, and where the time of
+/// its pairs went.
 pub fn ground(comparison: &Comparison) -> String {
     let assessment = &comparison.assessment;
     let mut parts = Vec::new();
@@ -143,6 +144,7 @@ pub fn ground(comparison: &Comparison) -> String {
     }
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
+    parts.extend(comparison.spent.map(|spent| spent.to_string()));
     parts.extend(doubts(comparison));
     parts.join("; ")
 }

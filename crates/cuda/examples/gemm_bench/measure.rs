@@ -134,7 +134,7 @@ fn fill(row: &mut Row, kernel: &Kernel) -> Result<(), RunError> {
         Err(RunError::SetupInGraph) => None,
         Err(error) => return Err(error),
     };
-    let times = kernel.time(CALLS, 0)?;
+    let times = kernel.time(CALLS, 0, true)?;
     row.kernel_us = median(times.iter().filter_map(|call| call.kernel).map(microseconds));
     row.call_us = median(times.iter().map(|call| microseconds(call.call)));
     row.clock_mhz = median(times.iter().filter_map(|call| call.clock));

@@ -42,8 +42,45 @@ impl DeviceMemory {
     /// If there is not enough memory, or the copy fails.
     pub fn from_bytes(context: &Context, bytes: &[u8]) -> Result<Self, DriverError> {
         let memory = Self::new(context, bytes.len())?;
-        memory.write(bytes)?;
+        memory.write(0, bytes)?;
+        memory.arrive()?;
         Ok(memory)
+    }
+
+    /// Allocates and copies pieces there, each to where it begins; the rest is zero.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or a copy fails.
+    pub fn assembled<B: AsRef<[u8]>>(
+        context: &Context,
+        bytes: usize,
+        pieces: &[(usize, B)],
+    ) -> Result<Self, DriverError> {
+        let memory = Self::new(context, bytes)?;
+        if bytes > 0 {
+            // SAFETY: it has this many bytes, and its context was made current; what is copied comes after, in the same
+            // stream.
+            unsafe { call!(cuMemsetD8_v2(memory.address, 0, bytes)) }?;
+        }
+        for (begin, piece) in pieces {
+            memory.write(*begin, piece.as_ref())?;
+        }
+        memory.arrive()?;
+        Ok(memory)
+    }
+
+    /// Allocates as much again and copies all of it there, on the device.
+    ///
+    /// # Errors
+    /// If there is not enough memory, or the copy fails.
+    pub fn copied(&self) -> Result<Self, DriverError> {
+        let copy = Self::new(&self.context, self.bytes)?;
+        if self.bytes > 0 {
+            // SAFETY: both have this many bytes, and their context was made current.
+            unsafe { call!(cuMemcpyDtoD_v2(copy.address, self.address, self.bytes)) }?;
+        }
+        copy.arrive()?;
+        Ok(copy)
     }
 
     /// Where it begins, at a multiple of 256; 0 if it is empty.
@@ -56,19 +93,34 @@ impl DeviceMemory {
         self.bytes
     }
 
-    /// Copies from the host to the begin and waits for it.
-    fn write(&self, bytes: &[u8]) -> Result<(), DriverError> {
+    /// Copies from the host to what begins there; it is [there](Self::arrive) only later.
+    fn write(&self, begin: usize, bytes: &[u8]) -> Result<(), DriverError> {
+        assert!(
+            begin
+                .checked_add(bytes.len())
+                .is_some_and(|end| end <= self.bytes),
+            "what is copied fits"
+        );
         if bytes.is_empty() {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: it was allocated with at least this many bytes; null is the stream in which the copy is done.
+        // SAFETY: it was allocated with at least this many bytes from there on.
         unsafe {
-            call!(cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len()))?;
-            // A copy from pageable memory returns when all is staged, not when it is there (CUDA driver API, "API
-            // synchronization behavior"), and streams of their own do not wait for it.
-            call!(cuStreamSynchronize(ptr::null_mut()))
+            call!(cuMemcpyHtoD_v2(
+                self.address + begin as u64,
+                bytes.as_ptr().cast(),
+                bytes.len()
+            ))
         }
+    }
+
+    /// Waits until what was copied is there. A copy from pageable memory returns when all is staged, and one on the device
+    /// at once (CUDA driver API, "API synchronization behavior"); streams of their own wait for neither.
+    fn arrive(&self) -> Result<(), DriverError> {
+        self.context.make_current()?;
+        // SAFETY: null is the stream in which the copies are done.
+        unsafe { call!(cuStreamSynchronize(ptr::null_mut())) }
     }
 
     /// Copies all of it to the host, after all work of the stream.

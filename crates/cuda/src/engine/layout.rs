@@ -4,6 +4,8 @@
 //! tokens of all groups lie one after another, their scales likewise, as the [table of groups](plan::Group) says; a
 //! group's weights lie where their owner put them, here in one buffer, each matrix at an address that tensor maps take.
 
+use std::borrow::Cow;
+
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_problem::{Form, GroupInputs, GroupedGemm};
 
@@ -38,12 +40,16 @@ struct Place {
     weights: [[usize; 2]; 2],
 }
 
-/// The bytes of all operands as they lie in device memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Packed {
-    pub tokens: Vec<u8>,
-    pub token_scales: Vec<u8>,
-    pub weights: Vec<u8>,
+/// A matrix as it is to lie in its buffer: where it begins, and its bytes, which are the tensor's own unless its rows are
+/// padded.
+pub(super) type Piece<'a> = (usize, Cow<'a, [u8]>);
+
+/// The matrices of all operands, by the buffer they lie in. What lies between them is zero.
+#[derive(Debug, Default)]
+pub(super) struct Pieces<'a> {
+    pub tokens: Vec<Piece<'a>>,
+    pub token_scales: Vec<Piece<'a>>,
+    pub weights: Vec<Piece<'a>>,
 }
 
 impl Layout {
@@ -84,39 +90,21 @@ impl Layout {
         self.token_bytes + self.token_scale_bytes + self.weight_bytes
     }
 
-    /// The operands as they lie in device memory; they must be of the problem that this is the layout of.
-    pub fn pack(&self, inputs: &[GroupInputs]) -> Packed {
-        let mut packed = Packed {
-            tokens: vec![0; self.token_bytes],
-            token_scales: vec![0; self.token_scale_bytes],
-            weights: vec![0; self.weight_bytes],
-        };
+    /// The operands as they are to lie in device memory; they must be of the problem that this is the layout of.
+    pub fn pieces<'a>(&self, inputs: &'a [GroupInputs]) -> Pieces<'a> {
+        let mut pieces = Pieces::default();
         for (place, GroupInputs { a, b, b2 }) in self.groups.iter().zip(inputs) {
-            let depth = place.depth;
-            copy_rows(a, a.packed(), depth / PACKED, &mut packed.tokens[place.tokens..]);
-            copy_rows(
-                a,
-                a.scales(),
-                depth / BLOCK,
-                &mut packed.token_scales[place.token_scales..],
-            );
-            for (tensor, [values, scales]) in [Some(b), b2.as_ref()].into_iter().zip(place.weights) {
+            let values = |tensor: &'a Nvfp4Tensor| padded(tensor, tensor.packed(), place.depth / PACKED);
+            let scales = |tensor: &'a Nvfp4Tensor| padded(tensor, tensor.scales(), place.depth / BLOCK);
+            pieces.tokens.push((place.tokens, values(a)));
+            pieces.token_scales.push((place.token_scales, scales(a)));
+            for (tensor, [begin, begin_of_scales]) in [Some(b), b2.as_ref()].into_iter().zip(place.weights) {
                 let Some(tensor) = tensor else { continue };
-                copy_rows(
-                    tensor,
-                    tensor.packed(),
-                    depth / PACKED,
-                    &mut packed.weights[values..],
-                );
-                copy_rows(
-                    tensor,
-                    tensor.scales(),
-                    depth / BLOCK,
-                    &mut packed.weights[scales..],
-                );
+                pieces.weights.push((begin, values(tensor)));
+                pieces.weights.push((begin_of_scales, scales(tensor)));
             }
         }
-        packed
+        pieces
     }
 
     /// Where each group's weights lie if their buffer begins at `address`, and what the sums are multiplied by.
@@ -143,15 +131,17 @@ fn weight_matrices(gemm: &GroupedGemm) -> usize {
     }
 }
 
-/// Copies the rows of a tensor to the begin of `into`, each to the next multiple of `stride` bytes.
-fn copy_rows(tensor: &Nvfp4Tensor, bytes: &[u8], stride: usize, into: &mut [u8]) {
-    if tensor.rows() == 0 {
-        return;
+/// The rows of a tensor, each filled up with zeros to `stride` bytes.
+fn padded<'a>(tensor: &Nvfp4Tensor, bytes: &'a [u8], stride: usize) -> Cow<'a, [u8]> {
+    let row_bytes = bytes.len() / tensor.rows().max(1);
+    if row_bytes == stride || row_bytes == 0 {
+        return Cow::Borrowed(bytes);
     }
-    let row_bytes = bytes.len() / tensor.rows();
-    for (row, padded) in bytes.chunks_exact(row_bytes).zip(into.chunks_exact_mut(stride)) {
+    let mut rows = vec![0; tensor.rows() * stride];
+    for (row, padded) in bytes.chunks_exact(row_bytes).zip(rows.chunks_exact_mut(stride)) {
         padded[..row_bytes].copy_from_slice(row);
     }
+    Cow::Owned(rows)
 }
 
 #[cfg(test)]
@@ -185,6 +175,15 @@ mod tests {
         (prop::collection::vec(shape, 1..4), form).prop_map(|(shapes, form)| gemm(shapes, form))
     }
 
+    /// A buffer with these pieces in it.
+    fn assembled(bytes: usize, pieces: &[Piece]) -> Vec<u8> {
+        let mut buffer = vec![0; bytes];
+        for (begin, piece) in pieces {
+            buffer[*begin..][..piece.len()].copy_from_slice(piece);
+        }
+        buffer
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -194,7 +193,10 @@ mod tests {
         fn a_kernel_finds_every_value(gemm in problems(), seed in 0_u64..1000) {
             let inputs = inputs(&gemm, seed);
             let layout = Layout::new(&gemm);
-            let packed = layout.pack(&inputs);
+            let pieces = layout.pieces(&inputs);
+            let tokens = assembled(layout.token_bytes, &pieces.tokens);
+            let token_scales = assembled(layout.token_scale_bytes, &pieces.token_scales);
+            let packed = assembled(layout.weight_bytes, &pieces.weights);
             let base = 1 << 20;
             let weights = layout.weights(&inputs, base);
             for (group, inputs) in plan::table(&gemm, &weights, |_| 0).iter().zip(&inputs) {
@@ -202,11 +204,11 @@ mod tests {
                 let at = |address: u64| (address - base) as usize;
                 let second = inputs.b2.as_ref();
                 let operands = [
-                    (Some(&inputs.a), &packed.tokens, group.tokens as usize, &packed.token_scales, group.token_scales as usize),
-                    (Some(&inputs.b), &packed.weights, at(group.weights[0]), &packed.weights, at(group.weight_scales[0])),
+                    (Some(&inputs.a), &tokens, group.tokens as usize, &token_scales, group.token_scales as usize),
+                    (Some(&inputs.b), &packed, at(group.weights[0]), &packed, at(group.weight_scales[0])),
                     (
-                        second, &packed.weights, second.map_or(0, |_| at(group.weights[1])),
-                        &packed.weights, second.map_or(0, |_| at(group.weight_scales[1])),
+                        second, &packed, second.map_or(0, |_| at(group.weights[1])),
+                        &packed, second.map_or(0, |_| at(group.weight_scales[1])),
                     ),
                 ];
                 for (tensor, values, values_at, scales, scales_at) in operands {
@@ -245,6 +247,16 @@ mod tests {
             }
             prop_assert!(spans.iter().all(|(_, end)| *end <= layout.weight_bytes));
         }
+    }
+
+    #[test]
+    fn rows_that_need_no_padding_are_not_copied() {
+        let gemm = gemm(vec![(2, 3, plan::DEPTH_STEP), (2, 3, 16)], Form::Plain);
+        let inputs = inputs(&gemm, 1);
+        let pieces = Layout::new(&gemm).pieces(&inputs);
+        let own = |piece: &Piece| matches!(piece.1, Cow::Borrowed(_));
+        let found: Vec<bool> = pieces.weights.iter().map(own).collect();
+        assert_eq!(found, [true, true, false, false]);
     }
 
     #[test]

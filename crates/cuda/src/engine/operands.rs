@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use gauntlet_problem::{GroupInputs, GroupedGemm, Inputs, InputsError, Problem};
 
-use super::layout::{Layout, Packed};
+use super::layout::Layout;
 use crate::driver::{Context, DeviceMemory, DriverError};
 use crate::error::RunError;
 use crate::plan::{PlanError, Weights};
@@ -20,16 +20,23 @@ pub struct Operands {
 }
 
 impl Operands {
-    fn new(
-        context: &Context,
-        layout: &Layout,
-        inputs: &[GroupInputs],
-        packed: &Packed,
-    ) -> Result<Self, DriverError> {
-        let weights = DeviceMemory::from_bytes(context, &packed.weights)?;
+    fn new(context: &Context, layout: &Layout, inputs: &[GroupInputs]) -> Result<Self, DriverError> {
+        let pieces = layout.pieces(inputs);
+        let weights = DeviceMemory::assembled(context, layout.weight_bytes, &pieces.weights)?;
         Ok(Self {
-            tokens: DeviceMemory::from_bytes(context, &packed.tokens)?,
-            token_scales: DeviceMemory::from_bytes(context, &packed.token_scales)?,
+            tokens: DeviceMemory::assembled(context, layout.token_bytes, &pieces.tokens)?,
+            token_scales: DeviceMemory::assembled(context, layout.token_scale_bytes, &pieces.token_scales)?,
+            weights: layout.weights(inputs, weights.address()),
+            _weights: weights,
+        })
+    }
+
+    /// Another copy, made on the device.
+    fn copied(&self, layout: &Layout, inputs: &[GroupInputs]) -> Result<Self, DriverError> {
+        let weights = self._weights.copied()?;
+        Ok(Self {
+            tokens: self.tokens.copied()?,
+            token_scales: self.token_scales.copied()?,
             weights: layout.weights(inputs, weights.address()),
             _weights: weights,
         })
@@ -55,20 +62,21 @@ pub(super) fn load(
     if bytes > free {
         return Err(RunError::Memory { copies, bytes, free });
     }
-    let mut packed = Vec::with_capacity(sets.len());
+    let mut loaded: Vec<Rc<Operands>> = Vec::with_capacity(copies);
+    let mut groups = Vec::with_capacity(sets.len());
     for set in sets.iter().take(copies) {
         set.validate(problem)?;
         let Inputs::GroupedGemm(inputs) = set else {
             return Err(InputsError::Family.into());
         };
-        packed.push((inputs, layout.pack(inputs)));
+        loaded.push(Rc::new(Operands::new(context, &layout, inputs)?));
+        groups.push(inputs);
     }
-    packed
-        .iter()
-        .cycle()
-        .take(copies)
-        .map(|(inputs, packed)| Ok(Rc::new(Operands::new(context, &layout, inputs, packed)?)))
-        .collect()
+    for (copy, inputs) in (loaded.len()..copies).zip(groups.into_iter().cycle()) {
+        let copied = loaded[copy % sets.len()].copied(&layout, inputs)?;
+        loaded.push(Rc::new(copied));
+    }
+    Ok(loaded)
 }
 
 /// The problem, if it is of the one family that has kernels here.

@@ -1,11 +1,14 @@
 //! The products as every kernel sees them.
 
-use gauntlet_problem::{Form, GroupedGemm};
+use gauntlet_problem::{Form, GemmShape, GroupedGemm};
 
 use super::{DEPTH_STEP, Group, PlanError, Weights};
 
 /// Most tiles of a call: their table stays under 128 MiB.
 const MOST_TILES: usize = 1 << 22;
+
+/// Where a table begins: at a multiple of a line of L2.
+const TABLE_ALIGNMENT: usize = 128;
 
 /// K as it lies in memory.
 pub(crate) fn depth(k: usize) -> usize {
@@ -20,7 +23,7 @@ pub(super) fn is_dual(gemm: &GroupedGemm) -> bool {
 /// The table of groups; `workspace` says where a group's converted tokens begin.
 pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(usize) -> u64) -> Vec<Group> {
     let (mut tokens, mut token_scales, mut output) = (0, 0, 0);
-    let group = |(index, shape): (usize, &gauntlet_problem::GemmShape)| {
+    let group = |(index, shape): (usize, &GemmShape)| {
         let depth = depth(shape.k);
         let addresses = weights.get(index).copied().unwrap_or_default();
         let group = Group {
@@ -42,6 +45,48 @@ pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(
         group
     };
     gemm.groups.iter().enumerate().map(group).collect()
+}
+
+/// Where a table begins that comes after that of the groups.
+pub(super) fn table_end(gemm: &GroupedGemm) -> usize {
+    (gemm.groups.len() * size_of::<Group>()).next_multiple_of(TABLE_ALIGNMENT)
+}
+
+/// The bytes of the table of groups, and after it those of another.
+pub(super) fn table_and(gemm: &GroupedGemm, weights: &[Weights], other: &[u8]) -> Vec<u8> {
+    let groups = table(gemm, weights, |_| 0);
+    let mut tables = bytemuck::cast_slice(&groups).to_vec();
+    tables.resize(table_end(gemm), 0);
+    tables.extend_from_slice(other);
+    tables
+}
+
+/// How a group is cut into tiles: two of its sizes, each with the size of a tile.
+pub(super) type Cuts = [(usize, usize); 2];
+
+/// The first corners of all tiles, group after group; in each the second of the cuts runs faster.
+pub(super) fn corners(
+    gemm: &GroupedGemm,
+    cuts: impl Fn(&GemmShape) -> Cuts,
+) -> impl Iterator<Item = (usize, &GemmShape, [usize; 2])> {
+    let groups = gemm.groups.iter().enumerate();
+    groups.flat_map(move |(group, shape)| {
+        let [(slow, slow_step), (fast, fast_step)] = cuts(shape);
+        let corners = (0..slow).step_by(slow_step);
+        corners.flat_map(move |slow| {
+            let corners = (0..fast).step_by(fast_step);
+            corners.map(move |fast| (group, shape, [slow, fast]))
+        })
+    })
+}
+
+/// How many [`corners`] there are, without walking over them.
+pub(super) fn corner_count(gemm: &GroupedGemm, cuts: impl Fn(&GemmShape) -> Cuts) -> usize {
+    let of_group = |shape: &GemmShape| {
+        let [slow, fast] = cuts(shape).map(|(size, step)| size.div_ceil(step));
+        slow.saturating_mul(fast)
+    };
+    gemm.groups.iter().map(of_group).fold(0, usize::saturating_add)
 }
 
 /// Whether the sizes fit the kernels' 32-bit numbers.

@@ -5,6 +5,8 @@
 
 mod abi;
 mod error;
+#[cfg(test)]
+mod fixture;
 mod groups;
 pub mod narrow;
 pub mod rows;

@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
-use gauntlet_problem::Case;
+use gauntlet_problem::{Case, Inputs};
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
+use rayon::prelude::*;
 
 use super::conduct::{CaseConduct, Conduct};
-use super::pair::{Dealt, Pair};
+use super::pair::{Dealt, Measured, Pair};
+use super::spent::{Spent, clocked};
 use super::suspicion::Suspicion;
 use super::{CaseTimes, Comparison, Look};
 use crate::candidate::Candidate;
@@ -32,6 +34,8 @@ pub struct Contest<'a> {
     /// Pairs measured.
     pairs: usize,
     spent: Duration,
+    /// Where it went.
+    spent_on: Spent,
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
@@ -88,6 +92,7 @@ impl<'a> Contest<'a> {
             seed,
             pairs: 0,
             spent: Duration::ZERO,
+            spent_on: Spent::default(),
             looks: Vec::new(),
             assessment: without_interval(&names, &round.file().criteria),
             suspicion: None,
@@ -161,6 +166,7 @@ impl<'a> Contest<'a> {
         Ok(Comparison {
             cases: self.cases.iter().map(CaseSoFar::times).collect(),
             ended_early: self.ended_early(),
+            spent: Some(self.spent_on),
             assessment: self.assessment.clone(),
             looks: self.looks.clone(),
             seed: self.seed,
@@ -270,34 +276,26 @@ impl<'a> Contest<'a> {
         };
         self.spent += start.elapsed();
         // Kept apart until all cases are through: a pair that dies half-way counts for none of them.
-        for (one, (blocks, conduct)) in self.cases.iter_mut().zip(measured?) {
-            one.blocks.extend(blocks);
-            one.conduct.push(conduct);
+        let (measured, spent_on) = measured?;
+        for (one, measured) in self.cases.iter_mut().zip(measured) {
+            one.blocks.extend(measured.blocks);
+            one.conduct.push(measured.conduct);
         }
+        self.spent_on += spent_on;
         self.pairs += 1;
         Ok(())
     }
 
-    fn try_pair(&self, observer: &dyn Observer) -> Result<Vec<(Vec<Block>, CaseConduct)>, Trouble> {
+    fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), Trouble> {
         let rules = &self.round.file().correctness;
         let mut pair = Pair::start(self.workshop, rules, self.pairs, &self.control, &self.candidate)?;
         let mut measured = Vec::new();
+        let mut operands = 0.0;
         for (index, one) in self.cases.iter().enumerate() {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.round.file().measurement.blocks);
-            let seed = self
-                .seed
-                .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
-            let mut fresh = Vec::new();
-            let mut last = None;
-            for set in 0..one.sets {
-                let seed = seed.wrapping_add(set as u64);
-                let (inputs, operands) = Operands::write(self.workshop, one.case, one.case.inputs, seed)?;
-                fresh.push(operands);
-                last = Some(inputs);
-            }
-            let Some(inputs) = last else { continue };
+            let (inputs, fresh) = clocked(&mut operands, || self.deal(one, stream))?;
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
@@ -307,10 +305,37 @@ impl<'a> Contest<'a> {
                 schedules: [&self.control, &self.candidate]
                     .map(|side| side.schedule_for(&one.case.problem, &self.round.device)),
             };
-            let result = pair.measure(&dealt, &orders)?;
-            measured.push((result.blocks, result.conduct));
+            measured.push(pair.measure(&dealt, &orders)?);
         }
-        Ok(measured)
+        let spent = Spent {
+            pairs: 1,
+            operands,
+            ..pair.end()
+        };
+        Ok((measured, spent))
+    }
+
+    /// Makes fresh operands of a case, all sets at once; also returns those of the last.
+    fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<(Inputs, Vec<Operands>), LabError> {
+        let first = self
+            .seed
+            .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
+        let deal = |set: usize| {
+            let seed = first.wrapping_add(set as u64);
+            Operands::write(self.workshop, one.case, one.case.inputs, seed)
+        };
+        let (fresh, last) = rayon::join(
+            || {
+                let others = (0..one.sets - 1).into_par_iter();
+                others
+                    .map(|set| Ok(deal(set)?.1))
+                    .collect::<Result<Vec<_>, LabError>>()
+            },
+            || deal(one.sets - 1),
+        );
+        let (mut fresh, (inputs, last)) = (fresh?, last?);
+        fresh.push(last);
+        Ok((inputs, fresh))
     }
 }
 

@@ -6,6 +6,7 @@ mod contender;
 mod contest;
 mod pair;
 mod recorded;
+mod spent;
 mod suspicion;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::workshop::Workshop;
 pub use conduct::Conduct;
 pub use contest::{Contest, copies, last_level_cache};
 pub use recorded::compare_recorded;
+pub use spent::Spent;
 pub use suspicion::Suspicion;
 
 /// What was measured, or read from a record, and what it comes to.
@@ -47,6 +49,9 @@ pub struct Comparison {
     pub predicted: Option<String>,
     /// What is missing of the plan, if anything: pairs for which there was no time, cases without recorded times.
     pub ended_early: Option<String>,
+    /// Where the time of the pairs went; none where nothing was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
 }
 
 /// The times of one problem, in seconds.

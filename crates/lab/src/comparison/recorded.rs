@@ -73,6 +73,7 @@ pub fn compare_recorded(
         conduct: None,
         declared,
         predicted: None,
+        spent: None,
         ended_early: (!absent.is_empty())
             .then(|| format!("no times of both sides for {}", absent.join(", "))),
     }))

@@ -58,6 +58,7 @@ pub fn compare_predicted(
         conduct: None,
         declared: None,
         predicted: Some(basis(round)),
+        spent: None,
         ended_early: None,
     }))
 }

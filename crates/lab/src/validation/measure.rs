@@ -159,7 +159,7 @@ impl Session<'_> {
         let (warm, _) = self.worker.time(CALLS[0], 0, false)?;
         let once = median(&warm.iter().map(|sample| sample.call).collect::<Vec<_>>());
         let count = ((SLOT / once).ceil() as usize).clamp(CALLS[0], CALLS[1]);
-        let (samples, _) = self.worker.time(count, CALLS[0], false)?;
+        let (samples, _) = self.worker.time(count, CALLS[0], self.on_device)?;
         let (traced, _) = self.worker.time(TRACED, CALLS[0] + count, true)?;
         let time = |sample: &Sample| match sample.kernel {
             Some(kernel) if self.on_device => kernel,

@@ -8,12 +8,12 @@ use std::array;
 use std::collections::BTreeMap;
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_problem::GroupedGemm;
+use gauntlet_problem::{GemmShape, GroupedGemm};
 use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule};
 
 use super::groups::{self, check_sizes, check_tiles, is_dual};
 use super::variant::{most_registers, output_define};
-use super::{Addresses, Group, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+use super::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
 /// Weight rows of a block, both weights' counted: two of the 16 rows of `mma.m16n8k16` (PTX ISA).
 const ROWS: usize = 32;
@@ -30,8 +30,6 @@ const SHARED_BYTES: usize = 233_472;
 const RESERVED_BYTES: usize = 1024;
 /// Groups whose blocks the kernel finds without a table.
 const FEW: usize = 16;
-/// Where a table begins: at a multiple of a line of L2.
-const ALIGNMENT: usize = 128;
 
 /// A problem for the narrow kernel.
 #[derive(Debug)]
@@ -76,21 +74,13 @@ impl NarrowPlan {
         check_sizes(gemm)?;
         check_words(gemm, schedule)?;
         let tile = schedule.tile;
-        let tiles = gemm
-            .groups
-            .iter()
-            .map(|shape| shape.n.div_ceil(tile.m).saturating_mul(shape.m.div_ceil(tile.n)));
-        check_tiles(tiles.fold(0, usize::saturating_add))?;
-        let blocks = gemm.groups.iter().enumerate().flat_map(|(group, shape)| {
-            let tokens = (0..shape.m).step_by(tile.n);
-            tokens.flat_map(move |token| {
-                (0..shape.n).step_by(tile.m).map(move |row| Block {
-                    group: group as u32,
-                    row: row as u32,
-                    token: token as u32,
-                    width: tile.n.min(shape.m - token) as u32,
-                })
-            })
+        let cuts = |shape: &GemmShape| [(shape.m, tile.n), (shape.n, tile.m)];
+        check_tiles(groups::corner_count(gemm, cuts))?;
+        let blocks = groups::corners(gemm, cuts).map(|(group, shape, [token, row])| Block {
+            group: group as u32,
+            row: row as u32,
+            token: token as u32,
+            width: tile.n.min(shape.m - token) as u32,
         });
         let blocks: Vec<Block> = blocks.collect();
         Ok(Self {
@@ -105,10 +95,6 @@ impl NarrowPlan {
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
-
-    fn blocks_begin(&self) -> usize {
-        (self.gemm.groups.len() * size_of::<Group>()).next_multiple_of(ALIGNMENT)
-    }
 }
 
 impl Plan for NarrowPlan {
@@ -117,14 +103,12 @@ impl Plan for NarrowPlan {
     }
 
     fn memory(&self, weights: &[Weights]) -> Memory {
-        let groups = groups::table(&self.gemm, weights, |_| 0);
-        let mut tables = bytemuck::cast_slice(&groups).to_vec();
-        if self.first_blocks.is_none() {
-            tables.resize(self.blocks_begin(), 0);
-            tables.extend_from_slice(bytemuck::cast_slice(&self.blocks));
-        }
+        let blocks = match self.first_blocks {
+            Some(_) => &[],
+            None => self.blocks.as_slice(),
+        };
         Memory {
-            tables,
+            tables: groups::table_and(&self.gemm, weights, bytemuck::cast_slice(blocks)),
             ..Memory::default()
         }
     }
@@ -140,7 +124,7 @@ impl Plan for NarrowPlan {
             groups: addresses.tables,
             blocks: match self.first_blocks {
                 Some(_) => 0,
-                None => addresses.tables + self.blocks_begin() as u64,
+                None => addresses.tables + groups::table_end(&self.gemm) as u64,
             },
             first_blocks: self.first_blocks.unwrap_or_default(),
         };

@@ -1,18 +1,12 @@
 use std::collections::BTreeSet;
 
-use gauntlet_problem::{Form, GemmShape, OutputFormat};
+use gauntlet_problem::Form;
 use gauntlet_schedule::Tile;
 use proptest::prelude::*;
 
 use super::*;
-
-fn gemm(shapes: &[[usize; 3]], form: Form) -> GroupedGemm {
-    GroupedGemm {
-        groups: shapes.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect(),
-        form,
-        output: OutputFormat::Bf16,
-    }
-}
+use crate::plan::Group;
+use crate::plan::fixture::{ADDRESSES, gemm};
 
 fn schedule(tile: [usize; 3]) -> Schedule {
     Schedule {
@@ -127,18 +121,6 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     refused(Form::Plain, &|schedule| schedule.cluster.m = 2, "cluster = 2×1: ");
 }
 
-fn addresses() -> Addresses {
-    Addresses {
-        tokens: 1 << 32,
-        token_scales: 2 << 32,
-        output: 3 << 32,
-        tables: 4 << 32,
-        maps: 0,
-        workspace: 0,
-        counters: 0,
-    }
-}
-
 #[test]
 fn few_groups_are_found_by_their_first_blocks() {
     let shapes = [[3, 40, 16], [0, 64, 256], [9, 16, 512]];
@@ -152,10 +134,10 @@ fn few_groups_are_found_by_their_first_blocks() {
         (memory.maps.len(), memory.workspace_bytes, memory.counter_bytes),
         (0, 0, 0)
     );
-    let [launch] = plan.launches(&addresses()).try_into().unwrap();
+    let [launch] = plan.launches(&ADDRESSES).try_into().unwrap();
     assert_eq!(launch.grid, 4);
     let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
-    assert_eq!((parameter.groups, parameter.blocks), (addresses().tables, 0));
+    assert_eq!((parameter.groups, parameter.blocks), (ADDRESSES.tables, 0));
     assert_eq!(parameter.first_blocks[..4], [0, 2, 2, u32::MAX]);
     // As the kernel looks: the last group that has begun by then.
     for (number, block) in plan.blocks().iter().enumerate() {
@@ -165,7 +147,8 @@ fn few_groups_are_found_by_their_first_blocks() {
             Some(block.group as usize)
         );
     }
-    let last: Group = bytemuck::pod_read_unaligned(&memory.tables[2 * size_of::<Group>()..]);
+    let last: Group =
+        bytemuck::pod_read_unaligned(&memory.tables[2 * size_of::<Group>()..][..size_of::<Group>()]);
     assert_eq!((last.m, last.n, last.k), (9, 16, 512));
     assert_eq!(
         (last.tokens, last.token_scales, last.output),
@@ -178,9 +161,9 @@ fn few_groups_are_found_by_their_first_blocks() {
 fn many_groups_have_a_table_of_blocks() {
     let plan = NarrowPlan::new(&gemm(&[[9, 40, 16]; 17], Form::Plain), &schedule([32, 8, 128])).unwrap();
     let memory = plan.memory(&[Weights::default(); 17]);
-    let [launch] = plan.launches(&addresses()).try_into().unwrap();
+    let [launch] = plan.launches(&ADDRESSES).try_into().unwrap();
     let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
-    let blocks = (parameter.blocks - addresses().tables) as usize;
+    let blocks = (parameter.blocks - ADDRESSES.tables) as usize;
     assert_eq!(
         memory.tables[blocks..],
         *bytemuck::cast_slice::<_, u8>(plan.blocks())
@@ -200,5 +183,5 @@ fn many_groups_have_a_table_of_blocks() {
 #[test]
 fn without_tokens_there_is_nothing_to_launch() {
     let plan = NarrowPlan::new(&gemm(&[[0, 40, 16]], Form::Plain), &schedule([32, 8, 128])).unwrap();
-    assert_eq!(plan.launches(&addresses()), []);
+    assert_eq!(plan.launches(&ADDRESSES), []);
 }

@@ -11,13 +11,10 @@ use gauntlet_problem::GroupedGemm;
 use gauntlet_schedule::{Lookup, Order, Schedule};
 
 use super::groups::{self, check_sizes, check_tiles, depth, within};
-use super::{Addresses, Group, Launch, Map, Matrix, Memory, Plan, PlanError, Variant, Weights};
+use super::{Addresses, Launch, Map, Matrix, Memory, Plan, PlanError, Variant, Weights};
 use geometry::Geometry;
 pub use tiles::Tile;
 use tiles::Tiles;
-
-/// Where a table begins: at a multiple of a line of L2.
-const ALIGNMENT: usize = 128;
 
 /// Deepest K: the bytes of a tile's rows are counted in 32 bits.
 const MOST_DEPTH: usize = 1 << 24;
@@ -80,10 +77,6 @@ impl RowsPlan {
         &self.tiles.list
     }
 
-    fn order_begin(&self) -> usize {
-        (self.gemm.groups.len() * size_of::<Group>()).next_multiple_of(ALIGNMENT)
-    }
-
     /// Four a group, so that the kernel finds them by the group's number; the plain form has no second weights, and
     /// the first take their places.
     fn maps(&self) -> Vec<Map> {
@@ -123,20 +116,17 @@ impl Plan for RowsPlan {
     }
 
     fn memory(&self, weights: &[Weights]) -> Memory {
-        let groups = groups::table(&self.gemm, weights, |_| 0);
-        let mut tables = bytemuck::cast_slice(&groups).to_vec();
-        tables.resize(self.order_begin(), 0);
-        tables.extend_from_slice(match self.tiles.lookup {
+        let order = match self.tiles.lookup {
             Lookup::Precomputed => bytemuck::cast_slice(&self.tiles.list),
             Lookup::Linear => bytemuck::cast_slice(&self.tiles.numbers),
-        });
+        };
         let tiles = self.tiles.list.len();
         let (parts, split_tiles) = match self.split_k {
             1 => (0, 0),
             parts => (parts * tiles, tiles),
         };
         Memory {
-            tables,
+            tables: groups::table_and(&self.gemm, weights, order),
             maps: self.maps(),
             workspace_bytes: parts * self.geometry.sum_bytes(),
             // The first is the order's; then one for each warp of a split tile.
@@ -153,7 +143,7 @@ impl Plan for RowsPlan {
             token_scales: addresses.token_scales,
             output: addresses.output,
             groups: addresses.tables,
-            order: addresses.tables + self.order_begin() as u64,
+            order: addresses.tables + groups::table_end(&self.gemm) as u64,
             maps: addresses.maps,
             workspace: addresses.workspace,
             counters: addresses.counters,

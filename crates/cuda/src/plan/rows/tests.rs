@@ -3,9 +3,8 @@ use gauntlet_schedule::{Epilogue, Roles, Tile as Block};
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::MAPS_A_GROUP;
-
-const PROCESSORS: u32 = 132;
+use crate::plan::fixture::{ADDRESSES, PROCESSORS, collect, gemm, shapes};
+use crate::plan::{Group, MAPS_A_GROUP};
 
 const ORDERS: [Order; 4] = [Order::PerTile, Order::Static, Order::Sorted, Order::Dynamic];
 const LOOKUPS: [Lookup; 2] = [Lookup::Linear, Lookup::Precomputed];
@@ -21,33 +20,6 @@ fn schedule(tile: [usize; 3], order: Order, lookup: Lookup, split_k: usize) -> S
     }
 }
 
-fn gemm(shapes: &[[usize; 3]], form: Form) -> GroupedGemm {
-    GroupedGemm {
-        groups: shapes.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect(),
-        form,
-        output: OutputFormat::F16,
-    }
-}
-
-fn addresses() -> Addresses {
-    Addresses {
-        tokens: 1 << 32,
-        token_scales: 2 << 32,
-        output: 3 << 32,
-        tables: 4 << 32,
-        maps: 5 << 32,
-        workspace: 6 << 32,
-        counters: 7 << 32,
-    }
-}
-
-fn collect<T: Pod>(bytes: &[u8]) -> Vec<T> {
-    bytes
-        .chunks_exact(size_of::<T>())
-        .map(bytemuck::pod_read_unaligned)
-        .collect()
-}
-
 /// What a launch lets a kernel see.
 struct Seen {
     groups: Vec<Group>,
@@ -58,10 +30,10 @@ struct Seen {
 
 impl Seen {
     fn new(plan: &RowsPlan) -> Option<Self> {
-        let [launch] = plan.launches(&addresses()).try_into().ok()?;
+        let [launch] = plan.launches(&ADDRESSES).try_into().ok()?;
         let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
         let memory = plan.memory(&[]);
-        let place = |address: u64| (address - addresses().tables) as usize;
+        let place = |address: u64| (address - ADDRESSES.tables) as usize;
         assert!(
             place(parameter.order).is_multiple_of(16),
             "tiles are read 16 bytes at a time"
@@ -161,18 +133,12 @@ fn check_coverage(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) {
     }
 }
 
-fn shapes() -> impl Strategy<Value = Vec<[usize; 3]>> {
-    let m = prop_oneof![4 => 0usize..300, 1 => 300usize..3000, 1 => 0usize..9];
-    let shape = (m, 1usize..3000, 1usize..160).prop_map(|(m, n, sixteenths)| [m, n, 16 * sixteenths]);
-    proptest::collection::vec(shape, 1..9)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn every_output_gets_all_of_its_depth_once(
-        shapes in shapes(),
+        shapes in shapes(3000),
         (groups_of_rows, eighths, deep) in (1usize..3, 1usize..9, any::<bool>()),
         (order, lookup, parts) in (0usize..4, 0usize..2, 1usize..9),
         processors in 1u32..150,
@@ -204,7 +170,7 @@ fn persistent_blocks_are_as_many_as_processors_and_no_more_than_pieces_of_work()
     let blocks = |order, split_k, processors| {
         let schedule = schedule([128, 128, 256], order, Lookup::Linear, split_k);
         let plan = RowsPlan::new(&problem, &schedule, processors).unwrap();
-        plan.launches(&addresses())[0].grid
+        plan.launches(&ADDRESSES)[0].grid
     };
     assert_eq!(blocks(Order::PerTile, 2, 7), 48);
     assert_eq!(blocks(Order::Static, 2, 7), 7);
@@ -331,5 +297,5 @@ fn only_a_split_depth_needs_a_workspace() {
 fn without_tokens_there_is_nothing_to_launch() {
     let problem = gemm(&[[0, 300, 272]], Form::Plain);
     let plan = RowsPlan::new(&problem, &Schedule::baseline(), PROCESSORS).unwrap();
-    assert_eq!(plan.launches(&addresses()), []);
+    assert_eq!(plan.launches(&ADDRESSES), []);
 }

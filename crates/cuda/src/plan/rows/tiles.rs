@@ -1,10 +1,10 @@
 //! Which tiles there are, and in which order blocks take them.
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_problem::GroupedGemm;
+use gauntlet_problem::{GemmShape, GroupedGemm};
 use gauntlet_schedule::{Lookup, Order, Schedule};
 
-use crate::plan::groups::depth;
+use crate::plan::groups::{self, Cuts, depth};
 
 /// A block of output, as in the kernel's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
@@ -56,27 +56,20 @@ impl Tiles {
 
 /// How many there are, without making them.
 pub(super) fn count(gemm: &GroupedGemm, tile: gauntlet_schedule::Tile) -> usize {
-    let of_group = |shape: &gauntlet_problem::GemmShape| {
-        shape.m.div_ceil(tile.m).saturating_mul(shape.n.div_ceil(tile.n))
-    };
-    gemm.groups.iter().map(of_group).fold(0, usize::saturating_add)
+    groups::corner_count(gemm, cuts(tile))
 }
 
 /// Group after group; in each down its rows first, so that neighbours share weights.
 fn in_groups(gemm: &GroupedGemm, tile: gauntlet_schedule::Tile) -> Vec<Tile> {
-    let groups = gemm.groups.iter().enumerate();
-    groups
-        .flat_map(|(group, shape)| {
-            let steps = (depth(shape.k) / tile.k) as u32;
-            let columns = (0..shape.n).step_by(tile.n);
-            columns.flat_map(move |column| {
-                (0..shape.m).step_by(tile.m).map(move |row| Tile {
-                    group: group as u32,
-                    row: row as u32,
-                    column: column as u32,
-                    steps,
-                })
-            })
-        })
-        .collect()
+    let tiles = groups::corners(gemm, cuts(tile)).map(|(group, shape, [column, row])| Tile {
+        group: group as u32,
+        row: row as u32,
+        column: column as u32,
+        steps: (depth(shape.k) / tile.k) as u32,
+    });
+    tiles.collect()
+}
+
+fn cuts(tile: gauntlet_schedule::Tile) -> impl Fn(&GemmShape) -> Cuts {
+    move |shape| [(shape.n, tile.n), (shape.m, tile.m)]
 }

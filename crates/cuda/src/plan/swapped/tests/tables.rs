@@ -1,0 +1,163 @@
+//! What a kernel is handed: its parameter, the tables that it points at, and the maps.
+
+use bytemuck::Zeroable;
+
+use super::coverage::check;
+use super::*;
+use crate::plan::fixture::{ADDRESSES, collect};
+use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile, WHOLE};
+use crate::plan::{Group, Matrix, Memory, Plan, Weights};
+
+fn parameter(plan: &SwappedPlan) -> (u32, Parameter) {
+    let [launch] = plan.launches(&ADDRESSES).try_into().unwrap();
+    (launch.grid, bytemuck::pod_read_unaligned(&launch.parameter))
+}
+
+/// `count` entries of the table at an address.
+fn table<T: bytemuck::Pod>(memory: &Memory, address: u64, count: usize) -> Vec<T> {
+    assert!(address.is_multiple_of(32));
+    let begin = (address - ADDRESSES.tables) as usize;
+    collect(&memory.tables[begin..begin + count * size_of::<T>()])
+}
+
+#[test]
+fn the_parameter_points_at_the_tables() {
+    let problem = gemm(&[[20, 300, 272], [0, 64, 16], [7, 129, 512]], Form::Plain);
+    let plan = check(&problem, &schedule([128, 16], 4, Order::Static, 2), 3);
+    let weights: Vec<_> = (1..4)
+        .map(|group| Weights {
+            packed: [group << 20, 0],
+            scales: [group << 24, 0],
+            scale: [group as f32, 0.0],
+        })
+        .collect();
+    let memory = plan.memory(&weights);
+    let (grid, parameter) = parameter(&plan);
+    assert_eq!(size_of::<Parameter>(), 936);
+
+    let groups: Vec<Group> = table(&memory, parameter.group_table, 3);
+    assert_eq!(groups[2].weights, [3 << 20, 0]);
+    let shape = |[m, n, k]: [u32; 3], [tokens, token_scales, output, workspace]: [u64; 4]| Shape {
+        tokens,
+        token_scales,
+        output,
+        workspace,
+        m,
+        n,
+        k,
+        reserved: 0,
+    };
+    let shapes = [
+        shape([20, 300, 512], [0, 0, 0, 0]),
+        shape([0, 64, 256], [20 * 256, 20 * 32, 6000, 24 * 1024]),
+        shape([7, 129, 512], [20 * 256, 20 * 32, 6000, 24 * 1024]),
+    ];
+    assert_eq!(parameter.inline.shapes[..3], shapes);
+    assert_eq!(parameter.inline.shapes[3..], [Shape::zeroed(); INLINE_GROUPS - 3]);
+    let numbers = |group: &Group| {
+        let Group { m, n, k, .. } = *group;
+        shape(
+            [m, n, k],
+            [group.tokens, group.token_scales, group.output, group.workspace],
+        )
+    };
+    assert!(groups.iter().map(numbers).eq(shapes));
+
+    // 3 and 1 blocks of 8 tokens, 4 chunks each.
+    assert_eq!(table::<u32>(&memory, parameter.item_table, 4), [0, 12, 12, 16]);
+    assert_eq!(parameter.inline.item_offsets[..5], [0, 12, 12, 16, 0]);
+    assert_eq!(
+        (grid, parameter.items, parameter.converters, parameter.group_count),
+        (3, 16, 3, 3)
+    );
+    assert_eq!(parameter.map_table, ADDRESSES.maps);
+    assert_eq!(parameter.partials, ADDRESSES.workspace + 32 * 1024);
+    let parts = plan.tiles().iter().filter(|tile| tile.slot != WHOLE).count();
+    assert!(parts > 0);
+    assert_eq!(plan.slots(), parts);
+    assert_eq!(memory.workspace_bytes, 32 * 1024 + parts * 128 * 16 * 4);
+    assert_eq!(memory.counter_bytes, 4 * (4 + 2 * parts));
+}
+
+#[test]
+fn every_worker_has_a_row_of_tiles_that_ends_in_zeros() {
+    let problem = gemm(&[[300, 700, 272], [7, 129, 1024], [90, 640, 512]], Form::Plain);
+    for order in [Order::PerTile, Order::Static, Order::Sorted] {
+        let plan = check(&problem, &schedule([128, 64], 4, order, 3), 7);
+        let memory = plan.memory(&[]);
+        let (grid, parameter) = parameter(&plan);
+        assert_eq!(grid, plan.workers());
+        assert_eq!(parameter.converters, 7, "as many as run at once");
+        let longest = plan
+            .offsets()
+            .windows(2)
+            .map(|bounds| bounds[1] - bounds[0])
+            .max();
+        assert_eq!(Some(parameter.tiles_a_worker), longest);
+        let places = (grid * parameter.tiles_a_worker) as usize;
+        let tiles: Vec<Tile> = table(&memory, parameter.tiles, places);
+        let mut seen: Vec<Tile> = Vec::new();
+        for (worker, row) in tiles.chunks(parameter.tiles_a_worker as usize).enumerate() {
+            let count = row.iter().take_while(|tile| tile.chunks > 0).count();
+            assert!(row[count..].iter().all(|tile| *tile == Tile::zeroed()));
+            assert_eq!(plan.offsets()[worker] as usize, seen.len());
+            seen.extend(&row[..count]);
+        }
+        assert_eq!(seen, plan.tiles());
+    }
+}
+
+#[test]
+fn the_parameter_holds_sixteen_groups_or_none() {
+    let inline = |groups| {
+        let problem = gemm(&vec![[8, 128, 256]; groups], Form::Plain);
+        let plan = check(&problem, &schedule([128, 8], 4, Order::Sorted, 1), PROCESSORS);
+        let parameter = parameter(&plan).1;
+        let items = (0..=groups as u32).map(|group| 2 * group).collect::<Vec<_>>();
+        assert_eq!(
+            table::<u32>(&plan.memory(&[]), parameter.item_table, groups + 1),
+            items
+        );
+        parameter.inline
+    };
+    let sixteen = inline(16);
+    assert_eq!(
+        (sixteen.shapes[15].output, sixteen.item_offsets[16]),
+        (15 * 1024, 32)
+    );
+    assert_eq!(inline(17), Inline::zeroed());
+}
+
+#[test]
+fn maps_describe_the_weights() {
+    let problem = gemm(&[[20, 300, 272], [7, 129, 512]], Form::Swiglu);
+    let plan = SwappedPlan::new(&problem, &schedule([64, 16], 4, Order::Sorted, 1), PROCESSORS).unwrap();
+    let maps = plan.memory(&[]).maps;
+    let matrices = [
+        Matrix::Weights,
+        Matrix::WeightScales,
+        Matrix::SecondWeights,
+        Matrix::SecondWeightScales,
+    ];
+    assert!(
+        maps.iter()
+            .map(|map| map.matrix)
+            .eq(matrices.into_iter().chain(matrices))
+    );
+    let sizes = |index: usize| {
+        let map = &maps[index];
+        (map.group, map.columns, map.rows, map.box_columns, map.box_rows)
+    };
+    assert_eq!(sizes(0), (0, 256, 300, 64, 64));
+    assert_eq!(sizes(7), (1, 32, 129, 16, 64));
+}
+
+#[test]
+fn without_tokens_there_is_nothing_to_launch() {
+    let plan = check(
+        &gemm(&[[0, 300, 272]], Form::Plain),
+        &schedule([128, 16], 4, Order::Sorted, 4),
+        5,
+    );
+    assert_eq!(plan.launches(&ADDRESSES), []);
+}
