@@ -45,30 +45,29 @@ DEVICE void convert_share(const Parameter& parameter, u32 ring_base, Recorder& r
 }
 
 template <u32 COLUMNS>
-DEVICE void compute_tile(const Parameter& parameter, const Tile* tile, u32 ring_base, Control* control, float4* exchange, Ring& ring, Recorder& recorder) {
+DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
-    u32 number = tile - parameter.tiles;
-    multiply_tile<COLUMNS>(tile->chunks, ring_base, control, ring, sums, recorder, number);
-    finish_tile<COLUMNS>(parameter, load_tile(tile), control, exchange, sums, recorder, number);     // loaded again: registers are wanted before
+    multiply_tile<COLUMNS>(announced.tile, ring_base, control, ring, sums, recorder, number);
+    finish_tile<COLUMNS>(parameter, announced, control, ring_base + RESULTS_AT, sums, recorder, number);
 }
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
 // nested so that few far jumps are taken.
-DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, float4* exchange, Recorder& recorder) {
+DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     Ring ring;
-    const Tile* tile = first_tile(parameter);
-    const Tile* end = tile + parameter.tiles_a_worker;
-    auto width_at = [&]() -> u32 {
-        if (tile == end) return 0;
-        Tile next = load_tile(tile);
-        return next.chunks == 0 ? 0 : computed_width(next.width);
+    Tile first = load_tile(first_tile(parameter));
+    u32 count = 0, width = first.chunks == 0 ? 0 : computed_width(first.width);
+    auto next_width = [&]() -> u32 {
+        if (control->tiles[count++ % ANNOUNCED].tile.is_last()) return 0;
+        barrier_wait(shared_address(control->full) + 8 * ring.slot(), ring.parity());
+        return computed_width(control->tiles[count % ANNOUNCED].tile.width);
     };
-    u32 width = width_at();
 #define LOOP(COLUMNS)                                                                                                  \
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
-            compute_tile<COLUMNS>(parameter, tile++, ring_base, control, exchange, ring, recorder);                    \
-            width = width_at();                                                                                        \
+            u32 number = blockIdx.x * parameter.tiles_a_worker + count;                                                \
+            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, recorder, number); \
+            width = next_width();                                                                                      \
         }
 #define LOOPS(COLUMNS) \
     if (width + 24 >= COLUMNS) { LOOP(COLUMNS) LOOP(COLUMNS - 8) LOOP(COLUMNS - 16) LOOP(COLUMNS - 24) }
@@ -97,6 +96,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
     } else {
         registers_increase<CONSUMER_REGISTERS>();
         convert_share(parameter, ring_base, recorder);
-        compute_tiles(parameter, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
+        compute_tiles(parameter, ring_base, control, recorder);
     }
 }

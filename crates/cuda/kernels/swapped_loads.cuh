@@ -11,23 +11,34 @@ constexpr u32 EARLY_UNITS = 1;
 // the same, but not for those who check for races.
 constexpr u32 STAGING_FREE = 14, STAGING_THREADS = CONSUMER_THREADS + 64;
 
+DEVICE float2 load_scales(const Parameter& parameter, const Tile& tile) {
+    return *(const float2*)parameter.group_table[tile.group].scale;
+}
+
 DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->weight_ends);
     Filling filling;
     const Tile* tiles = first_tile(parameter);
-    for (u32 i = 0; i < parameter.tiles_a_worker; i++) {
-        Tile tile = load_tile(tiles + i);
-        if (tile.chunks == 0) break;
+    Tile next = load_tile(tiles);
+    float2 next_scales = load_scales(parameter, next);
+    for (u32 i = 0; next.chunks > 0; i++) {
+        Tile tile = next;
+        Announced announced{tile, {next_scales.x, next_scales.y}};
+        // The next tile is asked for early, so that its first unit does not wait for it.
+        if (tile.is_last()) next.chunks = 0;
+        else next = load_tile(tiles + i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
         const TensorMap* maps = parameter.map_table + 4 * tile.group;
 #pragma unroll 1
         for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
+            if (chunk == tile.first_chunk + 1) next_scales = load_scales(parameter, next);
             if (filling.ring.count == EARLY_UNITS) named_barrier_sync(STAGING_FREE, STAGING_THREADS);
             filling.acquire(bytes, empty, ends);
             u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
             u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
             if (elect()) {
                 bool even = chunk % 2 == 0;
+                if (chunk == tile.first_chunk) control->tiles[i % ANNOUNCED] = announced;
                 barrier_expect(barrier, bytes + (even ? SCALE_BYTES : 0));
                 if (even) {
                     copy_tensor(scales, maps + 1, chunk * 8, tile.row, barrier, EVICT_FIRST);
@@ -50,9 +61,11 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
     wait_for_tokens(parameter);
     recorder.end(Activity::Wait, NO_TILE);
     const Tile* tiles = first_tile(parameter);
-    for (u32 i = 0; i < parameter.tiles_a_worker; i++) {
-        Tile tile = load_tile(tiles + i);
-        if (tile.chunks == 0) break;
+    Tile next = load_tile(tiles);
+    for (u32 i = 0; next.chunks > 0; i++) {
+        Tile tile = next;
+        if (tile.is_last()) next.chunks = 0;
+        else next = load_tile(tiles + i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width), blocks = (SHAPE(tile.group, m) + 7) / 8;
         const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + (u64)(tile.first_chunk * blocks + tile.token / 8) * ITEM_BYTES;
 #pragma unroll 1

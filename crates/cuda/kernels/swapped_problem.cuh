@@ -19,7 +19,11 @@ struct Tile {
     u32 width;                      // tokens
     u32 first_chunk, chunks;        // both even; a worker's list ends at a tile without chunks
     u32 slot;                       // the first of the buffers for its partial sums
-    u32 parts;                      // low half: which part of the depth this is; high half: of how many
+    u32 parts;                      // low half: which part of the depth this is; then of how many; top bit: the worker's last tile
+
+    DEVICE u32 part() const { return parts & 0xFFFF; }
+    DEVICE u32 part_count() const { return parts >> 16 & 0x7FFF; }
+    DEVICE bool is_last() const { return parts >> 31; }
 };
 
 struct Parameter {

@@ -42,7 +42,7 @@ DEVICE u64 token_descriptor(u32 address) {
 // While one batch of steps is in the matrix unit, the next is converted; the next unit's packed weights are read before the
 // last batch. Wider tiles have smaller batches, for with larger ones units were released too late (measured).
 template <u32 COLUMNS>
-DEVICE void multiply_tile(u32 chunks, u32 ring_base, Control* control, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+DEVICE void multiply_tile(const Tile& tile, u32 ring_base, Control* control, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     constexpr u32 STEPS = COLUMNS <= 128 ? 4 : 2, BATCHES = 8 / STEPS, UNIT = unit_bytes(COLUMNS);
     Lane at;
     u32 weights_at = token_bytes(COLUMNS) + at.row * 64 + at.lane % 4 * 16, scales_at = at.row * 16 + at.lane % 4 * 2;
@@ -66,6 +66,7 @@ DEVICE void multiply_tile(u32 chunks, u32 ring_base, Control* control, Ring& rin
 #pragma unroll
     for (u32 i = 0; i < COLUMNS / 2; i++) sums[i] = 0.0f;
     next_unit(true);
+    u32 chunks = tile.chunks;       // there since the wait
     recorder.end(Activity::Wait, number);
 #pragma unroll 1
     for (u32 pair = 0; pair < chunks; pair += 2) {

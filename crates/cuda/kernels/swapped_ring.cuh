@@ -9,7 +9,16 @@
 
 constexpr u32 SLOTS = 8, SCALE_SLOTS = SLOTS / 2;
 constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * 16;
-constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, EXCHANGE_AT = CONTROL_AT + 1024;
+constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, RESULTS_AT = CONTROL_AT + 1024;
+
+// A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
+// before its first unit's barrier. Units ahead are at most `SLOTS` and a tile has two or more, so no entry is taken early.
+struct Announced {
+    Tile tile;
+    float scales[2];
+    u32 unused[2];
+};
+constexpr u32 ANNOUNCED = SLOTS;
 
 // Barriers and what producers remember, behind the ring.
 struct Control {
@@ -17,7 +26,8 @@ struct Control {
     u64 empty[SLOTS];
     u32 weight_ends[SLOTS];
     u32 token_ends[SLOTS];
-    u32 arrived_before[2];
+    u32 arrived_before[2];      // of each warp group
+    alignas(16) Announced tiles[ANNOUNCED];
 };
 
 DEVICE constexpr u32 token_bytes(u32 width) {

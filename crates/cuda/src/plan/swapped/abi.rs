@@ -5,6 +5,9 @@ use bytemuck::{Pod, Zeroable};
 /// [`Tile::slot`] of a tile that one worker computes over the whole depth.
 pub const WHOLE: u32 = u32::MAX;
 
+/// In the kernel's table, the bit of [`Tile::parts`] that marks a worker's last tile.
+pub(super) const LAST: u32 = 1 << 31;
+
 /// Most groups whose sizes the parameter has in it: to read them from memory when a call begins costs microseconds.
 pub(super) const INLINE_GROUPS: usize = 16;
 
@@ -74,6 +77,6 @@ pub struct Tile {
     pub chunks: u32,
     /// Index of the partial sums of the first part of this tile, or [`WHOLE`]; a part's own are at `slot + part`.
     pub slot: u32,
-    /// This part in the low 16 bits, the number of parts in the high ones.
+    /// This part in the low 16 bits, the number of parts in the ones above.
     pub parts: u32,
 }

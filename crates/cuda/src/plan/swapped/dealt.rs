@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::abi::{Tile, WHOLE};
+use super::abi::{LAST, Tile, WHOLE};
 use super::geometry::Geometry;
 use super::order::Share;
 use super::work::{Kind, Piece};
@@ -67,6 +67,9 @@ impl Dealt {
             let tiles = &self.tiles[bounds[0] as usize..bounds[1] as usize];
             let begin = worker * self.tiles_a_worker;
             table[begin..begin + tiles.len()].copy_from_slice(tiles);
+            if !tiles.is_empty() {
+                table[begin + tiles.len() - 1].parts |= LAST;
+            }
         }
         table
     }

@@ -29,8 +29,11 @@ const SCALE_BYTES: usize = 16 * ROWS;
 const SCALE_SLOTS: usize = 4;
 /// Bytes of the barriers.
 const BARRIER_BYTES: usize = 1024;
-/// Bytes through which the warp groups of the dual form exchange sums.
-const EXCHANGE_BYTES: usize = 16 << 10;
+/// Bytes through which a warp's sums become results: of 16 rows by 8 tokens, and how many such there is room for.
+const LINE_BYTES: usize = 512;
+const LINES: usize = 4;
+/// Beyond this width three stages leave room for half of them.
+const MOST_WIDTH_OF_ALL_LINES: usize = 232;
 /// Most parts of a split tile.
 const MOST_PARTS: usize = 64;
 
@@ -58,7 +61,7 @@ impl Geometry {
         check_tile(schedule, dual)?;
         let width = schedule.tile.n;
         let unit = unit_bytes(width);
-        let most_stages = (SHARED_BYTES - bytes_beside_ring(dual)) / unit;
+        let most_stages = (SHARED_BYTES - bytes_beside_ring(width)) / unit;
         if schedule.stages < 2 || schedule.stages > most_stages {
             return Err(PlanError::word(
                 "stages",
@@ -66,7 +69,7 @@ impl Geometry {
                 format!(
                     "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with {} B \
                      for other things",
-                    bytes_beside_ring(dual)
+                    bytes_beside_ring(width)
                 ),
                 format!("choose 2 to {most_stages}, or a smaller tile.n"),
             ));
@@ -105,7 +108,7 @@ impl Geometry {
             source: Source::Swapped,
             defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
             threads: THREADS as u32,
-            shared_bytes: (self.ring_bytes + bytes_beside_ring(self.dual)) as u32,
+            shared_bytes: (self.ring_bytes + bytes_beside_ring(self.width)) as u32,
             registers: most_registers(THREADS),
         }
     }
@@ -132,9 +135,9 @@ fn unit_bytes(width: usize) -> usize {
     width * CHUNK * 2 + ROWS * CHUNK / 2
 }
 
-fn bytes_beside_ring(dual: bool) -> usize {
-    let exchange = if dual { EXCHANGE_BYTES } else { 0 };
-    SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES + exchange
+fn bytes_beside_ring(width: usize) -> usize {
+    let lines = if width > MOST_WIDTH_OF_ALL_LINES { LINES / 2 } else { LINES };
+    SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES + CONSUMERS * 4 * lines * LINE_BYTES
 }
 
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
@@ -178,8 +181,8 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     PlanError::unless(
         "epilogue",
         schedule.epilogue,
-        Epilogue::Direct,
-        "with swap-ab, sums leave the registers as whole sectors of 32 bytes already",
+        Epilogue::Staged,
+        "with swap-ab, sums become results in shared memory",
     )?;
     PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
     if schedule.order == Order::Dynamic {
