@@ -20,8 +20,8 @@ DEVICE void reducers_sync(const Lane& at) {
 
 // Those who share a piece: a warp, or in the dual form the two that have the same rows.
 DEVICE void piece_sync(const Lane& at) {
+    __syncwarp();       // a hardware barrier wants warps whole, and some lanes have no results to make
     if (DUAL) named_barrier_sync(4 + at.thread / 32, 64);
-    else __syncwarp();
 }
 
 DEVICE float4* partial_sums(const Parameter& parameter, const Tile& tile, const Lane& at, u32 part) {
