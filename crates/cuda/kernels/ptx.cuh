@@ -219,6 +219,12 @@ DEVICE void registers_decrease() {
 
 // ---- 8×8 matrices of 16-bit elements across a warp.
 
+DEVICE u32 transpose_matrix(u32 matrix) {
+    u32 transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(matrix));
+    return transposed;
+}
+
 // Lane i gives the address of row i % 8 of matrix i / 8.
 DEVICE void store_matrices(u32 address, u32 first, u32 second, u32 third, u32 fourth) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first),

@@ -45,15 +45,15 @@ DEVICE void convert_share(const Parameter& parameter, u32 ring_base, Recorder& r
 }
 
 template <u32 COLUMNS>
-DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, Recorder& recorder, u32 number) {
+DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, float4* exchange, Ring& ring, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
     multiply_tile<COLUMNS>(announced.tile, ring_base, control, ring, sums, recorder, number);
-    finish_tile<COLUMNS>(parameter, announced, control, ring_base + RESULTS_AT, sums, recorder, number);
+    finish_tile<COLUMNS>(parameter, announced, control, exchange, sums, recorder, number);
 }
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
 // nested so that few far jumps are taken.
-DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
+DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, float4* exchange, Recorder& recorder) {
     Ring ring;
     Tile first = load_tile(first_tile(parameter));
     u32 count = 0, width = first.chunks == 0 ? 0 : computed_width(first.width);
@@ -66,7 +66,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* co
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
             u32 number = blockIdx.x * parameter.tiles_a_worker + count;                                                \
-            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, recorder, number); \
+            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, exchange, ring, recorder, number); \
             width = next_width();                                                                                      \
         }
 #define LOOPS(COLUMNS) \
@@ -96,6 +96,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
     } else {
         registers_increase<CONSUMER_REGISTERS>();
         convert_share(parameter, ring_base, recorder);
-        compute_tiles(parameter, ring_base, control, recorder);
+        compute_tiles(parameter, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
     }
 }

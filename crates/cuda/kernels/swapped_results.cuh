@@ -1,15 +1,6 @@
 // From sums to results: parts of a split tile added, both products of the dual form combined, scaled, rounded, stored.
-//
-// This code is run once a tile, so what it costs is to fetch it: unrolled over a tile's sums, eight instructions a line of
-// 128 bytes, it took longer than its stores (measured: 8 µs for 248 columns, 1 µs now). So only what names registers is
-// unrolled: sums go to shared memory piece by piece, and a loop makes results of a piece.
 #pragma once
 #include "swapped_products.cuh"
-
-constexpr u32 RESULT_BYTES = OUTPUT == 2 ? 4 : 2;
-constexpr u32 LINE_BYTES = 32 * 16;                     // a warp's sums of 16 rows by 8 tokens, four a lane
-constexpr u32 PIECE_LINES = WIDTH > 232 ? 2 : 4;        // the widest tiles leave no room for more beside three stages
-constexpr u32 PIECE_BYTES = PIECE_LINES * LINE_BYTES;
 
 // In the dual form the first warp group has the first weights' sums and the second the second's, of the same rows; they
 // decide together.
@@ -18,23 +9,14 @@ DEVICE void reducers_sync(const Lane& at) {
     else named_barrier_sync(1 + at.warp_group, 128);
 }
 
-// Those who share a piece: a warp, or in the dual form the two that have the same rows.
-DEVICE void piece_sync(const Lane& at) {
-    __syncwarp();       // a hardware barrier wants warps whole, and some lanes have no results to make
-    if (DUAL) named_barrier_sync(4 + at.thread / 32, 64);
-}
-
-DEVICE float4* partial_sums(const Parameter& parameter, const Tile& tile, const Lane& at, u32 part) {
-    constexpr u32 BUFFER = WEIGHT_ROWS * WIDTH / 4;
-    return (float4*)parameter.partials + (u64)(tile.slot + part) * BUFFER + at.warp_group * (WIDTH / 8) * 128 + at.thread;
-}
-
-// Keeps this part's sums in memory. The part that comes last adds up all in order, whichever it is: the result has the same
+// Of a tile whose depth is split, the part that arrives last adds up all in order, whichever it is: the result has the same
 // bits in every call. Returns whether this is that part.
 template <u32 COLUMNS>
-DEVICE bool keep_part(const Parameter& parameter, const Tile& tile, Control* control, const Lane& at, const float (&sums)[COLUMNS / 2]) {
-    u32 reducer = DUAL ? 0 : at.warp_group, parts = tile.part_count();
-    float4* mine = partial_sums(parameter, tile, at, tile.part());
+DEVICE bool reduce_parts(const Parameter& parameter, const Tile& tile, Control* control, const Lane& at, float (&sums)[COLUMNS / 2]) {
+    constexpr u32 BUFFER = WEIGHT_ROWS * WIDTH / 4, AT_ONCE = COLUMNS % 32 == 0 ? 4 : COLUMNS % 16 == 0 ? 2 : 1;
+    u32 part = tile.part(), parts = tile.part_count(), reducer = DUAL ? 0 : at.warp_group;
+    float4* all = (float4*)parameter.partials + (u64)tile.slot * BUFFER + at.warp_group * (WIDTH / 8) * 128 + at.thread;
+    float4* mine = all + (u64)part * BUFFER;
 #pragma unroll
     for (u32 i = 0; i < COLUMNS / 8; i++)
         __stcg(mine + i * 128, make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
@@ -50,58 +32,27 @@ DEVICE bool keep_part(const Parameter& parameter, const Tile& tile, Control* con
     }
     reducers_sync(at);
     u32 before = load_shared(shared_address(&control->arrived_before[reducer]));
-    return __any_sync(~0u, before == parts - 1);    // a vote: ptxas must see that all threads go one way
-}
-
-// Where a lane's line of a piece is: the other half of a warp exchanges banks, so that a quarter reads from all of them.
-DEVICE u32 line_place(u32 lane) {
-    return (lane ^ lane / 16 * 4) * 16;
-}
-
-DEVICE void stage_line(u32 to, float4 sums) {
-    store_shared_16(to, __float_as_uint(sums.x), __float_as_uint(sums.y), __float_as_uint(sums.z), __float_as_uint(sums.w));
-}
-
-template <u32 COLUMNS>
-DEVICE void stage_sums(u32 piece, u32 to, const float (&sums)[COLUMNS / 2]) {
+    if (!__any_sync(~0u, before == parts - 1)) return false;    // a vote: ptxas must see that all threads go one way
 #pragma unroll
-    for (u32 one = 0; one < (COLUMNS / 8 + PIECE_LINES - 1) / PIECE_LINES; one++) {
-        if (one != piece) continue;
+    for (u32 i = 0; i < COLUMNS / 8; i += AT_ONCE) {
+        float4 total[AT_ONCE];
 #pragma unroll
-        for (u32 i = one * PIECE_LINES; i < (one + 1) * PIECE_LINES && i < COLUMNS / 8; i++)
-            stage_line(to + i % PIECE_LINES * LINE_BYTES, make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]));
+        for (u32 j = 0; j < AT_ONCE; j++) total[j] = __ldcg(all + (i + j) * 128);
+        for (u32 other = 1; other < parts; other++)
+#pragma unroll
+            for (u32 j = 0; j < AT_ONCE; j++) {
+                float4 more = __ldcg(all + (u64)other * BUFFER + (i + j) * 128);
+                total[j] = make_float4(total[j].x + more.x, total[j].y + more.y, total[j].z + more.z, total[j].w + more.w);
+            }
+#pragma unroll
+        for (u32 j = 0; j < AT_ONCE; j++) {
+            sums[4 * (i + j)] = total[j].x;
+            sums[4 * (i + j) + 1] = total[j].y;
+            sums[4 * (i + j) + 2] = total[j].z;
+            sums[4 * (i + j) + 3] = total[j].w;
+        }
     }
-}
-
-// The same of all parts' sums.
-DEVICE void stage_parts(const Parameter& parameter, const Tile& tile, const Lane& at, u32 piece, u32 lines, u32 to) {
-    float4 total[PIECE_LINES]{}, more[PIECE_LINES]{};
-    for (u32 part = 0; part < tile.part_count(); part++) {
-        const float4* from = partial_sums(parameter, tile, at, part) + piece * PIECE_LINES * 128;
-#pragma unroll
-        for (u32 i = 0; i < PIECE_LINES; i++)
-            if (i < lines) more[i] = __ldcg(from + i * 128);
-#pragma unroll
-        for (u32 i = 0; i < PIECE_LINES; i++)
-            total[i] = make_float4(total[i].x + more[i].x, total[i].y + more[i].y, total[i].z + more[i].z, total[i].w + more[i].w);
-    }
-#pragma unroll
-    for (u32 i = 0; i < PIECE_LINES; i++) stage_line(to + i * LINE_BYTES, total[i]);
-}
-
-// Where results of a warp's sixteen rows go.
-struct Place {
-    u8* output;             // of the tile's first token, row 0
-    u32 n, row, width;
-    float scale, second_scale;
-
-    // The results of eight rows of a token begin at a multiple of 16 bytes and are all there, or none is. Results of groups
-    // lie one after another, at any element.
-    DEVICE bool is_aligned() const { return n % 8 == 0 && (u64)output % 16 == 0; }
-};
-
-DEVICE float silu(float x) {
-    return x / (1.0f + __expf(-x));
+    return true;
 }
 
 DEVICE u32 round_pair(float low, float high) {
@@ -111,85 +62,107 @@ DEVICE u32 round_pair(float low, float high) {
     return pair;
 }
 
-DEVICE void store_eight(const Place& place, u32 token, u32 row, const float (&results)[8]) {
-    if (token >= place.width || row >= place.n) return;
-    u8* to = place.output + ((u64)token * place.n + row) * RESULT_BYTES;
-    if (place.is_aligned()) {
-        if (OUTPUT == 2) {
-            ((float4*)to)[0] = make_float4(results[0], results[1], results[2], results[3]);
-            ((float4*)to)[1] = make_float4(results[4], results[5], results[6], results[7]);
-        } else {
-            *(uint4*)to = make_uint4(round_pair(results[0], results[1]), round_pair(results[2], results[3]),
-                                     round_pair(results[4], results[5]), round_pair(results[6], results[7]));
+// The lane's four sums of eight columns, rows r, r + 2 by columns 2q, 2q + 1, turned: four rows in a line of one token.
+template <u32 COLUMNS, u32 LAST>
+DEVICE void store_halves(u16* output, u32 n, u32 row, u32 width, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
+    u32 token = at.lane / 4;
+    row += at.lane % 4 * 4;
+    u16* to = output + (u64)token * n + row;
+    bool whole = n % 4 == 0 && (u64)output % 8 == 0;     // results of groups lie one after another, at any element
+#pragma unroll
+    for (u32 i = 0; i < LAST / 8; i++, token += 8, to += 8 * (u64)n) {
+        u32 first = transpose_matrix(round_pair(sums[4 * i] * scale, sums[4 * i + 1] * scale));
+        u32 second = transpose_matrix(round_pair(sums[4 * i + 2] * scale, sums[4 * i + 3] * scale));
+        if (token >= width) continue;
+        if (whole) {
+            if (row < n) *(uint2*)to = make_uint2(first, second);
+            continue;
         }
-        return;
-    }
-#pragma unroll
-    for (u32 i = 0; i < 8; i++) {
-        if (row + i >= place.n) continue;
-        if (OUTPUT == 2) ((float*)to)[i] = results[i];
-        else ((u16*)to)[i] = (u16)round_pair(results[i], 0.0f);
+        if (row < n) to[0] = (u16)first;
+        if (row + 1 < n) to[1] = (u16)(first >> 16);
+        if (row + 2 < n) to[2] = (u16)second;
+        if (row + 3 < n) to[3] = (u16)(second >> 16);
     }
 }
 
-// Eight rows by two tokens of a line, from where four lanes have put them.
-DEVICE void load_results(u32 line, u32 half, u32 pair, float (&results)[2][8]) {
+template <u32 COLUMNS, u32 LAST>
+DEVICE void store_words(float* output, u32 n, u32 row, u32 width, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
+    row += at.lane / 8 * 4 + at.lane / 4 % 2;
 #pragma unroll
-    for (u32 i = 0; i < 4; i++) {
-        uint4 four = load_shared_16(line + line_place((4 * half + i) * 4 + pair));
-        u32 row = i / 2 * 4 + i % 2;
-        results[0][row] = __uint_as_float(four.x), results[1][row] = __uint_as_float(four.y);
-        results[0][row + 2] = __uint_as_float(four.z), results[1][row + 2] = __uint_as_float(four.w);
-    }
+    for (u32 i = 0; i < LAST / 8; i++)
+#pragma unroll
+        for (u32 which = 0; which < 4; which++) {
+            u32 token = 8 * i + at.lane % 4 * 2 + which % 2, at_row = row + which / 2 * 2;
+            if (token < width && at_row < n) output[(u64)token * n + at_row] = sums[4 * i + which] * scale;
+        }
 }
 
-// Each lane makes results of eight rows by two tokens; in the dual form the two warps share them out.
-DEVICE void finish_piece(const Place& place, const Lane& at, u32 piece, u32 staging) {
-    constexpr u32 ITEMS = PIECE_LINES * 8 / (DUAL ? 2 : 1);
-    if (at.lane >= ITEMS) return;
-    u32 item = DUAL ? at.warp_group * ITEMS + at.lane : at.lane, line = item / 8, half = item / 4 % 2, pair = item % 4;
-    float results[2][8];
-    load_results(staging + line * LINE_BYTES, half, pair, results);
-    if constexpr (DUAL) {
-        float second[2][8];
-        load_results(staging + 4 * PIECE_BYTES + line * LINE_BYTES, half, pair, second);
+// The first `LAST` columns of this warp's rows.
+template <u32 COLUMNS, u32 LAST>
+DEVICE void store_results(const Parameter& parameter, u32 group, u32 row, u32 token, u32 width, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
+    u32 n = SHAPE(group, n);
+    u64 place = SHAPE(group, output) + (u64)token * n;
+    if (OUTPUT == 2) store_words<COLUMNS, LAST>((float*)parameter.output + place, n, row, width, at, sums, scale);
+    else store_halves<COLUMNS, LAST>((u16*)parameter.output + place, n, row, width, at, sums, scale);
+}
+
+DEVICE float silu(float x) {
+    return x / (1.0f + __expf(-x));
+}
+
+// silu(first product) × second. Each warp group has one product of all columns; they exchange halves, so that the first
+// group finishes the first `HALF` columns and the second the others. Results come to the first sums.
+template <u32 COLUMNS, u32 HALF>
+DEVICE void combine_products(const Lane& at, float4* exchange, float (&sums)[COLUMNS / 2], float first_scale, float second_scale) {
+    constexpr u32 AT_ONCE = 4, BLOCKS = COLUMNS / 8, KEPT = HALF / 8;
+    bool second = at.warp_group == 1;
+    float4* mine = exchange + at.warp_group * AT_ONCE * 128 + at.thread;
+    const float4* theirs = exchange + (1 - at.warp_group) * AT_ONCE * 128 + at.thread;
 #pragma unroll
-        for (u32 i = 0; i < 16; i++)
-            results[i / 8][i % 8] = silu(results[i / 8][i % 8] * place.scale) * (second[i / 8][i % 8] * place.second_scale);
-    } else {
+    for (u32 begin = 0; begin < KEPT; begin += AT_ONCE) {
+        named_barrier_sync(3, CONSUMER_THREADS);
 #pragma unroll
-        for (u32 i = 0; i < 16; i++) results[i / 8][i % 8] *= place.scale;
+        for (u32 i = begin; i < begin + AT_ONCE && i < KEPT; i++) {
+            u32 other = KEPT + i < BLOCKS ? KEPT + i : i;       // of an odd number of blocks the second group has one fewer
+            float4 low = make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]);
+            float4 high = make_float4(sums[4 * other], sums[4 * other + 1], sums[4 * other + 2], sums[4 * other + 3]);
+            mine[(i - begin) * 128] = second ? low : high;
+        }
+        named_barrier_sync(3, CONSUMER_THREADS);
+#pragma unroll
+        for (u32 i = begin; i < begin + AT_ONCE && i < KEPT; i++) {
+            u32 other = KEPT + i < BLOCKS ? KEPT + i : i;
+            float4 received = theirs[(i - begin) * 128];
+            float values[4] = {received.x, received.y, received.z, received.w};
+#pragma unroll
+            for (u32 j = 0; j < 4; j++) {
+                float kept = second ? sums[4 * other + j] : sums[4 * i + j];
+                float gate = second ? values[j] : kept, up = second ? kept : values[j];
+                sums[4 * i + j] = silu(gate * first_scale) * (up * second_scale);
+            }
+        }
     }
-#pragma unroll
-    for (u32 i = 0; i < 2; i++) store_eight(place, (piece * PIECE_LINES + line) * 8 + pair * 2 + i, place.row + half * 8, results[i]);
 }
 
 template <u32 COLUMNS>
-DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, Control* control, u32 results, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, Control* control, float4* exchange, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     Lane at;
-    Tile tile = announced.tile;
-    bool split = tile.part_count() > 1;
-    if (split) {
-        bool last = keep_part<COLUMNS>(parameter, tile, control, at, sums);
+    const Tile& tile = announced.tile;
+    if (tile.part_count() > 1) {
+        bool last = reduce_parts<COLUMNS>(parameter, tile, control, at, sums);
         recorder.end(Activity::Reduce, number);
         if (!last) return;
     }
-    u32 warp = at.thread / 32, n = SHAPE(tile.group, n);
-    u32 staging = results + warp * PIECE_BYTES;     // of the first warp group's warp
-    u32 mine = staging + at.warp_group * 4 * PIECE_BYTES;
-    Place place{parameter.output + (SHAPE(tile.group, output) + (u64)tile.token * n) * RESULT_BYTES,
-                n,
-                tile.row + warp * 16 + (DUAL ? 0 : at.warp_group * 64),
-                tile.width,
-                announced.scales[0] * CONVERTED_UNIT,
-                announced.scales[1] * CONVERTED_UNIT};
-#pragma unroll 1
-    for (u32 piece = 0; piece * PIECE_LINES < COLUMNS / 8; piece++) {
-        piece_sync(at);     // what was staged before has been read
-        if (split) stage_parts(parameter, tile, at, piece, min(PIECE_LINES, COLUMNS / 8 - piece * PIECE_LINES), mine + line_place(at.lane));
-        else stage_sums<COLUMNS>(piece, mine + line_place(at.lane), sums);
-        piece_sync(at);
-        finish_piece(place, at, piece, DUAL ? staging : mine);
+    float scale = announced.scales[0] * CONVERTED_UNIT;
+    u32 row = tile.row + at.thread / 32 * 16;
+    if constexpr (DUAL) {
+        constexpr u32 HALF = (COLUMNS / 8 + 1) / 2 * 8;
+        combine_products<COLUMNS, HALF>(at, exchange, sums, scale, announced.scales[1] * CONVERTED_UNIT);
+        u32 begin = at.warp_group * HALF;
+        u32 width = min(tile.width > begin ? tile.width - begin : 0, HALF);
+        store_results<COLUMNS, HALF>(parameter, tile.group, row, tile.token + begin, width, at, sums, 1.0f);
+    } else {
+        store_results<COLUMNS, COLUMNS>(parameter, tile.group, row + at.warp_group * 64, tile.token, tile.width, at, sums, scale);
     }
     recorder.end(Activity::Store, number);
 }

@@ -9,7 +9,7 @@
 
 constexpr u32 SLOTS = 8, SCALE_SLOTS = SLOTS / 2;
 constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * 16;
-constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, RESULTS_AT = CONTROL_AT + 1024;
+constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, EXCHANGE_AT = CONTROL_AT + 1024;
 
 // A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
 // before its first unit's barrier. Units ahead are at most `SLOTS` and a tile has two or more, so no entry is taken early.
@@ -26,7 +26,7 @@ struct Control {
     u64 empty[SLOTS];
     u32 weight_ends[SLOTS];
     u32 token_ends[SLOTS];
-    u32 arrived_before[2];      // of each warp group
+    u32 arrived_before[2];
     alignas(16) Announced tiles[ANNOUNCED];
 };
 

@@ -2,8 +2,7 @@
 //
 // Each token is multiplied with every block of weight rows, so it is converted once and kept in memory (in the second-level
 // cache, mostly), in the order in which tiles copy it: [chunk][eight tokens][half a chunk][token][64], swizzled. Eight tokens
-// by one chunk are an item, 2 KB. A warp takes up to four at a time, so that few are shared out among all warps: a quarter of its
-// lanes loads each.
+// by one chunk are an item, 2 KB. A warp takes four at a time, one after another along K: a quarter of its lanes loads each.
 #pragma once
 #include "convert.cuh"
 #include "swapped_problem.cuh"
@@ -76,18 +75,17 @@ DEVICE void convert_item(u32 from, u32 to) {
 DEVICE void convert_tokens(const Parameter& parameter, u32 warp, u32 warps, u32 staging) {
     u32 lane = threadIdx.x % 32, mine = lane / 4 % 4, packed_at = staging + ITEMS_AT_ONCE * ITEM_BYTES;
     bool stores = lane % 4 == 0 && lane < 16;       // each item's bytes leave by one of the lanes that loaded it
-    u32 first = warp;
-    Packed packed = load_item(parameter, first + mine * warps);
+    u32 first = warp * ITEMS_AT_ONCE;
+    Packed packed = load_item(parameter, first + mine);
     while (first < parameter.items) {
         u8* to = packed.to;
         stage_packed(packed, packed_at);
-        u32 left = (parameter.items - first + warps - 1) / warps, items = min(left, ITEMS_AT_ONCE);
         first += warps * ITEMS_AT_ONCE;
-        if (first < parameter.items) packed = load_item(parameter, first + mine * warps);
+        if (first < parameter.items) packed = load_item(parameter, first + mine);
         if (stores) store_bulk_wait_read<0>();
         __syncwarp();
-#pragma unroll 1                 // run once or twice, it is fetched as often as it is unrolled
-        for (u32 item = 0; item < items; item++) convert_item(packed_at + item * PACKED_BYTES, staging + item * ITEM_BYTES);
+#pragma unroll
+        for (u32 item = 0; item < ITEMS_AT_ONCE; item++) convert_item(packed_at + item * PACKED_BYTES, staging + item * ITEM_BYTES);
         fence_async();
         __syncwarp();
         if (stores && to) store_bulk(to, staging + mine * ITEM_BYTES, ITEM_BYTES);

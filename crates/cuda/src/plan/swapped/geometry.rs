@@ -29,11 +29,8 @@ const SCALE_BYTES: usize = 16 * ROWS;
 const SCALE_SLOTS: usize = 4;
 /// Bytes of the barriers.
 const BARRIER_BYTES: usize = 1024;
-/// Bytes through which a warp's sums become results: of 16 rows by 8 tokens, and how many such there is room for.
-const LINE_BYTES: usize = 512;
-const LINES: usize = 4;
-/// Beyond this width three stages leave room for half of them.
-const MOST_WIDTH_OF_ALL_LINES: usize = 232;
+/// Bytes through which the warp groups of the dual form exchange sums.
+const EXCHANGE_BYTES: usize = 16 << 10;
 /// Most parts of a split tile.
 const MOST_PARTS: usize = 64;
 
@@ -61,7 +58,7 @@ impl Geometry {
         check_tile(schedule, dual)?;
         let width = schedule.tile.n;
         let unit = unit_bytes(width);
-        let most_stages = (SHARED_BYTES - bytes_beside_ring(width)) / unit;
+        let most_stages = (SHARED_BYTES - bytes_beside_ring(dual)) / unit;
         if schedule.stages < 2 || schedule.stages > most_stages {
             return Err(PlanError::word(
                 "stages",
@@ -69,7 +66,7 @@ impl Geometry {
                 format!(
                     "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with {} B \
                      for other things",
-                    bytes_beside_ring(width)
+                    bytes_beside_ring(dual)
                 ),
                 format!("choose 2 to {most_stages}, or a smaller tile.n"),
             ));
@@ -108,7 +105,7 @@ impl Geometry {
             source: Source::Swapped,
             defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
             threads: THREADS as u32,
-            shared_bytes: (self.ring_bytes + bytes_beside_ring(self.width)) as u32,
+            shared_bytes: (self.ring_bytes + bytes_beside_ring(self.dual)) as u32,
             registers: most_registers(THREADS),
         }
     }
@@ -135,9 +132,9 @@ fn unit_bytes(width: usize) -> usize {
     width * CHUNK * 2 + ROWS * CHUNK / 2
 }
 
-fn bytes_beside_ring(width: usize) -> usize {
-    let lines = if width > MOST_WIDTH_OF_ALL_LINES { LINES / 2 } else { LINES };
-    SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES + CONSUMERS * 4 * lines * LINE_BYTES
+fn bytes_beside_ring(dual: bool) -> usize {
+    let exchange = if dual { EXCHANGE_BYTES } else { 0 };
+    SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES + exchange
 }
 
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
@@ -181,8 +178,8 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     PlanError::unless(
         "epilogue",
         schedule.epilogue,
-        Epilogue::Staged,
-        "with swap-ab, sums become results in shared memory",
+        Epilogue::Direct,
+        "with swap-ab, sums leave the registers as whole sectors of 32 bytes already",
     )?;
     PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
     if schedule.order == Order::Dynamic {
