@@ -5,7 +5,7 @@ use bytemuck::Zeroable;
 use super::coverage::check;
 use super::*;
 use crate::plan::fixture::{ADDRESSES, collect};
-use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile, WHOLE};
+use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, LAST, Parameter, Shape, Tile, WHOLE};
 use crate::plan::{Group, Matrix, Memory, Plan, Weights};
 
 fn parameter(plan: &SwappedPlan) -> (u32, Parameter) {
@@ -80,7 +80,7 @@ fn the_parameter_points_at_the_tables() {
 }
 
 #[test]
-fn every_worker_has_a_row_of_tiles_that_ends_in_zeros() {
+fn every_worker_has_a_row_of_tiles_whose_last_is_marked() {
     let problem = gemm(&[[300, 700, 272], [7, 129, 1024], [90, 640, 512]], Form::Plain);
     for order in [Order::PerTile, Order::Static, Order::Sorted] {
         let plan = check(&problem, &schedule([128, 64], 4, order, 3), 7);
@@ -101,7 +101,15 @@ fn every_worker_has_a_row_of_tiles_that_ends_in_zeros() {
             let count = row.iter().take_while(|tile| tile.chunks > 0).count();
             assert!(row[count..].iter().all(|tile| *tile == Tile::zeroed()));
             assert_eq!(plan.offsets()[worker] as usize, seen.len());
-            seen.extend(&row[..count]);
+            for (place, tile) in row[..count].iter().enumerate() {
+                assert_eq!(
+                    tile.parts & LAST != 0,
+                    place + 1 == count,
+                    "only the last is marked"
+                );
+                let parts = tile.parts & !LAST;
+                seen.push(Tile { parts, ..*tile });
+            }
         }
         assert_eq!(seen, plan.tiles());
     }
