@@ -11,6 +11,12 @@ constexpr u32 EARLY_UNITS = 1;
 // the same, but not for those who check for races.
 constexpr u32 STAGING_FREE = 14, STAGING_THREADS = CONSUMER_THREADS + 64;
 
+// For a producer's warp. The lane that issued copies may be behind the others, and a hardware barrier wants warps whole.
+DEVICE void await_staging() {
+    __syncwarp();
+    named_barrier_sync(STAGING_FREE, STAGING_THREADS);
+}
+
 DEVICE float2 load_scales(const Parameter& parameter, const Tile& tile) {
     return *(const float2*)parameter.group_table[tile.group].scale;
 }
@@ -32,7 +38,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
 #pragma unroll 1
         for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
             if (chunk == tile.first_chunk + 1) next_scales = load_scales(parameter, next);
-            if (filling.ring.count == EARLY_UNITS) named_barrier_sync(STAGING_FREE, STAGING_THREADS);
+            if (filling.ring.count == EARLY_UNITS) await_staging();
             filling.acquire(bytes, empty, ends);
             u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
             u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
@@ -51,13 +57,13 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
         }
         recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
-    if (filling.ring.count <= EARLY_UNITS) named_barrier_sync(STAGING_FREE, STAGING_THREADS);
+    if (filling.ring.count <= EARLY_UNITS) await_staging();
 }
 
 DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->token_ends);
     Filling filling;
-    named_barrier_sync(STAGING_FREE, STAGING_THREADS);
+    await_staging();
     wait_for_tokens(parameter);
     recorder.end(Activity::Wait, NO_TILE);
     const Tile* tiles = first_tile(parameter);

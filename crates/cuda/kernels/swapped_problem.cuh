@@ -17,7 +17,7 @@ struct Tile {
     u32 group;
     u32 row, token;                 // the first of the group's
     u32 width;                      // tokens
-    u32 first_chunk, chunks;        // both even; a worker's list ends at a tile without chunks
+    u32 first_chunk, chunks;        // both even; a first tile without chunks: the worker has none
     u32 slot;                       // the first of the buffers for its partial sums
     u32 parts;                      // low half: which part of the depth this is; then of how many; top bit: the worker's last tile
 

@@ -12,7 +12,8 @@ constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS 
 constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, EXCHANGE_AT = CONTROL_AT + 1024;
 
 // A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
-// before its first unit's barrier. Units ahead are at most `SLOTS` and a tile has two or more, so no entry is taken early.
+// before its first unit's barrier, and read until the next tile's. Seven tiles later there have been fourteen units, of which
+// at most `SLOTS` were unreleased, so all threads are past the entry that is taken.
 struct Announced {
     Tile tile;
     float scales[2];
@@ -50,6 +51,9 @@ struct Ring {
         count++;
     }
 };
+
+static_assert(2 * (ANNOUNCED - 1) >= SLOTS, "a tile has two units or more");
+static_assert(sizeof(Control) <= EXCHANGE_AT - CONTROL_AT, "what is behind the ring overlaps");
 
 // A walk that fills units and knows what is still in use behind it. Ends are counted in bytes from the first unit on, the
 // skipped ends of the ring included; each producer keeps them for itself, for one may be a lap ahead of the other.

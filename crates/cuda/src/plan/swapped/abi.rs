@@ -73,10 +73,11 @@ pub struct Tile {
     pub width: u32,
     /// First chunk of 128 values of the depth, even.
     pub first_chunk: u32,
-    /// Chunks, even; none ends a worker's tiles.
+    /// Chunks, even; a worker whose first tile has none has no tiles.
     pub chunks: u32,
     /// Index of the partial sums of the first part of this tile, or [`WHOLE`]; a part's own are at `slot + part`.
     pub slot: u32,
-    /// This part in the low 16 bits, the number of parts in the ones above.
+    /// This part in the low 16 bits, the number of parts in the 15 above; in the kernel's table the top bit marks a
+    /// worker's last tile.
     pub parts: u32,
 }

@@ -1,8 +1,8 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
 /// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200, while all
-/// multiprocessors do: medians of traced calls of the benchmark's cases. Below 80 columns converting weights takes as
-/// long as multiplying, so narrow tiles are dear.
+/// multiprocessors do: medians of traced calls of the benchmark's cases (`results/2026-11-22-h200-tiles.json`). Below 80
+/// columns converting weights takes as long as multiplying, so narrow tiles are dear.
 const CHUNKS: [(f64, f64); 16] = [
     (0.0, 380.0),
     (16.0, 390.0),
@@ -51,13 +51,12 @@ impl Costs {
             chunk: (0..=width / 8)
                 .map(|eighth| between(&CHUNKS, 8.0 * eighth as f64))
                 .collect(),
-            // Filling the ring, and storing the results, a little of which overlaps with other multiprocessors' work.
+            // Filling the ring, and storing the results: 1 to 8 µs in traced calls, less where calls follow one another.
             tile: Linear {
                 constant: 1000.0,
                 a_column: 22.0,
             },
-            // Storing partial sums, meeting, and adding up those of one other part: 2 to 5 µs in traced calls. Of five
-            // choices this one and its neighbours made the benchmark's calls shortest.
+            // Storing partial sums, meeting, and adding up those of one other part: 2 to 7 µs in traced calls.
             part: Linear {
                 constant: 4000.0,
                 a_column: 20.0,
