@@ -53,10 +53,9 @@ DEVICE void compute_tile(const Parameter& parameter, const Announced& announced,
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
 // nested so that few far jumps are taken.
-DEVICE void compute_tiles(const Parameter& parameter, u32 ring_base, Control* control, float4* exchange, Recorder& recorder) {
+DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, Control* control, float4* exchange, Recorder& recorder) {
     Ring ring;
-    Tile first = load_tile(first_tile(parameter));
-    u32 count = 0, width = first.chunks == 0 ? 0 : computed_width(first.width);
+    u32 count = 0;
     auto next_width = [&]() -> u32 {
         if (control->tiles[count++ % ANNOUNCED].tile.is_last()) return 0;
         barrier_wait(shared_address(control->full) + 8 * ring.slot(), ring.parity());
@@ -95,7 +94,9 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
         produce(parameter, ring_base, control, recorder);
     } else {
         registers_increase<CONSUMER_REGISTERS>();
+        Tile first = load_tile(first_tile(parameter));      // early: nothing has announced it yet
+        u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
         convert_share(parameter, ring_base, recorder);
-        compute_tiles(parameter, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
+        compute_tiles(parameter, width, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
     }
 }
