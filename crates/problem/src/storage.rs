@@ -190,6 +190,9 @@ fn cannot_read(path: &Path) -> impl Fn(std::io::Error) -> StorageError {
 /// Bytes of the number that a file begins with: how long its header is.
 const LENGTH_BYTES: u64 = 8;
 
+/// Longest header, as safetensors itself has it: a file may be somebody else's, and claim what it likes.
+const MOST_HEADER_BYTES: u64 = 100_000_000;
+
 /// An open file, which names itself and the tensor in what it complains about. Tensors are read where they are asked for,
 /// by several threads at once: operands may be gigabytes, and workers load them again and again.
 struct File<'a> {
@@ -214,6 +217,9 @@ impl<'a> File<'a> {
         let mut length = [0; LENGTH_BYTES as usize];
         file.read_exact_at(&mut length, 0).map_err(cannot_read(path))?;
         let length = u64::from_le_bytes(length);
+        if length > MOST_HEADER_BYTES {
+            return Err(malformed(SafeTensorError::HeaderTooLarge));
+        }
         if length > bytes - LENGTH_BYTES {
             return Err(malformed(SafeTensorError::InvalidHeaderLength));
         }
@@ -223,7 +229,7 @@ impl<'a> File<'a> {
         let metadata: Metadata = serde_json::from_slice(&header)
             .map_err(|error| malformed(SafeTensorError::InvalidHeaderDeserialization(error)))?;
         let begin = LENGTH_BYTES + length;
-        if begin + metadata.data_len() as u64 != bytes {
+        if metadata.data_len() as u64 != bytes - begin {
             return Err(malformed(SafeTensorError::MetadataIncompleteBuffer));
         }
         Ok(Self {

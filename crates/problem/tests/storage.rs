@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 //! Files of inputs and outputs.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use gauntlet_problem::{
@@ -163,6 +164,41 @@ fn files_that_do_not_fit_are_refused_by_name() {
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     let short = Inputs::load(&path, &gemm(Form::Plain, 32)).unwrap_err();
     assert!(matches!(short, StorageError::Malformed { .. }), "{short}");
+}
+
+/// What is said of a file of this header, which claims to have one of this length, and is of `bytes` in all.
+fn complaint(header: &str, length: u64, bytes: u64) -> StorageError {
+    let (_directory, path) = place();
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(&length.to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    file.set_len(bytes).unwrap();
+    Inputs::load(&path, &gemm(Form::Plain, 32)).unwrap_err()
+}
+
+#[test]
+fn a_header_of_a_bogus_length_is_refused() {
+    for (length, bytes) in [(u64::MAX, 100), (100_000_001, 100), (100_000_001, 200_000_000)] {
+        let told = complaint("{}", length, bytes).to_string();
+        assert!(told.ends_with("header too large"), "{length}: {told}");
+    }
+    let told = complaint("{}", 100_000_000, 100).to_string();
+    assert!(told.ends_with("invalid header length"), "{told}");
+}
+
+#[test]
+fn tensors_that_end_past_all_addresses_are_refused() {
+    // As long as tensors may be, and so many that they end below 2⁶⁴ from where the first begins, and above it from
+    // where the file does.
+    let size = u64::MAX / 8;
+    let tensor = |number: u64| {
+        let (begin, end) = (number * size, (number + 1) * size);
+        format!(r#""{number}.c":{{"dtype":"U8","shape":[{size}],"data_offsets":[{begin},{end}]}}"#)
+    };
+    let header = format!("{{{}}}", (0..8).map(tensor).collect::<Vec<_>>().join(","));
+    let length = header.len() as u64;
+    let told = complaint(&header, length, 8 + length).to_string();
+    assert!(told.ends_with("file not fully covered"), "{told}");
 }
 
 #[test]
