@@ -32,6 +32,19 @@ pub enum DriverError {
         /// How many there are.
         count: usize,
     },
+    /// A variable of a kernel's module that is not as long as what is to be written to it.
+    #[error(
+        "{variable} has {size} B, and {given} B are to be written to it: kernel and host are at odds, which is a fault \
+         of gauntlet-cuda; please report it"
+    )]
+    VariableSize {
+        /// Which variable, of which kernel.
+        variable: String,
+        /// Its bytes on the device.
+        size: usize,
+        /// Bytes to be written.
+        given: usize,
+    },
     /// A call failed.
     #[error("{0}")]
     Call(CallError),

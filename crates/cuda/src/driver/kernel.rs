@@ -1,6 +1,6 @@
 //! Kernels: machine code on the device, its attributes, and launches.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr;
 
 use cudarc::driver::sys::{
@@ -135,32 +135,35 @@ impl Function {
         })
     }
 
-    /// Writes a variable of the module, from its begin, and waits for it.
+    /// Writes a variable of the module, all of it, and waits for it.
     ///
     /// # Errors
-    /// If there is no such variable.
-    pub fn set(&self, variable: &str, bytes: &[u8]) -> Result<(), DriverError> {
+    /// If there is no such variable, or it is not as long as `bytes`.
+    pub fn set(&self, variable: &CStr, bytes: &[u8]) -> Result<(), DriverError> {
         self.context.make_current()?;
-        let about = |error: DriverError| error.about(format_args!("{variable} of {}", self.name));
+        let subject = format!("{} of {}", variable.to_string_lossy(), self.name);
+        let about = |error: DriverError| error.about(&subject);
         let (mut address, mut size) = (0, 0);
-        let symbol = CString::new(variable).unwrap_or_default();
         // SAFETY: the module is loaded; the name ends in zero.
         unsafe {
             call!(cuModuleGetGlobal_v2(
                 &raw mut address,
                 &raw mut size,
                 self.module,
-                symbol.as_ptr()
+                variable.as_ptr()
             ))
         }
         .map_err(about)?;
-        // SAFETY: no more is copied than there is on either side.
+        if bytes.len() != size {
+            return Err(DriverError::VariableSize {
+                variable: subject,
+                size,
+                given: bytes.len(),
+            });
+        }
+        // SAFETY: as much is copied as there is on either side.
         unsafe {
-            call!(cuMemcpyHtoD_v2(
-                address,
-                bytes.as_ptr().cast(),
-                bytes.len().min(size)
-            ))?;
+            call!(cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), size))?;
             call!(cuStreamSynchronize(ptr::null_mut()))
         }
         .map_err(about)

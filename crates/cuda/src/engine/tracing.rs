@@ -1,5 +1,6 @@
 //! A traced call: the kernel built once more, so that it writes down who does what when.
 
+use std::ffi::CStr;
 use std::rc::Rc;
 
 use bytemuck::{Pod, Zeroable};
@@ -17,7 +18,7 @@ use crate::trace::{ROLES, Record, timeline};
 const RECORDS: usize = 1 << 20;
 
 /// The variable that tells kernels of the buffer.
-const VARIABLE: &str = "trace";
+const VARIABLE: &CStr = c"trace";
 
 /// `TraceBuffer` of `kernels/trace.cuh`.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
