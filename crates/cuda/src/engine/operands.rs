@@ -14,9 +14,9 @@ use crate::plan::{PlanError, Weights};
 pub struct Operands {
     pub(super) tokens: DeviceMemory,
     pub(super) token_scales: DeviceMemory,
-    /// Where each group's weights lie in `_weights`.
+    /// Where each group's weights lie in `weight_memory`.
     pub(super) weights: Vec<Weights>,
-    _weights: DeviceMemory,
+    weight_memory: DeviceMemory,
 }
 
 impl Operands {
@@ -27,24 +27,24 @@ impl Operands {
             tokens: DeviceMemory::assembled(context, layout.token_bytes, &pieces.tokens)?,
             token_scales: DeviceMemory::assembled(context, layout.token_scale_bytes, &pieces.token_scales)?,
             weights: layout.weights(inputs, weights.address()),
-            _weights: weights,
+            weight_memory: weights,
         })
     }
 
     /// Another copy, made on the device.
     fn copied(&self, layout: &Layout, inputs: &[GroupInputs]) -> Result<Self, DriverError> {
-        let weights = self._weights.copied()?;
+        let weights = self.weight_memory.copied()?;
         Ok(Self {
             tokens: self.tokens.copied()?,
             token_scales: self.token_scales.copied()?,
             weights: layout.weights(inputs, weights.address()),
-            _weights: weights,
+            weight_memory: weights,
         })
     }
 
     /// Bytes of device memory.
     pub fn bytes(&self) -> usize {
-        self.tokens.bytes() + self.token_scales.bytes() + self._weights.bytes()
+        self.tokens.bytes() + self.token_scales.bytes() + self.weight_memory.bytes()
     }
 }
 
