@@ -23,6 +23,10 @@ use crate::workshop::Workshop;
 /// Operands of one problem never take more than this, however large the last-level cache is said to be.
 const MOST_OPERAND_BYTES: u64 = 2 << 30;
 
+/// Sets of operands larger than this are made in turn: each lies in memory while it is made, and the tensors of one
+/// occupy several threads already.
+const MOST_AT_ONCE: u64 = 256 << 20;
+
 /// A candidate against its control, measured as far as it has come.
 pub struct Contest<'a> {
     workshop: &'a Workshop,
@@ -46,6 +50,8 @@ pub struct Contest<'a> {
 struct CaseSoFar<'a> {
     case: &'a Case,
     warm_up: Operands,
+    /// Bytes of a set of operands.
+    set_bytes: u64,
     /// How many sets of fresh operands a pair gets, and how many copies there are of all of them together.
     sets: usize,
     copies: usize,
@@ -76,6 +82,7 @@ impl<'a> Contest<'a> {
             cases.push(CaseSoFar {
                 case,
                 warm_up,
+                set_bytes: bytes,
                 sets,
                 copies: copies(bytes, cache).next_multiple_of(sets),
                 blocks: Vec::new(),
@@ -315,7 +322,7 @@ impl<'a> Contest<'a> {
         Ok((measured, spent))
     }
 
-    /// Makes fresh operands of a case, all sets at once; also returns those of the last.
+    /// Makes fresh operands of a case, all sets at once unless they are large; also returns those of the last.
     fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<(Inputs, Vec<Operands>), LabError> {
         let first = self
             .seed
@@ -324,15 +331,18 @@ impl<'a> Contest<'a> {
             let seed = first.wrapping_add(set as u64);
             Operands::write(self.workshop, one.case, one.case.inputs, seed)
         };
-        let (fresh, last) = rayon::join(
-            || {
-                let others = (0..one.sets - 1).into_par_iter();
-                others
-                    .map(|set| Ok(deal(set)?.1))
-                    .collect::<Result<Vec<_>, LabError>>()
-            },
-            || deal(one.sets - 1),
-        );
+        // Of the others only the file is kept.
+        let write = |set: usize| -> Result<Operands, LabError> { Ok(deal(set)?.1) };
+        let others = 0..one.sets - 1;
+        let (fresh, last) = if one.set_bytes > MOST_AT_ONCE {
+            let fresh: Result<Vec<_>, _> = others.map(write).collect();
+            (fresh, deal(one.sets - 1))
+        } else {
+            rayon::join(
+                || others.into_par_iter().map(write).collect(),
+                || deal(one.sets - 1),
+            )
+        };
         let (mut fresh, (inputs, last)) = (fresh?, last?);
         fresh.push(last);
         Ok((inputs, fresh))
