@@ -84,7 +84,8 @@ impl Confinement {
         }
         #[cfg(target_os = "linux")]
         {
-            // The worker ends with the thread that started it, however the coordinator ends.
+            // The worker ends with the thread that started it, however the coordinator ends. So that has to be a thread
+            // that outlasts it, such as the main one or one of rayon's global pool, which never ends.
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
             if let Some(calls) = &self.calls {
                 calls.restrict_thread()?;

@@ -24,9 +24,10 @@ use crate::workshop::Workshop;
 /// block, and medians of a slot by a third of that. Nor do the clock's grain and the exchange of messages show.
 const SLOT: f64 = 20e-3;
 
-/// The same where a GPU computes. Over 20 ms, medians of slots on an H200 lay within 0.6 % of their process's three times
-/// in four; a process has several a case, and an interval narrows by pairs of processes, of which there can be the more
-/// the shorter each is.
+/// The same where a GPU computes. Measured are slots of 20 ms on an H200: their medians lay within 0.6 % of their
+/// process's three times in four. Slots of 8 ms were not measured; it is assumed that they scatter more by at most the
+/// square root of the ratio, 1.6, which makes it 1 %. A process has several a case, and an interval narrows by pairs of
+/// processes, of which there can be the more the shorter each is.
 const SLOT_ON_GPU: f64 = 8e-3;
 
 /// Most calls gathered in one slot; their times travel as text, a microsecond or two each.
@@ -70,7 +71,8 @@ pub struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Starts both processes, at the same time: drivers take theirs.
+    /// Starts both processes, at the same time: drivers take theirs. It is left to rayon's global pool, which never
+    /// ends: a worker is killed when the thread that started it ends, as a scoped one would here.
     pub fn start(
         workshop: &'a Workshop,
         rules: &'a Correctness,
@@ -193,7 +195,8 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Both sides. Whoever loads first meets colder caches in its first call, so they take turns.
+    /// Both sides, each the first at every other place: who comes first may meet other caches, or another clock, than
+    /// who comes right after.
     fn in_turn(&mut self, place: usize) -> [&mut Contender; 2] {
         let mut sides = [&mut self.control, &mut self.candidate];
         sides.rotate_left((self.process + place) % 2);
