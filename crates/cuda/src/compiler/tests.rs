@@ -148,8 +148,8 @@ extern "C" __global__ void __launch_bounds__(128) all(float* sums, u64 rows, u64
     assert_eq!(made.report.resources["all"].spill_bytes, 0);
 }
 
-/// One of each kernel, of the rows kernel one of each division of roles: traced builds stay within the same budgets, and
-/// others have nothing of them.
+/// Traced builds of these stay within the same budgets, and their other builds have nothing of them. It is one of each
+/// kernel, and of the rows kernel two; loaders of others of it may spill when they are traced.
 #[test]
 fn traced_builds_compile_and_others_have_no_trace() {
     let Some((compiler, _folder)) = compiler() else {
