@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The order of calls is describe, build, load, then run, time and output in any order; build and load may come
-//! again; calibrate may come at any time and trace after load, and a worker may refuse either. A worker that reads end of file
-//! exits. Operands and results travel through files (safetensors, see `gauntlet_problem`), so that any language can serve and a
-//! worker never learns the seed.
+//! again; calibrate may come at any time and trace after load, and a worker may refuse either. A worker that reads end
+//! of file exits. Operands and results travel through files (safetensors, see `gauntlet_problem`), so that any language
+//! can serve and a worker never learns the seed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

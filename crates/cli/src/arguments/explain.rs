@@ -38,8 +38,8 @@ pub struct Explain {
     /// Write what happens when: FILE.json for Perfetto and Chrome, FILE.svg as a picture.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare", "times"])]
     pub timeline: Option<PathBuf>,
-    /// Run it on the GPU that is here, in a build that writes down what each role does when, and show that beside the model's;
-    /// the whole of it goes to FILE, as of --timeline.
+    /// Run it on the GPU that is here, in a build that writes down what each role does when, and show that beside the
+    /// model's; the whole of it goes to FILE, as of --timeline.
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["compare", "times", "json"])]
     pub measured: Option<Option<PathBuf>>,
     /// As JSON.

@@ -26,8 +26,8 @@ const COLUMNS: [(&str, Column); 6] = [
     ("longest", Column::Figures),
 ];
 
-/// The share of the call that each role spends on each activity, the greatest first, when it first does what it does most, and
-/// how long before the call's end it has ended: medians over blocks, and the longest.
+/// The share of the call that each role spends on each activity, the greatest first, when it first does what it does
+/// most, and how long before the call's end it has ended: medians over blocks, and the longest.
 pub fn timeline_roles(timeline: &Timeline, width: usize) -> String {
     let roles = roles(timeline);
     let rows = roles.iter().map(|role| role.row(timeline.seconds));
