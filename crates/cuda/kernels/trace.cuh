@@ -59,8 +59,14 @@ struct Recorder {
         end(Activity::Launch, NO_TILE);
     }
 
+    // Warps come whole and go on whole: hardware barriers and products want them so.
     DEVICE void end(Activity activity, u32 tile) {
-        if (role_and_count == NOBODY) return;
+        if (role_and_count != NOBODY) write(activity, tile);
+        __syncwarp();
+    }
+
+private:
+    DEVICE void write(Activity activity, u32 tile) {
         u32 role = role_and_count >> COUNT_BITS, count = role_and_count & COUNT, processor;
         u64 now = trace_time(), begin = now - ((u32)now - since);
         since = (u32)now;

@@ -1,8 +1,9 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
 /// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200, while all
-/// multiprocessors do: medians of traced calls of the benchmark's cases (`results/2026-11-22-h200-tiles.json`). Below 80
-/// columns converting weights takes as long as multiplying, so narrow tiles are dear.
+/// multiprocessors do: rounded from traced calls of the benchmark's cases, between which medians of one width differ by a
+/// tenth (`results/2026-11-22-h200-tiles.json`: 40 to 248 columns; beyond both is assumed). Below some 112 columns weights
+/// are not converted as fast as they are multiplied, so narrow tiles are dear.
 const CHUNKS: [(f64, f64); 16] = [
     (0.0, 380.0),
     (16.0, 390.0),
@@ -56,7 +57,7 @@ impl Costs {
                 constant: 1000.0,
                 a_column: 22.0,
             },
-            // Storing partial sums, meeting, and adding up those of one other part: 2 to 7 µs in traced calls.
+            // Storing partial sums, meeting, and adding up those of one other part: 2 to 6 µs in traced calls.
             part: Linear {
                 constant: 4000.0,
                 a_column: 20.0,
