@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A schedule of which only some words are given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ScheduleChange {
     /// See [`Schedule::tile`].
@@ -160,6 +160,36 @@ impl From<ScheduleChange> for Schedule {
 impl fmt::Display for WordChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {} → {}", self.word, self.from, self.to)
+    }
+}
+
+/// Ledgers know a change by this text, so words that came after the first ledgers are in it only where they are given.
+impl fmt::Debug for ScheduleChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = formatter.debug_struct("ScheduleChange");
+        text.field("tile", &self.tile)
+            .field("stages", &self.stages)
+            .field("epilogue", &self.epilogue)
+            .field("roles", &self.roles)
+            .field("order", &self.order)
+            .field("lookup", &self.lookup)
+            .field("setup", &self.setup)
+            .field("swap_ab", &self.swap_ab)
+            .field("split_k", &self.split_k)
+            .field("cluster", &self.cluster);
+        let later: [(&str, Option<&dyn fmt::Debug>); 5] = [
+            ("scores", self.scores.as_ref().map(|value| value as _)),
+            ("values", self.values.as_ref().map(|value| value as _)),
+            ("layout", self.layout.as_ref().map(|value| value as _)),
+            ("exponential", self.exponential.as_ref().map(|value| value as _)),
+            ("arithmetic", self.arithmetic.as_ref().map(|value| value as _)),
+        ];
+        for (word, value) in later {
+            if let Some(value) = value {
+                text.field(word, value);
+            }
+        }
+        text.finish()
     }
 }
 

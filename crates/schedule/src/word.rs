@@ -209,12 +209,13 @@ impl Word {
             ),
             Self::Cluster => ("blocks along rows and columns that share loads", "only 1×1"),
             Self::Scores => (
-                "where attention's scores lie between its products: registers: nowhere else; in-place: shared memory, where \
-                 the weights overwrite them; separate: shared memory, with a buffer for the weights",
+                "where attention's scores lie between its products: registers; in-place: shared memory, where the \
+                 weights overwrite them; separate: shared memory, with a buffer for the weights",
                 "only registers",
             ),
             Self::Values => (
-                "what multiplies attention's weights by its values: matrix: the matrix unit; scalar: fused multiply-adds",
+                "what multiplies attention's weights by its values: matrix: the matrix unit; scalar: fused \
+                 multiply-adds",
                 "only matrix",
             ),
             Self::Layout => (
@@ -228,8 +229,8 @@ impl Word {
                 "only hardware",
             ),
             Self::Arithmetic => (
-                "what attention multiplies: fp16: e4m3 converted exactly, bf16 as it is; fp8: e4m3 as it is, and weights \
-                 rounded to e4m3",
+                "what attention multiplies: fp16: e4m3 converted exactly, bf16 as it is; fp8: e4m3 as it is, and \
+                 weights rounded to e4m3",
                 "only fp16",
             ),
         }

@@ -155,6 +155,24 @@ fn words_of_attention_are_written_only_where_they_differ_from_the_baseline() {
 }
 
 #[test]
+fn a_change_is_called_what_ledgers_call_it() {
+    let called = |text| {
+        format!(
+            "{:?}",
+            ScheduleChange::from_toml(text, Path::new("s.toml")).unwrap()
+        )
+    };
+    assert_eq!(
+        called("stages = 6"),
+        "ScheduleChange { tile: None, stages: Some(6), epilogue: None, roles: None, order: None, lookup: None, \
+         setup: None, swap_ab: None, split_k: None, cluster: None }",
+        "as in results/2026-11-21-b200-predicted.json"
+    );
+    assert_ne!(called("values = \"scalar\""), called("values = \"matrix\""));
+    assert!(called("arithmetic = \"fp8\"").ends_with("cluster: None, arithmetic: Fp8 }"));
+}
+
+#[test]
 fn messages_name_the_word_what_it_accepts_and_what_was_meant() {
     let messages = [
         "stage = 3",
