@@ -7,8 +7,8 @@ What PyTorch offers is not the same arithmetic: bf16 operands take four times th
 
     python3 scripts/gpu-benchmarks/beside_torch.py --commit COMMIT --json FILE [--case NAME]… [--rounds 5]
 
-The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `gemm_bench`, built with
-`cargo build --release -p gauntlet-cuda --example gemm_bench`.
+The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `benchmark`, built with
+`cargo build --release -p gauntlet-cuda --example benchmark`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ STATE = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.ac
 
 
 class Gauntlet:
-    """`gemm_bench --server`: a request a line, an answer a line."""
+    """`benchmark --server`: a request a line, an answer a line."""
 
     def __init__(self, program, commit):
         self.process = subprocess.Popen(
@@ -43,7 +43,7 @@ class Gauntlet:
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"gemm_bench ended with exit code {self.process.wait()}; what it said stands above")
+            sys.exit(f"benchmark ended with exit code {self.process.wait()}; what it said stands above")
         return json.loads(line)
 
     def time(self, case, schedule):
@@ -141,10 +141,10 @@ def chosen(problems, wanted):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--case", action="append", default=[], help="a case or a family; may be given again")
-    arguments.add_argument("--schedule", default="automatic", help="as gemm_bench takes it")
+    arguments.add_argument("--schedule", default="automatic", help="as benchmark takes it")
     arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--program", default="target/release/examples/gemm_bench")
-    arguments.add_argument("--commit", default="unknown", help="what gemm_bench was built from")
+    arguments.add_argument("--program", default="target/release/examples/benchmark")
+    arguments.add_argument("--commit", default="unknown", help="what benchmark was built from")
     arguments.add_argument("--json", help="where raw times go")
     arguments = arguments.parse_args()
 
