@@ -107,7 +107,7 @@ def summary(found):
     """Medians over the rounds, and how many times as long the peers take."""
     ours = statistics.median(row["graph_us"] for row in found["gauntlet"])
     line = {"case": found["case"], "gauntlet_us": ours}
-    for kind in ["bf16", "fp8"]:
+    for kind in peers.kinds(found["problem"]):
         theirs = best(found, kind)
         line[f"{kind}_us"] = theirs
         line[f"{kind}_ratio"] = theirs and theirs / ours
@@ -120,12 +120,19 @@ def table(lines):
     def number(value, decimals):
         return "-" if value is None else f"{value:.{decimals}f}"
 
-    text = [f"{'case':24} {'ours µs':>9} {'bf16 µs':>9} {'fp8 µs':>9} {'bf16/ours':>10} {'fp8/ours':>9} {'host µs':>9}"]
+    text, kinds = [], None
     for line in lines:
+        found = [key.removesuffix("_ratio") for key in line if key.endswith("_ratio")]
+        if found != kinds:
+            kinds = found
+            names = [f"{kind} µs" for kind in kinds] + [f"{kind}/ours" for kind in kinds]
+            text.append(f"{'case':28} {'ours µs':>9}" + "".join(f" {name:>10}" for name in names) + f" {'host µs':>9}")
+        numbers = [number(line[f"{kind}_us"], 2) for kind in kinds]
+        numbers += [number(line[f"{kind}_ratio"], 3) for kind in kinds]
         text.append(
-            f"{line['case']:24} {number(line['gauntlet_us'], 2):>9} {number(line['bf16_us'], 2):>9} "
-            f"{number(line['fp8_us'], 2):>9} {number(line['bf16_ratio'], 3):>10} {number(line['fp8_ratio'], 3):>9} "
-            f"{number(line['host_us'], 2):>9}"
+            f"{line['case']:28} {number(line['gauntlet_us'], 2):>9}"
+            + "".join(f" {value:>10}" for value in numbers)
+            + f" {number(line['host_us'], 2):>9}"
         )
     return "\n".join(text)
 

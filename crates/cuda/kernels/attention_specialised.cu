@@ -9,7 +9,9 @@
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_products.cuh"
 
-constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : 24, CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : 240;
+// Together what a block is launched with; converting takes more of them than copying.
+constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Copied ? 24 : 40;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Copied ? 240 : 232;
 constexpr u32 FIRST_TURN = 1;       // hardware barriers, one a warp group
 
 DEVICE void take_turn(u32 group) {

@@ -19,7 +19,7 @@ DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Place
     place.advance();
 }
 
-// One thread. K comes before Q's wait for the tile before, and V last: in this order they are needed.
+// One thread. A tile's Q comes once the scores of the tile before are done, then K and V as they are needed.
 DEVICE void load(const Parameter& parameter, u32 base) {
     Place<STAGES> keys, values;
     Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
