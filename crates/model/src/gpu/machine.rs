@@ -2,6 +2,8 @@
 
 use gauntlet_device::{Arch, Device, Gpu};
 use gauntlet_problem::{AttentionFormat, Problem};
+use gauntlet_schedule::Schedule;
+use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes};
 
 use super::assumed;
 use crate::estimate::MissingFigure;
@@ -166,6 +168,26 @@ impl Machine {
                 }),
             block_start: assumed::BLOCK_START,
         })
+    }
+
+    /// The machine at the rate of the products that a schedule asks for.
+    pub(super) fn scheduled(self, problem: &Problem, schedule: &Schedule, device: &Device) -> Self {
+        let (Problem::Attention(attention), Some(gpu)) = (problem, device.gpu.as_ref()) else {
+            return self;
+        };
+        let rate = match gpu.fp8_rate.as_ref() {
+            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => narrow.get(),
+            _ => gpu.fp16_rate.get(),
+        };
+        let share = if self.arch == Arch::Sm90a && by_mma_sync(schedule, self.arch) {
+            assumed::MMA_SYNC_SHARE
+        } else {
+            1.0
+        };
+        Self {
+            product_rate: rate * share,
+            ..self
+        }
     }
 }
 
