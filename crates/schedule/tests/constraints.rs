@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{
     Choice, Cluster, Epilogue, Order, Roles, Schedule, ScheduleChange, Tile, accepts, check, resources,
@@ -40,6 +40,7 @@ fn attention(format: AttentionFormat) -> Problem {
         head_size: 64,
         causal: false,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

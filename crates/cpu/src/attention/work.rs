@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{AttentionInputs, HeadTensor};
+use gauntlet_problem::AttentionInputs;
 
 use crate::attention::outputs::merge;
 use crate::attention::plan::{AttentionPlan, AttentionTile};
@@ -85,27 +85,24 @@ impl AttentionState {
 }
 
 impl<'a> AttentionWork<'a> {
-    fn keys(&self, tile: &AttentionTile, tensor: &'a HeadTensor) -> HeadRows<'a> {
-        HeadRows::new(tensor, self.plan.key_start(tile), self.plan.problem.head_size)
+    fn queries(&self, tile: &AttentionTile) -> HeadRows<'a> {
+        self.plan.queries_of(tile, &self.inputs.query)
     }
 
-    fn key_scale(&self, tile: &AttentionTile, tensor: &HeadTensor) -> f64 {
-        f64::from(
-            tensor.scales[tile.sequence * self.plan.problem.kv_heads + self.plan.problem.kv_head(tile.head)],
-        )
+    fn keys(&self, tile: &AttentionTile) -> HeadRows<'a> {
+        self.plan.keys_of(tile, &self.inputs.key)
     }
 
-    /// The scale of raw scores: those of Q and K, and 1/√d. Its sign goes to Q, so that the largest raw score is
-    /// the largest score.
-    fn score_scale(&self, tile: &AttentionTile) -> f64 {
-        let query = self.inputs.query.scales[tile.sequence * self.plan.problem.heads + tile.head];
-        f64::from(query) * self.key_scale(tile, &self.inputs.key)
-            / (self.plan.problem.head_size as f64).sqrt()
+    fn values(&self, tile: &AttentionTile) -> HeadRows<'a> {
+        self.plan.keys_of(tile, &self.inputs.value)
     }
 
-    /// The score scale's magnitude, kept from 0 and ∞, where it would turn −∞ or 0 into NaN.
+    /// What is left to multiply raw scores by: the scales of Q and K, and 1/√d. It is kept from 0 and ∞, where it would
+    /// turn −∞ or 0 into NaN, and never negative, so that the largest raw score is the largest score.
     fn softmax_scale(&self, tile: &AttentionTile) -> f32 {
-        (self.score_scale(tile).abs() as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
+        let (query, key) = (self.queries(tile).scale(), self.keys(tile).scale());
+        let scale = f64::from(query) * f64::from(key) / (self.plan.problem.head_size as f64).sqrt();
+        (scale as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
     }
 
     fn tile_query_panels(&self, tile: &AttentionTile) -> usize {
@@ -201,7 +198,7 @@ impl<'a> AttentionWork<'a> {
         let plan = self.plan;
         let queries = plan.tile_queries(tile);
         let size = plan.problem.head_size;
-        let value_scale = self.key_scale(tile, &self.inputs.value);
+        let value_scale = f64::from(self.values(tile).scale());
         let sums = state
             .lanes
             .iter()
@@ -286,10 +283,8 @@ impl TileWork for AttentionWork<'_> {
         let plan = self.plan;
         let size = plan.problem.head_size;
         let width = plan.query_width;
-        let sign = self.score_scale(tile).signum() as f32;
-        HeadRows::new(&self.inputs.query, plan.query_start(tile), size).pack_across(
+        self.queries(tile).pack_across(
             plan.tile_queries(tile),
-            sign,
             width,
             state.rows.values_mut(),
             state.queries.values_mut(),
@@ -304,22 +299,16 @@ impl TileWork for AttentionWork<'_> {
         let keys = plan.step_keys(tile, step);
         let (key_panels, value_panels) = panel.split_at_mut(plan.key_values());
         let rows = state.rows.values_mut();
-        self.keys(tile, &self.inputs.key).pack_across(
-            keys.clone(),
-            1.0,
-            width,
-            rows,
-            key_panels,
-            width * size,
-        );
-        self.keys(tile, &self.inputs.value)
+        self.keys(tile)
+            .pack_across(keys.clone(), width, rows, key_panels, width * size);
+        self.values(tile)
             .pack_along(keys, width, rows, value_panels, width * plan.keys);
     }
 
     fn prefetch(&self, tile: &AttentionTile, step: usize) {
         let keys = self.plan.step_keys(tile, step);
-        self.keys(tile, &self.inputs.key).prefetch(keys.clone());
-        self.keys(tile, &self.inputs.value).prefetch(keys);
+        self.keys(tile).prefetch(keys.clone());
+        self.values(tile).prefetch(keys);
     }
 
     fn multiply(&self, tile: &AttentionTile, step: usize, panel: &[f32], state: &mut AttentionState) {

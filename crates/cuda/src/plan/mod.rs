@@ -181,7 +181,7 @@ pub struct Weights {
 #[cfg(test)]
 mod tests {
     use gauntlet_problem::{
-        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Sequence,
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence,
     };
 
     use super::*;
@@ -225,6 +225,7 @@ mod tests {
             head_size: 64,
             causal: false,
             format: AttentionFormat::F16,
+            scaling: Scaling::PerHead,
             output: OutputFormat::F16,
         });
         assert!(message(attention).starts_with("attention has no CUDA kernels"));

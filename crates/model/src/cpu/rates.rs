@@ -207,6 +207,7 @@ impl Rates {
         };
         let format = match wanted.attention {
             AttentionFormat::E4m3 => "e4m3",
+            AttentionFormat::Int8 => "int8",
             AttentionFormat::F16 => "f16",
             AttentionFormat::Bf16 => "bf16",
         };
