@@ -70,6 +70,7 @@ pub(crate) fn prefetch_nvfp4(tensor: &Nvfp4Tensor, rows: Range<usize>, columns: 
 /// [largest](Self::scale) is left to be multiplied by later, so that nothing overflows however large it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeadRows<'a> {
+    instructions: Instructions,
     tensor: &'a HeadTensor,
     /// The element at which the head starts.
     start: usize,
@@ -81,6 +82,7 @@ pub(crate) struct HeadRows<'a> {
 impl<'a> HeadRows<'a> {
     /// Rows of `size` values that start at element `start` and have the scales `scales`.
     pub fn new(
+        instructions: Instructions,
         tensor: &'a HeadTensor,
         start: usize,
         size: usize,
@@ -88,6 +90,7 @@ impl<'a> HeadRows<'a> {
         scaling: Scaling,
     ) -> Self {
         Self {
+            instructions,
             tensor,
             start,
             size,
@@ -121,14 +124,10 @@ impl<'a> HeadRows<'a> {
     }
 
     /// Row `row` as f32, times its scale's share.
-    fn dequantise(&self, row: usize, values: &mut [f32]) {
+    pub fn dequantise(&self, row: usize, values: &mut [f32]) {
         let bytes = self.bytes(row..row + 1);
         match self.tensor.format {
-            AttentionFormat::E4m3 => {
-                for (value, byte) in values.iter_mut().zip(bytes) {
-                    *value = e4m3::decode(*byte);
-                }
-            }
+            AttentionFormat::E4m3 => self.instructions.widen(bytes, values),
             AttentionFormat::Int8 => {
                 for (value, byte) in values.iter_mut().zip(bytes) {
                     *value = f32::from(byte.cast_signed());

@@ -5,18 +5,21 @@ use std::ops::Range;
 use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup};
 
+use crate::attention::tiles;
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Plan, Setting, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::panels::HeadRows;
-use crate::simd::Instructions;
+use crate::simd::{Instructions, SIDE, Tiles};
 
 /// Everything about an attention that depends on shapes only.
 #[derive(Debug)]
 pub(crate) struct AttentionPlan {
     pub instructions: Instructions,
+    /// The tile unit, if it computes this.
+    pub unit: Option<Tiles>,
     pub problem: Attention,
     pub epilogue: Epilogue,
     pub swapped: bool,
@@ -90,14 +93,24 @@ impl AttentionPlan {
         } else {
             ((tile.m, rows), (tile.n, columns))
         };
+        let unit = instructions
+            .tiles()
+            .filter(|_| swapped && tiles::suit(problem, keys));
+        let longest_keys = longest(|sequence| sequence.keys);
+        let longest_keys = match unit {
+            // Whole chunks, so that there is room for the last one.
+            Some(_) => longest_keys.next_multiple_of(SIDE),
+            None => longest_keys,
+        };
         let mut plan = Self {
             instructions,
+            unit,
             problem: problem.clone(),
             epilogue: schedule.epilogue,
             swapped,
             split: schedule.split_k,
             queries: queries.min(longest(|sequence| sequence.queries)),
-            keys: keys.min(longest(|sequence| sequence.keys)),
+            keys: keys.min(longest_keys),
             query_width,
             key_width,
             sequences: Vec::with_capacity(problem.sequences.len()),
@@ -181,6 +194,7 @@ impl AttentionPlan {
         let count = self.problem.scaling.count(place.lengths.queries);
         let first = place.query_scales + tile.head * count;
         HeadRows::new(
+            self.instructions,
             query,
             self.query_start(tile),
             self.problem.head_size,
@@ -196,6 +210,7 @@ impl AttentionPlan {
         let count = self.problem.scaling.count(place.lengths.keys);
         let first = place.key_scales + head * count;
         HeadRows::new(
+            self.instructions,
             tensor,
             (place.key_rows + head * place.lengths.keys) * self.problem.head_size,
             self.problem.head_size,

@@ -77,7 +77,7 @@ fn pack(bench: &Bench, format: AttentionFormat, width: usize, across: bool) -> R
         Ok((tensor, panels, AlignedBuffer::zeroed(LANES * HEAD)?))
     };
     bench.each(make, |(tensor, panels, scratch)| {
-        let rows = HeadRows::new(tensor, 0, HEAD, 0..1, Scaling::PerHead);
+        let rows = HeadRows::new(bench.instructions, tensor, 0, HEAD, 0..1, Scaling::PerHead);
         let (panels, scratch) = (panels.values_mut(), scratch.values_mut());
         if across {
             rows.pack_across(0..KEYS, width, scratch, panels, width * HEAD);

@@ -50,7 +50,9 @@ fn any_attention() -> impl Strategy<Value = Attention> {
 }
 
 fn any_tile() -> impl Strategy<Value = Tile> {
-    (1..70_usize, 1..70_usize).prop_map(|(m, n)| Tile { m, n, k: 0 })
+    // Whole chunks of a tile unit as often as not.
+    let side = || prop_oneof![1..70_usize, prop::sample::select(vec![32, 64, 96])];
+    (side(), side()).prop_map(|(m, n)| Tile { m, n, k: 0 })
 }
 
 proptest! {
@@ -113,7 +115,7 @@ fn values_of_one_give_one() {
                 for index in 0..2 * 50 * 64 {
                     assert!(
                         (output.get(index) - 1.0).abs() < 2e-6,
-                        "{simd} {}",
+                        "{simd} {swap_ab} {split_k} {problem} {index} {}",
                         output.get(index)
                     );
                 }
@@ -151,6 +153,28 @@ fn many_small_weights_add_up() {
                         "{simd} {problem}: {found} for {wanted}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// A tile unit computes in bf16, and what it computes is as near as what is computed in f32.
+#[test]
+fn a_tile_unit_errs_no_more_than_f32() {
+    for (format, scaling) in formats().into_iter().filter(|(format, _)| format.has_scales()) {
+        let Problem::Attention(attention) = problem([130, 333], 64, true, format) else {
+            unreachable!("attention")
+        };
+        let problem = Problem::Attention(Attention { scaling, ..attention });
+        for kind in InputKind::ALL {
+            let inputs = Inputs::generate(&problem, kind, 3);
+            let wanted = expected(&problem, &inputs);
+            for simd in SimdPath::available() {
+                let schedule = Schedule {
+                    swap_ab: true,
+                    ..schedule([96, 64, 64])
+                };
+                assert_close(&run(simd, 2, &problem, &schedule, &inputs), &wanted);
             }
         }
     }

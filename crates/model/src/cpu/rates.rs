@@ -308,7 +308,7 @@ impl Rates {
 /// Rows and columns of the register block of a SIMD path.
 fn register_block(simd: &str) -> (usize, usize) {
     match simd {
-        "avx512" => (8, 32),
+        "amx" | "avx512" => (8, 32),
         "avx2" => (6, 16),
         _ => (4, 8),
     }
