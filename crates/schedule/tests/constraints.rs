@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{
     Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Roles, Schedule, ScheduleChange,
@@ -41,6 +41,7 @@ fn attention(format: AttentionFormat) -> Problem {
         head_size: 64,
         causal: false,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

@@ -50,6 +50,7 @@ struct Arguments {
 enum Kind {
     Competition,
     Wide,
+    Outliers,
     Adversarial,
 }
 
@@ -58,6 +59,7 @@ impl From<Kind> for InputKind {
         match kind {
             Kind::Competition => Self::Competition,
             Kind::Wide => Self::Wide,
+            Kind::Outliers => Self::Outliers,
             Kind::Adversarial => Self::Adversarial,
         }
     }

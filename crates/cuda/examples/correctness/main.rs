@@ -1,5 +1,5 @@
 //! Holds every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every format of
-//! results, and random ragged problems, each with three kinds of operands, each computed twice.
+//! results, and random ragged problems, each with four kinds of operands, each computed twice.
 //!
 //! `cargo run --release -p gauntlet-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--json FILE]`
 //!

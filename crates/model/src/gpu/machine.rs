@@ -216,7 +216,7 @@ pub(crate) fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
         Problem::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
         Problem::Attention(attention) => match attention.format {
             AttentionFormat::E4m3 => gpu.fp8_rate.as_ref(),
-            AttentionFormat::F16 | AttentionFormat::Bf16 => None,
+            AttentionFormat::Int8 | AttentionFormat::F16 | AttentionFormat::Bf16 => None,
         },
     };
     narrow.unwrap_or(&gpu.fp16_rate).get()

@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::program::TileProgram;
 use gauntlet_schedule::{Epilogue, Order, Roles, Schedule, Scores, Tile};
@@ -32,6 +32,7 @@ pub fn problems() -> Vec<Problem> {
             head_size: 64,
             causal: false,
             format,
+            scaling: Scaling::PerHead,
             output: OutputFormat::default(),
         })
     };
