@@ -31,9 +31,10 @@ DEVICE void convert_queries(u32 (&fragments)[HEAD / 16][4], u32 from, u32 row, u
         }
 }
 
-// V with a head element a row, keys along it: the order that the matrix unit wants of 8-bit operands. In each 32 keys they
-// lie as a thread's scores do (see round_weights): a lane i has of keys 8m to 8m + 7, seen as pairs of head elements and
-// transposed, keys 2·(i % 4) and the next; of two such eights it makes four bytes of each element of the pair.
+// V with a head element a row, keys along it: the order that the matrix unit wants of 8-bit operands. In each 32 keys
+// they lie as a thread's scores do (see round_weights): a lane i has of keys 8m to 8m + 7, seen as pairs of head
+// elements and transposed, keys 2·(i % 4) and the next; of two such eights it makes four bytes of each element of the
+// pair.
 DEVICE void transpose_values(u32 from, u32 to, u32 warp, u32 lane) {
     constexpr u32 PIECES_A_ROW = HEAD / 16, BLOCKS = KEYS / 32 * PIECES_A_ROW;
     static_assert(BLOCKS % GROUP_WARPS == 0, "warps transpose equally many blocks");
@@ -41,7 +42,8 @@ DEVICE void transpose_values(u32 from, u32 to, u32 warp, u32 lane) {
     for (u32 index = 0; index < BLOCKS / GROUP_WARPS; ++index) {
         u32 number = index * GROUP_WARPS + warp, keys = number / PIECES_A_ROW, piece = number % PIECES_A_ROW;
         uint4 pairs = load_matrices_turned(from + KeyMatrix::place(keys * 32 + lane, piece));
-        // Lanes 0 to 7 name the rows of even elements of the first 16 keys, then those of odd ones; the same of the others.
+        // Lanes 0 to 7 name the rows of even elements of the first 16 keys, the next those of odd ones; then of the
+        // other keys.
         u32 row = piece * 16 + lane % 8 * 2 + lane / 8 % 2;
         store_matrices(to + TransposedMatrix::place(row, keys * 2 + lane / 16), __byte_perm(pairs.x, pairs.y, 0x6420),
                        __byte_perm(pairs.x, pairs.y, 0x7531), __byte_perm(pairs.z, pairs.w, 0x6420),

@@ -1,10 +1,10 @@
 // What a block of the resident kernel computes, and where its matrices lie in shared memory.
 //
 // Definitions: KEYS of a warp group; SPLIT, the blocks of a cluster, each with keys of its own; ARITHMETIC of e4m3
-// operands: 0 fp16 (they convert exactly), 1 e4m3; PARTIALS, in which blocks exchange results: 0 fp32, 1 fp16; UNIFORM 1,
-// all sequences are equal, and the host describes them as one with the heads of all, of TILES tiles each: then neither a
-// table nor a division stands before the loads; RUNS, into how many the weights are divided: V is multiplied by one while
-// the next is computed.
+// operands: 0 fp16 (they convert exactly), 1 e4m3; PARTIALS, in which blocks exchange results: 0 fp32, 1 fp16;
+// UNIFORM 1, all sequences are equal, and the host describes them as one with the heads of all, of TILES tiles each:
+// then neither a table nor a division stands before the loads; RUNS, into how many the weights are divided: V is
+// multiplied by one while the next is computed.
 #pragma once
 #include "attention.cuh"
 #include "products.cuh"
@@ -29,8 +29,8 @@ typedef Operand<CONVERTED ? 0 : FORMAT>::Format Format;             // of both p
 
 // ---- Matrices.
 
-// Rows as a swizzling tensor copy leaves them and the matrix unit takes them: what is longer than 128 bytes lies in panels,
-// one after another. (PTX ISA, "Tensor swizzling modes" and wgmma, "Matrix descriptor".)
+// Rows as a swizzling tensor copy leaves them and the matrix unit takes them: what is longer than 128 bytes lies in
+// panels, one after another. (PTX ISA, "Tensor swizzling modes" and wgmma, "Matrix descriptor".)
 template <u32 ROWS, u32 BYTES>
 struct Matrix {
     static constexpr u32 PANEL = BYTES < 128 ? BYTES : 128, PANELS = BYTES / PANEL;
@@ -59,7 +59,8 @@ struct Matrix {
     // With depth along columns ("turned"; 16-bit elements), 64 columns a panel.
     DEVICE static u64 turned_descriptor(u32 address) {
         static_assert(PANEL == 128, "turned matrices have panels of 128 bytes");
-        constexpr u64 SWIZZLE = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32, NEXT_PANEL = (u64)(PANEL_SIZE >> 4) << 16;
+        constexpr u64 SWIZZLE = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32;
+        constexpr u64 NEXT_PANEL = (u64)(PANEL_SIZE >> 4) << 16;
         return SWIZZLE | EIGHT_ROWS | NEXT_PANEL | (u64)((address & 0x3FFFF) >> 4);
     }
 
@@ -74,8 +75,8 @@ typedef Matrix<KEYS, ROW_BYTES> KeyMatrix;                          // V too
 typedef Matrix<KEYS, EIGHTS ? HEAD : 2 * HEAD> MultipliedMatrix;    // K and V as the matrix unit takes them
 typedef Matrix<HEAD, KEYS> TransposedMatrix;                        // V of e4m3, which is multiplied depth first only
 
-// ---- Partial results: each of the 2·SPLIT parts of the keys has one of each of the tile's four slots of 16 rows, in the
-// order of the accumulators: pieces of 16 bytes a lane. A block owns slots: it merges and stores them.
+// ---- Partial results: each of the 2·SPLIT parts of the keys has one of each of the tile's four slots of 16 rows, in
+// the order of the accumulators: pieces of 16 bytes a lane. A block owns slots: it merges and stores them.
 
 constexpr u32 PARTS = GROUPS * SPLIT, SLOTS = QUERIES / 16, OWNED = SLOTS / SPLIT;
 constexpr u32 PIECES = PARTIALS == 1 ? HEAD / 16 : HEAD / 8, PIECE_BYTES = 32 * 16;

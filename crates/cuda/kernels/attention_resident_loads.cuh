@@ -11,8 +11,8 @@ DEVICE void load_matrix(u32 to, const TensorMap* map, u32 row, u32 head, u32 bar
         copy_tensor(to + panel * MATRIX::PANEL_SIZE, map, panel * (MATRIX::PANEL / ELEMENT_BYTES), row, head, barrier);
 }
 
-// One thread of each warp group loads that group's keys and values; the first group's, the queries too. Keys beyond the end
-// arrive as zeros, also where a group has none: zeros are numbers, which what lay there before may not be.
+// One thread of each warp group loads that group's keys and values; the first group's, the queries too. Keys beyond the
+// end arrive as zeros, also where a group has none: zeros are numbers, which what lay there before may not be.
 DEVICE void start_loads(const Parameter& parameter, const Place& place, const Work& work) {
     const TensorMap* maps = parameter.maps + 3 * work.sequence;
     u32 memory = place.memory, group = place.group, kv_head = work.head;

@@ -1,4 +1,5 @@
-// Partial results meet: each warp gives those of its slot of 16 rows to the block that owns the slot, which merges all parts.
+// Partial results meet: each warp gives those of its slot of 16 rows to the block that owns the slot, which merges all
+// parts.
 #pragma once
 #include "attention_resident_values.cuh"
 
@@ -19,8 +20,9 @@ DEVICE void write_partial(const Sums& sums, const Statistics& statistics, u32 pa
               __float_as_uint(statistics.maximum[1]), __float_as_uint(statistics.sum[1]));
 #pragma unroll
     for (u32 piece = 0; piece < PIECES; ++piece)
-        store(partial + piece * PIECE_BYTES, partial_word(sums, 4 * piece, inverse), partial_word(sums, 4 * piece + 1, inverse),
-              partial_word(sums, 4 * piece + 2, inverse), partial_word(sums, 4 * piece + 3, inverse));
+        store(partial + piece * PIECE_BYTES, partial_word(sums, 4 * piece, inverse),
+              partial_word(sums, 4 * piece + 1, inverse), partial_word(sums, 4 * piece + 2, inverse),
+              partial_word(sums, 4 * piece + 3, inverse));
 }
 
 // To the owner of the warp's slot, by stores that count at its barrier if it is another block.
@@ -65,7 +67,8 @@ struct Shares {
             float base = maximum[row] == -INFINITE ? 0.0f : maximum[row];
 #pragma unroll
             for (u32 part = 0; part < PARTS; ++part) {
-                float power = power_by_hardware(of_part[part][2 * row] - base), weight = power * of_part[part][2 * row + 1];
+                float power = power_by_hardware(of_part[part][2 * row] - base);
+                float weight = power * of_part[part][2 * row + 1];
                 share[part][row] = PARTIALS == 1 ? weight : power;
                 total[row] += weight;
             }

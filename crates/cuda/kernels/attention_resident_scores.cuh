@@ -1,11 +1,12 @@
-// Q·Kᵀ of a warp group's keys, in accumulators: a thread has columns 8j + 2·(lane % 4) and the next of two rows, 8 apart.
+// Q·Kᵀ of a warp group's keys, in accumulators: a thread has columns 8j + 2·(lane % 4) and the next of two rows, 8
+// apart.
 #pragma once
 #include "attention_resident_convert.cuh"
 
 typedef float Scores[KEYS / 2];
 
-// Keeps the compiler from moving work on registers across this place: nothing else says that a wait for products concerns
-// them, and that wait would stand above the exponentials.
+// Keeps the compiler from moving work on registers across this place: nothing else says that a wait for products
+// concerns them, and that wait would stand above the exponentials.
 template <u32 COUNT>
 DEVICE void pin(float (&values)[COUNT]) {
 #pragma unroll
@@ -28,7 +29,8 @@ DEVICE void multiply_copied(Scores& scores, const Place& place) {
     products_fence();
 #pragma unroll
     for (u32 step = 0; step < ROW_BYTES / 32; ++step)
-        Product<Format, KEYS>::shared(scores, queries + QueryMatrix::deeper(step), keys + KeyMatrix::deeper(step), step > 0);
+        Product<Format, KEYS>::shared(scores, queries + QueryMatrix::deeper(step), keys + KeyMatrix::deeper(step),
+                                      step > 0);
     products_commit();
 }
 

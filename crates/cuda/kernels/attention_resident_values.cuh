@@ -10,8 +10,8 @@ typedef float Sums[HEAD / 2];
 template <class FORMAT_TAG>
 DEVICE void multiply_step(Sums& sums, const u32 (&weights)[4], u32 values, u32 step) {
     if constexpr (EIGHTS)
-        Product<FORMAT_TAG, HEAD>::registers(sums, weights, TransposedMatrix::descriptor(values) + TransposedMatrix::deeper(step),
-                                             step > 0);
+        Product<FORMAT_TAG, HEAD>::registers(
+            sums, weights, TransposedMatrix::descriptor(values) + TransposedMatrix::deeper(step), step > 0);
     else
         Product<FORMAT_TAG, HEAD>::registers_turned(
             sums, weights, MultipliedMatrix::turned_descriptor(values) + MultipliedMatrix::further(step), step > 0);

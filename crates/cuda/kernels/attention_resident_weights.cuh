@@ -1,12 +1,13 @@
-// Softmax of a warp group's keys: scores become weights, powers of two that are 1 at a row's largest score (2⁸ in e4m3, so
-// that small ones are not lost), rounded to the format of the second product.
+// Softmax of a warp group's keys: scores become weights, powers of two that are 1 at a row's largest score (2⁸ in e4m3,
+// so that small ones are not lost), rounded to the format of the second product.
 #pragma once
 #include "attention_resident_scores.cuh"
 
 constexpr u32 WEIGHT_STEPS = KEYS / (EIGHTS ? 32 : 16);     // instructions of the second product
 constexpr float WEIGHT_EXPONENT = EIGHTS ? 8.0f : 0.0f;
 
-// Of a thread's two rows: the largest score, as an exponent of two, −∞ if nothing is visible; and the sum of the weights.
+// Of a thread's two rows: the largest score, as an exponent of two, −∞ if nothing is visible; and the sum of the
+// weights.
 struct Statistics {
     float maximum[2], sum[2];
 };
@@ -17,8 +18,8 @@ DEVICE float maximum_of_four(float value) {
     return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
 }
 
-// Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and a
-// thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
+// Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and
+// a thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
 // (transpose_values), so the sums are the same.
 DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
 #pragma unroll
@@ -35,9 +36,9 @@ DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
 
 // Adds up the rows of rounded weights, over all lanes: the product with a matrix of ones. So V = 1 gives 1.
 DEVICE void add_rows(float (&sums)[4], const u32 (&rounded)[4]) {
-#define ADD_ROWS(INSTRUCTION, ONES)                                                                                      \
-    asm("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};"                \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                                     \
+#define ADD_ROWS(INSTRUCTION, ONES) \
+    asm("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};" \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
         : "r"(rounded[0]), "r"(rounded[1]), "r"(rounded[2]), "r"(rounded[3]), "r"(ONES))
     if (EIGHTS) ADD_ROWS("m16n8k32.row.col.f32.e4m3.e4m3.f32", 0x38383838);
     else if (FORMAT == 1) ADD_ROWS("m16n8k16.row.col.f32.bf16.bf16.f32", 0x3F803F80);
