@@ -32,6 +32,7 @@ macro_rules! file {
 
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
 const KERNELS: &[(Source, File)] = &[
+    (Source::AttentionResident, file!("attention_resident.cu")),
     (Source::AttentionSpecialised, file!("attention_specialised.cu")),
     (Source::Narrow, file!("narrow.cu")),
     (Source::Rows, file!("rows.cu")),
@@ -41,6 +42,13 @@ const KERNELS: &[(Source, File)] = &[
 /// Headers that lie under `kernels/`.
 const HEADERS: &[File] = &[
     file!("attention.cuh"),
+    file!("attention_resident_convert.cuh"),
+    file!("attention_resident_layout.cuh"),
+    file!("attention_resident_loads.cuh"),
+    file!("attention_resident_merge.cuh"),
+    file!("attention_resident_scores.cuh"),
+    file!("attention_resident_values.cuh"),
+    file!("attention_resident_weights.cuh"),
     file!("attention_specialised_loads.cuh"),
     file!("attention_specialised_products.cuh"),
     file!("attention_specialised_ring.cuh"),

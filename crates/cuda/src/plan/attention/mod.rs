@@ -2,6 +2,7 @@
 //! and warp groups multiply; and `resident`, for sequences so short that all keys are in shared memory at once.
 
 mod abi;
+pub mod resident;
 pub mod specialised;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use gauntlet_problem::{Attention, AttentionFormat, Sequence as Lengths};
 use gauntlet_schedule::{Arithmetic, Exponential, Lookup, Order, Roles, Schedule, Setup, Tile as TileShape};
 
 pub use abi::{Sequence, Tile};
+use resident::ResidentPlan;
 use specialised::SpecialisedPlan;
 
 use super::groups::{check_tiles, within};
@@ -22,7 +24,8 @@ const HEAD_SIZES: [usize; 2] = [64, 128];
 /// The most bytes of a box's row in the widest swizzle (CUDA driver API, cuTensorMapEncodeTiled).
 const SWIZZLED_BYTES: usize = 128;
 
-/// Plans a valid problem for a device of so many multiprocessors.
+/// Plans a valid problem for a device of so many multiprocessors: with roles, tiles of one warp group's queries are the
+/// resident kernel's.
 ///
 /// # Errors
 /// If no kernel can do what a word says, or a size is beyond its numbers.
@@ -36,7 +39,10 @@ pub(super) fn plan(
             size: attention.head_size,
         });
     }
-    Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?))
+    match (schedule.roles, schedule.tile.m) {
+        (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
+        _ => Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?)),
+    }
 }
 
 /// The schedule that is fastest for a problem, as measured on an H200.
