@@ -1,15 +1,16 @@
-// Attention by mma.sync and cp.async, every warp doing everything: the staircase from one stage with scores, weights and
-// scalar products in shared memory to a ring of stages with all of it in registers.
+// Attention by mma.sync and cp.async, every warp doing everything: the staircase from one stage with scores, weights
+// and scalar products in shared memory to a ring of stages with all of it in registers.
 //
-// A block has one tile, TILE_M queries of a head, and goes over the keys they see, TILE_N a step. All threads copy K and V of
-// a step to a slot of shared memory, STAGES − 1 steps ahead; each warp then has its sixteen queries to itself: scores
-// (attention_unified_fragments.cuh), their softmax (attention_unified_softmax.cuh), its products with the values (the same,
-// or attention_unified_scalar.cuh), and the results' way out (attention_unified_results.cuh). The words of a schedule are
-// definitions, so each step of the staircase is this file compiled once more.
+// A block has one tile, TILE_M queries of a head, and goes over the keys they see, TILE_N a step. All threads copy K
+// and V of a step to a slot of shared memory, STAGES − 1 steps ahead; each warp then has its sixteen queries to
+// itself: scores (attention_unified_fragments.cuh), their softmax (attention_unified_softmax.cuh), its products with
+// the values (the same, or attention_unified_scalar.cuh), and the results' way out (attention_unified_results.cuh).
+// The words of a schedule are definitions, so each step of the staircase is this file compiled once more.
 //
-// Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SCORES: 0 stay in registers, 1 go to shared memory and
-// weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar; LAYOUT: 0 plain, 1 swizzled;
-// EPILOGUE: 0 direct, 1 staged; OVERLAP 1, the launch may begin before the one before it has ended.
+// Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SCORES: 0 stay in registers, 1 go to shared
+// memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar; LAYOUT: 0
+// plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; OVERLAP 1, the launch may begin before the one before it has
+// ended.
 #include "attention_unified_results.cuh"
 #include "attention_unified_scalar.cuh"
 
@@ -83,7 +84,8 @@ DEVICE void add_step(SharedSoftmax& softmax, ScalarSums& sums, const RawScores& 
 
 template <typename Softmax>
 DEVICE void finish_sums(Softmax&, MatrixSums& sums, const Work&, Visible visible, float value_scale) {
-    sums.correct(row_share(visible.first, sums.totals[0], value_scale), row_share(visible.second, sums.totals[2], value_scale));
+    float first = row_share(visible.first, sums.totals[0], value_scale);
+    sums.correct(first, row_share(visible.second, sums.totals[2], value_scale));
 }
 
 DEVICE void finish_sums(SharedSoftmax& softmax, ScalarSums& sums, const Work& work, Visible, float value_scale) {
@@ -107,7 +109,8 @@ struct Either<false, First, Second> {
 using Softmax = Either<SCORES_IN_REGISTERS, RegisterSoftmax, SharedSoftmax>::Type;
 using Sums = Either<SCALAR, ScalarSums, MatrixSums>::Type;
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_unified(const __grid_constant__ Parameter parameter) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+attention_unified(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 dynamic[];
     u32 memory = shared_address(dynamic), lane = threadIdx.x % 32;
     // Broadcast, so that the compiler knows that a warp takes one branch.
@@ -122,10 +125,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_unified(const
     for (u32 step = 1; step < STAGES; ++step) work.load_step(memory, step - 1);
 
     Scales scales = load_scales(parameter, work.tile.sequence, work.tile.head);
-    u32 warp_query = work.tile.query + warp_row;
-    Visible visible = {visible_keys(work.sequence, warp_query + lane / 4), visible_keys(work.sequence, warp_query + lane / 4 + 8)};
-    u32 visible_to_all = visible_keys(work.sequence, warp_query);
-    Softmax softmax(score_scale(scales), memory, warp_row);
+    u32 query = work.tile.query + warp_row, visible_to_all = visible_keys(work.sequence, query);
+    query += lane / 4;
+    Visible visible = {visible_keys(work.sequence, query), visible_keys(work.sequence, query + 8)};
+    Softmax softmax(scales.score, memory, warp_row);
     Sums sums;
 
     copy_wait<STAGES - 1>();
@@ -133,8 +136,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_unified(const
     Queries queries;
     read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
     for (u32 step = 0; step < work.steps; ++step) {
-        // With a ring, one barrier says both: the step has landed for all, and all are done with the one before, whose slot
-        // is loaded next. Without, the only slot is loaded after the barrier, and then awaited.
+        // With a ring, one barrier says both: the step has landed for all, and all are done with the one before,
+        // whose slot is loaded next. Without, the only slot is loaded after the barrier, and then awaited.
         if constexpr (STAGES > 1) copy_wait<LATER_STEPS>();
         __syncthreads();
         work.load_step(memory, step + STAGES - 1);
@@ -152,6 +155,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_unified(const
     finish_sums(softmax, sums, work, visible, scales.value);
     Results results = {parameter, work.first_row() + warp_row, work.rows - min(work.rows, warp_row),
                        memory + RESULTS_AT + warp_row * RESULT_ROW, lane};
-    sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) { results.put(row, element, low, high); });
+    sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) {
+        results.put(row, element, low, high);
+    });
     results.finish();
 }

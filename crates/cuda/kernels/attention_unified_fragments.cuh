@@ -6,12 +6,12 @@
 //   sums (16 × 8):        0, 1: row g, columns 2t and 2t + 1;   2, 3: row g + 8
 //
 // 16-bit operands lie in shared memory as ldmatrix takes them: Q and K with the depth along rows, V, whose depth is keys,
-// transposed. e4m3 pairs travel as if they were one 16-bit element and become fp16 on arrival, in registers, so fragments
-// hold other elements than above, of which no one need know:
-//   Q and K: lane t has head elements 4t … 4t + 3 where 2t, 2t + 1, 2t + 8 and 2t + 9 belong. Both operands have them in the
-//            same order, and the order of a sum is free.
-//   V:       lane g has head elements 2g and 2g + 1 of keys 2t and 2t + 1; exchanging the bytes in the middle gives columns
-//            of even elements and columns of odd ones. `element_pairs` puts the results right.
+// transposed. e4m3 pairs travel as if they were one 16-bit element and become fp16 on arrival, in registers, so
+// fragments hold other elements than above, of which no one need know:
+//   Q and K: lane t has head elements 4t … 4t + 3 where 2t, 2t + 1, 2t + 8 and 2t + 9 belong. Both operands have them
+//            in the same order, and the order of a sum is free.
+//   V:       lane g has head elements 2g and 2g + 1 of keys 2t and 2t + 1; exchanging the bytes in the middle gives
+//            columns of even elements and columns of odd ones. `element_pairs` puts the results right.
 #pragma once
 #include "attention_unified_memory.cuh"
 
@@ -56,9 +56,9 @@ DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
 
 typedef u32 Queries[HEAD / 16][4];
 
-// `flip` has the sign bits of the elements that are to change their sign, as Scales says.
-DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, u32 flip, u32 lane) {
-    u32 signs = flip | flip >> 16;
+// If raw scores change their sign (e4m3 only: Scales), queries do.
+DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, u32 lane) {
+    u32 signs = flip ? 0x80008000u : 0;
 #pragma unroll
     for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
         uint4 words = load_matrices(sixteen_rows<ROW_BYTES>(area, first_row, 2 * pair, lane));
@@ -103,8 +103,8 @@ DEVICE void multiply_keys(RawScores& scores, const Queries& queries, u32 keys, u
         }
 }
 
-// ---- P·V: keys are the depth, head elements columns. A column of ones beside them sums the weights as they were rounded, in
-// the same order, so values of 1 give 1.
+// ---- P·V: keys are the depth, head elements columns. A column of ones beside them sums the weights as they were
+// rounded, in the same order, so values of 1 give 1.
 
 struct MatrixSums {
     float sums[HEAD_BLOCKS][4];

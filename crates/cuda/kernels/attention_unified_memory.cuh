@@ -1,9 +1,9 @@
 // Shared memory of the unified attention kernel: where its areas lie, how their rows lie in them, and copies to them.
 //
-// Every area is rows: Q, K and V as in memory, scores, weights, and results that wait to be stored. Plain rows begin a
-// multiple of 128 bytes apart, so eight lanes that read the same 16-byte piece of eight rows meet the same four banks
-// eight times. Swizzled, piece p of row r lies at p ^ (r % 8), and they meet every bank once. Rows of 64 bytes lie two to
-// 128 bytes, so there it is two neighbours that take the same turn: p ^ (r / 2 % 4).
+// Every area is rows: Q, K and V as in memory, scores, weights, and results that wait to be stored. Plain rows begin
+// a multiple of 128 bytes apart, so eight lanes that read the same 16-byte piece of eight rows meet the same four
+// banks eight times. Swizzled, piece p of row r lies at p ^ (r % 8), and they meet every bank once. Rows of 64 bytes
+// lie two to 128 bytes, so there it is two neighbours that take the same turn: p ^ (r / 2 % 4).
 #pragma once
 #include "attention.cuh"
 
@@ -49,6 +49,7 @@ DEVICE void load_rows(u32 to, const u8* from, u32 there) {
 #pragma unroll
     for (u32 turn = 0; turn < ROWS * PIECES / THREADS; ++turn) {
         u32 index = turn * THREADS + threadIdx.x, row = index / PIECES;
-        copy_16(to + place<ROW_BYTES>(row, index % PIECES), from + (row < there ? index * 16 : 0), row < there ? 16 : 0);
+        bool copied = row < there;
+        copy_16(to + place<ROW_BYTES>(row, index % PIECES), from + (copied ? index * 16 : 0), copied ? 16 : 0);
     }
 }

@@ -1,7 +1,8 @@
-// P·V by fused multiply-adds, from weights in fp32 and values in shared memory: what the matrix unit is measured against.
+// P·V by fused multiply-adds, from weights in fp32 and values in shared memory: what the matrix unit is measured
+// against.
 //
-// A lane has HEAD / 32 neighbouring head elements of all of its warp's sixteen rows, so a value that it converts is used
-// sixteen times, and four weights of a row come by one load that all lanes share.
+// A lane has HEAD / 32 neighbouring head elements of all of its warp's sixteen rows, so a value that it converts is
+// used sixteen times, and four weights of a row come by one load that all lanes share.
 #pragma once
 #include "attention_unified_softmax.cuh"
 
@@ -38,7 +39,8 @@ struct ScalarSums {
 #pragma unroll
             for (u32 index = 0; index < 4; ++index)
 #pragma unroll
-                for (u32 element = 0; element < LANE_ELEMENTS; ++element) sums[row + index][element] *= __uint_as_float(four[index]);
+                for (u32 element = 0; element < LANE_ELEMENTS; ++element)
+                    sums[row + index][element] *= __uint_as_float(four[index]);
         }
     }
 
@@ -72,10 +74,12 @@ struct ScalarSums {
                 uint4 words = load_shared_16(weights + place<WEIGHT_ROW>(first_row + row, key / 4));
                 const u32 four[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
-                for (u32 index = 0; index < 4; ++index)
+                for (u32 index = 0; index < 4; ++index) {
+                    float weight = __uint_as_float(four[index]);
 #pragma unroll
                     for (u32 element = 0; element < LANE_ELEMENTS; ++element)
-                        sums[row][element] = fmaf(__uint_as_float(four[index]), elements[index][element], sums[row][element]);
+                        sums[row][element] = fmaf(weight, elements[index][element], sums[row][element]);
+                }
             }
         }
     }

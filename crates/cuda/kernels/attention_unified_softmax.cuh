@@ -1,23 +1,12 @@
 // Scores to weights: which keys a query sees, and the softmax, in registers or in shared memory.
 //
-// It is online: weights are powers of two of scores less the largest score so far, and what was summed before a larger one
-// came is multiplied by what the difference makes. In shared memory, a warp's rows are its own: it stores their scores,
-// reads them row by row, eight lanes a row, and stores the weights, and needs no barrier but its own, three in all:
-// between scores stored by the lanes that have them and read by those of their row; in place, between a row's scores read
-// and its weights stored over them; and between weights stored and read by the product.
+// It is online: weights are powers of two of scores less the largest score so far, and what was summed before a
+// larger one came is multiplied by what the difference makes. In shared memory, a warp's rows are its own: it stores
+// their scores, reads them row by row, eight lanes a row, and stores the weights, and needs no barrier but its own,
+// three in all: between scores stored by the lanes that have them and read by those of their row; in place, between a
+// row's scores read and its weights stored over them; and between weights stored and read by the product.
 #pragma once
 #include "attention_unified_fragments.cuh"
-
-// −∞: of keys that are not seen, and where none was seen so far.
-DEVICE float nothing() {
-    return __uint_as_float(0xFF800000u);
-}
-
-// Raw scores to powers of two. The smallest normal number stands for 0, which would make NaN of −∞, and is as good: all
-// weights are then alike.
-DEVICE float score_scale(const Scales& scales) {
-    return fmaxf(scales.score, 1.17549435e-38f);
-}
 
 // ---- Masks.
 
@@ -33,14 +22,14 @@ DEVICE void mask(RawScores& scores, Visible visible, u32 first_key, u32 lane) {
 #pragma unroll
         for (u32 index = 0; index < 4; ++index) {
             u32 key = first_key + 8 * block + lane % 4 * 2 + index % 2;
-            if (key >= (index < 2 ? visible.first : visible.second)) scores[block][index] = nothing();
+            if (key >= (index < 2 ? visible.first : visible.second)) scores[block][index] = -INFINITE;
         }
 }
 
 // ---- A row so far.
 
 struct Row {
-    float maximum = nothing();      // of raw scores
+    float maximum = -INFINITE;      // of raw scores
     float base = 0.0f;              // what exponents are less by: the maximum's own
 
     // Takes in the largest of further scores; returns what sums so far are to be multiplied by.
@@ -49,7 +38,7 @@ struct Row {
         float before = __fmul_rn(maximum, scale);
         maximum = fmaxf(maximum, largest);
         // With nothing seen, −∞ less −∞ would be NaN.
-        base = maximum == nothing() ? 0.0f : __fmul_rn(maximum, scale);
+        base = maximum == -INFINITE ? 0.0f : __fmul_rn(maximum, scale);
         return power_by_hardware(__fsub_rn(before, base));
     }
 
@@ -68,7 +57,8 @@ DEVICE float quad_sum(float value) {
     return value + __shfl_xor_sync(~0u, value, 2);
 }
 
-// What a row's sums are to be multiplied by in the end. Where no key is seen, exponentials that do not reach 0 leave a total.
+// What a row's sums are to be multiplied by in the end. Where no key is seen, exponentials that do not reach 0 leave
+// a total.
 DEVICE float row_share(u32 visible, float total, float value_scale) {
     return visible == 0 ? 0.0f : value_scale / total;
 }
@@ -89,7 +79,7 @@ struct RegisterSoftmax {
     DEVICE void weigh(const RawScores& scores, u32 (&weights)[TILE_N / 16][4], float (&corrections)[2]) {
 #pragma unroll
         for (u32 half = 0; half < 2; ++half) {
-            float largest = nothing();
+            float largest = -INFINITE;
 #pragma unroll
             for (u32 block = 0; block < KEY_BLOCKS; ++block)
                 largest = fmaxf(largest, fmaxf(scores[block][2 * half], scores[block][2 * half + 1]));
@@ -135,7 +125,8 @@ struct SharedSoftmax {
         for (u32 block = 0; block < KEY_BLOCKS; ++block)
 #pragma unroll
             for (u32 half = 0; half < 2; ++half) {
-                u32 to = memory + SCORES_AT + place<SCORE_ROW>(first_row + lane / 4 + 8 * half, 2 * block + lane % 4 / 2);
+                u32 row = first_row + lane / 4 + 8 * half, piece = 2 * block + lane % 4 / 2;
+                u32 to = memory + SCORES_AT + place<SCORE_ROW>(row, piece);
                 store_shared_8(to + lane % 2 * 8, __float_as_uint(scores[block][2 * half]),
                                __float_as_uint(scores[block][2 * half + 1]));
             }
@@ -143,22 +134,24 @@ struct SharedSoftmax {
 
     DEVICE void store_weights(u32 turn, u32 piece, const float (&weights)[4]) const {
         u32 area = memory + WEIGHTS_AT;
-        if constexpr (SCALAR)
-            store_shared_16(area + place<WEIGHT_ROW>(row(turn), piece), __float_as_uint(weights[0]), __float_as_uint(weights[1]),
-                            __float_as_uint(weights[2]), __float_as_uint(weights[3]));
-        else
-            store_shared_8(area + place<WEIGHT_ROW>(row(turn), piece / 2) + piece % 2 * 8, pair_of_weights(weights[0], weights[1]),
-                           pair_of_weights(weights[2], weights[3]));
+        if constexpr (SCALAR) {
+            store_shared_16(area + place<WEIGHT_ROW>(row(turn), piece), __float_as_uint(weights[0]),
+                            __float_as_uint(weights[1]), __float_as_uint(weights[2]), __float_as_uint(weights[3]));
+        } else {
+            u32 to = area + place<WEIGHT_ROW>(row(turn), piece / 2) + piece % 2 * 8;
+            store_shared_8(to, pair_of_weights(weights[0], weights[1]), pair_of_weights(weights[2], weights[3]));
+        }
     }
 
     DEVICE void weigh_row(u32 turn) {
-        float scores[PIECES][4], largest = nothing();
+        float scores[PIECES][4], largest = -INFINITE;
 #pragma unroll
         for (u32 index = 0; index < PIECES; ++index) {
             uint4 words = load_shared_16(memory + SCORES_AT + place<SCORE_ROW>(row(turn), 8 * index + lane % 8));
             scores[index][0] = __uint_as_float(words.x), scores[index][1] = __uint_as_float(words.y);
             scores[index][2] = __uint_as_float(words.z), scores[index][3] = __uint_as_float(words.w);
-            largest = fmaxf(largest, fmaxf(fmaxf(scores[index][0], scores[index][1]), fmaxf(scores[index][2], scores[index][3])));
+#pragma unroll
+            for (u32 element = 0; element < 4; ++element) largest = fmaxf(largest, scores[index][element]);
         }
         largest = quad_maximum(largest);
         largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 4));
@@ -178,8 +171,8 @@ struct SharedSoftmax {
         if (lane % 8 == 0) store_shared(memory + FACTORS_AT + row(turn) * 4, __float_as_uint(correction));
     }
 
-    // Leaves weights and corrections in shared memory for the whole warp. Before it, the warp is done with those of the step
-    // before.
+    // Leaves weights and corrections in shared memory for the whole warp. Before it, the warp is done with those of
+    // the step before.
     DEVICE void weigh(const RawScores& scores) {
         store_scores(scores);
         __syncwarp();
