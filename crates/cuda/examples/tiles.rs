@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             .iter()
             .map(|map| {
                 json!({
-                    "matrix": format!("{:?}", map.matrix), "group": map.group, "columns": map.columns,
-                    "rows": map.rows, "box_columns": map.box_columns, "box_rows": map.box_rows,
+                    "matrix": format!("{:?}", map.matrix), "group": map.group, "sizes": map.sizes,
+                    "boxes": map.boxes,
                 })
             })
             .collect::<Vec<_>>(),

@@ -136,6 +136,15 @@ DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 b
         : "memory");
 }
 
+// A box of a three-dimensional tensor map.
+DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 plane, u32 barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+            to),
+        "l"(map), "r"(column), "r"(row), "r"(plane), "r"(barrier)
+        : "memory");
+}
+
 DEVICE void prefetch_tensor_map(const TensorMap* map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -207,6 +216,39 @@ DEVICE void grid_launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
+// ---- Clusters: blocks that reach each other's shared memory.
+
+// Arrives without ordering memory: all that must be seen beyond it is barriers, made visible by `barrier_init_fence`.
+// (With the default, release, an arrival takes a microsecond.)
+DEVICE void cluster_arrive_relaxed() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
+DEVICE void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Where this block's shared address lies in the block of that rank.
+DEVICE u32 address_in_block(u32 address, u32 rank) {
+    u32 there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+
+// Stores to another block's shared memory; the bytes count at that block's barrier, which makes them visible.
+DEVICE void store_remote_16(u32 address, u32 first, u32 second, u32 third, u32 fourth, u32 barrier) {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address),
+        "r"(first), "r"(second), "r"(third), "r"(fourth), "r"(barrier)
+        : "memory");
+}
+
+DEVICE void store_remote_8(u32 address, u32 first, u32 second, u32 barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(address),
+                 "r"(first), "r"(second), "r"(barrier)
+                 : "memory");
+}
+
 template <u32 COUNT>
 DEVICE void registers_increase() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
@@ -223,6 +265,26 @@ DEVICE u32 transpose_matrix(u32 matrix) {
     u32 transposed;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(matrix));
     return transposed;
+}
+
+// Lane i gives the address of row i % 8 of matrix i / 8; it gets elements 2·(i % 4) and the next of row i / 4.
+DEVICE uint4 load_matrices(u32 address) {
+    uint4 matrices;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(matrices.x), "=r"(matrices.y), "=r"(matrices.z), "=r"(matrices.w)
+                 : "r"(address)
+                 : "memory");
+    return matrices;
+}
+
+// The same, transposed: a lane gets elements i / 4 of rows 2·(i % 4) and the next.
+DEVICE uint4 load_matrices_turned(u32 address) {
+    uint4 matrices;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(matrices.x), "=r"(matrices.y), "=r"(matrices.z), "=r"(matrices.w)
+                 : "r"(address)
+                 : "memory");
+    return matrices;
 }
 
 // Lane i gives the address of row i % 8 of matrix i / 8.

@@ -254,7 +254,10 @@ mod tests {
         };
         let missing = CompileError::NoCompiler { looked: Vec::new() };
         for (error, kind) in [
-            (BuildError::Plan(PlanError::Attention), FailureKind::Refused),
+            (
+                BuildError::Plan(PlanError::HeadSize { size: 80 }),
+                FailureKind::Refused,
+            ),
             (BuildError::Compile(rejected), FailureKind::Refused),
             (BuildError::Compile(missing), FailureKind::Broken),
         ] {

@@ -9,10 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 use crate::read::{Number, Switch};
-use crate::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile, Word};
+use crate::{
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores, Setup, Tile,
+    Values, Word,
+};
 
 /// A schedule of which only some words are given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ScheduleChange {
     /// See [`Schedule::tile`].
@@ -45,6 +48,21 @@ pub struct ScheduleChange {
     /// See [`Schedule::cluster`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
+    /// See [`Schedule::scores`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Scores>,
+    /// See [`Schedule::values`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Values>,
+    /// See [`Schedule::layout`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// See [`Schedule::exponential`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exponential: Option<Exponential>,
+    /// See [`Schedule::arithmetic`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<Arithmetic>,
 }
 
 /// A word with its value before and after a change.
@@ -84,6 +102,11 @@ impl ScheduleChange {
             swap_ab: self.swap_ab.unwrap_or(base.swap_ab),
             split_k: self.split_k.unwrap_or(base.split_k),
             cluster: self.cluster.unwrap_or(base.cluster),
+            scores: self.scores.unwrap_or(base.scores),
+            values: self.values.unwrap_or(base.values),
+            layout: self.layout.unwrap_or(base.layout),
+            exponential: self.exponential.unwrap_or(base.exponential),
+            arithmetic: self.arithmetic.unwrap_or(base.arithmetic),
         }
     }
 
@@ -140,6 +163,36 @@ impl fmt::Display for WordChange {
     }
 }
 
+/// Ledgers know a change by this text, so words that came after the first ledgers are in it only where they are given.
+impl fmt::Debug for ScheduleChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = formatter.debug_struct("ScheduleChange");
+        text.field("tile", &self.tile)
+            .field("stages", &self.stages)
+            .field("epilogue", &self.epilogue)
+            .field("roles", &self.roles)
+            .field("order", &self.order)
+            .field("lookup", &self.lookup)
+            .field("setup", &self.setup)
+            .field("swap_ab", &self.swap_ab)
+            .field("split_k", &self.split_k)
+            .field("cluster", &self.cluster);
+        let later: [(&str, Option<&dyn fmt::Debug>); 5] = [
+            ("scores", self.scores.as_ref().map(|value| value as _)),
+            ("values", self.values.as_ref().map(|value| value as _)),
+            ("layout", self.layout.as_ref().map(|value| value as _)),
+            ("exponential", self.exponential.as_ref().map(|value| value as _)),
+            ("arithmetic", self.arithmetic.as_ref().map(|value| value as _)),
+        ];
+        for (word, value) in later {
+            if let Some(value) = value {
+                text.field(word, value);
+            }
+        }
+        text.finish()
+    }
+}
+
 impl<'de> Deserialize<'de> for ScheduleChange {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Words)
@@ -174,6 +227,11 @@ impl<'de> Visitor<'de> for Words {
                 Word::SwapAb => change.swap_ab = Some(map.next_value_seed(Switch(word))?),
                 Word::SplitK => change.split_k = Some(map.next_value_seed(Number(word))?),
                 Word::Cluster => change.cluster = Some(map.next_value()?),
+                Word::Scores => change.scores = Some(map.next_value()?),
+                Word::Values => change.values = Some(map.next_value()?),
+                Word::Layout => change.layout = Some(map.next_value()?),
+                Word::Exponential => change.exponential = Some(map.next_value()?),
+                Word::Arithmetic => change.arithmetic = Some(map.next_value()?),
             }
         }
         Ok(change)

@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::read::suggestion;
-use crate::{Epilogue, Lookup, Order, Roles, Setup, Word};
+use crate::{Arithmetic, Epilogue, Exponential, Layout, Lookup, Order, Roles, Scores, Setup, Values, Word};
 
 /// A word whose value is one of a few names.
 pub trait Choice: Copy + PartialEq + Sized + 'static {
@@ -57,6 +57,11 @@ choices! {
     Order { PerTile = "per-tile", Static = "static", Sorted = "sorted", Dynamic = "dynamic" }
     Lookup { Linear = "linear", Precomputed = "precomputed" }
     Setup { PerCall = "per-call", Once = "once" }
+    Scores { Registers = "registers", InPlace = "in-place", Separate = "separate" }
+    Values { Matrix = "matrix", Scalar = "scalar" }
+    Layout { Swizzled = "swizzled", Plain = "plain" }
+    Exponential { Hardware = "hardware", Polynomial = "polynomial", Table = "table" }
+    Arithmetic { Fp16 = "fp16", Fp8 = "fp8" }
 }
 
 fn read<'de, T: Choice, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {

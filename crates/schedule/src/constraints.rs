@@ -1,6 +1,7 @@
 //! What each instruction set accepts. A rule is a row: the words it is about, what may be changed to keep it, its
 //! source, and the test. An instruction set is a file with its rows and a line in [`rules`].
 
+mod attention;
 mod common;
 mod cpu;
 mod gpu;
@@ -17,6 +18,7 @@ use gauntlet_problem::{Attention, GroupedGemm, Problem};
 use serde::{Deserialize, Serialize};
 
 use crate::Schedule;
+use crate::resources::{by_mma_sync, multiplied_bytes};
 use lever::Lever;
 
 /// A rule that a schedule breaks.
@@ -93,9 +95,22 @@ pub fn accepts(schedule: &Schedule, problem: &Problem, device: &Device) -> bool 
 fn rules(arch: Arch) -> &'static [&'static [Rule]] {
     match arch {
         Arch::Cpu => &[common::RULES, cpu::RULES],
-        Arch::Sm80 | Arch::Sm89 => &[common::RULES, mma_sync::RULES, gpu::RULES],
-        Arch::Sm90a => &[common::RULES, sm90a::RULES, gpu::RULES],
-        Arch::Sm100a => &[common::RULES, sm100a::RULES, gpu::RULES],
+        Arch::Sm80 | Arch::Sm89 => &[common::RULES, attention::RULES, mma_sync::RULES, gpu::RULES],
+        Arch::Sm90a => &[
+            common::RULES,
+            attention::RULES,
+            attention::FUSED,
+            sm90a::RULES,
+            sm90a::ATTENTION,
+            gpu::RULES,
+        ],
+        Arch::Sm100a => &[
+            common::RULES,
+            attention::RULES,
+            attention::FUSED,
+            sm100a::RULES,
+            gpu::RULES,
+        ],
     }
 }
 
@@ -147,6 +162,21 @@ impl Situation<'_> {
             Problem::GroupedGemm(_) => None,
             Problem::Attention(attention) => Some(attention),
         }
+    }
+
+    /// The instruction by which attention is multiplied without its scores coming into shared memory, if it is.
+    fn fused(&self) -> Option<&'static str> {
+        self.attention()?;
+        match self.arch() {
+            Arch::Sm90a if !by_mma_sync(self.schedule, Arch::Sm90a) => Some("wgmma"),
+            Arch::Sm100a => Some("tcgen05.mma"),
+            Arch::Cpu | Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => None,
+        }
+    }
+
+    /// Products of attention's operands that one instruction sums: 32 bytes of them.
+    fn summed_at_once(&self, attention: &Attention) -> usize {
+        32 / multiplied_bytes(self.schedule, attention)
     }
 
     /// Whether two blocks share one `tcgen05` instruction.

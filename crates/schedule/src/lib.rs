@@ -21,5 +21,8 @@ pub use dispatch::{
 };
 pub use distance::FARTHEST;
 pub use pairwise::{Options, pairwise};
-pub use schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+pub use schedule::{
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores, Setup, Tile,
+    Values,
+};
 pub use word::{Meaning, Word, words};

@@ -7,7 +7,10 @@ use std::collections::HashSet;
 use gauntlet_device::Device;
 use gauntlet_problem::Problem;
 
-use crate::{Choice, Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile, Word, accepts};
+use crate::{
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores,
+    Setup, Tile, Values, Word, accepts,
+};
 
 /// The values to combine, a list for each word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,16 @@ pub struct Options {
     pub split_k: Vec<usize>,
     /// Of [`Schedule::cluster`].
     pub clusters: Vec<Cluster>,
+    /// Of [`Schedule::scores`].
+    pub scores: Vec<Scores>,
+    /// Of [`Schedule::values`].
+    pub values: Vec<Values>,
+    /// Of [`Schedule::layout`].
+    pub layouts: Vec<Layout>,
+    /// Of [`Schedule::exponential`].
+    pub exponentials: Vec<Exponential>,
+    /// Of [`Schedule::arithmetic`].
+    pub arithmetics: Vec<Arithmetic>,
 }
 
 impl Options {
@@ -65,6 +78,11 @@ impl Options {
             swap_ab: vec![false, true],
             split_k: vec![1, 2, 3],
             clusters: vec![Cluster { m: 1, n: 1 }],
+            scores: vec![Scores::default()],
+            values: vec![Values::default()],
+            layouts: vec![Layout::default()],
+            exponentials: vec![Exponential::default()],
+            arithmetics: vec![Arithmetic::default()],
         }
     }
 
@@ -81,10 +99,15 @@ impl Options {
             self.swap_ab.len(),
             self.split_k.len(),
             self.clusters.len(),
+            self.scores.len(),
+            self.values.len(),
+            self.layouts.len(),
+            self.exponentials.len(),
+            self.arithmetics.len(),
         ];
         (0..lengths.iter().product()).map(move |number: usize| {
             let mut rest = number;
-            let mut at = [0; 10];
+            let mut at = [0; Word::ALL.len()];
             for (index, length) in lengths.iter().enumerate().rev() {
                 at[index] = rest % length;
                 rest /= length;
@@ -100,6 +123,11 @@ impl Options {
                 swap_ab: self.swap_ab[at[7]],
                 split_k: self.split_k[at[8]],
                 cluster: self.clusters[at[9]],
+                scores: self.scores[at[10]],
+                values: self.values[at[11]],
+                layout: self.layouts[at[12]],
+                exponential: self.exponentials[at[13]],
+                arithmetic: self.arithmetics[at[14]],
             }
         })
     }
@@ -164,6 +192,11 @@ fn code(word: Word, schedule: &Schedule) -> u64 {
         Word::SwapAb => u64::from(schedule.swap_ab),
         Word::SplitK => schedule.split_k as u64,
         Word::Cluster => join(&<[usize; 2]>::from(schedule.cluster)),
+        Word::Scores => position(schedule.scores),
+        Word::Values => position(schedule.values),
+        Word::Layout => position(schedule.layout),
+        Word::Exponential => position(schedule.exponential),
+        Word::Arithmetic => position(schedule.arithmetic),
     }
 }
 

@@ -3,7 +3,7 @@
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, Form, GroupedGemm, Problem};
 
-use crate::{Cluster, Epilogue, Order, Schedule, Tile};
+use crate::{Arithmetic, Cluster, Epilogue, Exponential, Order, Roles, Schedule, Scores, Tile};
 
 /// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
 const SCALE_ROWS: usize = 128;
@@ -12,6 +12,10 @@ const SCALE_ROWS: usize = 128;
 const SCALE_COPY: usize = 16;
 /// Bytes of an fp16 value.
 const HALF: usize = 2;
+/// Bytes of an fp32 value.
+const SUM: usize = 4;
+/// Bytes of the table of exponentials: 1024 values of fp32.
+const EXPONENTIALS: usize = 4 << 10;
 /// Bytes in which the swapped kernel on sm_90a converts tokens: 10.5 KiB for each of the 8 warps that multiply.
 const CONVERTING: usize = 84 << 10;
 /// Slots of scales of that kernel; each is for two steps, the least that a bulk copy brings of a row 128 deep.
@@ -34,6 +38,46 @@ pub fn weights(gemm: &GroupedGemm) -> usize {
 pub fn is_narrow(schedule: &Schedule) -> bool {
     let Tile { m, n, .. } = schedule.tile;
     schedule.swap_ab && (m == 16 || m == 32) && n <= 16
+}
+
+/// Whether attention is multiplied by `mma.sync`, whose operands come from registers: before sm_90a always, and there
+/// where everyone does everything; `wgmma` and `tcgen05` are for roles.
+pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
+    match arch {
+        Arch::Sm80 | Arch::Sm89 => true,
+        Arch::Sm90a => schedule.roles == Roles::Unified,
+        Arch::Sm100a | Arch::Cpu => false,
+    }
+}
+
+/// Bytes of an operand of attention as a GPU's matrix unit takes it.
+pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
+    match schedule.arithmetic {
+        Arithmetic::Fp8 => attention.format.bytes(),
+        Arithmetic::Fp16 => HALF,
+    }
+}
+
+/// Whether operands are converted to fp16 by a kernel of their own, once, because bulk copies bring them to where the
+/// matrix unit reads them: tokens of a swapped GEMM on sm_90a, and 8-bit attention by `wgmma` or `tcgen05` in fp16.
+pub fn converts_beforehand(schedule: &Schedule, problem: &Problem, arch: Arch) -> bool {
+    match (problem, arch) {
+        (Problem::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab,
+        (Problem::Attention(attention), Arch::Sm90a | Arch::Sm100a) => {
+            !by_mma_sync(schedule, arch) && attention.format.bytes() < multiplied_bytes(schedule, attention)
+        }
+        _ => false,
+    }
+}
+
+/// Bytes of a block's scores and weights in shared memory, fp32 and fp16.
+pub fn score_bytes(schedule: &Schedule) -> usize {
+    let scores = schedule.tile.m * schedule.tile.n;
+    match schedule.scores {
+        Scores::Registers => 0,
+        Scores::InPlace => scores * SUM,
+        Scores::Separate => scores * (SUM + HALF),
+    }
 }
 
 /// Steps along the summed dimension of the shortest piece of work: K of a group, keys of a sequence. Groups without
@@ -68,12 +112,13 @@ pub fn stage_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize 
     match problem {
         Problem::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
         Problem::Attention(attention) => {
-            2 * schedule.tile.n * attention.head_size * element_bytes(attention, arch)
+            2 * schedule.tile.n * attention.head_size * element_bytes(schedule, attention, arch)
         }
     }
 }
 
-/// Bytes of all buffers of one block: stages, the queries of attention, and the staged results. On a CPU those of
+/// Bytes of all buffers of one block: stages, the queries of attention with scores and tables that lie there, and the
+/// staged results. On a CPU those of
 /// one thread: a row panel and `stages` column panels.
 pub fn block_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
     let Tile { m, n, k } = schedule.tile;
@@ -89,7 +134,9 @@ pub fn block_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize 
         Epilogue::Direct => 0,
     };
     let resident = match problem {
-        Problem::Attention(attention) => m * k * element_bytes(attention, arch),
+        Problem::Attention(attention) => {
+            m * k * element_bytes(schedule, attention, arch) + score_bytes(schedule) + table_bytes(schedule)
+        }
         Problem::GroupedGemm(gemm) if arch == Arch::Cpu => {
             4 * k * m * if schedule.swap_ab { weights(gemm) } else { 1 }
         }
@@ -208,10 +255,20 @@ fn packed_bytes(k: usize) -> usize {
     k.div_ceil(2) + k.div_ceil(16)
 }
 
-fn element_bytes(attention: &Attention, arch: Arch) -> usize {
-    if arch == Arch::Cpu {
-        4
-    } else {
-        attention.format.bytes()
+/// Bytes of the table of exponentials, if there is one.
+fn table_bytes(schedule: &Schedule) -> usize {
+    match schedule.exponential {
+        Exponential::Table => EXPONENTIALS,
+        Exponential::Hardware | Exponential::Polynomial => 0,
+    }
+}
+
+/// Bytes of an operand of attention in a block's memory: on GPUs as it is multiplied, but `mma.sync` converts what it
+/// takes from there.
+fn element_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    match arch {
+        Arch::Cpu => SUM,
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if by_mma_sync(schedule, arch) => attention.format.bytes(),
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a => multiplied_bytes(schedule, attention),
     }
 }

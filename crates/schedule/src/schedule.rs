@@ -34,6 +34,26 @@ pub struct Schedule {
     pub split_k: usize,
     /// Blocks that share loads.
     pub cluster: Cluster,
+    /// Where attention's scores and weights lie between its two products.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scores: Scores,
+    /// What multiplies attention's weights by its values.
+    #[serde(skip_serializing_if = "is_default")]
+    pub values: Values,
+    /// How attention's rows lie in shared memory.
+    #[serde(skip_serializing_if = "is_default")]
+    pub layout: Layout,
+    /// How attention takes exponentials.
+    #[serde(skip_serializing_if = "is_default")]
+    pub exponential: Exponential,
+    /// In which format attention's operands are multiplied.
+    #[serde(skip_serializing_if = "is_default")]
+    pub arithmetic: Arithmetic,
+}
+
+/// Whether a word has the value that files leave out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Schedule {
@@ -54,6 +74,11 @@ impl Schedule {
             swap_ab: false,
             split_k: 1,
             cluster: Cluster { m: 1, n: 1 },
+            scores: Scores::default(),
+            values: Values::default(),
+            layout: Layout::default(),
+            exponential: Exponential::default(),
+            arithmetic: Arithmetic::default(),
         }
     }
 }
@@ -64,7 +89,8 @@ impl Default for Schedule {
     }
 }
 
-/// One line; swap-AB, split-K and cluster appear only where they are in use.
+/// One line; swap-AB, split-K and cluster appear only where they are in use, and how attention computes only where it
+/// differs from the [baseline](Schedule::baseline).
 impl fmt::Display for Schedule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -80,6 +106,12 @@ impl fmt::Display for Schedule {
         }
         if self.cluster != (Cluster { m: 1, n: 1 }) {
             write!(formatter, " · cluster {}", self.cluster)?;
+        }
+        for word in Word::OF_ATTENTION {
+            let value = word.value(self);
+            if value != word.value(&Self::baseline()) {
+                write!(formatter, " · {word} {value}")?;
+            }
         }
         Ok(())
     }
@@ -168,6 +200,61 @@ pub enum Setup {
     PerCall,
     /// Once, when the problem is loaded.
     Once,
+}
+
+/// Where attention's scores and weights lie between its two products.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Scores {
+    /// In registers all the way: the softmax is fused and online, step by step.
+    #[default]
+    Registers,
+    /// In shared memory, where the weights take the place of the scores.
+    InPlace,
+    /// In shared memory, and the weights in a buffer of their own beside them.
+    Separate,
+}
+
+/// What multiplies attention's weights by its values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Values {
+    /// The matrix unit.
+    #[default]
+    Matrix,
+    /// Ordinary fused multiply-adds.
+    Scalar,
+}
+
+/// How attention's rows lie in shared memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// Pieces of 16 bytes exchanged within a row by exclusive or with the row's number, so that no two lanes of a read
+    /// share a bank.
+    #[default]
+    Swizzled,
+    /// As in memory.
+    Plain,
+}
+
+/// How attention takes exponentials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Exponential {
+    /// The unit for special functions (`ex2.approx`).
+    #[default]
+    Hardware,
+    /// A share of them by a polynomial in fused multiply-adds, the others by hardware.
+    Polynomial,
+    /// A table in shared memory.
+    Table,
+}
+
+/// In which format attention's operands are multiplied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// In 16 bits: e4m3 is converted to fp16, exactly; bf16 stays as it is.
+    #[default]
+    Fp16,
+    /// e4m3 as it is; weights are scaled by 2⁸ and rounded to e4m3.
+    Fp8,
 }
 
 /// Blocks that share loads, along rows and columns of tiles.

@@ -7,7 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::choice::names;
 use crate::read::{LARGEST, suggestion};
-use crate::{Epilogue, Lookup, Order, Roles, Schedule, Setup};
+use crate::{
+    Arithmetic, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores, Setup, Values,
+};
 
 /// A word of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -33,6 +35,16 @@ pub enum Word {
     SplitK,
     /// [`Schedule::cluster`].
     Cluster,
+    /// [`Schedule::scores`].
+    Scores,
+    /// [`Schedule::values`].
+    Values,
+    /// [`Schedule::layout`].
+    Layout,
+    /// [`Schedule::exponential`].
+    Exponential,
+    /// [`Schedule::arithmetic`].
+    Arithmetic,
 }
 
 /// What a word accepts and means.
@@ -67,7 +79,7 @@ pub fn words() -> Vec<Meaning> {
 
 impl Word {
     /// Every word, in the order in which a schedule is written.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 15] = [
         Self::Tile,
         Self::Stages,
         Self::Epilogue,
@@ -78,6 +90,20 @@ impl Word {
         Self::SwapAb,
         Self::SplitK,
         Self::Cluster,
+        Self::Scores,
+        Self::Values,
+        Self::Layout,
+        Self::Exponential,
+        Self::Arithmetic,
+    ];
+
+    /// The words that say how attention's kernels compute; other problems and the CPU take the baseline's values only.
+    pub const OF_ATTENTION: [Self; 5] = [
+        Self::Scores,
+        Self::Values,
+        Self::Layout,
+        Self::Exponential,
+        Self::Arithmetic,
     ];
 
     /// The word in files and messages.
@@ -93,6 +119,11 @@ impl Word {
             Self::SwapAb => "swap-ab",
             Self::SplitK => "split-k",
             Self::Cluster => "cluster",
+            Self::Scores => "scores",
+            Self::Values => "values",
+            Self::Layout => "layout",
+            Self::Exponential => "exponential",
+            Self::Arithmetic => "arithmetic",
         }
     }
 
@@ -108,6 +139,11 @@ impl Word {
             Self::Order => names::<Order>(),
             Self::Lookup => names::<Lookup>(),
             Self::Setup => names::<Setup>(),
+            Self::Scores => names::<Scores>(),
+            Self::Values => names::<Values>(),
+            Self::Layout => names::<Layout>(),
+            Self::Exponential => names::<Exponential>(),
+            Self::Arithmetic => names::<Arithmetic>(),
         }
     }
 
@@ -124,6 +160,11 @@ impl Word {
             Self::SwapAb => schedule.swap_ab.to_string(),
             Self::SplitK => schedule.split_k.to_string(),
             Self::Cluster => schedule.cluster.to_string(),
+            Self::Scores => schedule.scores.to_string(),
+            Self::Values => schedule.values.to_string(),
+            Self::Layout => schedule.layout.to_string(),
+            Self::Exponential => schedule.exponential.to_string(),
+            Self::Arithmetic => schedule.arithmetic.to_string(),
         }
     }
 
@@ -167,6 +208,31 @@ impl Word {
                 "tasks that share one tile's depth; partial sums added in a fixed order",
             ),
             Self::Cluster => ("blocks along rows and columns that share loads", "only 1×1"),
+            Self::Scores => (
+                "where attention's scores lie between its products: registers; in-place: shared memory, where the \
+                 weights overwrite them; separate: shared memory, with a buffer for the weights",
+                "only registers",
+            ),
+            Self::Values => (
+                "what multiplies attention's weights by its values: matrix: the matrix unit; scalar: fused \
+                 multiply-adds",
+                "only matrix",
+            ),
+            Self::Layout => (
+                "attention's rows in shared memory: swizzled: 16-byte pieces exchanged so that lanes hit different \
+                 banks; plain: as in memory",
+                "only swizzled",
+            ),
+            Self::Exponential => (
+                "attention's exponentials: hardware: the special-function unit; polynomial: a share by fused \
+                 multiply-adds; table: look-ups in shared memory",
+                "only hardware",
+            ),
+            Self::Arithmetic => (
+                "what attention multiplies: fp16: e4m3 converted exactly, bf16 as it is; fp8: e4m3 as it is, and \
+                 weights rounded to e4m3",
+                "only fp16",
+            ),
         }
     }
 }

@@ -8,7 +8,8 @@ use gauntlet_problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
 };
 use gauntlet_schedule::{
-    Choice, Cluster, Epilogue, Order, Roles, Schedule, ScheduleChange, Tile, accepts, check, resources,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Roles, Schedule, ScheduleChange,
+    Scores, Tile, Values, accepts, check, resources,
 };
 use proptest::prelude::*;
 
@@ -191,6 +192,39 @@ fn shared_memory_on_hopper_is_what_its_kernels_take() {
 }
 
 #[test]
+fn hopper_takes_each_step_of_attention() {
+    let h200 = Device::builtin("h200").unwrap();
+    let problem = attention(AttentionFormat::E4m3);
+    let bytes = |change: &str| {
+        let schedule = schedule(change);
+        assert_eq!(report(&schedule, &problem, &h200), "    accepted", "{change}");
+        resources::block_bytes(&schedule, &problem, h200.arch)
+    };
+    let steps = "tile = [64, 64, 64]\nlayout = \"plain\"\n";
+    // Queries, keys and values as they lie in memory; scores of 4 bytes, weights of 2.
+    let (operands, scores, weights) = (3 * 4_096, 16_384, 8_192);
+    assert_eq!(
+        bytes(&format!("{steps}scores = \"separate\"\nvalues = \"scalar\"")),
+        operands + scores + weights
+    );
+    assert_eq!(bytes(&format!("{steps}scores = \"in-place\"")), operands + scores);
+    assert_eq!(bytes(steps), operands);
+    assert_eq!(
+        bytes("tile = [64, 64, 64]\nexponential = \"polynomial\""),
+        operands
+    );
+    assert_eq!(
+        bytes("tile = [64, 64, 64]\nexponential = \"table\""),
+        operands + 4_096
+    );
+    // By roles operands lie as they are multiplied: fp16, or half of it.
+    let roles = "tile = [128, 128, 64]\nroles = \"specialised\"\nstages = 3\n";
+    assert_eq!(bytes(roles), 16_384 + 3 * 32_768);
+    assert_eq!(bytes(&format!("{roles}arithmetic = \"fp8\"")), 8_192 + 3 * 16_384);
+    bytes(&format!("{roles}split-k = 2\ncluster = [1, 2]"));
+}
+
+#[test]
 fn every_device_takes_the_baseline_of_the_plain_product() {
     let devices = Device::builtin_names().map(|name| Device::builtin(name).unwrap());
     for device in devices.chain([Device::host(), cpu(1)]) {
@@ -224,7 +258,11 @@ fn messages() {
         ("h200", plain(), "stages = 3"),
         ("h200", dual(), "tile = [128, 256, 128]"),
         ("h200", plain(), "tile = [256, 256, 64]"),
-        ("h200", fp8.clone(), "tile = [64, 48, 64]"),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [64, 48, 64]\nroles = \"specialised\"\narithmetic = \"fp8\"",
+        ),
         ("a100", plain(), "cluster = [2, 1]\ntile = [120, 128, 128]"),
         ("l4", plain(), "stages = 4"),
         ("l4", dual(), "tile = [256, 128, 128]"),
@@ -234,6 +272,38 @@ fn messages() {
             fp16.clone(),
             "tile = [64, 64, 128]\nswap-ab = true\nsplit-k = 9",
         ),
+        ("h200", plain(), "values = \"scalar\"\nscores = \"in-place\""),
+        ("h200", fp8.clone(), "tile = [96, 72, 64]"),
+        ("h200", fp8.clone(), "tile = [64, 64, 64]\nvalues = \"scalar\""),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [64, 64, 64]\nexponential = \"table\"\nscores = \"separate\"",
+        ),
+        ("h200", fp8.clone(), "tile = [64, 64, 64]\narithmetic = \"fp8\""),
+        (
+            "h200",
+            fp16.clone(),
+            "tile = [64, 64, 64]\narithmetic = \"fp8\"\nroles = \"specialised\"",
+        ),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [128, 64, 64]\nroles = \"specialised\"\nscores = \"separate\"\nvalues = \"scalar\"\n\
+             layout = \"plain\"",
+        ),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [128, 64, 64]\nroles = \"specialised\"\nsplit-k = 2",
+        ),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [64, 64, 64]\nsplit-k = 2\ncluster = [1, 2]",
+        ),
+        ("b200", fp8.clone(), "tile = [128, 64, 64]\nlayout = \"plain\""),
+        ("a100", fp8.clone(), "tile = [64, 64, 64]\narithmetic = \"fp8\""),
         ("desk", plain(), "tile = [2000, 100, 250]"),
         ("desk", plain(), "stages = 9"),
         ("desk", plain(), "tile = [256, 512, 512]\nstages = 3"),
@@ -242,6 +312,7 @@ fn messages() {
         ("desk", plain(), "cluster = [2, 1]"),
         ("desk", odd, "split-k = 2"),
         ("desk", fp16, "tile = [64, 64, 32]\nswap-ab = true"),
+        ("desk", fp8, "tile = [64, 64, 64]\nexponential = \"polynomial\""),
     ]
     .map(|(name, problem, change)| {
         let device = match name {
@@ -259,6 +330,12 @@ fn messages() {
     insta::assert_snapshot!(cases.join("\n"));
 }
 
+fn any_of<T: Choice + std::fmt::Debug>() -> impl Strategy<Value = T> {
+    let default = proptest::sample::select(vec![T::ALL[0].0]);
+    let any = proptest::sample::select(T::ALL.iter().map(|(value, _)| *value).collect::<Vec<_>>());
+    proptest::prop_oneof![4 => default, 1 => any]
+}
+
 fn any_schedule() -> impl Strategy<Value = Schedule> {
     let sizes = || proptest::sample::select(vec![1_usize, 8, 16, 48, 64, 100, 128, 256, 300, 512]);
     let choices = (
@@ -266,6 +343,13 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         proptest::sample::select(vec![Roles::Unified, Roles::Specialised]),
         proptest::sample::select(Order::ALL.iter().map(|(order, _)| *order).collect::<Vec<_>>()),
         any::<bool>(),
+        (
+            any_of::<Scores>(),
+            any_of::<Values>(),
+            any_of::<Layout>(),
+            any_of::<Exponential>(),
+            any_of::<Arithmetic>(),
+        ),
     );
     (
         (sizes(), sizes(), sizes()),
@@ -274,8 +358,10 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         (1..4_usize, 1..4_usize),
         choices,
     )
-        .prop_map(
-            |((m, n, k), stages, split_k, (rows, columns), (epilogue, roles, order, swap_ab))| Schedule {
+        .prop_map(|((m, n, k), stages, split_k, (rows, columns), choices)| {
+            let (epilogue, roles, order, swap_ab, (scores, values, layout, exponential, arithmetic)) =
+                choices;
+            Schedule {
                 tile: Tile { m, n, k },
                 stages,
                 split_k,
@@ -284,9 +370,14 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
                 roles,
                 order,
                 swap_ab,
+                scores,
+                values,
+                layout,
+                exponential,
+                arithmetic,
                 ..Schedule::baseline()
-            },
-        )
+            }
+        })
 }
 
 proptest! {

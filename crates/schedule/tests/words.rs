@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use gauntlet_schedule::{
-    Choice, Cluster, Epilogue, Lookup, Order, Roles, Schedule, ScheduleChange, Setup, Tile, words,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule,
+    ScheduleChange, Scores, Setup, Tile, Values, words,
 };
 use proptest::prelude::*;
 
@@ -28,8 +29,17 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         any_of::<Lookup>(),
         any_of::<Setup>(),
     );
-    (numbers, choices, any::<bool>()).prop_map(
-        |((m, n, k, stages, split_k, rows, columns), (epilogue, roles, order, lookup, setup), swap_ab)| {
+    let of_attention = (
+        any_of::<Scores>(),
+        any_of::<Values>(),
+        any_of::<Layout>(),
+        any_of::<Exponential>(),
+        any_of::<Arithmetic>(),
+    );
+    (numbers, choices, any::<bool>(), of_attention).prop_map(
+        |(numbers, (epilogue, roles, order, lookup, setup), swap_ab, of_attention)| {
+            let (m, n, k, stages, split_k, rows, columns) = numbers;
+            let (scores, values, layout, exponential, arithmetic) = of_attention;
             Schedule {
                 tile: Tile { m, n, k },
                 stages,
@@ -41,6 +51,11 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
                 swap_ab,
                 split_k,
                 cluster: Cluster { m: rows, n: columns },
+                scores,
+                values,
+                layout,
+                exponential,
+                arithmetic,
             }
         },
     )
@@ -55,6 +70,15 @@ proptest! {
 
     #[test]
     fn a_change_lists_exactly_the_words_it_changes(before in any_schedule(), after in any_schedule()) {
+        // What is left out of a file changes nothing.
+        let before = Schedule {
+            scores: Scores::default(),
+            values: Values::default(),
+            layout: Layout::default(),
+            exponential: Exponential::default(),
+            arithmetic: Arithmetic::default(),
+            ..before
+        };
         let text = toml::to_string(&after).unwrap();
         let change = ScheduleChange::from_toml(&text, Path::new("s.toml")).unwrap();
         prop_assert_eq!(change.apply(&before), after.clone());
@@ -102,6 +126,50 @@ fn a_change_replaces_only_its_words() {
             .ends_with("per-call · swap-ab · split-k 4 · cluster 2×1"),
         "{all}"
     );
+    let attention = Schedule {
+        scores: Scores::InPlace,
+        values: Values::Scalar,
+        layout: Layout::Plain,
+        exponential: Exponential::Table,
+        arithmetic: Arithmetic::Fp8,
+        ..Schedule::baseline()
+    };
+    assert!(
+        attention.to_string().ends_with(
+            "per-call · scores in-place · values scalar · layout plain · exponential table · arithmetic fp8"
+        ),
+        "{attention}"
+    );
+}
+
+#[test]
+fn words_of_attention_are_written_only_where_they_differ_from_the_baseline() {
+    let text = |schedule: &Schedule| toml::to_string(schedule).unwrap();
+    let plain = text(&Schedule::baseline());
+    assert!(plain.contains("split-k") && !plain.contains("scores"), "{plain}");
+    let scalar = text(&Schedule {
+        values: Values::Scalar,
+        ..Schedule::baseline()
+    });
+    assert_eq!(scalar, format!("{plain}values = \"scalar\"\n"));
+}
+
+#[test]
+fn a_change_is_called_what_ledgers_call_it() {
+    let called = |text| {
+        format!(
+            "{:?}",
+            ScheduleChange::from_toml(text, Path::new("s.toml")).unwrap()
+        )
+    };
+    assert_eq!(
+        called("stages = 6"),
+        "ScheduleChange { tile: None, stages: Some(6), epilogue: None, roles: None, order: None, lookup: None, \
+         setup: None, swap_ab: None, split_k: None, cluster: None }",
+        "as in results/2026-11-21-b200-predicted.json"
+    );
+    assert_ne!(called("values = \"scalar\""), called("values = \"matrix\""));
+    assert!(called("arithmetic = \"fp8\"").ends_with("cluster: None, arithmetic: Fp8 }"));
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub fn any_schedule(tile: impl Strategy<Value = Tile>) -> impl Strategy<Value = 
                 swap_ab,
                 split_k,
                 cluster: Cluster { m: 1, n: 1 },
+                ..Schedule::baseline()
             },
         )
 }
@@ -64,6 +65,7 @@ pub fn schedule(tile: [usize; 3]) -> Schedule {
         swap_ab: false,
         split_k: 1,
         cluster: Cluster { m: 1, n: 1 },
+        ..Schedule::baseline()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which schedule a call gets.
 
 use gauntlet_problem::{Form, GroupedGemm};
-use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 
 /// Most tokens of a group that the narrow kernel computes without reading weights twice.
 const NARROW: usize = 16;
@@ -47,8 +47,7 @@ fn automatic(gemm: &GroupedGemm) -> Schedule {
         lookup: Lookup::Precomputed,
         setup: Setup::Once,
         swap_ab: true,
-        split_k: 1,
-        cluster: Cluster { m: 1, n: 1 },
+        ..Schedule::baseline()
     };
     if most <= NARROW {
         return narrow;

@@ -9,7 +9,7 @@ use lru::LruCache;
 
 use super::{Choice, LayerShape, Library, Planner, ServeError, ShapePlan};
 use crate::driver::{DeviceMemory, Function};
-use crate::engine::encode_all;
+use crate::engine::{encode_all, weight_address};
 use crate::plan::{Addresses, Launch, Map, Variant, Weights};
 
 /// What addresses are multiples of, in bytes: tensor maps and bulk copies need it (CUDA driver API,
@@ -109,7 +109,7 @@ impl Layer {
         if let Some((_, memory)) = known.iter().find(|(of, _)| *of == maps) {
             return Ok(Rc::clone(memory));
         }
-        let bytes = encode_all(&maps, &self.weights)?;
+        let bytes = encode_all(&maps, |map| weight_address(map, &self.weights))?;
         let memory = Rc::new(DeviceMemory::from_bytes(self.library.context(), &bytes)?);
         known.push((maps, Rc::clone(&memory)));
         Ok(memory)

@@ -116,8 +116,8 @@ impl Queue {
             });
         }
         let launches = plan.launches(Addresses {
-            tokens: buffers.tokens,
-            token_scales: buffers.token_scales,
+            operands: [buffers.tokens, 0, 0],
+            scales: [buffers.token_scales, 0, 0],
             output: buffers.output,
             tables: 0,
             maps: 0,

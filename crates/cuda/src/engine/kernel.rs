@@ -11,7 +11,7 @@ use super::setup::{OfCall, Scratch, Tables, kept_addresses};
 use crate::compiler::{Compiled, Origin};
 use crate::driver::{DeviceMemory, DriverError, Function, LaunchShape, MAP_BYTES};
 use crate::error::{BuildError, RunError};
-use crate::plan::{self, Addresses, Memory, Plan, Weights};
+use crate::plan::{self, Addresses, Memory, OPERANDS, Plan, Weights};
 
 /// A problem under a schedule, ready to run.
 pub struct Kernel {
@@ -166,7 +166,7 @@ impl Kernel {
             let tables = match self.schedule.setup {
                 Setup::Once => {
                     let memory = self.plan.memory(&operands.weights);
-                    Some(Tables::new(&self.shared.context, &memory, &operands.weights)?)
+                    Some(Tables::new(&self.shared.context, &memory, operands)?)
                 }
                 Setup::PerCall => None,
             };
@@ -217,7 +217,7 @@ impl Kernel {
         let processors = self.shared.context.device().processors;
         let plan = plan::plan(&self.problem, &self.schedule, processors)?;
         let memory = plan.memory(&copy.operands.weights);
-        let memory = OfCall::new(&self.shared.stream, &memory, &copy.operands.weights)
+        let memory = OfCall::new(&self.shared.stream, &memory, &copy.operands)
             .map_err(|error| error.about(self.name()))?;
         Ok(Ready {
             plan: PlanOfCall::Fresh(plan),
@@ -276,8 +276,8 @@ fn resources(
     function: &Function,
 ) -> Result<Resources, DriverError> {
     let nowhere = Addresses {
-        tokens: 0,
-        token_scales: 0,
+        operands: [0; OPERANDS],
+        scales: [0; OPERANDS],
         output: 0,
         tables: 0,
         maps: 0,

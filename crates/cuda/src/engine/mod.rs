@@ -21,7 +21,7 @@ use crate::plan::{self, Plan, Variant};
 
 pub use kernel::{Kernel, Resources};
 pub use operands::Operands;
-pub(crate) use setup::encode_all;
+pub(crate) use setup::{encode_all, weight_address};
 pub use timing::CallTimes;
 
 /// A GPU with a compiler. Engines, and all that comes from them, stay in the thread that made them.

@@ -2,49 +2,29 @@
 
 use std::rc::Rc;
 
-use gauntlet_problem::{GroupInputs, GroupedGemm, Inputs, InputsError, Problem};
+use gauntlet_problem::{Attention, AttentionInputs, Inputs, InputsError, Problem};
 
 use super::layout::Layout;
 use crate::driver::{Context, DeviceMemory, DriverError};
 use crate::error::RunError;
-use crate::plan::{PlanError, Weights};
+use crate::plan::{OPERANDS, Weights};
 
 /// One copy of a problem's operands in device memory.
 #[derive(Debug)]
 pub struct Operands {
-    pub(super) tokens: DeviceMemory,
-    pub(super) token_scales: DeviceMemory,
-    /// Where each group's weights lie in `weight_memory`.
+    /// A GEMM's tokens; attention's Q, K and V.
+    pub(super) rows: [u64; OPERANDS],
+    /// Their scales.
+    pub(super) scales: [u64; OPERANDS],
+    /// Where each group's weights lie.
     pub(super) weights: Vec<Weights>,
-    weight_memory: DeviceMemory,
+    memory: Vec<DeviceMemory>,
 }
 
 impl Operands {
-    fn new(context: &Context, layout: &Layout, inputs: &[GroupInputs]) -> Result<Self, DriverError> {
-        let pieces = layout.pieces(inputs);
-        let weights = DeviceMemory::assembled(context, layout.weight_bytes, &pieces.weights)?;
-        Ok(Self {
-            tokens: DeviceMemory::assembled(context, layout.token_bytes, &pieces.tokens)?,
-            token_scales: DeviceMemory::assembled(context, layout.token_scale_bytes, &pieces.token_scales)?,
-            weights: layout.weights(inputs, weights.address()),
-            weight_memory: weights,
-        })
-    }
-
-    /// Another copy, made on the device.
-    fn copied(&self, layout: &Layout, inputs: &[GroupInputs]) -> Result<Self, DriverError> {
-        let weights = self.weight_memory.copied()?;
-        Ok(Self {
-            tokens: self.tokens.copied()?,
-            token_scales: self.token_scales.copied()?,
-            weights: layout.weights(inputs, weights.address()),
-            weight_memory: weights,
-        })
-    }
-
     /// Bytes of device memory.
     pub fn bytes(&self) -> usize {
-        self.tokens.bytes() + self.token_scales.bytes() + self.weight_memory.bytes()
+        self.memory.iter().map(DeviceMemory::bytes).sum()
     }
 }
 
@@ -55,34 +35,91 @@ pub(super) fn load(
     sets: &[Inputs],
     copies: usize,
 ) -> Result<Vec<Rc<Operands>>, RunError> {
-    let gemm = grouped_gemm(problem)?;
-    let layout = Layout::new(gemm);
+    let family = Family::new(problem);
     let (free, _) = context.memory()?;
-    let bytes = layout.bytes().saturating_mul(copies);
+    let bytes = family.bytes().saturating_mul(copies);
     if bytes > free {
         return Err(RunError::Memory { copies, bytes, free });
     }
     let mut loaded: Vec<Rc<Operands>> = Vec::with_capacity(copies);
-    let mut groups = Vec::with_capacity(sets.len());
     for set in sets.iter().take(copies) {
         set.validate(problem)?;
-        let Inputs::GroupedGemm(inputs) = set else {
-            return Err(InputsError::Family.into());
-        };
-        loaded.push(Rc::new(Operands::new(context, &layout, inputs)?));
-        groups.push(inputs);
+        let memory = family.upload(context, set)?;
+        loaded.push(Rc::new(family.bind(set, memory)?));
     }
-    for (copy, inputs) in (loaded.len()..copies).zip(groups.into_iter().cycle()) {
-        let copied = loaded[copy % sets.len()].copied(&layout, inputs)?;
-        loaded.push(Rc::new(copied));
+    for (copy, set) in (loaded.len()..copies).zip(sets.iter().cycle()) {
+        let first = &loaded[copy % sets.len()];
+        let memory: Result<_, DriverError> = first.memory.iter().map(DeviceMemory::copied).collect();
+        loaded.push(Rc::new(family.bind(set, memory?)?));
     }
     Ok(loaded)
 }
 
-/// The problem, if it is of the one family that has kernels here.
-pub(super) fn grouped_gemm(problem: &Problem) -> Result<&GroupedGemm, PlanError> {
-    match problem {
-        Problem::GroupedGemm(gemm) => Ok(gemm),
-        Problem::Attention(_) => Err(PlanError::Attention),
+/// How each family's operands lie in buffers.
+enum Family<'a> {
+    /// Tokens, their scales, and all weights.
+    Gemm(Layout),
+    /// Q, K and V, then their scales.
+    Attention(&'a Attention),
+}
+
+impl<'a> Family<'a> {
+    fn new(problem: &'a Problem) -> Self {
+        match problem {
+            Problem::GroupedGemm(gemm) => Self::Gemm(Layout::new(gemm)),
+            Problem::Attention(attention) => Self::Attention(attention),
+        }
+    }
+
+    /// Bytes of one copy.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Gemm(layout) => layout.bytes(),
+            Self::Attention(attention) => {
+                let rows = attention.query_rows() + 2 * attention.key_rows();
+                rows * attention.head_size * attention.format.bytes()
+            }
+        }
+    }
+
+    fn upload(&self, context: &Context, inputs: &Inputs) -> Result<Vec<DeviceMemory>, RunError> {
+        match (self, inputs) {
+            (Self::Gemm(layout), Inputs::GroupedGemm(inputs)) => {
+                let pieces = layout.pieces(inputs);
+                Ok(vec![
+                    DeviceMemory::assembled(context, layout.token_bytes, &pieces.tokens)?,
+                    DeviceMemory::assembled(context, layout.token_scale_bytes, &pieces.token_scales)?,
+                    DeviceMemory::assembled(context, layout.weight_bytes, &pieces.weights)?,
+                ])
+            }
+            (Self::Attention(_), Inputs::Attention(AttentionInputs { query, key, value })) => {
+                let tensors = [query, key, value];
+                let rows = tensors.map(|tensor| DeviceMemory::from_bytes(context, &tensor.bytes));
+                let scales = tensors
+                    .map(|tensor| DeviceMemory::from_bytes(context, bytemuck::cast_slice(&tensor.scales)));
+                let memory: Result<_, DriverError> = rows.into_iter().chain(scales).collect();
+                Ok(memory?)
+            }
+            _ => Err(InputsError::Family.into()),
+        }
+    }
+
+    fn bind(&self, inputs: &Inputs, memory: Vec<DeviceMemory>) -> Result<Operands, RunError> {
+        let address = |index: usize| memory.get(index).map_or(0, DeviceMemory::address);
+        match (self, inputs) {
+            (Self::Gemm(layout), Inputs::GroupedGemm(inputs)) => Ok(Operands {
+                rows: [address(0), 0, 0],
+                scales: [address(1), 0, 0],
+                weights: layout.weights(inputs, address(2)),
+                memory,
+            }),
+            (Self::Attention(_), Inputs::Attention(_)) => Ok(Operands {
+                rows: [0, 1, 2].map(address),
+                scales: [3, 4, 5].map(address),
+                weights: Vec::new(),
+                memory,
+            }),
+            _ => Err(InputsError::Family.into()),
+        }
     }
 }

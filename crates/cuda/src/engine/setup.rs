@@ -13,10 +13,10 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub fn new(context: &Context, memory: &Memory, weights: &[Weights]) -> Result<Self, DriverError> {
+    pub fn new(context: &Context, memory: &Memory, operands: &Operands) -> Result<Self, DriverError> {
         Ok(Self {
             tables: DeviceMemory::from_bytes(context, &memory.tables)?,
-            maps: DeviceMemory::from_bytes(context, &encode_all(&memory.maps, weights)?)?,
+            maps: DeviceMemory::from_bytes(context, &encode_maps(memory, operands)?)?,
         })
     }
 }
@@ -53,10 +53,10 @@ pub(super) struct OfCall<'a> {
 }
 
 impl<'a> OfCall<'a> {
-    pub fn new(stream: &'a Stream, memory: &Memory, weights: &[Weights]) -> Result<Self, DriverError> {
+    pub fn new(stream: &'a Stream, memory: &Memory, operands: &Operands) -> Result<Self, DriverError> {
         Ok(Self {
             tables: CallMemory::from_bytes(stream, &memory.tables)?,
-            maps: CallMemory::from_bytes(stream, &encode_all(&memory.maps, weights)?)?,
+            maps: CallMemory::from_bytes(stream, &encode_maps(memory, operands)?)?,
             workspace: CallMemory::new(stream, memory.workspace_bytes)?,
             counters: CallMemory::zeroed(stream, memory.counter_bytes)?,
         })
@@ -64,8 +64,8 @@ impl<'a> OfCall<'a> {
 
     pub fn addresses(&self, operands: &Operands, output: &DeviceMemory) -> Addresses {
         Addresses {
-            tokens: operands.tokens.address(),
-            token_scales: operands.token_scales.address(),
+            operands: operands.rows,
+            scales: operands.scales,
             output: output.address(),
             tables: self.tables.address(),
             maps: self.maps.address(),
@@ -83,8 +83,8 @@ pub(super) fn kept_addresses(
     scratch: &Scratch,
 ) -> Addresses {
     Addresses {
-        tokens: operands.tokens.address(),
-        token_scales: operands.token_scales.address(),
+        operands: operands.rows,
+        scales: operands.scales,
         output: output.address(),
         tables: tables.tables.address(),
         maps: tables.maps.address(),
@@ -93,26 +93,38 @@ pub(super) fn kept_addresses(
     }
 }
 
-/// Tensor maps one after another, as they lie in device memory. Those of matrices that are not there, the second weights
-/// of the plain form, stay zero: no kernel uses them, and the driver describes nothing that lies nowhere.
-pub(crate) fn encode_all(maps: &[Map], weights: &[Weights]) -> Result<Vec<u8>, DriverError> {
+fn encode_maps(memory: &Memory, operands: &Operands) -> Result<Vec<u8>, DriverError> {
+    encode_all(&memory.maps, |map| match map.matrix {
+        Matrix::Query => operands.rows[0],
+        Matrix::Key => operands.rows[1],
+        Matrix::Value => operands.rows[2],
+        _ => weight_address(map, &operands.weights),
+    })
+}
+
+/// Tensor maps one after another, as they lie in device memory; `address` says where a map's matrix begins. Those of
+/// matrices that are not there, the second weights of the plain form, stay zero: no kernel uses them, and the driver
+/// describes nothing that lies nowhere. Neither does it describe what has no elements.
+pub(crate) fn encode_all(maps: &[Map], address: impl Fn(&Map) -> u64) -> Result<Vec<u8>, DriverError> {
     let mut bytes = vec![0; maps.len() * MAP_BYTES];
     for (map, encoded) in maps.iter().zip(bytes.chunks_exact_mut(MAP_BYTES)) {
-        let address = address(map, weights);
-        if address != 0 {
-            encoded.copy_from_slice(&encode(map, address)?);
+        let address = address(map);
+        if address != 0 && !map.sizes.contains(&0) {
+            encoded.copy_from_slice(&encode(map, address + map.offset)?);
         }
     }
     Ok(bytes)
 }
 
-fn address(map: &Map, weights: &[Weights]) -> u64 {
+/// Where a matrix of weights begins; 0 for all else.
+pub(crate) fn weight_address(map: &Map, weights: &[Weights]) -> u64 {
     let of = weights.get(map.group).copied().unwrap_or_default();
     match map.matrix {
         Matrix::Weights => of.packed[0],
         Matrix::WeightScales => of.scales[0],
         Matrix::SecondWeights => of.packed[1],
         Matrix::SecondWeightScales => of.scales[1],
+        Matrix::Query | Matrix::Key | Matrix::Value => 0,
     }
 }
 
@@ -136,32 +148,19 @@ mod tests {
             Matrix::SecondWeights,
             Matrix::SecondWeightScales,
         ];
-        let found = matrices.map(|matrix| {
-            let map = Map {
-                matrix,
-                group: 1,
-                columns: 128,
-                rows: 1,
-                box_columns: 128,
-                box_rows: 1,
-            };
-            address(&map, &weights)
-        });
+        let found =
+            matrices.map(|matrix| weight_address(&Map::of_bytes(matrix, 1, [128, 1], [128, 1]), &weights));
         assert_eq!(found, [1, 2, 3, 4]);
     }
 
     /// Without a driver too, as there is nothing to ask it.
     #[test]
     fn maps_of_what_is_not_there_are_zero() {
-        let map = Map {
-            matrix: Matrix::SecondWeights,
-            group: 0,
-            columns: 128,
-            rows: 1,
-            box_columns: 128,
-            box_rows: 1,
-        };
-        let bytes = encode_all(&[map.clone(), map], &[Weights::default()]).unwrap();
+        let map = Map::of_bytes(Matrix::SecondWeights, 0, [128, 1], [128, 1]);
+        let bytes = encode_all(&[map.clone(), map], |map| {
+            weight_address(map, &[Weights::default()])
+        })
+        .unwrap();
         assert_eq!(bytes, [0; 2 * MAP_BYTES]);
     }
 }

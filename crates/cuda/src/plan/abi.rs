@@ -20,6 +20,12 @@ pub enum Matrix {
     SecondWeights,
     /// Their scales.
     SecondWeightScales,
+    /// Attention's Q.
+    Query,
+    /// Its K.
+    Key,
+    /// Its V.
+    Value,
 }
 
 /// One product.

@@ -21,9 +21,14 @@ pub enum PlanError {
     /// The sizes make no problem.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A kernel family that has no kernels here.
-    #[error("attention has no CUDA kernels here; run it with `--executor cpu`, or give a grouped GEMM")]
-    Attention,
+    /// A head size that no kernel is for.
+    #[error(
+        "attention on CUDA has kernels for head sizes 64 and 128, not {size}; run it with `--executor cpu`"
+    )]
+    HeadSize {
+        /// Values a head and position.
+        size: usize,
+    },
     /// Sizes beyond what the tables can count.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
     TooLarge {

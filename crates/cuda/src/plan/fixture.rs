@@ -11,8 +11,8 @@ pub const PROCESSORS: u32 = 132;
 
 /// Where a call's memory lies, far enough apart that no table reaches into another.
 pub const ADDRESSES: Addresses = Addresses {
-    tokens: 1 << 32,
-    token_scales: 2 << 32,
+    operands: [1 << 32, 8 << 32, 9 << 32],
+    scales: [2 << 32, 10 << 32, 11 << 32],
     output: 3 << 32,
     tables: 4 << 32,
     maps: 5 << 32,

@@ -4,6 +4,7 @@
 //! [`Plan::launches`], which does no more than copy numbers: it is what every call pays.
 
 mod abi;
+pub mod attention;
 mod error;
 #[cfg(test)]
 mod fixture;
@@ -33,13 +34,14 @@ use swapped::SwappedPlan;
 /// If the sizes make no problem, the family has no kernel, or the kernel cannot do what a word says.
 pub fn plan(problem: &Problem, schedule: &Schedule, processors: u32) -> Result<Box<dyn Plan>, PlanError> {
     problem.validate()?;
-    let Problem::GroupedGemm(gemm) = problem else {
-        return Err(PlanError::Attention);
+    let gemm = match problem {
+        Problem::GroupedGemm(gemm) => gemm,
+        Problem::Attention(attention) => return attention::plan(attention, schedule, processors),
     };
     match source(schedule) {
         Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, processors)?)),
         Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule)?)),
-        Source::Swapped => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
+        _ => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
     }
 }
 
@@ -63,6 +65,12 @@ pub enum Source {
     Swapped,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
+    /// Attention by warps that do everything: the staircase.
+    AttentionUnified,
+    /// Attention by one warp that loads and warp groups that multiply.
+    AttentionSpecialised,
+    /// Attention with all keys in shared memory at once, split over a cluster.
+    AttentionResident,
 }
 
 /// One kernel with everything that is fixed when it is compiled.
@@ -109,30 +117,80 @@ pub struct Memory {
     pub counter_bytes: usize,
 }
 
-/// A two-dimensional tensor map over bytes: rows × columns, `row_bytes` apart, fetched in boxes.
+/// A tensor map over elements that lie without gaps, fetched in boxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     /// What it describes; the address is known when it is encoded.
     pub matrix: Matrix,
-    /// The group it belongs to.
+    /// The group or sequence it belongs to.
     pub group: usize,
-    /// Bytes of a row.
-    pub columns: u64,
-    /// Rows.
-    pub rows: u64,
-    /// Bytes of a box's row.
-    pub box_columns: u32,
-    /// Rows of a box.
-    pub box_rows: u32,
+    /// Bytes from the matrix's begin to the first element.
+    pub offset: u64,
+    /// What an element is.
+    pub element: Element,
+    /// Elements along each dimension, the innermost first.
+    pub sizes: Vec<u64>,
+    /// Elements of a box, likewise.
+    pub boxes: Vec<u32>,
+    /// How a box's rows lie in shared memory.
+    pub swizzle: Swizzle,
 }
+
+/// What a tensor map's element is; which number its bits stand for is no matter to copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    /// A byte.
+    Byte,
+    /// Two bytes.
+    Half,
+}
+
+/// How 16-byte pieces of a box's rows are exchanged in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swizzle {
+    /// Not at all.
+    None,
+    /// Within the 64 bytes of a row.
+    Bytes64,
+    /// Within the 128 bytes of a row.
+    Bytes128,
+}
+
+impl Element {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Half => 2,
+        }
+    }
+}
+
+impl Map {
+    /// A matrix of bytes from its begin on: columns and rows, of it and of a box.
+    pub(crate) fn of_bytes(matrix: Matrix, group: usize, sizes: [u64; 2], boxes: [u32; 2]) -> Self {
+        Self {
+            matrix,
+            group,
+            offset: 0,
+            element: Element::Byte,
+            sizes: sizes.to_vec(),
+            boxes: boxes.to_vec(),
+            swizzle: Swizzle::None,
+        }
+    }
+}
+
+/// Operands that a call may get at addresses of its own.
+pub const OPERANDS: usize = 3;
 
 /// Where things lie in device memory during a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// Packed tokens; a group's begin at its [`Group::tokens`].
-    pub tokens: u64,
+    /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]); attention's Q, K and V.
+    pub operands: [u64; OPERANDS],
     /// Their scales.
-    pub token_scales: u64,
+    pub scales: [u64; OPERANDS],
     /// The result.
     pub output: u64,
     /// The plan's tables.
@@ -222,11 +280,11 @@ mod tests {
             sequences: vec![Sequence { queries: 1, keys: 1 }],
             heads: 1,
             kv_heads: 1,
-            head_size: 64,
+            head_size: 80,
             causal: false,
             format: AttentionFormat::F16,
             output: OutputFormat::F16,
         });
-        assert!(message(attention).starts_with("attention has no CUDA kernels"));
+        assert!(message(attention).contains("64 and 128, not 80"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Adding a kernel or a header is a line in a list.
 
+mod products;
 mod wgmma;
 
 use std::fmt;
@@ -31,6 +32,7 @@ macro_rules! file {
 
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
 const KERNELS: &[(Source, File)] = &[
+    (Source::AttentionSpecialised, file!("attention_specialised.cu")),
     (Source::Narrow, file!("narrow.cu")),
     (Source::Rows, file!("rows.cu")),
     (Source::Swapped, file!("swapped.cu")),
@@ -38,6 +40,10 @@ const KERNELS: &[(Source, File)] = &[
 
 /// Headers that lie under `kernels/`.
 const HEADERS: &[File] = &[
+    file!("attention.cuh"),
+    file!("attention_specialised_loads.cuh"),
+    file!("attention_specialised_products.cuh"),
+    file!("attention_specialised_ring.cuh"),
     file!("convert.cuh"),
     file!("problem.cuh"),
     file!("ptx.cuh"),
@@ -58,11 +64,12 @@ const HEADERS: &[File] = &[
 /// All headers, the generated ones too.
 pub fn headers() -> &'static [File] {
     static ALL: LazyLock<Vec<File>> = LazyLock::new(|| {
-        let generated = File {
-            name: "wgmma.cuh",
-            text: wgmma::header(),
-        };
-        HEADERS.iter().copied().chain([generated]).collect()
+        let generated = [
+            ("products.cuh", products::header()),
+            ("wgmma.cuh", wgmma::header()),
+        ]
+        .map(|(name, text)| File { name, text });
+        HEADERS.iter().copied().chain(generated).collect()
     });
     &ALL
 }
@@ -82,6 +89,9 @@ impl Source {
             Self::Rows => "rows",
             Self::Swapped => "swapped",
             Self::Narrow => "narrow",
+            Self::AttentionUnified => "attention_unified",
+            Self::AttentionSpecialised => "attention_specialised",
+            Self::AttentionResident => "attention_resident",
         }
     }
 }

@@ -5,7 +5,10 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_problem::Problem;
-use gauntlet_schedule::{Choice, Cluster, Epilogue, Lookup, Options, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_schedule::{
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Options, Order, Roles, Schedule,
+    Scores, Setup, Tile, Values,
+};
 
 /// Every schedule of the space for a problem, whether the device accepts it or not, always in the same order.
 pub fn space(problem: &Problem, device: &Device) -> Vec<Schedule> {
@@ -33,7 +36,18 @@ fn options(problem: &Problem, arch: Arch) -> Options {
         split_k: grid.splits.to_vec(),
         clusters: match arch {
             Arch::Cpu | Arch::Sm80 | Arch::Sm89 => vec![one],
+            // There a split of keys is one over the blocks of a cluster.
+            Arch::Sm90a if !is_gemm => grid.splits.iter().map(|&n| Cluster { m: 1, n }).collect(),
             Arch::Sm90a | Arch::Sm100a => vec![one, Cluster { m: 2, n: 1 }],
+        },
+        scores: vec![Scores::default()],
+        values: vec![Values::default()],
+        layouts: vec![Layout::default()],
+        exponentials: vec![Exponential::default()],
+        arithmetics: if is_gemm || arch == Arch::Cpu {
+            vec![Arithmetic::default()]
+        } else {
+            all::<Arithmetic>()
         },
     }
 }

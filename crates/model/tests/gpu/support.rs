@@ -92,6 +92,7 @@ pub fn schedules(problem: &Problem, device: &Device) -> Vec<Schedule> {
             swap_ab: digit(5, 2) == 1,
             split_k: 1 + digit(1, 3) / 2,
             cluster: Cluster::from(clusters[digit(2, 4)]),
+            ..Schedule::baseline()
         };
         if accepts(&schedule, problem, device) && !found.contains(&schedule) {
             found.push(schedule);

@@ -1,8 +1,13 @@
 //! Rules that follow from the problem and hold on every device.
 
+use gauntlet_device::Arch;
+
 use super::lever::Lever;
 use super::{Rule, Situation};
+use crate::Choice;
 use crate::resources::fewest_steps;
+
+const OF_ATTENTION: &str = "definition of the word: it says how attention's kernels compute on GPUs";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -22,6 +27,36 @@ pub(super) const RULES: &[Rule] = &[
         levers: &[Lever::SplitK],
         source: "definition of the word: each part has at least one step",
         broken: split,
+    },
+    Rule {
+        word: Lever::Scores,
+        levers: &[Lever::Scores],
+        source: OF_ATTENTION,
+        broken: |situation| of_attention(situation, situation.schedule.scores),
+    },
+    Rule {
+        word: Lever::Values,
+        levers: &[Lever::Values],
+        source: OF_ATTENTION,
+        broken: |situation| of_attention(situation, situation.schedule.values),
+    },
+    Rule {
+        word: Lever::Layout,
+        levers: &[Lever::Layout],
+        source: OF_ATTENTION,
+        broken: |situation| of_attention(situation, situation.schedule.layout),
+    },
+    Rule {
+        word: Lever::Exponential,
+        levers: &[Lever::Exponential],
+        source: OF_ATTENTION,
+        broken: |situation| of_attention(situation, situation.schedule.exponential),
+    },
+    Rule {
+        word: Lever::Arithmetic,
+        levers: &[Lever::Arithmetic],
+        source: OF_ATTENTION,
+        broken: |situation| of_attention(situation, situation.schedule.arithmetic),
     },
 ];
 
@@ -57,4 +92,15 @@ fn split(situation: &Situation) -> Option<String> {
             if steps == 1 { "" } else { "s" }
         )
     })
+}
+
+/// Where attention's words say nothing, they have the baseline's value.
+fn of_attention<T: Choice + Default>(situation: &Situation, value: T) -> Option<String> {
+    let who = match (situation.attention(), situation.arch()) {
+        (None, _) => "a grouped GEMM",
+        (Some(_), Arch::Cpu) => "attention on a CPU",
+        (Some(_), Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a) => return None,
+    };
+    let default = T::default();
+    (value != default).then(|| format!("{who} takes only {}", default.name()))
 }

@@ -1,6 +1,8 @@
 //! The parts of a schedule that rules are about and remedies change.
 
-use crate::{Choice, Cluster, Epilogue, Roles, Schedule, Tile};
+use crate::{
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Roles, Schedule, Scores, Tile, Values,
+};
 
 const TILE_M: &[usize] = &[1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512];
 const TILE_N: &[usize] = &[8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512];
@@ -35,10 +37,15 @@ pub(super) enum Lever {
     SwapAb,
     SplitK,
     Cluster,
+    Scores,
+    Values,
+    Layout,
+    Exponential,
+    Arithmetic,
 }
 
 impl Lever {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::TileM,
         Self::TileN,
         Self::TileK,
@@ -48,6 +55,11 @@ impl Lever {
         Self::SwapAb,
         Self::SplitK,
         Self::Cluster,
+        Self::Scores,
+        Self::Values,
+        Self::Layout,
+        Self::Exponential,
+        Self::Arithmetic,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -61,6 +73,11 @@ impl Lever {
             Self::SwapAb => "swap-ab",
             Self::SplitK => "split-k",
             Self::Cluster => "cluster",
+            Self::Scores => "scores",
+            Self::Values => "values",
+            Self::Layout => "layout",
+            Self::Exponential => "exponential",
+            Self::Arithmetic => "arithmetic",
         }
     }
 
@@ -75,6 +92,11 @@ impl Lever {
             Self::SwapAb => schedule.swap_ab.to_string(),
             Self::SplitK => schedule.split_k.to_string(),
             Self::Cluster => schedule.cluster.to_string(),
+            Self::Scores => schedule.scores.to_string(),
+            Self::Values => schedule.values.to_string(),
+            Self::Layout => schedule.layout.to_string(),
+            Self::Exponential => schedule.exponential.to_string(),
+            Self::Arithmetic => schedule.arithmetic.to_string(),
         }
     }
 
@@ -132,6 +154,26 @@ impl Lever {
                 cluster: from.cluster,
                 ..into
             },
+            Self::Scores => Schedule {
+                scores: from.scores,
+                ..into
+            },
+            Self::Values => Schedule {
+                values: from.values,
+                ..into
+            },
+            Self::Layout => Schedule {
+                layout: from.layout,
+                ..into
+            },
+            Self::Exponential => Schedule {
+                exponential: from.exponential,
+                ..into
+            },
+            Self::Arithmetic => Schedule {
+                arithmetic: from.arithmetic,
+                ..into
+            },
         }
     }
 
@@ -164,6 +206,26 @@ impl Lever {
             }),
             Self::Roles => choices(|roles: Roles| Schedule {
                 roles,
+                ..schedule.clone()
+            }),
+            Self::Scores => choices(|scores: Scores| Schedule {
+                scores,
+                ..schedule.clone()
+            }),
+            Self::Values => choices(|values: Values| Schedule {
+                values,
+                ..schedule.clone()
+            }),
+            Self::Layout => choices(|layout: Layout| Schedule {
+                layout,
+                ..schedule.clone()
+            }),
+            Self::Exponential => choices(|exponential: Exponential| Schedule {
+                exponential,
+                ..schedule.clone()
+            }),
+            Self::Arithmetic => choices(|arithmetic: Arithmetic| Schedule {
+                arithmetic,
                 ..schedule.clone()
             }),
             Self::Cluster => CLUSTERS

@@ -1,7 +1,10 @@
 //! sm_80 and sm_89: `mma.sync`, operands dequantised to fp16 in registers.
 
+use gauntlet_device::Arch;
+
 use super::lever::Lever;
 use super::{Rule, Situation};
+use crate::Arithmetic;
 use crate::resources::accumulators;
 
 const SHAPE: &str = "PTX ISA, mma.sync.m16n8k16 for 16-bit operands";
@@ -31,6 +34,12 @@ pub(super) const RULES: &[Rule] = &[
         source: "CUDA C++ Programming Guide, technical specifications: registers of a multiprocessor",
         broken: registers,
     },
+    Rule {
+        word: Lever::Arithmetic,
+        levers: &[Lever::Arithmetic],
+        source: "PTX ISA, mma.sync: .e4m3 operands require sm_89 or higher",
+        broken: e4m3,
+    },
 ];
 
 fn rows(situation: &Situation) -> Option<String> {
@@ -43,12 +52,10 @@ fn rows(situation: &Situation) -> Option<String> {
 }
 
 fn columns(situation: &Situation) -> Option<String> {
-    // Keys are the columns of the scores and then the depth of P·V, so attention needs whole steps of 16.
-    let (step, of) = if situation.attention().is_some() {
-        (16, "keys")
-    } else {
-        (8, "columns")
-    };
+    // Keys are the columns of the scores and then the depth of P·V, which goes by 16 (fp16) or 32 (e4m3).
+    let (step, of) = situation.attention().map_or((8, "columns"), |attention| {
+        (situation.summed_at_once(attention), "keys")
+    });
     (!situation.schedule.tile.n.is_multiple_of(step)).then(|| {
         format!(
             "mma.sync on {} works on {step} {of}, and a tile is made of whole ones",
@@ -58,8 +65,11 @@ fn columns(situation: &Situation) -> Option<String> {
 }
 
 fn depth(situation: &Situation) -> Option<String> {
-    (!situation.schedule.tile.k.is_multiple_of(16))
-        .then(|| format!("mma.sync on {} sums 16 products at a time", situation.arch()))
+    let step = situation
+        .attention()
+        .map_or(16, |attention| situation.summed_at_once(attention));
+    (!situation.schedule.tile.k.is_multiple_of(step))
+        .then(|| format!("mma.sync on {} sums {step} products at a time", situation.arch()))
 }
 
 fn registers(situation: &Situation) -> Option<String> {
@@ -68,4 +78,10 @@ fn registers(situation: &Situation) -> Option<String> {
     (needed as f64 >= limit).then(|| {
         format!("{needed} fp32 accumulators leave nothing of the {limit} registers of a multiprocessor")
     })
+}
+
+fn e4m3(situation: &Situation) -> Option<String> {
+    situation.attention()?;
+    (situation.arch() == Arch::Sm80 && situation.schedule.arithmetic == Arithmetic::Fp8)
+        .then(|| "mma.sync on sm_80 does not multiply e4m3".to_owned())
 }

@@ -59,7 +59,7 @@ fn columns(situation: &Situation) -> Option<String> {
     let n = situation.schedule.tile.n;
     let (step, what) = match situation.attention() {
         // Keys are the columns of the scores and then the depth of P·V, which goes by 16 (fp16) or 32 (e4m3).
-        Some(attention) => (32 / attention.format.bytes(), "tcgen05.mma"),
+        Some(attention) => (situation.summed_at_once(attention), "tcgen05.mma"),
         None if situation.paired() => (16, "mxf4nvf4"),
         None => (8, "mxf4nvf4"),
     };
@@ -69,7 +69,7 @@ fn columns(situation: &Situation) -> Option<String> {
 
 fn depth(situation: &Situation) -> Option<String> {
     let (step, what) = match situation.attention() {
-        Some(attention) => (32 / attention.format.bytes(), "tcgen05.mma"),
+        Some(attention) => (situation.summed_at_once(attention), "tcgen05.mma"),
         None => (64, "mxf4nvf4"),
     };
     (!situation.schedule.tile.k.is_multiple_of(step))

@@ -118,8 +118,8 @@ impl Plan for NarrowPlan {
             return Vec::new();
         }
         let parameter = Parameter {
-            tokens: addresses.tokens,
-            token_scales: addresses.token_scales,
+            tokens: addresses.operands[0],
+            token_scales: addresses.scales[0],
             output: addresses.output,
             groups: addresses.tables,
             blocks: match self.first_blocks {

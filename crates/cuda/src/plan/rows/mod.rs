@@ -92,18 +92,10 @@ impl RowsPlan {
                 matrices.map(|matrix| {
                     let (columns, box_columns) = match matrix {
                         Matrix::Weights | Matrix::SecondWeights => (depth / 2, self.geometry.packed_row()),
-                        Matrix::WeightScales | Matrix::SecondWeightScales => {
-                            (depth / 16, geometry::SCALE_ROW)
-                        }
+                        _ => (depth / 16, geometry::SCALE_ROW),
                     };
-                    Map {
-                        matrix,
-                        group,
-                        columns,
-                        rows: shape.n as u64,
-                        box_columns: box_columns as u32,
-                        box_rows: self.geometry.tile.n as u32,
-                    }
+                    let boxes = [box_columns as u32, self.geometry.tile.n as u32];
+                    Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
                 })
             })
             .collect()
@@ -139,8 +131,8 @@ impl Plan for RowsPlan {
             return Vec::new();
         }
         let parameter = Parameter {
-            tokens: addresses.tokens,
-            token_scales: addresses.token_scales,
+            tokens: addresses.operands[0],
+            token_scales: addresses.scales[0],
             output: addresses.output,
             groups: addresses.tables,
             order: addresses.tables + groups::table_end(&self.gemm) as u64,

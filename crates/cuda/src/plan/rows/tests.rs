@@ -272,7 +272,7 @@ fn maps_describe_the_weights_in_the_kernel_s_order() {
     assert_eq!(maps[2].matrix, Matrix::SecondWeights);
     let sizes = |index: usize| {
         let map = &maps[index];
-        (map.group, map.columns, map.rows, map.box_columns, map.box_rows)
+        (map.group, map.sizes[0], map.sizes[1], map.boxes[0], map.boxes[1])
     };
     assert_eq!(sizes(0), (0, 256, 300, 128, 16));
     assert_eq!(sizes(7), (1, 32, 129, 16, 16));

@@ -101,8 +101,8 @@ impl Tables {
         }
         let table = |place: usize| addresses.tables + place as u64;
         let parameter = Parameter {
-            tokens: addresses.tokens,
-            token_scales: addresses.token_scales,
+            tokens: addresses.operands[0],
+            token_scales: addresses.scales[0],
             output: addresses.output,
             group_table: addresses.tables,
             item_table: table(self.places.items),
@@ -140,16 +140,10 @@ impl Tables {
                     let (columns, box_columns) = match matrix {
                         Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
                         // The least that a box's row may have: the scales of two chunks.
-                        Matrix::WeightScales | Matrix::SecondWeightScales => (depth / 16, 16),
+                        _ => (depth / 16, 16),
                     };
-                    Map {
-                        matrix,
-                        group,
-                        columns,
-                        rows: shape.n as u64,
-                        box_columns,
-                        box_rows: self.geometry.block_rows as u32,
-                    }
+                    let boxes = [box_columns, self.geometry.block_rows as u32];
+                    Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
                 })
             })
             .collect()

@@ -1,0 +1,138 @@
+// Attention, O = softmax(Q·Kᵀ · scale) · V: what host and kernels agree on, byte for byte (the other half is
+// src/plan/attention/abi.rs), and what all of its kernels do alike.
+//
+// Definitions: HEAD, the head size; FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1,
+// a query sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a
+// polynomial, 2 by a table.
+#pragma once
+#include "ptx.cuh"
+
+#define INFINITE __int_as_float(0x7F800000)
+constexpr u32 ELEMENT_BYTES = FORMAT == 2 ? 1 : 2, ROW_BYTES = HEAD * ELEMENT_BYTES;
+
+// A batch element. Heads lie one after another, each with all of its positions: head h of Q and of the output begins
+// h · queries rows after `query_row`, that of K and V h · keys rows after `key_row`.
+struct Sequence {
+    u32 query_row, key_row;
+    u32 queries, keys;
+};
+
+// A unit of work: so many queries of a head from `query` on.
+struct Tile {
+    u32 sequence, head;
+    u32 query, reserved;
+};
+
+struct Parameter {
+    const u8* query;
+    const u8* key;
+    const u8* value;
+    const float* query_scales;      // [sequence][head]
+    const float* key_scales;        // [sequence][key head]
+    const float* value_scales;      // [sequence][key head]
+    u8* output;
+    const Sequence* sequences;
+    const Tile* tiles;              // in the order in which blocks take them
+    const TensorMap* maps;          // three a sequence: of Q, K and V
+    u32* counters;                  // the next tile, and blocks that are done
+    u32 tile_count, heads, kv_heads;
+    float scale;                    // log₂ e / √(head size): exponentials are powers of two
+    u32 queries, keys;              // of every sequence, if all have as many; else 0
+};
+
+struct Scales {
+    float score;        // of raw scores, so that weights are powers of two; its sign is in `flip`
+    float value;
+    u32 flip;           // other than 0 if raw scores change their sign: largest and smallest change places
+};
+
+DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
+    if (FORMAT != 2) return {parameter.scale, 1.0f, 0};
+    u32 kv = sequence * parameter.kv_heads + head / (parameter.heads / parameter.kv_heads);
+    float score = parameter.scale * __ldg(parameter.query_scales + sequence * parameter.heads + head) *
+                  __ldg(parameter.key_scales + kv);
+    // Kept from 0 and ∞, by which −∞ and 0 would become NaN.
+    float size = fminf(fmaxf(fabsf(score), 1.17549435e-38f), 3.40282347e38f);
+    return {size, __ldg(parameter.value_scales + kv), __float_as_uint(score) & 0x80000000u};
+}
+
+// How many keys, from the first, a query sees.
+DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
+    if (!CAUSAL) return sequence.keys;
+    u32 visible = query + 1 + sequence.keys;
+    return visible <= sequence.queries ? 0 : min(visible - sequence.queries, sequence.keys);
+}
+
+// ---- Powers of two of arguments at most 0 (above by rounding errors at most); −∞ gives 0.
+
+DEVICE float power_by_hardware(float exponent) {
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+    return power;
+}
+
+constexpr float NEAREST_INTEGER = 12582912.0f;      // 1.5 · 2²³: added to a small number, leaves its integer in the low bits
+
+// A polynomial of degree 3 over [−½, ½], of least relative error (7.5e-5 by Remez' exchange): a third of what rounding
+// weights to fp16 costs at most. Under 2⁻¹²⁶ the result is 2⁻¹²⁶.
+DEVICE float power_by_polynomial(float exponent) {
+    exponent = fmaxf(exponent, -126.0f);
+    float shifted = exponent + NEAREST_INTEGER, part = exponent - (shifted - NEAREST_INTEGER);
+    float power = fmaf(fmaf(fmaf(0.05517167f, part, 0.24261112f), part, 0.69326099f), part, 0.99992807f);
+    return __uint_as_float(__float_as_uint(power) + (__float_as_uint(shifted) << 23));
+}
+
+// 2^(lane / 32): the table, an entry a lane.
+DEVICE float power_table() {
+    return exp2f((float)(threadIdx.x % 32) / 32.0f);
+}
+
+// 32 steps to a power of two, between them a straight line of least relative error (2.9e-5). All lanes take part.
+DEVICE float power_by_table(float exponent, float table) {
+    exponent = fmaxf(exponent, -126.0f);
+    float shifted = fmaf(exponent, 32.0f, NEAREST_INTEGER), part = fmaf(shifted - NEAREST_INTEGER, -1.0f / 32.0f, exponent);
+    u32 step = __float_as_uint(shifted);
+    float power = __shfl_sync(~0u, table, step % 32) * fmaf(0.69314040f, part, 1.00002932f);
+    return __uint_as_float(__float_as_uint(power) + ((step >> 5) << 23));
+}
+
+// `index` is the element's place among the thread's own, known when it is compiled.
+DEVICE float power(float exponent, u32 index, float table) {
+    if (EXPONENTIAL == 2) return power_by_table(exponent, table);
+    if (EXPONENTIAL == 1 && index % 4 == 3) return power_by_polynomial(exponent);
+    return power_by_hardware(exponent);
+}
+
+// ---- Pairs of rounded values, the lower element in the lower bits.
+
+DEVICE u32 pair_of_halves(float low, float high) {
+    u32 pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+DEVICE u32 pair_of_brains(float low, float high) {
+    u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+DEVICE u32 four_eights(float first, float second, float third, float fourth) {
+    u16 low, high;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(second), "f"(first));
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(fourth), "f"(third));
+    return low | (u32)high << 16;
+}
+
+// Two e4m3 values as fp16, which holds them exactly.
+DEVICE u32 halves_of_eights(u16 pair) {
+    u32 halves;
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+    return halves;
+}
+
+// Two neighbours of a row of the result, from `element` on, which is even.
+DEVICE void store_pair(const Parameter& parameter, u64 element, float low, float high) {
+    if (OUTPUT == 2) ((float2*)parameter.output)[element / 2] = make_float2(low, high);
+    else ((u32*)parameter.output)[element / 2] = OUTPUT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
+}

@@ -1,0 +1,124 @@
+// The warps that bring operands: one issues copies; for e4m3 three more make of them what the matrix unit takes.
+#pragma once
+#include "attention_specialised_ring.cuh"
+
+constexpr u32 PANEL_ELEMENTS = ROW_BYTES < 128 ? HEAD : 128 / ELEMENT_BYTES, PANELS = HEAD / PANEL_ELEMENTS;
+
+// So many rows of a head from `row` on, panel after panel; rows beyond the end arrive as zeros and count as bytes.
+DEVICE void copy_rows(u32 to, const TensorMap* map, u32 row, u32 head, u32 rows, u32 barrier) {
+    barrier_expect(barrier, rows * ROW_BYTES);
+#pragma unroll
+    for (u32 panel = 0; panel < PANELS; panel++)
+        copy_tensor(to + panel * rows * (ROW_BYTES / PANELS), map, panel * PANEL_ELEMENTS, row, head, barrier);
+}
+
+template <u32 COUNT>
+DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Place<COUNT>& place, const TensorMap* map, u32 row, u32 head) {
+    barrier_wait(base + empty + 8 * place.stage, place.empty_parity());
+    copy_rows(base + at + place.stage * bytes, map, row, head, KEYS, base + full + 8 * place.stage);
+    place.advance();
+}
+
+// One thread. K comes before Q's wait for the tile before, and V last: in this order they are needed.
+DEVICE void load(const Parameter& parameter, u32 base) {
+    Place<STAGES> keys, values;
+    Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
+    u32 round = 0;
+    for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
+        Job job = locate(parameter, tile);
+        if (job.steps == 0) continue;
+        const TensorMap* maps = parameter.maps + 3 * job.index;
+        u32 head = job.kv_head(parameter);
+        barrier_wait(base + QUERY_EMPTY, round & 1 ^ 1);
+        round++;
+        copy_rows(base + QUERIES_AT, maps, job.query, job.head, QUERIES, base + QUERY_FULL);
+        for (u32 step = 0; step < job.steps; step++) {
+            if constexpr (WAY == Way::Converted) copy_to_ring(base, RAW_AT, RAW_BYTES, RAW_FULL, RAW_EMPTY, raw, maps + 1, step * KEYS, head);
+            else copy_to_ring(base, KEYS_AT, KEY_BYTES, KEY_FULL, KEY_EMPTY, keys, maps + 1, step * KEYS, head);
+            if constexpr (WAY == Way::Copied) copy_to_ring(base, VALUES_AT, VALUE_BYTES, VALUE_FULL, VALUE_EMPTY, values, maps + 2, step * KEYS, head);
+            else copy_to_ring(base, RAW_AT, RAW_BYTES, RAW_FULL, RAW_EMPTY, raw, maps + 2, step * KEYS, head);
+        }
+    }
+}
+
+// Where the 16-byte piece of a copied e4m3 row lies: rows of 64 bytes are swizzled within 64, two in a line of 128.
+DEVICE u32 raw_piece(u32 row, u32 piece) {
+    return row * ROW_BYTES + (HEAD == 64 ? piece ^ row / 2 % 4 : piece ^ row % 8) * 16;
+}
+
+// Converts KEYS rows to fp16, 16 values at a time.
+DEVICE void convert_rows(u32 from, u32 to, u32 thread) {
+    constexpr u32 PIECES = HEAD / 16;
+    for (u32 index = thread; index < KEYS * PIECES; index += 32 * CONVERTERS) {
+        u32 row = index / PIECES, piece = index % PIECES;
+        uint4 eights = load_shared_16(from + raw_piece(row, piece));
+        u32 words[4] = {eights.x, eights.y, eights.z, eights.w}, halves[8];
+#pragma unroll
+        for (u32 i = 0; i < 8; i++) halves[i] = halves_of_eights((u16)(words[i / 2] >> 16 * (i % 2)));
+        u32 panel = to + piece / 4 * (KEYS * 128) + row * 128, place = piece % 4 * 2;
+        store_shared_16(panel + (place ^ row % 8) * 16, halves[0], halves[1], halves[2], halves[3]);
+        store_shared_16(panel + (place + 1 ^ row % 8) * 16, halves[4], halves[5], halves[6], halves[7]);
+    }
+}
+
+// Turns KEYS rows of V into HEAD rows of Vᵀ, for the matrix unit takes columns of e4m3 only depth first.
+//
+// A warp takes 32 keys by 16 elements of the head as four 8 × 8 matrices of pairs, transposed: a lane then has elements d
+// and d + 1 of keys 2i, 2i + 1, 8 + 2i and 9 + 2i (i = lane % 4), and 16 further on. The first four go to places 4i … 4i + 3
+// of a row, the others to 16 + 4i …: in this order the weights' fragments lie in the lanes, so both sums meet the same keys.
+DEVICE void turn_rows(u32 from, u32 to, u32 warp, u32 lane) {
+    constexpr u32 GROUPS = KEYS / 32, UNITS = GROUPS * (HEAD / 16);
+    for (u32 unit = warp; unit < UNITS; unit += CONVERTERS) {
+        u32 group = unit % GROUPS, piece = unit / GROUPS;
+        uint4 pairs = load_matrices_turned(from + raw_piece(32 * group + lane, piece));
+        u32 row = 16 * piece + lane / 4 * 2;
+#pragma unroll
+        for (u32 odd = 0; odd < 2; odd++) {
+            u32 line = to + (row + odd) * 128 + lane % 4 * 4, select = odd ? 0x7531 : 0x6420, turn = (row + odd) % 8;
+            store_shared(line + (2 * group ^ turn) * 16, __byte_perm(pairs.x, pairs.y, select));
+            store_shared(line + (2 * group + 1 ^ turn) * 16, __byte_perm(pairs.z, pairs.w, select));
+        }
+    }
+}
+
+// Products with rows of ones are row sums of the rounded weights.
+DEVICE void write_ones(u32 base, u32 thread) {
+    constexpr u32 FOUR_ONES = 0x38383838;
+    for (u32 stage = 0; stage < STAGES; stage++)
+        for (u32 at = HEAD * KEYS + 4 * thread; at < VALUE_BYTES; at += 4 * 32 * CONVERTERS)
+            store_shared(base + VALUES_AT + stage * VALUE_BYTES + at, FOUR_ONES);
+}
+
+// Takes the next copied rows, makes of them the ring's next stage, and hands both on.
+template <bool VALUES>
+DEVICE void prepare(u32 base, Place<STAGES>& place, Place<RAW_STAGES == 0 ? 1 : RAW_STAGES>& raw, u32 thread) {
+    constexpr u32 FULL = VALUES ? VALUE_FULL : KEY_FULL, EMPTY = VALUES ? VALUE_EMPTY : KEY_EMPTY;
+    u32 to = base + (VALUES ? VALUES_AT + place.stage * VALUE_BYTES : KEYS_AT + place.stage * KEY_BYTES);
+    barrier_wait(base + RAW_FULL + 8 * raw.stage, raw.full_parity());
+    barrier_wait(base + EMPTY + 8 * place.stage, place.empty_parity());
+    u32 from = base + RAW_AT + raw.stage * RAW_BYTES;
+    if (WAY == Way::Eights) turn_rows(from, to, thread / 32, thread % 32);
+    else convert_rows(from, to, thread);
+    fence_async();
+    __syncwarp();
+    if (thread % 32 == 0) {
+        barrier_arrive(base + FULL + 8 * place.stage);
+        barrier_arrive(base + RAW_EMPTY + 8 * raw.stage);
+    }
+    place.advance();
+    raw.advance();
+}
+
+// `thread` counts the converters' threads.
+DEVICE void convert(const Parameter& parameter, u32 base, u32 thread) {
+    Place<STAGES> keys, values;
+    Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
+    if (ONES > 0) write_ones(base, thread);
+    for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
+        u32 steps = locate(parameter, tile).steps;
+        for (u32 step = 0; step < steps; step++) {
+            if constexpr (WAY == Way::Converted) prepare<false>(base, keys, raw, thread);
+            prepare<true>(base, values, raw, thread);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Both products of a step, and the softmax between them, by a warp group that has 64 queries.
+//
+// A lane has of each row r (lane / 4 of its warp's sixteen) and r + 8 the neighbours 2i and 2i + 1 (i = lane % 4) of every
+// eight columns: sums[4j], sums[4j + 1] of row r and the next two of row r + 8. (PTX ISA, wgmma: register fragments.)
+#pragma once
+#include "attention_specialised_ring.cuh"
+#include "products.cuh"
+
+template <Way> struct Multiplied { using Format = Half; };
+template <> struct Multiplied<Way::Eights> { using Format = Eight; };
+#if FORMAT == 1
+using Format = Brain;
+#else
+using Format = Multiplied<WAY>::Format;
+#endif
+
+template <class> constexpr bool is_eight = false;
+template <> constexpr bool is_eight<Eight> = true;
+
+constexpr u32 DEPTH = WAY == Way::Eights ? 32 : 16;         // of a product
+constexpr u32 OUTPUTS = HEAD + ONES;                        // columns of the sums, with that of the row sums
+using Scores = float[KEYS / 2];
+using Outputs = float[OUTPUTS / 2];
+using Weights = u32[KEYS / DEPTH][4];
+using Queries = u32[HEAD / 16][4];                          // fragments, where they are converted
+
+static_assert(WAY != Way::Eights || KEYS == 128, "rows of Vᵀ fill a line of the swizzle");
+
+// Nothing that is asked for later is computed before this, and nothing asked for before it after.
+template <u32 COUNT>
+DEVICE void pin(float (&values)[COUNT]) {
+#pragma unroll
+    for (u32 i = 0; i < COUNT; i++) asm volatile("" : "+f"(values[i])::"memory");
+}
+
+// Rows of 64 bytes, depth first, in the 64-byte swizzle: eight rows are 512 bytes.
+DEVICE u64 narrow_descriptor(u32 address) {
+    constexpr u64 SWIZZLE_64 = 2ull << 62, EIGHT_ROWS = (u64)(512 >> 4) << 32, UNUSED_LEADING = 1ull << 16;
+    return SWIZZLE_64 | EIGHT_ROWS | UNUSED_LEADING | (u64)((address & 0x3FFFF) >> 4);
+}
+
+// Depth `step` of operands whose panels are `panel` bytes apart. 32 bytes a step.
+DEVICE u64 depth_descriptor(u32 address, u32 panel, u32 step) {
+    if (WAY == Way::Eights && HEAD == 64) return narrow_descriptor(address) + 2 * step;
+    return matrix_descriptor(address + step / 4 * panel) + step % 4 * 2;
+}
+
+// Q·Kᵀ anew. `queries`, `keys`: where the warp group's rows and the step's begin.
+template <class Operand = Format>
+DEVICE void multiply_scores(Scores& scores, u32 queries, const Queries& fragments, u32 keys) {
+#pragma unroll
+    for (u32 step = 0; step < HEAD / DEPTH; step++) {
+        u64 columns = depth_descriptor(keys, KEYS * 128, step);
+        if constexpr (WAY == Way::Converted) Product<Operand, KEYS>::registers(scores, fragments[step], columns, step > 0);
+        else Product<Operand, KEYS>::shared(scores, depth_descriptor(queries, QUERIES * 128, step), columns, step > 0);
+    }
+}
+
+// Adds P·V, or begins with it. 16-bit V lies column first: panels of 64 columns are the leading dimension.
+template <class Operand = Format>
+DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values, bool add) {
+    constexpr u64 LEADING = (u64)(KEYS * 128 >> 4) << 16, UNUSED = 1ull << 16;
+#pragma unroll
+    for (u32 step = 0; step < KEYS / DEPTH; step++) {
+        if constexpr (is_eight<Operand>)
+            Product<Operand, OUTPUTS>::registers(outputs, weights[step], matrix_descriptor(values) + step * 2, add || step > 0);
+        else
+            Product<Operand, OUTPUTS>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, add || step > 0);
+    }
+}
+
+// Q as fragments, converted: it is read once a tile.
+DEVICE void convert_queries(Queries& fragments, u32 from, u32 row, u32 lane) {
+#pragma unroll
+    for (u32 step = 0; step < HEAD / 16; step++)
+#pragma unroll
+        for (u32 part = 0; part < 4; part++) {
+            u32 at = row + part % 2 * 8, swizzled = HEAD == 64 ? step ^ at / 2 % 4 : step ^ at % 8;
+            fragments[step][part] = halves_of_eights(load_shared_2(from + at * ROW_BYTES + swizzled * 16 + part / 2 * 8 + lane % 4 * 2));
+        }
+}
+
+struct Softmax {
+    float maximum[2], sum[2];       // of rows r and r + 8; sums are the lane's own
+
+    DEVICE Softmax() : maximum{-INFINITE, -INFINITE}, sum{0.0f, 0.0f} {}
+
+    // Scores become weights 2^(score · scale − the row's maximum); what was summed before is to be multiplied by `factors`.
+    // e4m3 has no room for small weights: they are 2⁸ as large, so the largest is 256 of at most 448.
+    DEVICE void weigh(Scores& scores, float scale, float table, float (&factors)[2]) {
+        constexpr float RAISED = WAY == Way::Eights ? 8.0f : 0.0f;
+        float shift[2];
+#pragma unroll
+        for (u32 row = 0; row < 2; row++) {
+            float largest = maximum[row];
+#pragma unroll
+            for (u32 i = 0; i < KEYS / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
+            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+            // A row that has seen no key yet has no maximum to subtract.
+            float base = largest == -INFINITE ? 0.0f : largest * scale;
+            factors[row] = power_by_hardware(maximum[row] * scale - base);
+            maximum[row] = largest;
+            shift[row] = RAISED - base;
+            sum[row] *= factors[row];
+        }
+#pragma unroll
+        for (u32 i = 0; i < KEYS / 2; i++) {
+            u32 row = i / 2 % 2;
+            scores[i] = power(fmaf(scores[i], scale, shift[row]), i, table);
+            if (ONES == 0) sum[row] += scores[i];
+        }
+    }
+};
+
+// Hides the keys from `visible` on, of each of the lane's two rows; keys are counted from the step's first.
+DEVICE void hide(Scores& scores, u32 lane, int visible, int visible_below) {
+#pragma unroll
+    for (u32 i = 0; i < KEYS / 2; i++) {
+        int key = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (key >= (i / 2 % 2 ? visible_below : visible)) scores[i] = -INFINITE;
+    }
+}
+
+DEVICE void flip_signs(Scores& scores) {
+#pragma unroll
+    for (u32 i = 0; i < KEYS / 2; i++) scores[i] = -scores[i];
+}
+
+// The lane's weights are the fragments of the next product's rows as they stand; for e4m3 with the keys of each 32
+// exchanged as `turn_rows` does.
+DEVICE void round_weights(Weights& weights, const Scores& scores) {
+#pragma unroll
+    for (u32 step = 0; step < KEYS / DEPTH; step++) {
+        const float* from = scores + step * DEPTH / 2;
+#pragma unroll
+        for (u32 part = 0; part < 4; part++) {
+            if constexpr (WAY == Way::Eights) {
+                u32 first = part / 2 * 8 + part % 2 * 2;
+                weights[step][part] = four_eights(from[first], from[first + 1], from[first + 4], from[first + 5]);
+            } else if constexpr (FORMAT == 1) {
+                weights[step][part] = pair_of_brains(from[2 * part], from[2 * part + 1]);
+            } else {
+                weights[step][part] = pair_of_halves(from[2 * part], from[2 * part + 1]);
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, and, for
+// e4m3, a ring of what was copied and is yet to be converted or turned.
+//
+// Rows of 16-bit operands lie in panels of 64 elements, 128 bytes a row, swizzled; e4m3 rows of a head in one panel.
+#pragma once
+#include "attention.cuh"
+
+// How operands reach the matrix unit: as they were copied; converted to fp16; or as e4m3, with V turned.
+enum class Way { Copied, Converted, Eights };
+constexpr Way WAY = FORMAT != 2 ? Way::Copied : ARITHMETIC == 1 ? Way::Eights : Way::Converted;
+
+constexpr u32 QUERIES = 64 * CONSUMERS;                     // of a tile
+constexpr u32 RAW_STAGES = WAY == Way::Copied ? 0 : 3;
+constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, CONVERTERS = 3;
+
+constexpr u32 MULTIPLIED_BYTES = WAY == Way::Eights ? 1 : 2;                     // of an element, as it is multiplied
+constexpr u32 ONES = WAY == Way::Eights ? 8 : 0;            // rows of ones under Vᵀ: products with them are row sums
+constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_BYTES = KEYS * HEAD * MULTIPLIED_BYTES;
+constexpr u32 VALUE_BYTES = KEYS * (HEAD + ONES) * MULTIPLIED_BYTES, RAW_BYTES = KEYS * ROW_BYTES;
+
+constexpr u32 QUERIES_AT = 0, KEYS_AT = QUERIES_AT + QUERY_BYTES, VALUES_AT = KEYS_AT + STAGES * KEY_BYTES;
+constexpr u32 RAW_AT = VALUES_AT + STAGES * VALUE_BYTES, BARRIERS_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
+
+// Barriers, 8 bytes each: full ones are arrived at by who fills, empty ones by who has read.
+constexpr u32 QUERY_FULL = BARRIERS_AT, QUERY_EMPTY = QUERY_FULL + 8, KEY_FULL = QUERY_EMPTY + 8;
+constexpr u32 KEY_EMPTY = KEY_FULL + 8 * STAGES, VALUE_FULL = KEY_EMPTY + 8 * STAGES;
+constexpr u32 VALUE_EMPTY = VALUE_FULL + 8 * STAGES, RAW_FULL = VALUE_EMPTY + 8 * STAGES;
+constexpr u32 RAW_EMPTY = RAW_FULL + 8 * RAW_STAGES, END = RAW_EMPTY + 8 * RAW_STAGES;
+static_assert(END <= SHARED, "the plan has reserved less than the kernel needs");
+
+constexpr bool BY_CONVERTERS_KEYS = WAY == Way::Converted, BY_CONVERTERS_VALUES = WAY != Way::Copied;
+
+DEVICE void init_barriers(u32 base) {
+    barrier_init(base + QUERY_FULL, 1);
+    barrier_init(base + QUERY_EMPTY, CONSUMER_WARPS);
+    for (u32 stage = 0; stage < STAGES; stage++) {
+        barrier_init(base + KEY_FULL + 8 * stage, BY_CONVERTERS_KEYS ? CONVERTERS : 1);
+        barrier_init(base + KEY_EMPTY + 8 * stage, CONSUMER_WARPS);
+        barrier_init(base + VALUE_FULL + 8 * stage, BY_CONVERTERS_VALUES ? CONVERTERS : 1);
+        barrier_init(base + VALUE_EMPTY + 8 * stage, CONSUMER_WARPS);
+    }
+    for (u32 stage = 0; stage != RAW_STAGES; stage++) {
+        barrier_init(base + RAW_FULL + 8 * stage, 1);
+        barrier_init(base + RAW_EMPTY + 8 * stage, CONVERTERS);
+    }
+    barrier_init_fence();
+}
+
+// A place in a ring: which stage, and how often the ring has come round.
+template <u32 COUNT>
+struct Place {
+    u32 stage = 0, round = 0;
+
+    DEVICE void advance() {
+        if (++stage == COUNT) {
+            stage = 0;
+            round++;
+        }
+    }
+    DEVICE u32 full_parity() const { return round & 1; }
+    DEVICE u32 empty_parity() const { return round & 1 ^ 1; }      // passes at once in the first round
+};
+
+// A tile with all that its loops count by.
+struct Job {
+    Sequence sequence;
+    u32 index, head, query;
+    u32 steps;          // of KEYS keys, up to the last that any of its queries sees
+
+    DEVICE u32 kv_head(const Parameter& parameter) const { return head / (parameter.heads / parameter.kv_heads); }
+};
+
+// Equal sequences need no table: to read it takes a microsecond before the first copy. DESCENDING, those queries come
+// first that see the most keys: a head's last.
+DEVICE Job locate(const Parameter& parameter, u32 tile) {
+    Job job;
+    if (UNIFORM) {
+        u32 tiles = (parameter.queries + QUERIES - 1) / QUERIES, slices = parameter.tile_count / tiles, slice;
+        if (DESCENDING) {
+            slice = tile % slices;
+            job.query = (tiles - 1 - tile / slices) * QUERIES;
+        } else {
+            slice = tile / tiles;
+            job.query = tile % tiles * QUERIES;
+        }
+        job.index = slice / parameter.heads;
+        job.head = slice % parameter.heads;
+        job.sequence = {job.index * parameter.heads * parameter.queries, job.index * parameter.kv_heads * parameter.keys,
+                        parameter.queries, parameter.keys};
+    } else {
+        uint4 entry = __ldg((const uint4*)parameter.tiles + tile);
+        uint4 lengths = __ldg((const uint4*)parameter.sequences + entry.x);
+        job.index = entry.x;
+        job.head = entry.y;
+        job.query = entry.z;
+        job.sequence = {lengths.x, lengths.y, lengths.z, lengths.w};
+    }
+    u32 last = min(job.query + QUERIES, job.sequence.queries) - 1;
+    job.steps = (visible_keys(job.sequence, last) + KEYS - 1) / KEYS;
+    return job;
+}

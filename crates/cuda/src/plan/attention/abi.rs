@@ -1,0 +1,52 @@
+//! What host and attention's kernels agree on, byte for byte; the other half is `kernels/attention.cuh`.
+
+use bytemuck::{Pod, Zeroable};
+
+/// A batch element; heads lie one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Sequence {
+    /// The row of Q, and of the output, where its first head begins.
+    pub query_row: u32,
+    /// The row of K, and of V, where its first key head begins.
+    pub key_row: u32,
+    /// Query positions.
+    pub queries: u32,
+    /// Key positions.
+    pub keys: u32,
+}
+
+/// A unit of work: so many queries of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Tile {
+    /// The batch element.
+    pub sequence: u32,
+    /// The query head.
+    pub head: u32,
+    /// Its first query.
+    pub query: u32,
+    /// Nothing yet; a tile is one load of 16 bytes.
+    pub reserved: u32,
+}
+
+/// The kernels' parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Parameter {
+    pub operands: [u64; 3],
+    pub scales: [u64; 3],
+    pub output: u64,
+    pub sequences: u64,
+    pub tiles: u64,
+    pub maps: u64,
+    pub counters: u64,
+    pub tile_count: u32,
+    pub heads: u32,
+    pub kv_heads: u32,
+    /// log₂ e / √(head size).
+    pub scale: f32,
+    /// Query and key positions of every sequence, if all have as many; else 0.
+    pub queries: u32,
+    pub keys: u32,
+}

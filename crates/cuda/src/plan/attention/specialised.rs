@@ -1,0 +1,174 @@
+//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; of e4m3 operands three more warps
+//! make what the matrix unit takes.
+
+use gauntlet_problem::{Attention, AttentionFormat};
+use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
+
+use super::Work;
+use crate::plan::variant::most_registers;
+use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+
+/// Queries of a warp group: the rows of `wgmma` (PTX ISA).
+const ROWS: usize = 64;
+/// Threads of a warp group.
+const GROUP_THREADS: usize = 128;
+/// Keys of a step that there are products for; those of e4m3 as it is fill a line of the swizzle.
+const KEYS: [usize; 2] = [64, 128];
+const EIGHTS_KEYS: usize = 128;
+/// Stages of what is copied and yet to be converted.
+const RAW_STAGES: usize = 3;
+/// Rows of ones under Vᵀ.
+const ONES: usize = 8;
+/// Bytes for barriers.
+const BARRIER_BYTES: usize = 1024;
+
+/// A problem for the specialised kernel.
+#[derive(Debug)]
+pub struct SpecialisedPlan {
+    work: Work,
+    variant: Variant,
+    queries: usize,
+    keys: usize,
+    grid: usize,
+}
+
+/// How operands reach the matrix unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As they were copied.
+    Copied,
+    /// Converted from e4m3 to fp16.
+    Converted,
+    /// As e4m3, V turned.
+    Eights,
+}
+
+impl SpecialisedPlan {
+    /// Plans a valid problem.
+    ///
+    /// # Errors
+    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    pub fn new(attention: &Attention, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
+        let way = way(attention, schedule);
+        check_words(schedule, way)?;
+        let (queries, keys) = (schedule.tile.m, schedule.tile.n);
+        let work = Work::new(attention, schedule, queries)?;
+        let grid = match schedule.order {
+            Order::PerTile => work.tiles.len(),
+            Order::Static | Order::Sorted | Order::Dynamic => work.tiles.len().min(processors as usize),
+        };
+        Ok(Self {
+            variant: variant(&work, schedule, way),
+            work,
+            queries,
+            keys,
+            grid,
+        })
+    }
+}
+
+impl Plan for SpecialisedPlan {
+    fn variant(&self) -> &Variant {
+        &self.variant
+    }
+
+    fn memory(&self, _: &[Weights]) -> Memory {
+        self.work.memory(Some([self.queries, self.keys, self.keys]))
+    }
+
+    fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
+        self.work.launch(addresses, self.grid, 1)
+    }
+}
+
+fn way(attention: &Attention, schedule: &Schedule) -> Way {
+    match (attention.format, schedule.arithmetic) {
+        (AttentionFormat::E4m3, Arithmetic::Fp8) => Way::Eights,
+        (AttentionFormat::E4m3, Arithmetic::Fp16) => Way::Converted,
+        _ => Way::Copied,
+    }
+}
+
+fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
+    let consumers = schedule.tile.m / ROWS;
+    let shared_bytes = shared_bytes(work, schedule, way);
+    let mut defines = work.defines(schedule);
+    let numbers = [
+        ("CONSUMERS", consumers),
+        ("KEYS", schedule.tile.n),
+        ("STAGES", schedule.stages),
+        ("ARITHMETIC", usize::from(way == Way::Eights)),
+        ("SHARED", shared_bytes),
+    ];
+    defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
+    let threads = (consumers + 1) * GROUP_THREADS;
+    Variant {
+        source: Source::AttentionSpecialised,
+        defines,
+        threads: threads as u32,
+        shared_bytes: shared_bytes as u32,
+        registers: most_registers(threads),
+    }
+}
+
+/// As `kernels/attention_specialised_ring.cuh` lays it out.
+fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
+    let (head, row) = (work.attention.head_size, work.row_bytes());
+    let (ones, multiplied, raw) = match way {
+        Way::Copied => (0, 2, 0),
+        Way::Converted => (0, 2, RAW_STAGES),
+        Way::Eights => (ONES, 1, RAW_STAGES),
+    };
+    let (queries, keys) = (schedule.tile.m, schedule.tile.n);
+    let stage = keys * (2 * head + ones) * multiplied;
+    queries * row + schedule.stages * stage + raw * keys * row + BARRIER_BYTES
+}
+
+fn check_words(schedule: &Schedule, way: Way) -> Result<(), PlanError> {
+    let tile = schedule.tile;
+    if ![2 * ROWS, 3 * ROWS].contains(&tile.m) {
+        return Err(PlanError::word(
+            "tile.m",
+            tile.m,
+            "two or three warp groups multiply, of 64 queries each",
+            "choose 128 or 192",
+        ));
+    }
+    if way == Way::Eights {
+        PlanError::unless(
+            "tile.n",
+            tile.n,
+            EIGHTS_KEYS,
+            "with fp8 arithmetic the turned rows of V are one line of shared memory",
+        )?;
+    }
+    if !KEYS.contains(&tile.n) {
+        return Err(PlanError::word(
+            "tile.n",
+            tile.n,
+            "the specialised kernel takes 64 or 128 keys a step",
+            "choose 128",
+        ));
+    }
+    if schedule.stages < 2 {
+        return Err(PlanError::word(
+            "stages",
+            schedule.stages,
+            "the next step's scores begin before this step's values are done",
+            "choose 2 or more",
+        ));
+    }
+    let why = "the specialised kernel is built so";
+    PlanError::unless("epilogue", schedule.epilogue, Epilogue::Direct, why)?;
+    PlanError::unless("scores", schedule.scores, Scores::Registers, why)?;
+    PlanError::unless("values", schedule.values, Values::Matrix, why)?;
+    if schedule.order == Order::Dynamic {
+        return Err(PlanError::word(
+            "order",
+            schedule.order,
+            "the specialised kernel has no counter of tiles",
+            "choose sorted",
+        ));
+    }
+    Ok(())
+}
