@@ -97,6 +97,8 @@ DEVICE void finish_sums(SharedSoftmax& softmax, ScalarSums& sums, const Work& wo
 
 // Steps that may still be on their way when one is awaited.
 constexpr u32 LATER_STEPS = STAGES > 1 ? STAGES - 2 : 0;
+// With the most sums and scores there are no registers left for queries, and every step reads them again.
+constexpr bool READ_AGAIN = HEAD == 128 && TILE_N == 128;
 
 template <bool, typename First, typename Second>
 struct Either {
@@ -134,7 +136,7 @@ attention_unified(const __grid_constant__ Parameter parameter) {
     copy_wait<STAGES - 1>();
     __syncthreads();
     Queries queries;
-    read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
+    if constexpr (!READ_AGAIN) read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
     for (u32 step = 0; step < work.steps; ++step) {
         // With a ring, one barrier says both: the step has landed for all, and all are done with the one before,
         // whose slot is loaded next. Without, the only slot is loaded after the barrier, and then awaited.
@@ -146,6 +148,7 @@ attention_unified(const __grid_constant__ Parameter parameter) {
             __syncthreads();
         }
         u32 slot = step % STAGES * STEP_BYTES;
+        if constexpr (READ_AGAIN) read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
         RawScores scores;
         multiply_keys(scores, queries, memory + KEYS_AT + slot, lane);
         if ((step + 1) * TILE_N > visible_to_all) mask(scores, visible, step * TILE_N, lane);
