@@ -3,6 +3,8 @@
 //! They are the steps of the staircase, each under every result format and in both forms where a step changes how
 //! results are made, and the widths that the fastest kernels are tuned over.
 
+mod attention;
+
 use std::time::Instant;
 
 use gauntlet_device::{Arch, Device};
@@ -58,6 +60,7 @@ pub fn shipped() -> Vec<Shipped> {
     let mut shipped = rows();
     shipped.extend(swapped());
     shipped.extend(narrow());
+    shipped.extend(attention::unified());
     shipped
 }
 
@@ -349,7 +352,7 @@ mod tests {
         }
         let names: BTreeSet<_> = shipped.iter().map(|one| &one.name).collect();
         assert_eq!(names.len(), shipped.len());
-        assert_eq!(sources.len(), 3, "{sources:?}");
+        assert_eq!(sources.len(), 4, "{sources:?}");
         assert!(
             variants.len() * 4 >= shipped.len() * 3,
             "{} kernels",

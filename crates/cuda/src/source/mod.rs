@@ -33,6 +33,7 @@ macro_rules! file {
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
 const KERNELS: &[(Source, File)] = &[
     (Source::AttentionSpecialised, file!("attention_specialised.cu")),
+    (Source::AttentionUnified, file!("attention_unified.cu")),
     (Source::Narrow, file!("narrow.cu")),
     (Source::Rows, file!("rows.cu")),
     (Source::Swapped, file!("swapped.cu")),
@@ -44,6 +45,11 @@ const HEADERS: &[File] = &[
     file!("attention_specialised_loads.cuh"),
     file!("attention_specialised_products.cuh"),
     file!("attention_specialised_ring.cuh"),
+    file!("attention_unified_fragments.cuh"),
+    file!("attention_unified_memory.cuh"),
+    file!("attention_unified_results.cuh"),
+    file!("attention_unified_scalar.cuh"),
+    file!("attention_unified_softmax.cuh"),
     file!("convert.cuh"),
     file!("problem.cuh"),
     file!("ptx.cuh"),

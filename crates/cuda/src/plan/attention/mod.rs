@@ -3,6 +3,7 @@
 
 mod abi;
 pub mod specialised;
+pub mod unified;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use gauntlet_schedule::{Exponential, Order, Schedule};
 
 pub use abi::{Sequence, Tile};
 use specialised::SpecialisedPlan;
+use unified::UnifiedPlan;
 
 use super::groups::{check_tiles, within};
 use super::variant::output_define;
@@ -31,7 +33,10 @@ pub(super) fn plan(
     schedule: &Schedule,
     processors: u32,
 ) -> Result<Box<dyn Plan>, PlanError> {
-    Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?))
+    match schedule.roles {
+        Roles::Unified => Ok(Box::new(UnifiedPlan::new(attention, schedule)?)),
+        Roles::Specialised => Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?)),
+    }
 }
 
 /// What all attention plans have in common: the sequences, and the tiles in the order in which blocks take them.
