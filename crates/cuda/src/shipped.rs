@@ -4,7 +4,6 @@
 //! results are made, and the widths that the fastest kernels are tuned over.
 
 mod attention;
-mod resident;
 
 use std::time::Instant;
 
@@ -62,7 +61,6 @@ pub fn shipped() -> Vec<Shipped> {
     shipped.extend(swapped());
     shipped.extend(narrow());
     shipped.extend(attention::shipped());
-    shipped.extend(resident::resident());
     shipped
 }
 
@@ -354,7 +352,7 @@ mod tests {
         }
         let names: BTreeSet<_> = shipped.iter().map(|one| &one.name).collect();
         assert_eq!(names.len(), shipped.len());
-        assert_eq!(sources.len(), 5, "{sources:?}");
+        assert_eq!(sources.len(), 6, "{sources:?}");
         assert!(
             variants.len() * 4 >= shipped.len() * 3,
             "{} kernels",

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence, Suite,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence, Suite,
 };
 use serde::Serialize;
 
@@ -109,6 +109,7 @@ fn attention(
             head_size,
             causal,
             format,
+            scaling: Scaling::default(),
             output: OutputFormat::F16,
         }),
     }

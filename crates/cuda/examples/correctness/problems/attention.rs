@@ -1,6 +1,6 @@
 //! Attention drawn at random: ragged batches, shared key heads, masks, lengths around those of tiles.
 
-use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -37,6 +37,7 @@ pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Problem, Output
             head_size: [64, 128][turn % 2],
             causal: turn / 2 % 2 == 1,
             format,
+            scaling: Scaling::default(),
             output,
         });
         if problem.flops() <= MOST_FLOPS {

@@ -4,15 +4,17 @@
 mod abi;
 pub mod resident;
 pub mod specialised;
+pub mod unified;
 
 use std::collections::BTreeMap;
 
-use gauntlet_problem::{Attention, AttentionFormat, Sequence as Lengths};
+use gauntlet_problem::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
 use gauntlet_schedule::{Arithmetic, Exponential, Lookup, Order, Roles, Schedule, Setup, Tile as TileShape};
 
 pub use abi::{Sequence, Tile};
 use resident::ResidentPlan;
 use specialised::SpecialisedPlan;
+use unified::UnifiedPlan;
 
 use super::groups::{check_tiles, within};
 use super::variant::output_define;
@@ -34,15 +36,32 @@ pub(super) fn plan(
     schedule: &Schedule,
     processors: u32,
 ) -> Result<Box<dyn Plan>, PlanError> {
+    check_operands(attention)?;
+    match (schedule.roles, schedule.tile.m) {
+        (Roles::Unified, _) => Ok(Box::new(UnifiedPlan::new(attention, schedule)?)),
+        (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
+        (Roles::Specialised, _) => Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?)),
+    }
+}
+
+/// What no kernel here takes is refused by name.
+fn check_operands(attention: &Attention) -> Result<(), PlanError> {
     if !HEAD_SIZES.contains(&attention.head_size) {
         return Err(PlanError::HeadSize {
             size: attention.head_size,
         });
     }
-    match (schedule.roles, schedule.tile.m) {
-        (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
-        _ => Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?)),
+    if attention.format == AttentionFormat::Int8 {
+        return Err(PlanError::Operands {
+            what: "linear int8 operands",
+        });
     }
+    if attention.scaling == Scaling::PerBlock {
+        return Err(PlanError::Operands {
+            what: "a scale for each block of positions",
+        });
+    }
+    Ok(())
 }
 
 /// The schedule that is fastest for a problem, as measured on an H200.
@@ -99,7 +118,7 @@ impl Work {
         let format = match self.attention.format {
             AttentionFormat::F16 => 0,
             AttentionFormat::Bf16 => 1,
-            AttentionFormat::E4m3 => 2,
+            AttentionFormat::E4m3 | AttentionFormat::Int8 => 2,
         };
         let exponential = match schedule.exponential {
             Exponential::Hardware => 0,
@@ -150,7 +169,7 @@ impl Work {
     fn maps(&self, box_rows: [usize; 3]) -> Vec<Map> {
         let attention = &self.attention;
         let element = match attention.format {
-            AttentionFormat::E4m3 => Element::Byte,
+            AttentionFormat::E4m3 | AttentionFormat::Int8 => Element::Byte,
             AttentionFormat::F16 | AttentionFormat::Bf16 => Element::Half,
         };
         let box_bytes = self.row_bytes().min(SWIZZLED_BYTES);

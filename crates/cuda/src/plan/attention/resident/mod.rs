@@ -137,8 +137,8 @@ fn shared_bytes(attention: &Attention, schedule: &Schedule) -> usize {
     let (head, keys) = (attention.head_size, GROUPS * schedule.tile.n);
     let row = head * attention.format.bytes();
     let converted = match (attention.format, is_fp8(attention, schedule)) {
-        (AttentionFormat::E4m3, true) => keys * head,
-        (AttentionFormat::E4m3, false) => 2 * keys * 2 * head,
+        (AttentionFormat::E4m3 | AttentionFormat::Int8, true) => keys * head,
+        (AttentionFormat::E4m3 | AttentionFormat::Int8, false) => 2 * keys * 2 * head,
         (AttentionFormat::F16 | AttentionFormat::Bf16, _) => 0,
     };
     // Each of the parts of the keys has a share of the tile's rows in each block.

@@ -1,9 +1,9 @@
 //! Attention's variants: the steps of its staircase, then formats, head sizes and masks of the fastest kernels.
 
-use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
 use gauntlet_schedule::{Arithmetic, Lookup, Order, Roles, Schedule, Setup, Tile};
 
-use super::Shipped;
+use crate::shipped::Shipped;
 
 /// What a variant is compiled for.
 #[derive(Clone, Copy)]
@@ -62,6 +62,7 @@ fn variant(name: &str, operands: Operands, schedule: Schedule) -> Shipped {
             head_size,
             causal,
             format,
+            scaling: Scaling::default(),
             output,
         }),
         schedule: Schedule {

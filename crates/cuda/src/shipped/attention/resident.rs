@@ -1,9 +1,9 @@
 //! Attention of short sequences: every operand format, both head sizes, and splits over clusters.
 
-use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
 use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Lookup, Roles, Schedule, Setup, Tile};
 
-use super::Shipped;
+use crate::shipped::Shipped;
 
 /// Sequences of one length, and of several.
 const EQUAL: [[usize; 2]; 2] = [[512, 512]; 2];
@@ -27,7 +27,7 @@ const FORMATS: [(&str, AttentionFormat, OutputFormat, Arithmetic); 4] = [
     ("e4m3", AttentionFormat::E4m3, OutputFormat::F16, Arithmetic::Fp8),
 ];
 
-pub(super) fn resident() -> Vec<Shipped> {
+pub(super) fn shipped() -> Vec<Shipped> {
     let mut shipped: Vec<_> = FORMATS
         .iter()
         .map(|format| variant(SHORT, *format, &EQUAL, |_, _| {}))
@@ -68,6 +68,7 @@ fn variant(
         head_size,
         causal: false,
         format,
+        scaling: Scaling::default(),
         output,
     };
     let mut schedule = Schedule {

@@ -1,0 +1,174 @@
+// Products by mma.sync.m16n8k16, and its operands from rows in shared memory.
+//
+// Lane 4g + t has of a fragment (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
+//   rows (A, 16 × 16):    0: row g, depth 2t and 2t + 1;   1: row g + 8, the same;   2, 3: as 0, 1 with depth + 8
+//   columns (B, 16 × 8):  first: column g, depth 2t and 2t + 1;   second: the same with depth + 8
+//   sums (16 × 8):        0, 1: row g, columns 2t and 2t + 1;   2, 3: row g + 8
+//
+// 16-bit operands lie in shared memory as ldmatrix takes them: Q and K with the depth along rows, V, whose depth is keys,
+// transposed. e4m3 pairs travel as if they were one 16-bit element and become fp16 on arrival, in registers, so
+// fragments hold other elements than above, of which no one need know:
+//   Q and K: lane t has head elements 4t … 4t + 3 where 2t, 2t + 1, 2t + 8 and 2t + 9 belong. Both operands have them
+//            in the same order, and the order of a sum is free.
+//   V:       lane g has head elements 2g and 2g + 1 of keys 2t and 2t + 1; exchanging the bytes in the middle gives
+//            columns of even elements and columns of odd ones. `element_pairs` puts the results right.
+#pragma once
+#include "attention_unified_memory.cuh"
+
+constexpr u32 HEAD_BLOCKS = HEAD / 8, KEY_BLOCKS = TILE_N / 8;
+// Two 16-byte pieces of each row are read at a time: so many blocks of 16 elements.
+constexpr u32 PIECE_PAIRS = ROW_BYTES / 32, PAIR_DEPTHS = HEAD / 16 / PIECE_PAIRS;
+
+DEVICE void multiply(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
+    if constexpr (FORMAT == 1)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
+    else
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
+}
+
+DEVICE u32 lower_halves(u32 eights) {
+    return halves_of_eights((u16)eights);
+}
+
+DEVICE u32 upper_halves(u32 eights) {
+    return halves_of_eights((u16)(eights >> 16));
+}
+
+// Where a lane points ldmatrix: the matrices are rows 0 … 7 and 8 … 15 of a piece, then of the next piece.
+template <u32 ROW>
+DEVICE u32 sixteen_rows(u32 area, u32 row, u32 piece, u32 lane) {
+    return area + place<ROW>(row + lane % 16, piece + lane / 16);
+}
+
+// The same matrices in the other order: two pieces of rows 0 … 7, then of rows 8 … 15.
+template <u32 ROW>
+DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
+    return area + place<ROW>(row + lane % 8 + lane / 16 * 8, piece + lane / 8 % 2);
+}
+
+// ---- Q, whole, as rows.
+
+typedef u32 Queries[HEAD / 16][4];
+
+// If raw scores change their sign (e4m3 only: Scales), queries do.
+DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, u32 lane) {
+    u32 signs = flip ? 0x80008000u : 0;
+#pragma unroll
+    for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
+        uint4 words = load_matrices(sixteen_rows<ROW_BYTES>(area, first_row, 2 * pair, lane));
+        u32(&low)[4] = queries[pair * PAIR_DEPTHS];
+        if constexpr (FORMAT == 2) {
+            u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
+            low[0] = lower_halves(words.x) ^ signs, low[2] = upper_halves(words.x) ^ signs;
+            low[1] = lower_halves(words.y) ^ signs, low[3] = upper_halves(words.y) ^ signs;
+            high[0] = lower_halves(words.z) ^ signs, high[2] = upper_halves(words.z) ^ signs;
+            high[1] = lower_halves(words.w) ^ signs, high[3] = upper_halves(words.w) ^ signs;
+        } else {
+            low[0] = words.x, low[1] = words.y, low[2] = words.z, low[3] = words.w;
+        }
+    }
+}
+
+// ---- Q·Kᵀ: keys are columns.
+
+typedef float RawScores[KEY_BLOCKS][4];
+
+DEVICE void multiply_keys(RawScores& scores, const Queries& queries, u32 keys, u32 lane) {
+#pragma unroll
+    for (u32 block = 0; block < KEY_BLOCKS; ++block)
+#pragma unroll
+        for (u32 index = 0; index < 4; ++index) scores[block][index] = 0.0f;
+#pragma unroll
+    for (u32 pair = 0; pair < PIECE_PAIRS; ++pair)
+#pragma unroll
+        for (u32 block = 0; block < KEY_BLOCKS; block += 2) {
+            uint4 words = load_matrices(two_pieces<ROW_BYTES>(keys, 8 * block, 2 * pair, lane));
+            const u32(&low)[4] = queries[pair * PAIR_DEPTHS];
+            if constexpr (FORMAT == 2) {
+                const u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
+                multiply(scores[block], low, lower_halves(words.x), upper_halves(words.x));
+                multiply(scores[block], high, lower_halves(words.y), upper_halves(words.y));
+                multiply(scores[block + 1], low, lower_halves(words.z), upper_halves(words.z));
+                multiply(scores[block + 1], high, lower_halves(words.w), upper_halves(words.w));
+            } else {
+                multiply(scores[block], low, words.x, words.y);
+                multiply(scores[block + 1], low, words.z, words.w);
+            }
+        }
+}
+
+// ---- P·V: keys are the depth, head elements columns. A column of ones beside them sums the weights as they were
+// rounded, in the same order, so values of 1 give 1.
+
+struct MatrixSums {
+    float sums[HEAD_BLOCKS][4];
+    float totals[4];        // of row g: 0, of row g + 8: 2
+
+    DEVICE MatrixSums() {
+#pragma unroll
+        for (u32 index = 0; index < 4; ++index) {
+            totals[index] = 0.0f;
+#pragma unroll
+            for (u32 block = 0; block < HEAD_BLOCKS; ++block) sums[block][index] = 0.0f;
+        }
+    }
+
+    // Multiplies what there is of rows g and g + 8.
+    DEVICE void correct(float first, float second) {
+#pragma unroll
+        for (u32 index = 0; index < 4; ++index) {
+            float factor = index < 2 ? first : second;
+            totals[index] *= factor;
+#pragma unroll
+            for (u32 block = 0; block < HEAD_BLOCKS; ++block) sums[block][index] *= factor;
+        }
+    }
+
+    // Adds 16 keys from `first_key` on of a step's values.
+    DEVICE void add(const u32 (&weights)[4], u32 values, u32 first_key, u32 lane) {
+        constexpr u32 ONES = FORMAT == 1 ? 0x3F803F80u : 0x3C003C00u;
+        multiply(totals, weights, ONES, ONES);
+#pragma unroll
+        for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
+            uint4 words = load_matrices_turned(sixteen_rows<ROW_BYTES>(values, first_key, 2 * pair, lane));
+            float(*blocks)[4] = sums + 2 * PAIR_DEPTHS * pair;
+            if constexpr (FORMAT == 2) {
+                constexpr u32 EVEN_THEN_ODD = 0x3120;
+                u32 low = __byte_perm(words.x, 0, EVEN_THEN_ODD), high = __byte_perm(words.y, 0, EVEN_THEN_ODD);
+                multiply(blocks[0], weights, lower_halves(low), lower_halves(high));
+                multiply(blocks[1], weights, upper_halves(low), upper_halves(high));
+                low = __byte_perm(words.z, 0, EVEN_THEN_ODD), high = __byte_perm(words.w, 0, EVEN_THEN_ODD);
+                multiply(blocks[2], weights, lower_halves(low), lower_halves(high));
+                multiply(blocks[3], weights, upper_halves(low), upper_halves(high));
+            } else {
+                multiply(blocks[0], weights, words.x, words.y);
+                multiply(blocks[1], weights, words.z, words.w);
+            }
+        }
+    }
+
+    // Calls `put` with the row, the head element and the two sums from there on: neighbours, whatever the format.
+    template <typename Put>
+    DEVICE void element_pairs(u32 lane, Put put) const {
+#pragma unroll
+        for (u32 block = 0; block < HEAD_BLOCKS; block += 2)
+#pragma unroll
+            for (u32 half = 0; half < 2; ++half) {
+                u32 row = lane / 4 + 8 * half, element = 8 * block;
+                const float(&first)[4] = sums[block], (&second)[4] = sums[block + 1];
+                if constexpr (FORMAT == 2) {
+                    put(row, element + lane % 4 * 4, first[2 * half], second[2 * half]);
+                    put(row, element + lane % 4 * 4 + 2, first[2 * half + 1], second[2 * half + 1]);
+                } else {
+                    put(row, element + lane % 4 * 2, first[2 * half], first[2 * half + 1]);
+                    put(row, element + lane % 4 * 2 + 8, second[2 * half], second[2 * half + 1]);
+                }
+            }
+    }
+};

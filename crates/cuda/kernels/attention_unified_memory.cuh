@@ -1,0 +1,55 @@
+// Shared memory of the unified attention kernel: where its areas lie, how their rows lie in them, and copies to them.
+//
+// Every area is rows: Q, K and V as in memory, scores, weights, and results that wait to be stored. Plain rows begin
+// a multiple of 128 bytes apart, so eight lanes that read the same 16-byte piece of eight rows meet the same four
+// banks eight times. Swizzled, piece p of row r lies at p ^ (r % 8), and they meet every bank once. Rows of 64 bytes
+// lie two to 128 bytes, so there it is two neighbours that take the same turn: p ^ (r / 2 % 4).
+#pragma once
+#include "attention.cuh"
+
+static_assert(TILE_M == 64 || TILE_M == 128, "warps have 16 queries each");
+static_assert(TILE_N == 64 || TILE_N == 128, "rows of scores are whole groups of 128 bytes");
+static_assert(SCORES != 0 || VALUES == 0, "scalar products read weights from shared memory");
+
+constexpr u32 WARPS = TILE_M / 16, THREADS = 32 * WARPS;
+constexpr bool SCORES_IN_REGISTERS = SCORES == 0, WEIGHTS_APART = SCORES == 2, SCALAR = VALUES == 1;
+constexpr bool SWIZZLED = LAYOUT == 1, STAGED = EPILOGUE == 1;
+
+constexpr u32 STEP_BYTES = TILE_N * ROW_BYTES;
+constexpr u32 SCORE_ROW = TILE_N * 4;
+// In place, the weights of a row take the first half of where its scores were, or, in fp32, all of it.
+constexpr u32 WEIGHT_ROW = WEIGHTS_APART ? TILE_N * (SCALAR ? 4 : 2) : SCORE_ROW;
+constexpr u32 OUTPUT_BYTES = OUTPUT == 2 ? 4 : 2, RESULT_ROW = HEAD * OUTPUT_BYTES;
+
+// ---- Areas, in bytes from the begin of shared memory. Those that a variant has no use for are empty.
+
+constexpr u32 QUERIES_AT = 0;
+constexpr u32 KEYS_AT = QUERIES_AT + TILE_M * ROW_BYTES;                // STAGES steps of keys
+constexpr u32 VALUES_AT = KEYS_AT + STAGES * STEP_BYTES;                // and of values
+constexpr u32 SCORES_AT = VALUES_AT + STAGES * STEP_BYTES;
+constexpr u32 WEIGHTS_AT = WEIGHTS_APART ? SCORES_AT + TILE_M * SCORE_ROW : SCORES_AT;
+constexpr u32 FACTORS_AT = SCORES_IN_REGISTERS ? SCORES_AT : WEIGHTS_AT + TILE_M * WEIGHT_ROW;  // fp32, one a query
+constexpr u32 RESULTS_AT = SCORES_IN_REGISTERS ? SCORES_AT : FACTORS_AT + TILE_M * 4;
+constexpr u32 END = RESULTS_AT + (STAGED ? TILE_M * RESULT_ROW : 0);
+static_assert(END == SHARED_BYTES, "the host counts shared memory as the device does");
+
+// Byte of a 16-byte piece in an area whose rows have `ROW` bytes.
+template <u32 ROW>
+DEVICE u32 place(u32 row, u32 piece) {
+    u32 turn = !SWIZZLED ? 0 : ROW == 64 ? row / 2 % 4 : row % 8;
+    return row * ROW + (piece ^ turn) * 16;
+}
+
+// ---- Copies, by all threads. Rows from `there` on become zeros, and what lies in memory behind them is not read.
+
+template <u32 ROWS>
+DEVICE void load_rows(u32 to, const u8* from, u32 there) {
+    constexpr u32 PIECES = ROW_BYTES / 16;
+    static_assert(ROWS * PIECES % THREADS == 0, "threads copy equally many pieces");
+#pragma unroll
+    for (u32 turn = 0; turn < ROWS * PIECES / THREADS; ++turn) {
+        u32 index = turn * THREADS + threadIdx.x, row = index / PIECES;
+        bool copied = row < there;
+        copy_16(to + place<ROW_BYTES>(row, index % PIECES), from + (copied ? index * 16 : 0), copied ? 16 : 0);
+    }
+}

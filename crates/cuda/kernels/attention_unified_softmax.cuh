@@ -1,0 +1,196 @@
+// Scores to weights: which keys a query sees, and the softmax, in registers or in shared memory.
+//
+// It is online: weights are powers of two of scores less the largest score so far, and what was summed before a
+// larger one came is multiplied by what the difference makes. In shared memory, a warp's rows are its own: it stores
+// their scores, reads them row by row, eight lanes a row, and stores the weights, and needs no barrier but its own,
+// three in all: between scores stored by the lanes that have them and read by those of their row; in place, between a
+// row's scores read and its weights stored over them; and between weights stored and read by the product.
+#pragma once
+#include "attention_unified_fragments.cuh"
+
+// ---- Masks.
+
+// The keys, from the first, that the queries of a lane's rows g and g + 8 see.
+struct Visible {
+    u32 first, second;
+};
+
+// `first_key` is the step's.
+DEVICE void mask(RawScores& scores, Visible visible, u32 first_key, u32 lane) {
+#pragma unroll
+    for (u32 block = 0; block < KEY_BLOCKS; ++block)
+#pragma unroll
+        for (u32 index = 0; index < 4; ++index) {
+            u32 key = first_key + 8 * block + lane % 4 * 2 + index % 2;
+            if (key >= (index < 2 ? visible.first : visible.second)) scores[block][index] = -INFINITE;
+        }
+}
+
+// ---- A row so far.
+
+struct Row {
+    float maximum = -INFINITE;      // of raw scores
+    float base = 0.0f;              // what exponents are less by: the maximum's own
+
+    // Takes in the largest of further scores; returns what sums so far are to be multiplied by.
+    DEVICE float raise(float largest, float scale) {
+        // Products are not fused with the difference: equal maxima make exactly 1.
+        float before = __fmul_rn(maximum, scale);
+        maximum = fmaxf(maximum, largest);
+        // With nothing seen, −∞ less −∞ would be NaN.
+        base = maximum == -INFINITE ? 0.0f : __fmul_rn(maximum, scale);
+        return power_by_hardware(__fsub_rn(before, base));
+    }
+
+    DEVICE float weight(float score, float scale, u32 index, float table) const {
+        return power(fmaf(score, scale, -base), index, table);
+    }
+};
+
+DEVICE float quad_maximum(float value) {
+    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
+    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
+}
+
+DEVICE float quad_sum(float value) {
+    value += __shfl_xor_sync(~0u, value, 1);
+    return value + __shfl_xor_sync(~0u, value, 2);
+}
+
+// What a row's sums are to be multiplied by in the end. Where no key is seen, exponentials that do not reach 0 leave
+// a total.
+DEVICE float row_share(u32 visible, float total, float value_scale) {
+    return visible == 0 ? 0.0f : value_scale / total;
+}
+
+DEVICE u32 pair_of_weights(float low, float high) {
+    return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
+}
+
+// ---- In registers: sums of Q·Kᵀ are, pair by pair, rows of P·V.
+
+struct RegisterSoftmax {
+    Row rows[2];
+    float scale, table;
+
+    DEVICE RegisterSoftmax(float scale, u32, u32) : scale(scale), table(EXPONENTIAL == 2 ? power_table() : 0.0f) {}
+
+    // Corrections are of rows g and g + 8.
+    DEVICE void weigh(const RawScores& scores, u32 (&weights)[TILE_N / 16][4], float (&corrections)[2]) {
+#pragma unroll
+        for (u32 half = 0; half < 2; ++half) {
+            float largest = -INFINITE;
+#pragma unroll
+            for (u32 block = 0; block < KEY_BLOCKS; ++block)
+                largest = fmaxf(largest, fmaxf(scores[block][2 * half], scores[block][2 * half + 1]));
+            corrections[half] = rows[half].raise(quad_maximum(largest), scale);
+        }
+#pragma unroll
+        for (u32 block = 0; block < KEY_BLOCKS; ++block)
+#pragma unroll
+            for (u32 half = 0; half < 2; ++half) {
+                u32 index = 4 * block + 2 * half;
+                float low = rows[half].weight(scores[block][2 * half], scale, index, table);
+                float high = rows[half].weight(scores[block][2 * half + 1], scale, index + 1, table);
+                weights[block / 2][block % 2 * 2 + half] = pair_of_weights(low, high);
+            }
+    }
+};
+
+// ---- In shared memory: lanes 8q … 8q + 7 have rows q, q + 4, q + 8 and q + 12 of the warp's sixteen.
+
+struct SharedSoftmax {
+    static constexpr u32 TURNS = 4, PIECES = SCORE_ROW / 128;    // rows of a lane, and 16-byte pieces it has of each
+    Row rows[TURNS];
+    float totals[TURNS];        // of this lane's weights, for scalar products
+    float scale, table;
+    u32 memory, first_row, lane;
+
+    // `first_row` is the warp's in the tile.
+    DEVICE SharedSoftmax(float scale, u32 memory, u32 first_row)
+        : totals{},
+          scale(scale),
+          table(EXPONENTIAL == 2 ? power_table() : 0.0f),
+          memory(memory),
+          first_row(first_row),
+          lane(threadIdx.x % 32) {}
+
+    DEVICE u32 row(u32 turn) const {
+        return first_row + 4 * turn + lane / 8;
+    }
+
+    // Scores as Q·Kᵀ leaves them.
+    DEVICE void store_scores(const RawScores& scores) const {
+#pragma unroll
+        for (u32 block = 0; block < KEY_BLOCKS; ++block)
+#pragma unroll
+            for (u32 half = 0; half < 2; ++half) {
+                u32 row = first_row + lane / 4 + 8 * half, piece = 2 * block + lane % 4 / 2;
+                u32 to = memory + SCORES_AT + place<SCORE_ROW>(row, piece);
+                store_shared_8(to + lane % 2 * 8, __float_as_uint(scores[block][2 * half]),
+                               __float_as_uint(scores[block][2 * half + 1]));
+            }
+    }
+
+    DEVICE void store_weights(u32 turn, u32 piece, const float (&weights)[4]) const {
+        u32 area = memory + WEIGHTS_AT;
+        if constexpr (SCALAR) {
+            store_shared_16(area + place<WEIGHT_ROW>(row(turn), piece), __float_as_uint(weights[0]),
+                            __float_as_uint(weights[1]), __float_as_uint(weights[2]), __float_as_uint(weights[3]));
+        } else {
+            u32 to = area + place<WEIGHT_ROW>(row(turn), piece / 2) + piece % 2 * 8;
+            store_shared_8(to, pair_of_weights(weights[0], weights[1]), pair_of_weights(weights[2], weights[3]));
+        }
+    }
+
+    DEVICE void weigh_row(u32 turn) {
+        float scores[PIECES][4], largest = -INFINITE;
+#pragma unroll
+        for (u32 index = 0; index < PIECES; ++index) {
+            uint4 words = load_shared_16(memory + SCORES_AT + place<SCORE_ROW>(row(turn), 8 * index + lane % 8));
+            scores[index][0] = __uint_as_float(words.x), scores[index][1] = __uint_as_float(words.y);
+            scores[index][2] = __uint_as_float(words.z), scores[index][3] = __uint_as_float(words.w);
+#pragma unroll
+            for (u32 element = 0; element < 4; ++element) largest = fmaxf(largest, scores[index][element]);
+        }
+        largest = quad_maximum(largest);
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 4));
+        float correction = rows[turn].raise(largest, scale);
+        totals[turn] *= correction;
+        if constexpr (!WEIGHTS_APART) __syncwarp();
+#pragma unroll
+        for (u32 index = 0; index < PIECES; ++index) {
+            float weights[4];
+#pragma unroll
+            for (u32 element = 0; element < 4; ++element) {
+                weights[element] = rows[turn].weight(scores[index][element], scale, 4 * index + element, table);
+                totals[turn] += weights[element];
+            }
+            store_weights(turn, 8 * index + lane % 8, weights);
+        }
+        if (lane % 8 == 0) store_shared(memory + FACTORS_AT + row(turn) * 4, __float_as_uint(correction));
+    }
+
+    // Leaves weights and corrections in shared memory for the whole warp. Before it, the warp is done with those of
+    // the step before.
+    DEVICE void weigh(const RawScores& scores) {
+        store_scores(scores);
+        __syncwarp();
+#pragma unroll
+        for (u32 turn = 0; turn < TURNS; ++turn) weigh_row(turn);
+        __syncwarp();
+    }
+
+    // Leaves what sums are to be multiplied by in the end where corrections were; `query` is the tile's first.
+    DEVICE void finish(const Sequence& sequence, u32 query, float value_scale) {
+        __syncwarp();
+#pragma unroll
+        for (u32 turn = 0; turn < TURNS; ++turn) {
+            float total = quad_sum(totals[turn]);
+            total += __shfl_xor_sync(~0u, total, 4);
+            float share = row_share(visible_keys(sequence, query + row(turn)), total, value_scale);
+            if (lane % 8 == 0) store_shared(memory + FACTORS_AT + row(turn) * 4, __float_as_uint(share));
+        }
+        __syncwarp();
+    }
+};
