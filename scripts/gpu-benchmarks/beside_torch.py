@@ -7,8 +7,8 @@ What PyTorch offers is not the same arithmetic: bf16 operands take four times th
 
     python3 scripts/gpu-benchmarks/beside_torch.py --commit COMMIT --json FILE [--case NAME]… [--rounds 5]
 
-The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `gemm_bench`, built with
-`cargo build --release -p gauntlet-cuda --example gemm_bench`.
+The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `benchmark`, built with
+`cargo build --release -p gauntlet-cuda --example benchmark`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ STATE = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.ac
 
 
 class Gauntlet:
-    """`gemm_bench --server`: a request a line, an answer a line."""
+    """`benchmark --server`: a request a line, an answer a line."""
 
     def __init__(self, program, commit):
         self.process = subprocess.Popen(
@@ -43,7 +43,7 @@ class Gauntlet:
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"gemm_bench ended with exit code {self.process.wait()}; what it said stands above")
+            sys.exit(f"benchmark ended with exit code {self.process.wait()}; what it said stands above")
         return json.loads(line)
 
     def time(self, case, schedule):
@@ -107,7 +107,7 @@ def summary(found):
     """Medians over the rounds, and how many times as long the peers take."""
     ours = statistics.median(row["graph_us"] for row in found["gauntlet"])
     line = {"case": found["case"], "gauntlet_us": ours}
-    for kind in ["bf16", "fp8"]:
+    for kind in peers.kinds(found["problem"]):
         theirs = best(found, kind)
         line[f"{kind}_us"] = theirs
         line[f"{kind}_ratio"] = theirs and theirs / ours
@@ -120,12 +120,19 @@ def table(lines):
     def number(value, decimals):
         return "-" if value is None else f"{value:.{decimals}f}"
 
-    text = [f"{'case':24} {'ours µs':>9} {'bf16 µs':>9} {'fp8 µs':>9} {'bf16/ours':>10} {'fp8/ours':>9} {'host µs':>9}"]
+    text, kinds = [], None
     for line in lines:
+        found = [key.removesuffix("_ratio") for key in line if key.endswith("_ratio")]
+        if found != kinds:
+            kinds = found
+            names = [f"{kind} µs" for kind in kinds] + [f"{kind}/ours" for kind in kinds]
+            text.append(f"{'case':28} {'ours µs':>9}" + "".join(f" {name:>10}" for name in names) + f" {'host µs':>9}")
+        numbers = [number(line[f"{kind}_us"], 2) for kind in kinds]
+        numbers += [number(line[f"{kind}_ratio"], 3) for kind in kinds]
         text.append(
-            f"{line['case']:24} {number(line['gauntlet_us'], 2):>9} {number(line['bf16_us'], 2):>9} "
-            f"{number(line['fp8_us'], 2):>9} {number(line['bf16_ratio'], 3):>10} {number(line['fp8_ratio'], 3):>9} "
-            f"{number(line['host_us'], 2):>9}"
+            f"{line['case']:28} {number(line['gauntlet_us'], 2):>9}"
+            + "".join(f" {value:>10}" for value in numbers)
+            + f" {number(line['host_us'], 2):>9}"
         )
     return "\n".join(text)
 
@@ -141,10 +148,10 @@ def chosen(problems, wanted):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--case", action="append", default=[], help="a case or a family; may be given again")
-    arguments.add_argument("--schedule", default="automatic", help="as gemm_bench takes it")
+    arguments.add_argument("--schedule", default="automatic", help="as benchmark takes it")
     arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--program", default="target/release/examples/gemm_bench")
-    arguments.add_argument("--commit", default="unknown", help="what gemm_bench was built from")
+    arguments.add_argument("--program", default="target/release/examples/benchmark")
+    arguments.add_argument("--commit", default="unknown", help="what benchmark was built from")
     arguments.add_argument("--json", help="where raw times go")
     arguments = arguments.parse_args()
 

@@ -1,13 +1,15 @@
-"""What PyTorch offers for the same products, each as a graph to replay.
+"""What PyTorch offers for the same problem, each as a graph to replay.
 
-Names begin with the format of the operands, `bf16` or `fp8`.
+Names of products begin with the format of the operands, `bf16` or `fp8`; those of attention with the back end, `cudnn` or
+`flash`, and all of those take fp16, for PyTorch has no other attention in 8 bits.
 """
 
 import contextlib
 import statistics
 
 import torch
-from torch.nn.functional import silu
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention, silu
 
 CALLS = 20
 REPLAYS = 15
@@ -59,9 +61,41 @@ def replayed(call):
 def of(problem):
     """The peers of a problem: names, with what enters their graphs."""
     torch.manual_seed(0)
+    if problem["family"] == "attention":
+        return [(name, replayed(call)) for name, call in attention(problem).items()]
     groups, dual = problem["groups"], problem["form"] == "swiglu"
     calls = single(groups[0], dual) if len(groups) == 1 else grouped(groups, dual)
     return [(name, replayed(call)) for name, call in calls.items()]
+
+
+def kinds(problem):
+    """What the names of a problem's peers begin with."""
+    return ["cudnn", "flash"] if problem["family"] == "attention" else ["bf16", "fp8"]
+
+
+def attention(problem):
+    """A batch of equal sequences."""
+    lengths = {(sequence["queries"], sequence["keys"]) for sequence in problem["sequences"]}
+    if len(lengths) != 1 or problem["heads"] != problem["kv_heads"]:
+        raise ValueError("PyTorch is asked only for equal sequences whose heads have keys of their own")
+    [(queries, keys)] = lengths
+    batch, heads, size, causal = (
+        len(problem["sequences"]),
+        problem["heads"],
+        problem["head_size"],
+        problem["causal"],
+    )
+    query = [tensor.half() for tensor in random(batch, heads, queries, size)]
+    key, value = ([tensor.half() for tensor in random(batch, heads, keys, size)] for _ in range(2))
+
+    def by(backend):
+        def call(index):
+            with sdpa_kernel(backend):
+                return scaled_dot_product_attention(query[index], key[index], value[index], is_causal=causal)
+
+        return call
+
+    return {"cudnn fp16": by(SDPBackend.CUDNN_ATTENTION), "flash fp16": by(SDPBackend.FLASH_ATTENTION)}
 
 
 def random(*shape):

@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
                     .zip(staging.chunks_exact(row_bytes.max(1)));
                 match self.instructions.path() {
                     SimdPath::Portable => rows.for_each(|(row, staged)| row.copy_from_slice(staged)),
-                    SimdPath::Avx512 | SimdPath::Avx2 => stream_rows(rows),
+                    SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2 => stream_rows(rows),
                 }
             }
         }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
-use gauntlet_problem::{AttentionFormat, HeadTensor};
+use gauntlet_problem::{AttentionFormat, HeadTensor, Scaling};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
@@ -65,18 +65,51 @@ pub(crate) fn prefetch_nvfp4(tensor: &Nvfp4Tensor, rows: Range<usize>, columns: 
 }
 
 /// The rows of one sequence and head in a [`HeadTensor`].
+///
+/// Packed values are elements times the share that their scale has of the largest: ±1 where the head has one scale. The
+/// [largest](Self::scale) is left to be multiplied by later, so that nothing overflows however large it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeadRows<'a> {
+    instructions: Instructions,
     tensor: &'a HeadTensor,
     /// The element at which the head starts.
     start: usize,
     size: usize,
+    scales: &'a [f32],
+    scaling: Scaling,
 }
 
 impl<'a> HeadRows<'a> {
-    /// Rows of `size` values that start at element `start`.
-    pub fn new(tensor: &'a HeadTensor, start: usize, size: usize) -> Self {
-        Self { tensor, start, size }
+    /// Rows of `size` values that start at element `start` and have the scales `scales`.
+    pub fn new(
+        instructions: Instructions,
+        tensor: &'a HeadTensor,
+        start: usize,
+        size: usize,
+        scales: Range<usize>,
+        scaling: Scaling,
+    ) -> Self {
+        Self {
+            instructions,
+            tensor,
+            start,
+            size,
+            scales: &tensor.scales[scales],
+            scaling,
+        }
+    }
+
+    /// The largest magnitude among the head's scales, by which packed values are still to be multiplied.
+    pub fn scale(&self) -> f32 {
+        self.scales
+            .iter()
+            .fold(0.0, |largest, scale| largest.max(scale.abs()))
+    }
+
+    /// What a row's scale is of the largest.
+    fn share(&self, row: usize) -> f32 {
+        let scale = self.scales[self.scaling.place(row)];
+        if scale == 0.0 { 0.0 } else { scale / self.scale() }
     }
 
     fn bytes(&self, rows: Range<usize>) -> &'a [u8] {
@@ -90,13 +123,14 @@ impl<'a> HeadRows<'a> {
         prefetch(self.bytes(rows));
     }
 
-    /// Row `row` as f32, times `sign`; its scale is left out.
-    fn dequantise(&self, row: usize, sign: f32, values: &mut [f32]) {
+    /// Row `row` as f32, times its scale's share.
+    pub fn dequantise(&self, row: usize, values: &mut [f32]) {
         let bytes = self.bytes(row..row + 1);
         match self.tensor.format {
-            AttentionFormat::E4m3 => {
+            AttentionFormat::E4m3 => self.instructions.widen(bytes, values),
+            AttentionFormat::Int8 => {
                 for (value, byte) in values.iter_mut().zip(bytes) {
-                    *value = e4m3::decode(*byte);
+                    *value = f32::from(byte.cast_signed());
                 }
             }
             AttentionFormat::F16 => {
@@ -115,8 +149,9 @@ impl<'a> HeadRows<'a> {
                 }
             }
         }
-        if sign < 0.0 {
-            values.iter_mut().for_each(|value| *value = -*value);
+        let share = self.share(row);
+        if share != 1.0 {
+            values.iter_mut().for_each(|value| *value *= share);
         }
     }
 
@@ -125,7 +160,6 @@ impl<'a> HeadRows<'a> {
     pub fn pack_across(
         &self,
         rows: Range<usize>,
-        sign: f32,
         width: usize,
         scratch: &mut [f32],
         panels: &mut [f32],
@@ -134,7 +168,7 @@ impl<'a> HeadRows<'a> {
         for (first, panel) in rows.clone().step_by(width).zip(panels.chunks_mut(stride)) {
             let lanes = width.min(rows.end - first);
             for (row, values) in (first..first + lanes).zip(scratch.chunks_exact_mut(self.size)) {
-                self.dequantise(row, sign, values);
+                self.dequantise(row, values);
             }
             for (k, turned) in panel.chunks_exact_mut(width).take(self.size).enumerate() {
                 for (lane, value) in turned[..lanes].iter_mut().enumerate() {
@@ -157,7 +191,7 @@ impl<'a> HeadRows<'a> {
     ) {
         let values = &mut scratch[..self.size];
         for (k, row) in rows.enumerate() {
-            self.dequantise(row, 1.0, values);
+            self.dequantise(row, values);
             for (values, panel) in values.chunks(width).zip(panels.chunks_mut(stride)) {
                 let lanes = &mut panel[k * width..(k + 1) * width];
                 lanes[..values.len()].copy_from_slice(values);

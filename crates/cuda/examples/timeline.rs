@@ -2,15 +2,15 @@
 //!
 //! `cargo run --release -p gauntlet-cuda --example timeline -- --case NAME --schedule NAME [--json FILE]`
 //!
-//! The names are those of `gemm_bench`. A table of the roles goes to standard output; the file opens in Perfetto and
+//! The names are those of `benchmark`. A table of the roles goes to standard output; the file opens in Perfetto and
 //! Chrome, or is a picture if its name ends in `.svg`.
 
-#[path = "gemm_bench/cases.rs"]
+#[path = "benchmark/cases.rs"]
 mod cases;
 #[expect(dead_code, reason = "a timeline says nothing of the machine but its GPU")]
 #[path = "support/machine.rs"]
 mod machine;
-#[path = "gemm_bench/schedules.rs"]
+#[path = "benchmark/schedules.rs"]
 mod schedules;
 
 use std::error::Error;

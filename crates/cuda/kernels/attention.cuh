@@ -124,6 +124,20 @@ DEVICE u32 four_eights(float first, float second, float third, float fourth) {
     return low | (u32)high << 16;
 }
 
+// Adds up the rows of a fragment of rounded weights over all lanes, by a product with a matrix of ones: so V = 1 gives 1,
+// and no instruction is spent on each weight. sums[0] is of the lane's first row, sums[2] of its second.
+template <bool EIGHTS>
+DEVICE void add_rows(float (&sums)[4], const u32 (&rounded)[4]) {
+#define ADD_ROWS(INSTRUCTION, ONES)                                                                                  \
+    asm volatile("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};" \
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                        \
+                 : "r"(rounded[0]), "r"(rounded[1]), "r"(rounded[2]), "r"(rounded[3]), "r"(ONES))
+    if (EIGHTS) ADD_ROWS("m16n8k32.row.col.f32.e4m3.e4m3.f32", 0x38383838);
+    else if (FORMAT == 1) ADD_ROWS("m16n8k16.row.col.f32.bf16.bf16.f32", 0x3F803F80);
+    else ADD_ROWS("m16n8k16.row.col.f32.f16.f16.f32", 0x3C003C00);
+#undef ADD_ROWS
+}
+
 // Two e4m3 values as fp16, which holds them exactly.
 DEVICE u32 halves_of_eights(u16 pair) {
     u32 halves;

@@ -34,18 +34,6 @@ DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
     }
 }
 
-// Adds up the rows of rounded weights, over all lanes: the product with a matrix of ones. So V = 1 gives 1.
-DEVICE void add_rows(float (&sums)[4], const u32 (&rounded)[4]) {
-#define ADD_ROWS(INSTRUCTION, ONES) \
-    asm("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};" \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
-        : "r"(rounded[0]), "r"(rounded[1]), "r"(rounded[2]), "r"(rounded[3]), "r"(ONES))
-    if (EIGHTS) ADD_ROWS("m16n8k32.row.col.f32.e4m3.e4m3.f32", 0x38383838);
-    else if (FORMAT == 1) ADD_ROWS("m16n8k16.row.col.f32.bf16.bf16.f32", 0x3F803F80);
-    else ADD_ROWS("m16n8k16.row.col.f32.f16.f16.f32", 0x3C003C00);
-#undef ADD_ROWS
-}
-
 // Scores as they are until their step's turn comes.
 struct Softmax {
     Statistics statistics;
@@ -72,7 +60,7 @@ struct Softmax {
         for (u32 index = 0; index < COUNT; ++index)
             weights[index] = power(fmaf(weights[index], scale, bias[index / 2 % 2]), index, table);
         round_weights(rounded, weights);
-        add_rows(sums, rounded);
+        add_rows<EIGHTS>(sums, rounded);
     }
 
     // Once all steps are computed.

@@ -9,7 +9,9 @@
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_products.cuh"
 
-constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : 24, CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : 240;
+// Together what a block is launched with; converting takes more of them than copying.
+constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Copied ? 24 : 40;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Copied ? 240 : 232;
 constexpr u32 FIRST_TURN = 1;       // hardware barriers, one a warp group
 
 DEVICE void take_turn(u32 group) {
@@ -75,7 +77,7 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     Outputs outputs;
     if (job.steps == 0) {
 #pragma unroll
-        for (u32 i = 0; i < OUTPUTS / 2; i++) outputs[i] = 0.0f;
+        for (u32 i = 0; i < HEAD / 2; i++) outputs[i] = 0.0f;
         return store(parameter, job, me, outputs, {0.0f, 0.0f});
     }
     Scores scores;
@@ -95,6 +97,7 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     me.release_keys();
     weigh(scores, softmax, job, me, scales, table, 0, factors);
     round_weights(weights, scores);
+    softmax.add(weights);
     if (job.steps > 1) me.await_keys();
 #pragma unroll 1
     for (u32 step = 1; step < job.steps; step++) {
@@ -118,8 +121,9 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
         pin(outputs);
         me.release_values();
 #pragma unroll
-        for (u32 i = 0; i < OUTPUTS / 2; i++) outputs[i] *= factors[i / 2 % 2];
+        for (u32 i = 0; i < HEAD / 2; i++) outputs[i] *= factors[i / 2 % 2];
         round_weights(weights, scores);
+        softmax.add(weights);
     }
     release(me.base + QUERY_EMPTY);
     me.await_values();
@@ -131,11 +135,7 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     me.release_values();
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
-        float sum = ONES > 0 ? outputs[HEAD / 2 + 2 * half] : softmax.sum[half];
-        if (ONES == 0) {
-            sum += __shfl_xor_sync(~0u, sum, 1);
-            sum += __shfl_xor_sync(~0u, sum, 2);
-        }
+        float sum = softmax.sums[2 * half];
         factors[half] = sum > 0.0f ? scales.value / sum : 0.0f;
     }
     store(parameter, job, me, outputs, factors);

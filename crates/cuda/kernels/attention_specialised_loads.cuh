@@ -19,7 +19,7 @@ DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Place
     place.advance();
 }
 
-// One thread. K comes before Q's wait for the tile before, and V last: in this order they are needed.
+// One thread. A tile's Q comes once the scores of the tile before are done, then K and V as they are needed.
 DEVICE void load(const Parameter& parameter, u32 base) {
     Place<STAGES> keys, values;
     Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
@@ -81,14 +81,6 @@ DEVICE void turn_rows(u32 from, u32 to, u32 warp, u32 lane) {
     }
 }
 
-// Products with rows of ones are row sums of the rounded weights.
-DEVICE void write_ones(u32 base, u32 thread) {
-    constexpr u32 FOUR_ONES = 0x38383838;
-    for (u32 stage = 0; stage < STAGES; stage++)
-        for (u32 at = HEAD * KEYS + 4 * thread; at < VALUE_BYTES; at += 4 * 32 * CONVERTERS)
-            store_shared(base + VALUES_AT + stage * VALUE_BYTES + at, FOUR_ONES);
-}
-
 // Takes the next copied rows, makes of them the ring's next stage, and hands both on.
 template <bool VALUES>
 DEVICE void prepare(u32 base, Place<STAGES>& place, Place<RAW_STAGES == 0 ? 1 : RAW_STAGES>& raw, u32 thread) {
@@ -113,7 +105,6 @@ DEVICE void prepare(u32 base, Place<STAGES>& place, Place<RAW_STAGES == 0 ? 1 : 
 DEVICE void convert(const Parameter& parameter, u32 base, u32 thread) {
     Place<STAGES> keys, values;
     Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
-    if (ONES > 0) write_ones(base, thread);
     for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
         u32 steps = locate(parameter, tile).steps;
         for (u32 step = 0; step < steps; step++) {

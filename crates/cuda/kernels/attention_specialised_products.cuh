@@ -18,9 +18,8 @@ template <class> constexpr bool is_eight = false;
 template <> constexpr bool is_eight<Eight> = true;
 
 constexpr u32 DEPTH = WAY == Way::Eights ? 32 : 16;         // of a product
-constexpr u32 OUTPUTS = HEAD + ONES;                        // columns of the sums, with that of the row sums
 using Scores = float[KEYS / 2];
-using Outputs = float[OUTPUTS / 2];
+using Outputs = float[HEAD / 2];
 using Weights = u32[KEYS / DEPTH][4];
 using Queries = u32[HEAD / 16][4];                          // fragments, where they are converted
 
@@ -63,9 +62,9 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
 #pragma unroll
     for (u32 step = 0; step < KEYS / DEPTH; step++) {
         if constexpr (is_eight<Operand>)
-            Product<Operand, OUTPUTS>::registers(outputs, weights[step], matrix_descriptor(values) + step * 2, add || step > 0);
+            Product<Operand, HEAD>::registers(outputs, weights[step], matrix_descriptor(values) + step * 2, add || step > 0);
         else
-            Product<Operand, OUTPUTS>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, add || step > 0);
+            Product<Operand, HEAD>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, add || step > 0);
     }
 }
 
@@ -81,9 +80,9 @@ DEVICE void convert_queries(Queries& fragments, u32 from, u32 row, u32 lane) {
 }
 
 struct Softmax {
-    float maximum[2], sum[2];       // of rows r and r + 8; sums are the lane's own
+    float maximum[2], sums[4];      // of rows r and r + 8; sums as `add_rows` has them
 
-    DEVICE Softmax() : maximum{-INFINITE, -INFINITE}, sum{0.0f, 0.0f} {}
+    DEVICE Softmax() : maximum{-INFINITE, -INFINITE}, sums{} {}
 
     // Scores become weights 2^(score · scale − the row's maximum); what was summed before is to be multiplied by `factors`.
     // e4m3 has no room for small weights: they are 2⁸ as large, so the largest is 256 of at most 448.
@@ -102,14 +101,18 @@ struct Softmax {
             factors[row] = power_by_hardware(maximum[row] * scale - base);
             maximum[row] = largest;
             shift[row] = RAISED - base;
-            sum[row] *= factors[row];
+            sums[2 * row] *= factors[row];
         }
 #pragma unroll
         for (u32 i = 0; i < KEYS / 2; i++) {
             u32 row = i / 2 % 2;
             scores[i] = power(fmaf(scores[i], scale, shift[row]), i, table);
-            if (ONES == 0) sum[row] += scores[i];
         }
+    }
+
+    DEVICE void add(const Weights& weights) {
+#pragma unroll
+        for (u32 step = 0; step < KEYS / DEPTH; step++) add_rows<WAY == Way::Eights>(sums, weights[step]);
     }
 };
 

@@ -14,9 +14,8 @@ constexpr u32 RAW_STAGES = WAY == Way::Copied ? 0 : 3;
 constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, CONVERTERS = 3;
 
 constexpr u32 MULTIPLIED_BYTES = WAY == Way::Eights ? 1 : 2;                     // of an element, as it is multiplied
-constexpr u32 ONES = WAY == Way::Eights ? 8 : 0;            // rows of ones under Vᵀ: products with them are row sums
 constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_BYTES = KEYS * HEAD * MULTIPLIED_BYTES;
-constexpr u32 VALUE_BYTES = KEYS * (HEAD + ONES) * MULTIPLIED_BYTES, RAW_BYTES = KEYS * ROW_BYTES;
+constexpr u32 VALUE_BYTES = KEY_BYTES, RAW_BYTES = KEYS * ROW_BYTES;
 
 constexpr u32 QUERIES_AT = 0, KEYS_AT = QUERIES_AT + QUERY_BYTES, VALUES_AT = KEYS_AT + STAGES * KEY_BYTES;
 constexpr u32 RAW_AT = VALUES_AT + STAGES * VALUE_BYTES, BARRIERS_AT = RAW_AT + RAW_STAGES * RAW_BYTES;

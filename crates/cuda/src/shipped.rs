@@ -3,6 +3,7 @@
 //! They are the steps of the staircase, each under every result format and in both forms where a step changes how
 //! results are made, and the widths that the fastest kernels are tuned over.
 
+mod attention;
 mod resident;
 
 use std::time::Instant;
@@ -60,6 +61,7 @@ pub fn shipped() -> Vec<Shipped> {
     let mut shipped = rows();
     shipped.extend(swapped());
     shipped.extend(narrow());
+    shipped.extend(attention::shipped());
     shipped.extend(resident::resident());
     shipped
 }
@@ -352,7 +354,7 @@ mod tests {
         }
         let names: BTreeSet<_> = shipped.iter().map(|one| &one.name).collect();
         assert_eq!(names.len(), shipped.len());
-        assert_eq!(sources.len(), 4, "{sources:?}");
+        assert_eq!(sources.len(), 5, "{sources:?}");
         assert!(
             variants.len() * 4 >= shipped.len() * 3,
             "{} kernels",

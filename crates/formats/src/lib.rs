@@ -1,4 +1,4 @@
-//! Number formats of low-precision kernels: e2m1, e4m3 and the NVFP4 tensors made of them.
+//! Number formats of low-precision kernels: e2m1, e4m3, the NVFP4 tensors made of them, and linear int8.
 //!
 //! An NVFP4 tensor holds e2m1 values two a byte, low nibble first, one e4m3 scale for each [`BLOCK`] values
 //! along K, and one optional `f32` scale. e2m1 × e4m3 has at most six significant bits, so a dequantised
@@ -7,6 +7,7 @@
 mod dequantise;
 pub mod e2m1;
 pub mod e4m3;
+pub mod int8;
 pub mod nvfp4;
 mod quantise;
 pub mod swizzle;

@@ -144,7 +144,7 @@ pub struct Correctness {
 impl Default for Correctness {
     fn default() -> Self {
         Self {
-            inputs: vec![InputKind::Competition, InputKind::Wide, InputKind::Adversarial],
+            inputs: InputKind::ALL.to_vec(),
             // The tolerance of the competition that the GEMM suites come from.
             tolerance: Tolerance {
                 relative: 1e-3,

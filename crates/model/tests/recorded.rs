@@ -3,7 +3,7 @@
 use gauntlet_device::Device;
 use gauntlet_model::{Bound, Counts, count, estimate, limit, predicted_speedup};
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Order, Schedule, Tile};
 
@@ -45,6 +45,7 @@ fn attention(queries: usize, keys: usize, causal: bool) -> Problem {
         head_size: 64,
         causal,
         format: AttentionFormat::E4m3,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

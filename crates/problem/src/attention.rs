@@ -1,4 +1,4 @@
-//! Where attention's rows and heads lie.
+//! Where attention's rows, heads and scales lie.
 
 use crate::{Attention, Sequence};
 
@@ -40,6 +40,44 @@ impl Attention {
                 .iter()
                 .map(|sequence| sequence.keys * self.kv_heads),
         )
+    }
+
+    /// Scales of Q.
+    pub fn query_scales(&self) -> usize {
+        self.sequences
+            .iter()
+            .map(|sequence| self.sequence_scales(sequence.queries, self.heads))
+            .sum()
+    }
+
+    /// Scales of K, and of V.
+    pub fn key_scales(&self) -> usize {
+        self.sequences
+            .iter()
+            .map(|sequence| self.sequence_scales(sequence.keys, self.kv_heads))
+            .sum()
+    }
+
+    /// The first scale of Q of each sequence's first head.
+    pub fn first_query_scales(&self) -> Vec<usize> {
+        running_sum(
+            self.sequences
+                .iter()
+                .map(|sequence| self.sequence_scales(sequence.queries, self.heads)),
+        )
+    }
+
+    /// The first scale of K, and of V, of each sequence's first head.
+    pub fn first_key_scales(&self) -> Vec<usize> {
+        running_sum(
+            self.sequences
+                .iter()
+                .map(|sequence| self.sequence_scales(sequence.keys, self.kv_heads)),
+        )
+    }
+
+    fn sequence_scales(&self, positions: usize, heads: usize) -> usize {
+        heads * self.scaling.count(positions)
     }
 
     /// How many keys, from the first, query `query` of `sequence` sees.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Attention, AttentionFormat, Form, GroupedGemm, OutputFormat, Problem};
+use crate::{Attention, AttentionFormat, Form, GroupedGemm, OutputFormat, Problem, Scaling};
 
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,6 +39,9 @@ impl fmt::Display for Attention {
             ", {queries} queries × {keys} keys, head size {}, {}",
             self.head_size, self.format
         )?;
+        if self.scaling != Scaling::default() {
+            write!(formatter, " scaled {}", self.scaling)?;
+        }
         if self.causal {
             write!(formatter, ", causal")?;
         }
@@ -69,8 +72,19 @@ impl fmt::Display for AttentionFormat {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::E4m3 => "e4m3",
+            Self::Int8 => "int8",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
+        })
+    }
+}
+
+impl fmt::Display for Scaling {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::PerTensor => "per tensor",
+            Self::PerHead => "per head",
+            Self::PerBlock => "per block",
         })
     }
 }
@@ -111,7 +125,7 @@ mod tests {
         gemm.output = OutputFormat::F32;
         assert_eq!(gemm.to_string(), "M 80, N 4096, K 7168, swiglu, to f32");
 
-        let attention = Attention {
+        let mut attention = Attention {
             sequences: vec![
                 Sequence {
                     queries: 1,
@@ -127,11 +141,15 @@ mod tests {
             head_size: 64,
             causal: true,
             format: AttentionFormat::E4m3,
+            scaling: Scaling::PerHead,
             output: OutputFormat::F16,
         };
         assert_eq!(
-            Problem::Attention(attention).to_string(),
+            attention.to_string(),
             "batch 2, 8 heads over 2, 1…7 queries × 512 keys, head size 64, e4m3, causal"
         );
+        attention.scaling = Scaling::PerBlock;
+        attention.format = AttentionFormat::Int8;
+        assert!(attention.to_string().ends_with("int8 scaled per block, causal"));
     }
 }

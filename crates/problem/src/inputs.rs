@@ -40,13 +40,21 @@ pub struct AttentionInputs {
 }
 
 /// Values by sequence, head, position, and index in the head, the last fastest.
+///
+/// A value is its element times its scale. Scales lie by sequence, head and block, the last fastest, whatever the
+/// [`Scaling`](crate::Scaling), and whoever computes reads them so:
+/// - per head: one scale a sequence and head;
+/// - per tensor: the same, all equal;
+/// - per block: a head of `p` positions has ⌈p / [`SCALE_BLOCK`](crate::SCALE_BLOCK)⌉ scales, of positions 0…63,
+///   64…127 and so on. A sequence's heads all have as many, other sequences may have more or fewer;
+///   [`Attention::first_query_scales`] and [`Attention::first_key_scales`] say where each sequence's begin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeadTensor {
     /// The number format of `bytes`.
     pub format: AttentionFormat,
     /// Little-endian elements.
     pub bytes: Vec<u8>,
-    /// One scale a sequence and head, sequences slowest; all 1 unless the format is e4m3.
+    /// What elements are multiplied by; all 1 in a format without scales.
     pub scales: Vec<f32>,
 }
 
@@ -69,6 +77,7 @@ impl HeadTensor {
         let pair = || [self.bytes[2 * index], self.bytes[2 * index + 1]];
         match self.format {
             AttentionFormat::E4m3 => e4m3::decode(self.bytes[index]),
+            AttentionFormat::Int8 => f32::from(self.bytes[index].cast_signed()),
             AttentionFormat::F16 => f16::from_le_bytes(pair()).to_f32(),
             AttentionFormat::Bf16 => bf16::from_le_bytes(pair()).to_f32(),
         }
@@ -177,10 +186,10 @@ impl Inputs {
             (Self::GroupedGemm(groups), Problem::GroupedGemm(gemm)) => validate_groups(groups, gemm),
             (Self::Attention(inputs), Problem::Attention(attention)) => {
                 let (queries, keys) = (attention.query_rows(), attention.key_rows());
-                let (heads, kv_heads) = (attention.heads, attention.kv_heads);
-                validate_heads("query", &inputs.query, attention, queries, heads)?;
-                validate_heads("key", &inputs.key, attention, keys, kv_heads)?;
-                validate_heads("value", &inputs.value, attention, keys, kv_heads)
+                let (query_scales, key_scales) = (attention.query_scales(), attention.key_scales());
+                validate_heads("query", &inputs.query, attention, queries, query_scales)?;
+                validate_heads("key", &inputs.key, attention, keys, key_scales)?;
+                validate_heads("value", &inputs.value, attention, keys, key_scales)
             }
             _ => Err(InputsError::Family),
         }
@@ -219,7 +228,7 @@ fn validate_heads(
     heads: &HeadTensor,
     attention: &Attention,
     rows: usize,
-    head_count: usize,
+    scales: usize,
 ) -> Result<(), InputsError> {
     if heads.format != attention.format {
         return Err(InputsError::Format {
@@ -242,11 +251,7 @@ fn validate_heads(
         rows * attention.head_size * attention.format.bytes(),
         heads.bytes.len(),
     )?;
-    length(
-        "scales",
-        attention.sequences.len() * head_count,
-        heads.scales.len(),
-    )?;
+    length("scales", scales, heads.scales.len())?;
     let non_finite = |what, mut values: Box<dyn Iterator<Item = f32> + '_>| {
         let found = values.by_ref().enumerate().find(|(_, value)| !value.is_finite());
         found.map_or(Ok(()), |(index, value)| {

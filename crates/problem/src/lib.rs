@@ -9,6 +9,7 @@ mod number;
 mod oracle;
 mod output;
 mod problem;
+mod quantise;
 mod rounding;
 pub mod storage;
 pub mod suite;
@@ -21,7 +22,8 @@ pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
 pub use oracle::{Coverage, Expected, ExpectedPart, Grid, Oracle};
 pub use output::{Output, OutputError};
 pub use problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Part, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Part, Problem, SCALE_BLOCK,
+    Scaling, Sequence,
 };
 pub use storage::StorageError;
 pub use suite::{Case, SpeedOfLight, Suite, SuiteError};

@@ -89,6 +89,10 @@ pub struct Attention {
     pub causal: bool,
     /// The number format of Q, K and V.
     pub format: AttentionFormat,
+    /// Which values share a scale, in a format that has scales. Left out of what is written where it is per head, so
+    /// that such problems read and hash as they did before there was a choice.
+    #[serde(default, skip_serializing_if = "Scaling::is_default")]
+    pub scaling: Scaling,
     /// What the result is rounded to.
     #[serde(default)]
     pub output: OutputFormat,
@@ -108,8 +112,10 @@ pub struct Sequence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttentionFormat {
-    /// e4m3 with one `f32` scale a sequence and head.
+    /// e4m3 with `f32` scales.
     E4m3,
+    /// Linear int8 with `f32` scales.
+    Int8,
     /// IEEE binary16, scales all 1.
     F16,
     /// bfloat16, scales all 1.
@@ -120,9 +126,58 @@ impl AttentionFormat {
     /// Bytes an element.
     pub fn bytes(self) -> usize {
         match self {
-            Self::E4m3 => 1,
+            Self::E4m3 | Self::Int8 => 1,
             Self::F16 | Self::Bf16 => 2,
         }
+    }
+
+    /// Whether elements are multiplied by scales; those of a format without are all 1.
+    pub fn has_scales(self) -> bool {
+        match self {
+            Self::E4m3 | Self::Int8 => true,
+            Self::F16 | Self::Bf16 => false,
+        }
+    }
+}
+
+/// Positions, of one head, that share a scale under [`Scaling::PerBlock`]; the last block of a head may be shorter.
+pub const SCALE_BLOCK: usize = 64;
+
+/// Which of attention's values share a scale. How scales lie in memory: [`HeadTensor`](crate::HeadTensor).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// All of Q, all of K, all of V.
+    PerTensor,
+    /// Those of one sequence and head.
+    #[default]
+    PerHead,
+    /// Those of [`SCALE_BLOCK`] neighbouring positions of one sequence and head.
+    PerBlock,
+}
+
+impl Scaling {
+    /// All of them, the coarsest first.
+    pub const ALL: [Self; 3] = [Self::PerTensor, Self::PerHead, Self::PerBlock];
+
+    /// How many scales lie in memory for one head of `positions` positions.
+    pub fn count(self, positions: usize) -> usize {
+        match self {
+            Self::PerTensor | Self::PerHead => 1,
+            Self::PerBlock => positions.div_ceil(SCALE_BLOCK),
+        }
+    }
+
+    /// Which of its head's scales belongs to a position.
+    pub fn place(self, position: usize) -> usize {
+        match self {
+            Self::PerTensor | Self::PerHead => 0,
+            Self::PerBlock => position / SCALE_BLOCK,
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

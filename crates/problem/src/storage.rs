@@ -7,8 +7,8 @@
 //! | `{group}.a.scales` | `F8_E4M3` | `[m, k / 16]` |
 //! | `{group}.a.tensor_scale` | `F32` | `[1]` |
 //! | `{group}.b.…`, of the dual form `{group}.b2.…` | the same | with n rows |
-//! | `query.values` | `F8_E4M3`, `F16` or `BF16` | flat: by sequence, head, position, index in the head |
-//! | `query.scales` | `F32` | flat: by sequence and head; all 1 unless the format is e4m3 |
+//! | `query.values` | `F8_E4M3`, `I8`, `F16` or `BF16` | flat: by sequence, head, position, index in the head |
+//! | `query.scales` | `F32` | flat: by sequence, head and block, as [`HeadTensor`] says |
 //! | `key.…`, `value.…` | the same | of the key heads |
 //! | `{part}.c`, of an output | `F16`, `BF16` or `F32` | a [part](crate::Problem::parts)'s rows and columns |
 //!
@@ -289,7 +289,7 @@ impl<'a> File<'a> {
         name: &str,
         attention: &Attention,
         rows: usize,
-        heads: usize,
+        scales: usize,
     ) -> Result<HeadTensor, StorageError> {
         let elements = rows * attention.head_size;
         let bytes = self.tensor(
@@ -297,7 +297,7 @@ impl<'a> File<'a> {
             attention_type(attention.format),
             &[elements],
         )?;
-        let scales = self.floats(&format!("{name}.scales"), &[attention.sequences.len() * heads])?;
+        let scales = self.floats(&format!("{name}.scales"), &[scales])?;
         Ok(HeadTensor {
             format: attention.format,
             bytes,
@@ -331,10 +331,11 @@ fn load_groups(file: &File, gemm: &GroupedGemm) -> Result<Vec<GroupInputs>, Stor
 
 fn load_heads(file: &File, attention: &Attention) -> Result<AttentionInputs, StorageError> {
     let (queries, keys) = (attention.query_rows(), attention.key_rows());
+    let key_scales = attention.key_scales();
     Ok(AttentionInputs {
-        query: file.heads("query", attention, queries, attention.heads)?,
-        key: file.heads("key", attention, keys, attention.kv_heads)?,
-        value: file.heads("value", attention, keys, attention.kv_heads)?,
+        query: file.heads("query", attention, queries, attention.query_scales())?,
+        key: file.heads("key", attention, keys, key_scales)?,
+        value: file.heads("value", attention, keys, key_scales)?,
     })
 }
 
@@ -406,6 +407,7 @@ fn part_name(part: usize) -> String {
 fn attention_type(format: AttentionFormat) -> Dtype {
     match format {
         AttentionFormat::E4m3 => Dtype::F8_E4M3,
+        AttentionFormat::Int8 => Dtype::I8,
         AttentionFormat::F16 => Dtype::F16,
         AttentionFormat::Bf16 => Dtype::BF16,
     }

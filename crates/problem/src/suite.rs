@@ -10,7 +10,7 @@
 //!
 //! [[benchmark]]                     # to be timed, at least one
 //! name = "large"
-//! inputs = "competition"            # or "wide" or "adversarial"; what is timed
+//! inputs = "competition"            # or "wide", "outliers", "adversarial"; what is timed
 //! data = "layer-3.safetensors"      # real operands in place of made ones, from the suite's folder (see `storage`)
 //! speed-of-light = { device = "B200", microseconds = 18.833 }
 //! grouped-gemm = { groups = { m = [80, 176], n = 4096, k = 7168 } }   # a number stands for every group
@@ -20,9 +20,10 @@
 //! attention = { batch = 1, heads = 8, length = 512, head-size = 64, format = "e4m3", causal = true }
 //! ```
 //!
-//! `form` is `plain` or `swiglu`, `output` is `f16`, `bf16` or `f32`, `format` is `e4m3`, `f16` or `bf16`. Attention
-//! takes `batch` and `length`, or `sequences = [{ queries = 1, keys = 300 }, …]`; `kv-heads` is `heads` where it is
-//! left out.
+//! `form` is `plain` or `swiglu`, `output` is `f16`, `bf16` or `f32`, `format` is `e4m3`, `int8`, `f16` or `bf16`.
+//! Attention takes `batch` and `length`, or `sequences = [{ queries = 1, keys = 300 }, …]`; `kv-heads` is `heads` where
+//! it is left out. `scaling` is `per-tensor`, `per-head` (where it is left out) or `per-block`: which values of a format
+//! with scales share one.
 
 mod error;
 mod file;

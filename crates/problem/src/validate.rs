@@ -3,7 +3,7 @@
 use gauntlet_formats::BLOCK;
 use thiserror::Error;
 
-use crate::{Attention, GemmShape, GroupedGemm, Problem};
+use crate::{Attention, AttentionFormat, GemmShape, GroupedGemm, Problem, Scaling};
 
 /// The largest head size that the kernels' register and shared-memory budgets are made for.
 pub const MAX_HEAD_SIZE: usize = 256;
@@ -70,6 +70,14 @@ pub enum ProblemError {
         /// Values a head and position.
         head_size: usize,
     },
+    /// A choice of scales for a format without any.
+    #[error("{format} has no scales, so none is {scaling}; leave `scaling` out, or take e4m3 or int8")]
+    Scaling {
+        /// The format.
+        format: AttentionFormat,
+        /// Which values were to share a scale.
+        scaling: Scaling,
+    },
     /// More elements or operations than can be counted.
     #[error("{place}: the sizes multiply to more than 2⁶⁰; use smaller ones")]
     TooLarge {
@@ -114,6 +122,8 @@ fn validate_attention(attention: &Attention) -> Result<(), ProblemError> {
         heads,
         kv_heads,
         head_size,
+        format,
+        scaling,
         ..
     } = attention;
     if attention.sequences.is_empty() {
@@ -128,6 +138,9 @@ fn validate_attention(attention: &Attention) -> Result<(), ProblemError> {
     }
     if head_size == 0 || head_size > MAX_HEAD_SIZE {
         return Err(ProblemError::HeadSize { head_size });
+    }
+    if scaling != Scaling::default() && !format.has_scales() {
+        return Err(ProblemError::Scaling { format, scaling });
     }
     let mut total = 0.0;
     for (sequence, lengths) in attention.sequences.iter().enumerate() {
@@ -167,7 +180,7 @@ fn nearest(k: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AttentionFormat, Sequence};
+    use crate::Sequence;
 
     fn gemm(groups: &[[usize; 3]]) -> Result<(), ProblemError> {
         let groups = groups.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect();
@@ -196,6 +209,7 @@ mod tests {
             head_size: size,
             causal: false,
             format: AttentionFormat::F16,
+            scaling: Scaling::PerHead,
             output: Default::default(),
         })
         .validate()
@@ -244,6 +258,35 @@ mod tests {
                 Err(ProblemError::HeadSize { head_size })
             );
         }
+    }
+
+    #[test]
+    fn formats_without_scales_take_no_choice_of_them() {
+        let problem = |format, scaling| {
+            Problem::Attention(Attention {
+                sequences: vec![Sequence { queries: 1, keys: 1 }],
+                heads: 1,
+                kv_heads: 1,
+                head_size: 8,
+                causal: false,
+                format,
+                scaling,
+                output: Default::default(),
+            })
+        };
+        assert_eq!(
+            problem(AttentionFormat::Int8, Scaling::PerBlock).validate(),
+            Ok(())
+        );
+        let error = problem(AttentionFormat::F16, Scaling::PerTensor)
+            .validate()
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("f16 has no scales, so none is per tensor"),
+            "{error}"
+        );
     }
 
     #[test]

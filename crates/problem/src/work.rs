@@ -64,11 +64,10 @@ fn attention_flops(attention: &Attention) -> u64 {
 fn attention_bytes(attention: &Attention) -> u64 {
     let rows = attention.query_rows() + 2 * attention.key_rows();
     let elements = rows * attention.head_size * attention.format.bytes();
-    let scales = match attention.format {
-        crate::AttentionFormat::E4m3 => {
-            attention.sequences.len() * (attention.heads + 2 * attention.kv_heads) * size_of::<f32>()
-        }
-        crate::AttentionFormat::F16 | crate::AttentionFormat::Bf16 => 0,
+    let scales = if attention.format.has_scales() {
+        (attention.query_scales() + 2 * attention.key_scales()) * size_of::<f32>()
+    } else {
+        0
     };
     let output = attention.query_rows() * attention.head_size * attention.output.bytes();
     (elements + scales + output) as u64
@@ -77,7 +76,7 @@ fn attention_bytes(attention: &Attention) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AttentionFormat, GemmShape, OutputFormat, Sequence};
+    use crate::{AttentionFormat, GemmShape, OutputFormat, Scaling, Sequence};
 
     #[test]
     fn traffic_of_the_competition_s_third_case_is_its_speed_of_light() {
@@ -120,6 +119,7 @@ mod tests {
             head_size: 8,
             causal,
             format: AttentionFormat::E4m3,
+            scaling: Scaling::PerHead,
             output: OutputFormat::F16,
         }
     }

@@ -4,7 +4,7 @@
 use gauntlet_formats::{Nvfp4Tensor, e4m3};
 use gauntlet_problem::{
     Attention, AttentionFormat, AttentionInputs, Coverage, Form, GemmShape, GroupInputs, GroupedGemm,
-    HeadTensor, InputKind, Inputs, Oracle, Problem, Sequence,
+    HeadTensor, InputKind, Inputs, Oracle, Problem, Scaling, Sequence,
 };
 use half::f16;
 use proptest::prelude::*;
@@ -112,6 +112,7 @@ fn attention(sequences: &[[usize; 2]], heads: [usize; 2], head_size: usize, caus
         head_size,
         causal,
         format: AttentionFormat::E4m3,
+        scaling: Scaling::PerHead,
         output: Default::default(),
     }
 }
@@ -159,6 +160,54 @@ fn values_of_one_give_one() {
     }
 }
 
+/// The second key head of adversarial operands: one key outweighs all others, and has no value.
+#[test]
+fn many_small_weights_are_a_whole_result() {
+    for scaling in Scaling::ALL {
+        for format in [AttentionFormat::E4m3, AttentionFormat::Int8, AttentionFormat::F16] {
+            for head_size in [8, 64, 128] {
+                let scaling = if format.has_scales() {
+                    scaling
+                } else {
+                    Scaling::PerHead
+                };
+                let problem = Attention {
+                    format,
+                    scaling,
+                    ..attention(&[[3, 400]], [2, 2], head_size, false)
+                };
+                let wrapped = Problem::Attention(problem.clone());
+                let inputs = Inputs::generate(&wrapped, InputKind::Adversarial, 5);
+                let results = full(&wrapped, &inputs);
+                let Inputs::Attention(mut inputs) = inputs else {
+                    unreachable!("attention was asked for")
+                };
+                let tail = &results[3 * head_size..];
+                // 399 values near 4 that weigh 2⁻¹⁰ to 2⁻¹⁵ each.
+                assert!(
+                    tail.iter().all(|value| (0.03..1.6).contains(value)),
+                    "{problem}: {tail:?}"
+                );
+                // Once more with a value of 1 for the first key and of 0 for the others: what it weighs.
+                let one = HeadTensor::quantise(
+                    format,
+                    scaling,
+                    head_size,
+                    &[0, 1].map(|_| (0..400 * head_size).map(|at| f32::from(at < head_size)).collect()),
+                );
+                inputs.value = one;
+                let weight = full(&wrapped, &Inputs::Attention(inputs))[3 * head_size];
+                // So each of the others weighs a 399th of the rest on average, and at most 2⁻¹⁰ of it: e4m3, whose
+                // least step is 2⁻⁹, flushes them all, unless they are scaled beforehand.
+                assert!(
+                    (1.0 - weight) / weight / 399.0 < 1.0 / 1024.0,
+                    "{problem}: {weight}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn causal_queries_before_the_first_key_are_zero() {
     let problem = attention(&[[5, 3]], [1, 1], 2, true);
@@ -181,23 +230,34 @@ fn causal_queries_before_the_first_key_are_zero() {
 fn slow_attention(problem: &Attention, inputs: &AttentionInputs) -> Vec<f64> {
     let mut results = Vec::new();
     let (mut query_start, mut key_start) = (0, 0);
-    for (number, sequence) in problem.sequences.iter().enumerate() {
+    let (mut query_scale, mut key_scale) = (0, 0);
+    for sequence in &problem.sequences {
+        let blocks = |positions: usize| match problem.scaling {
+            Scaling::PerBlock => positions.div_ceil(64),
+            Scaling::PerTensor | Scaling::PerHead => 1,
+        };
         for head in 0..problem.heads {
             let kv_head = head * problem.kv_heads / problem.heads;
             let at = |tensor: &HeadTensor,
-                      heads: usize,
+                      first_scale: usize,
                       start: usize,
                       head: usize,
                       length: usize,
                       row: usize,
                       column: usize| {
                 let element = start + (head * length + row) * problem.head_size + column;
-                f64::from(tensor.get(element)) * f64::from(tensor.scales[number * heads + head])
+                let block = if problem.scaling == Scaling::PerBlock {
+                    row / 64
+                } else {
+                    0
+                };
+                let scale = tensor.scales[first_scale + head * blocks(length) + block];
+                f64::from(tensor.get(element)) * f64::from(scale)
             };
             let query = |row, column| {
                 at(
                     &inputs.query,
-                    problem.heads,
+                    query_scale,
                     query_start,
                     head,
                     sequence.queries,
@@ -208,7 +268,7 @@ fn slow_attention(problem: &Attention, inputs: &AttentionInputs) -> Vec<f64> {
             let key = |row, column| {
                 at(
                     &inputs.key,
-                    problem.kv_heads,
+                    key_scale,
                     key_start,
                     kv_head,
                     sequence.keys,
@@ -219,7 +279,7 @@ fn slow_attention(problem: &Attention, inputs: &AttentionInputs) -> Vec<f64> {
             let value = |row, column| {
                 at(
                     &inputs.value,
-                    problem.kv_heads,
+                    key_scale,
                     key_start,
                     kv_head,
                     sequence.keys,
@@ -257,6 +317,8 @@ fn slow_attention(problem: &Attention, inputs: &AttentionInputs) -> Vec<f64> {
         }
         query_start += sequence.queries * problem.heads * problem.head_size;
         key_start += sequence.keys * problem.kv_heads * problem.head_size;
+        query_scale += problem.heads * blocks(sequence.queries);
+        key_scale += problem.kv_heads * blocks(sequence.keys);
     }
     results
 }
@@ -266,17 +328,30 @@ proptest! {
 
     #[test]
     fn attention_agrees_with_a_slow_second_computation(
-        sequences in prop::collection::vec((0usize..9, 1usize..9), 1..4),
+        // Now and then more than one block of scales, on either side.
+        sequences in prop::collection::vec((0usize..9, 1usize..9, 0usize..6), 1..4),
         kv_heads in 1usize..3,
         share in 1usize..3,
         head_size in 1usize..9,
         causal in any::<bool>(),
-        format in prop::sample::select(vec![AttentionFormat::E4m3, AttentionFormat::F16, AttentionFormat::Bf16]),
+        (format, scaling) in prop::sample::select(vec![
+            (AttentionFormat::E4m3, Scaling::PerTensor),
+            (AttentionFormat::E4m3, Scaling::PerHead),
+            (AttentionFormat::E4m3, Scaling::PerBlock),
+            (AttentionFormat::Int8, Scaling::PerBlock),
+            (AttentionFormat::F16, Scaling::PerHead),
+            (AttentionFormat::Bf16, Scaling::PerHead),
+        ]),
         kind in prop::sample::select(InputKind::ALL.to_vec()),
         seed in any::<u64>(),
     ) {
-        let lengths: Vec<[usize; 2]> = sequences.into_iter().map(|(queries, keys)| [queries, keys]).collect();
-        let problem = Attention { format, ..attention(&lengths, [kv_heads * share, kv_heads], head_size, causal) };
+        let lengths = |(queries, keys, long)| match long {
+            0 => [queries + 64, keys],
+            1 => [queries, keys + 130],
+            _ => [queries, keys],
+        };
+        let lengths: Vec<[usize; 2]> = sequences.into_iter().map(lengths).collect();
+        let problem = Attention { format, scaling, ..attention(&lengths, [kv_heads * share, kv_heads], head_size, causal) };
         let wrapped = Problem::Attention(problem.clone());
         let inputs = Inputs::generate(&wrapped, kind, seed);
         let values = full(&wrapped, &inputs);

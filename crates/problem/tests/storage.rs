@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use gauntlet_problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, InputKind, Inputs, Output, OutputFormat,
-    Problem, Sequence, StorageError,
+    Problem, Scaling, Sequence, StorageError,
 };
 use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
@@ -30,6 +30,7 @@ fn attention(format: AttentionFormat) -> Problem {
         head_size: 5,
         causal: false,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F32,
     })
 }
@@ -43,10 +44,29 @@ fn place() -> (TempDir, PathBuf) {
 #[test]
 fn inputs_survive_the_file() {
     let (_directory, path) = place();
-    let formats = [AttentionFormat::E4m3, AttentionFormat::F16, AttentionFormat::Bf16];
+    let formats = [
+        AttentionFormat::E4m3,
+        AttentionFormat::Int8,
+        AttentionFormat::F16,
+        AttentionFormat::Bf16,
+    ];
+    let blocks = Problem::Attention(Attention {
+        sequences: vec![
+            Sequence { queries: 3, keys: 70 },
+            Sequence { queries: 65, keys: 2 },
+        ],
+        heads: 4,
+        kv_heads: 2,
+        head_size: 5,
+        causal: false,
+        format: AttentionFormat::E4m3,
+        scaling: Scaling::PerBlock,
+        output: OutputFormat::F32,
+    });
     let problems = [gemm(Form::Plain, 32), gemm(Form::Swiglu, 48)]
         .into_iter()
-        .chain(formats.map(attention));
+        .chain(formats.map(attention))
+        .chain([blocks]);
     for problem in problems {
         for kind in InputKind::ALL {
             let inputs = Inputs::generate(&problem, kind, 3);

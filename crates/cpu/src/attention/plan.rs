@@ -5,17 +5,21 @@ use std::ops::Range;
 use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup};
 
+use crate::attention::tiles;
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Plan, Setting, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::simd::Instructions;
+use crate::panels::HeadRows;
+use crate::simd::{Instructions, SIDE, Tiles};
 
 /// Everything about an attention that depends on shapes only.
 #[derive(Debug)]
 pub(crate) struct AttentionPlan {
     pub instructions: Instructions,
+    /// The tile unit, if it computes this.
+    pub unit: Option<Tiles>,
     pub problem: Attention,
     pub epilogue: Epilogue,
     pub swapped: bool,
@@ -44,6 +48,9 @@ struct Place {
     query_rows: usize,
     /// Key rows of all key heads before this sequence.
     key_rows: usize,
+    /// Scales of Q, and of K and of V, before this sequence.
+    query_scales: usize,
+    key_scales: usize,
 }
 
 /// A block of queries of one head, or one slice of it along the keys.
@@ -86,14 +93,24 @@ impl AttentionPlan {
         } else {
             ((tile.m, rows), (tile.n, columns))
         };
+        let unit = instructions
+            .tiles()
+            .filter(|_| swapped && tiles::suit(problem, keys));
+        let longest_keys = longest(|sequence| sequence.keys);
+        let longest_keys = match unit {
+            // Whole chunks, so that there is room for the last one.
+            Some(_) => longest_keys.next_multiple_of(SIDE),
+            None => longest_keys,
+        };
         let mut plan = Self {
             instructions,
+            unit,
             problem: problem.clone(),
             epilogue: schedule.epilogue,
             swapped,
             split: schedule.split_k,
             queries: queries.min(longest(|sequence| sequence.queries)),
-            keys: keys.min(longest(|sequence| sequence.keys)),
+            keys: keys.min(longest_keys),
             query_width,
             key_width,
             sequences: Vec::with_capacity(problem.sequences.len()),
@@ -104,7 +121,13 @@ impl AttentionPlan {
             .first_query_rows()
             .into_iter()
             .zip(problem.first_key_rows());
-        for (lengths, (query_rows, key_rows)) in problem.sequences.iter().zip(starts) {
+        let scales = problem
+            .first_query_scales()
+            .into_iter()
+            .zip(problem.first_key_scales());
+        for ((lengths, (query_rows, key_rows)), (query_scales, key_scales)) in
+            problem.sequences.iter().zip(starts).zip(scales)
+        {
             let blocks = lengths.queries.div_ceil(plan.queries);
             let tiles = blocks.saturating_mul(problem.heads).saturating_mul(plan.split);
             plan.sequences.push(Place {
@@ -113,6 +136,8 @@ impl AttentionPlan {
                 blocks,
                 query_rows,
                 key_rows,
+                query_scales,
+                key_scales,
             });
             plan.tiles = plan.tiles.saturating_add(tiles);
             limit_tiles(plan.tiles)?;
@@ -163,10 +188,35 @@ impl AttentionPlan {
         (place.query_rows + tile.head * place.lengths.queries) * self.problem.head_size
     }
 
-    /// The first element of a tile's key head in K and V.
-    pub fn key_start(&self, tile: &AttentionTile) -> usize {
+    /// The queries of a tile's head.
+    pub fn queries_of<'i>(&self, tile: &AttentionTile, query: &'i HeadTensor) -> HeadRows<'i> {
         let place = &self.sequences[tile.sequence];
-        (place.key_rows + self.problem.kv_head(tile.head) * place.lengths.keys) * self.problem.head_size
+        let count = self.problem.scaling.count(place.lengths.queries);
+        let first = place.query_scales + tile.head * count;
+        HeadRows::new(
+            self.instructions,
+            query,
+            self.query_start(tile),
+            self.problem.head_size,
+            first..first + count,
+            self.problem.scaling,
+        )
+    }
+
+    /// The keys, or values, of a tile's key head.
+    pub fn keys_of<'i>(&self, tile: &AttentionTile, tensor: &'i HeadTensor) -> HeadRows<'i> {
+        let place = &self.sequences[tile.sequence];
+        let head = self.problem.kv_head(tile.head);
+        let count = self.problem.scaling.count(place.lengths.keys);
+        let first = place.key_scales + head * count;
+        HeadRows::new(
+            self.instructions,
+            tensor,
+            (place.key_rows + head * place.lengths.keys) * self.problem.head_size,
+            self.problem.head_size,
+            first..first + count,
+            self.problem.scaling,
+        )
     }
 
     /// How many keys, from the first, `query` sees.
@@ -244,26 +294,18 @@ impl AttentionPlan {
             return Err(wrong_family("grouped GEMM", "attention"));
         };
         let Attention {
-            heads,
-            kv_heads,
-            head_size,
-            format,
-            ..
+            head_size, format, ..
         } = self.problem;
         let (queries, keys) = (self.problem.query_rows(), self.problem.key_rows());
-        let check = |name: &str, tensor: &HeadTensor, heads: usize, rows: usize| {
+        let check = |name: &str, tensor: &HeadTensor, scales: usize, rows: usize| {
             let bytes = rows * head_size * AttentionFormat::bytes(format);
             expect_equal(|| format!("format of {name}"), tensor.format, format)?;
             expect_equal(|| format!("bytes of {name}"), tensor.bytes.len(), bytes)?;
-            expect_equal(
-                || format!("scales of {name}"),
-                tensor.scales.len(),
-                heads * self.sequences.len(),
-            )
+            expect_equal(|| format!("scales of {name}"), tensor.scales.len(), scales)
         };
-        check("Q", &inputs.query, heads, queries)?;
-        check("K", &inputs.key, kv_heads, keys)?;
-        check("V", &inputs.value, kv_heads, keys)?;
+        check("Q", &inputs.query, self.problem.query_scales(), queries)?;
+        check("K", &inputs.key, self.problem.key_scales(), keys)?;
+        check("V", &inputs.value, self.problem.key_scales(), keys)?;
         let bytes = queries * head_size * self.problem.output.bytes();
         expect_equal(|| "output format".into(), output.format, self.problem.output)?;
         expect_equal(|| "output bytes".into(), output.bytes.len(), bytes)?;

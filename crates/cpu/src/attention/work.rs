@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{AttentionInputs, HeadTensor};
+use gauntlet_problem::AttentionInputs;
 
 use crate::attention::outputs::merge;
 use crate::attention::plan::{AttentionPlan, AttentionTile};
+use crate::attention::tiles;
 use crate::driver::TileWork;
 use crate::epilogue::{Finish, Sums, Target, Writer};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::panels::HeadRows;
-use crate::simd::{LANES, SoftmaxLanes};
+use crate::simd::{LANES, SIDE, SoftmaxLanes};
 
 /// Plan, memory and operands of one call.
 #[derive(Debug)]
@@ -26,19 +27,20 @@ pub(crate) struct AttentionWork<'a> {
 #[derive(Debug)]
 pub(crate) struct AttentionState {
     /// Panels of Q.
-    queries: AlignedBuffer,
+    pub(super) queries: AlignedBuffer,
     /// Register blocks of raw scores.
-    scores: AlignedBuffer,
-    /// The scores turned k-major; empty if the product leaves them so.
-    turned: AlignedBuffer,
+    pub(super) scores: AlignedBuffer,
+    /// The scores turned k-major, or the weights of one query panel as the tile unit takes them; empty if the product
+    /// leaves them as they are used.
+    pub(super) turned: AlignedBuffer,
     /// Register blocks of the output's sums.
-    outputs: AlignedBuffer,
+    pub(super) outputs: AlignedBuffer,
     /// A query panel each.
-    lanes: Vec<SoftmaxLanes>,
+    pub(super) lanes: Vec<SoftmaxLanes>,
     /// A query each.
     row_scales: Vec<f64>,
     /// Dequantised rows on their way into a panel.
-    rows: AlignedBuffer,
+    pub(super) rows: AlignedBuffer,
     staging: Vec<u8>,
 }
 
@@ -73,7 +75,11 @@ impl AttentionState {
     fn lengths(plan: &AttentionPlan) -> [usize; 5] {
         let queries = plan.query_panels() * plan.query_width;
         let scores = queries.saturating_mul(plan.key_panels() * plan.key_width);
-        let turned = if plan.swapped { 0 } else { scores };
+        let turned = match plan.unit {
+            Some(_) => plan.keys * SIDE / 2 * tiles::parts(plan.problem.output),
+            None if plan.swapped => 0,
+            None => scores,
+        };
         let size = plan.problem.head_size;
         [queries * size, scores, turned, plan.output_values(), LANES * size]
     }
@@ -85,30 +91,27 @@ impl AttentionState {
 }
 
 impl<'a> AttentionWork<'a> {
-    fn keys(&self, tile: &AttentionTile, tensor: &'a HeadTensor) -> HeadRows<'a> {
-        HeadRows::new(tensor, self.plan.key_start(tile), self.plan.problem.head_size)
+    pub(super) fn queries(&self, tile: &AttentionTile) -> HeadRows<'a> {
+        self.plan.queries_of(tile, &self.inputs.query)
     }
 
-    fn key_scale(&self, tile: &AttentionTile, tensor: &HeadTensor) -> f64 {
-        f64::from(
-            tensor.scales[tile.sequence * self.plan.problem.kv_heads + self.plan.problem.kv_head(tile.head)],
-        )
+    pub(super) fn keys(&self, tile: &AttentionTile) -> HeadRows<'a> {
+        self.plan.keys_of(tile, &self.inputs.key)
     }
 
-    /// The scale of raw scores: those of Q and K, and 1/√d. Its sign goes to Q, so that the largest raw score is
-    /// the largest score.
-    fn score_scale(&self, tile: &AttentionTile) -> f64 {
-        let query = self.inputs.query.scales[tile.sequence * self.plan.problem.heads + tile.head];
-        f64::from(query) * self.key_scale(tile, &self.inputs.key)
-            / (self.plan.problem.head_size as f64).sqrt()
+    pub(super) fn values(&self, tile: &AttentionTile) -> HeadRows<'a> {
+        self.plan.keys_of(tile, &self.inputs.value)
     }
 
-    /// The score scale's magnitude, kept from 0 and ∞, where it would turn −∞ or 0 into NaN.
-    fn softmax_scale(&self, tile: &AttentionTile) -> f32 {
-        (self.score_scale(tile).abs() as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
+    /// What is left to multiply raw scores by: the scales of Q and K, and 1/√d. It is kept from 0 and ∞, where it would
+    /// turn −∞ or 0 into NaN, and never negative, so that the largest raw score is the largest score.
+    pub(super) fn softmax_scale(&self, tile: &AttentionTile) -> f32 {
+        let (query, key) = (self.queries(tile).scale(), self.keys(tile).scale());
+        let scale = f64::from(query) * f64::from(key) / (self.plan.problem.head_size as f64).sqrt();
+        (scale as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
     }
 
-    fn tile_query_panels(&self, tile: &AttentionTile) -> usize {
+    pub(super) fn tile_query_panels(&self, tile: &AttentionTile) -> usize {
         self.plan.tile_queries(tile).len().div_ceil(self.plan.query_width)
     }
 
@@ -155,7 +158,7 @@ impl<'a> AttentionWork<'a> {
     }
 
     /// Sets scores that causality hides to −∞ in the k-major panel of `panel`.
-    fn mask(&self, tile: &AttentionTile, keys: &Range<usize>, panel: usize, scores: &mut [f32]) {
+    pub(super) fn mask(&self, tile: &AttentionTile, keys: &Range<usize>, panel: usize, scores: &mut [f32]) {
         let width = self.plan.query_width;
         let first = tile.query + panel * width;
         if self.plan.visible(tile, first) >= keys.end {
@@ -201,7 +204,7 @@ impl<'a> AttentionWork<'a> {
         let plan = self.plan;
         let queries = plan.tile_queries(tile);
         let size = plan.problem.head_size;
-        let value_scale = self.key_scale(tile, &self.inputs.value);
+        let value_scale = f64::from(self.values(tile).scale());
         let sums = state
             .lanes
             .iter()
@@ -286,16 +289,17 @@ impl TileWork for AttentionWork<'_> {
         let plan = self.plan;
         let size = plan.problem.head_size;
         let width = plan.query_width;
-        let sign = self.score_scale(tile).signum() as f32;
-        HeadRows::new(&self.inputs.query, plan.query_start(tile), size).pack_across(
+        state.lanes.fill(SoftmaxLanes::EMPTY);
+        if let Some(unit) = plan.unit {
+            return self.begin_tiles(unit, tile, state);
+        }
+        self.queries(tile).pack_across(
             plan.tile_queries(tile),
-            sign,
             width,
             state.rows.values_mut(),
             state.queries.values_mut(),
             width * size,
         );
-        state.lanes.fill(SoftmaxLanes::EMPTY);
     }
 
     fn prepare(&self, tile: &AttentionTile, step: usize, panel: &mut [f32], state: &mut AttentionState) {
@@ -303,29 +307,29 @@ impl TileWork for AttentionWork<'_> {
         let (width, size) = (plan.key_width, plan.problem.head_size);
         let keys = plan.step_keys(tile, step);
         let (key_panels, value_panels) = panel.split_at_mut(plan.key_values());
+        if let Some(unit) = plan.unit {
+            return self.prepare_tiles(unit, tile, keys, (key_panels, value_panels), state);
+        }
         let rows = state.rows.values_mut();
-        self.keys(tile, &self.inputs.key).pack_across(
-            keys.clone(),
-            1.0,
-            width,
-            rows,
-            key_panels,
-            width * size,
-        );
-        self.keys(tile, &self.inputs.value)
+        self.keys(tile)
+            .pack_across(keys.clone(), width, rows, key_panels, width * size);
+        self.values(tile)
             .pack_along(keys, width, rows, value_panels, width * plan.keys);
     }
 
     fn prefetch(&self, tile: &AttentionTile, step: usize) {
         let keys = self.plan.step_keys(tile, step);
-        self.keys(tile, &self.inputs.key).prefetch(keys.clone());
-        self.keys(tile, &self.inputs.value).prefetch(keys);
+        self.keys(tile).prefetch(keys.clone());
+        self.values(tile).prefetch(keys);
     }
 
     fn multiply(&self, tile: &AttentionTile, step: usize, panel: &[f32], state: &mut AttentionState) {
         let plan = self.plan;
         let keys = plan.step_keys(tile, step);
         let (key_panels, value_panels) = panel.split_at(plan.key_values());
+        if let Some(unit) = plan.unit {
+            return self.multiply_tiles(unit, tile, (step, keys), (key_panels, value_panels), state);
+        }
         self.score(tile, keys.len(), key_panels, state);
         let scale = self.softmax_scale(tile);
         let query_panels = self.tile_query_panels(tile);

@@ -1,7 +1,7 @@
 //! What attention has besides products: its own operands, the softmax, and outputs that are rescaled.
 
 use gauntlet_executor::protocol::Parameter;
-use gauntlet_problem::{Attention, AttentionFormat, HeadTensor, OutputFormat, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, HeadTensor, OutputFormat, Scaling, Sequence};
 use gauntlet_schedule::{Schedule, Tile};
 
 use super::bench::Bench;
@@ -18,8 +18,9 @@ const HEAD: usize = 64;
 /// Keys of a step: a multiple of every register block's rows and columns.
 const KEYS: usize = 192;
 
-const FORMATS: [(&str, AttentionFormat); 3] = [
+const FORMATS: [(&str, AttentionFormat); 4] = [
     ("e4m3", AttentionFormat::E4m3),
+    ("int8", AttentionFormat::Int8),
     ("f16", AttentionFormat::F16),
     ("bf16", AttentionFormat::Bf16),
 ];
@@ -76,10 +77,10 @@ fn pack(bench: &Bench, format: AttentionFormat, width: usize, across: bool) -> R
         Ok((tensor, panels, AlignedBuffer::zeroed(LANES * HEAD)?))
     };
     bench.each(make, |(tensor, panels, scratch)| {
-        let rows = HeadRows::new(tensor, 0, HEAD);
+        let rows = HeadRows::new(bench.instructions, tensor, 0, HEAD, 0..1, Scaling::PerHead);
         let (panels, scratch) = (panels.values_mut(), scratch.values_mut());
         if across {
-            rows.pack_across(0..KEYS, 1.0, width, scratch, panels, width * HEAD);
+            rows.pack_across(0..KEYS, width, scratch, panels, width * HEAD);
         } else {
             rows.pack_along(0..KEYS, width, scratch, panels, width * KEYS);
         }
@@ -140,6 +141,7 @@ fn plan(bench: &Bench, swapped: bool) -> Result<AttentionPlan, CalibrationError>
         head_size: HEAD,
         causal: false,
         format: AttentionFormat::F16,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     };
     let schedule = Schedule {

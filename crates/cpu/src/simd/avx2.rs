@@ -17,6 +17,7 @@ pub(super) static LOOPS: Loops = Loops {
     decode,
     softmax_rows: softmax::<ROWS, { 8 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
+    widen,
     scale,
     swiglu,
 };
@@ -87,6 +88,11 @@ fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
 #[target_feature(enable = "avx2,fma")]
 fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
     vector::softmax::<W, C, true>(panel, scale, lanes);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn widen(codes: &[u8], values: &mut [f32]) {
+    vector::widen(codes, values);
 }
 
 #[target_feature(enable = "avx2,fma")]

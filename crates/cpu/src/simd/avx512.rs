@@ -18,6 +18,7 @@ pub(super) static LOOPS: Loops = Loops {
     decode,
     softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, COLUMNS>,
+    widen,
     scale,
     swiglu,
 };
@@ -86,6 +87,11 @@ fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
     vector::softmax::<W, C, true>(panel, scale, lanes);
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+fn widen(codes: &[u8], values: &mut [f32]) {
+    vector::widen(codes, values);
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]

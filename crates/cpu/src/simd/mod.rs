@@ -4,6 +4,8 @@
 //! (micro-kernel and decoder) are written with intrinsics per instruction set; those that a compiler vectorises
 //! well ([`vector`]) are written once and compiled for each.
 
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_amx.rs")]
+mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -17,11 +19,14 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+pub(crate) use amx::{CHUNK, SIDE, Tiles};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SimdPath {
+    /// As AVX-512, and AMX's tiles of bf16 for what they compute exactly: attention on 8-bit operands.
+    Amx,
     /// 512-bit vectors: AVX-512 F, VL, BW and DQ.
     Avx512,
     /// 256-bit vectors: AVX2 and FMA.
@@ -33,8 +38,8 @@ pub enum SimdPath {
 /// Why an instruction set cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimdError {
-    /// A name that is none of the three.
-    #[error("simd: unknown path `{name}`; one of avx512, avx2, portable")]
+    /// A name that is none of them.
+    #[error("simd: unknown path `{name}`; one of amx, avx512, avx2, portable")]
     Unknown {
         /// The name as given.
         name: String,
@@ -53,7 +58,7 @@ pub enum SimdError {
 
 impl SimdPath {
     /// Every path, the widest first.
-    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
 
     /// The paths that this processor can run, the widest first.
     pub fn available() -> Vec<Self> {
@@ -82,6 +87,7 @@ impl SimdPath {
             ($($name:tt),*) => { vec![$(($name, std::arch::is_x86_feature_detected!($name))),*] };
         }
         match self {
+            Self::Amx => [Self::Avx512.features(), amx::features()].concat(),
             Self::Avx512 => features!("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"),
             Self::Avx2 => features!("avx2", "fma"),
             Self::Portable => Vec::new(),
@@ -91,7 +97,7 @@ impl SimdPath {
     #[cfg(not(target_arch = "x86_64"))]
     fn features(self) -> Vec<(&'static str, bool)> {
         match self {
-            Self::Avx512 | Self::Avx2 => vec![("an x86-64 processor", false)],
+            Self::Amx | Self::Avx512 | Self::Avx2 => vec![("an x86-64 processor", false)],
             Self::Portable => Vec::new(),
         }
     }
@@ -100,6 +106,7 @@ impl SimdPath {
 impl fmt::Display for SimdPath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
+            Self::Amx => "amx",
             Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
             Self::Portable => "portable",
@@ -179,6 +186,8 @@ type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, bool);
 type Decode = unsafe fn(&Codes, usize, usize, &mut [f32]);
 /// One softmax step on a k-major panel of scores.
 type Softmax = unsafe fn(&mut [f32], f32, &mut SoftmaxLanes);
+/// The values of e4m3 codes.
+type Widen = unsafe fn(&[u8], &mut [f32]);
 /// `out = sum · scale`.
 type Scale = unsafe fn(&[f32], f64, &mut [f32]);
 /// `out = silu(gate · scale) · (up · scale)`.
@@ -202,6 +211,7 @@ struct Loops {
     decode: Decode,
     softmax_rows: Softmax,
     softmax_columns: Softmax,
+    widen: Widen,
     scale: Scale,
     swiglu: Swiglu,
 }
@@ -219,12 +229,18 @@ impl Instructions {
         }
         let loops = match path {
             #[cfg(target_arch = "x86_64")]
-            SimdPath::Avx512 => &avx512::LOOPS,
+            SimdPath::Amx | SimdPath::Avx512 => &avx512::LOOPS,
             #[cfg(target_arch = "x86_64")]
             SimdPath::Avx2 => &avx2::LOOPS,
             _ => &portable::LOOPS,
         };
         Ok(Self { path, loops })
+    }
+
+    /// The tile unit, if the path has one.
+    pub fn tiles(&self) -> Option<Tiles> {
+        // SAFETY: the features were found when `self` was made.
+        (self.path == SimdPath::Amx).then(|| unsafe { Tiles::found() })
     }
 
     /// Which path it is.
@@ -278,6 +294,13 @@ impl Instructions {
         };
         // SAFETY: the features were found when `self` was made; the function itself only uses slices.
         unsafe { softmax(panel, scale, lanes) }
+    }
+
+    /// The values of e4m3 codes, none of which is NaN.
+    #[inline]
+    pub fn widen(&self, codes: &[u8], values: &mut [f32]) {
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { (self.loops.widen)(codes, values) }
     }
 
     /// `out = sums · scale`, multiplied in f64 so that no scale overflows or loses bits before its result does.

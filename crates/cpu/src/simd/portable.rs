@@ -16,6 +16,7 @@ pub(super) static LOOPS: Loops = Loops {
     decode,
     softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
+    widen: vector::widen,
     scale: vector::scale,
     swiglu: vector::swiglu::<false>,
 };

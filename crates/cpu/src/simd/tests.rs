@@ -11,7 +11,7 @@ fn portable_is_always_there_and_names_round_trip() {
     let error = "sse9".parse::<SimdPath>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "simd: unknown path `sse9`; one of avx512, avx2, portable"
+        "simd: unknown path `sse9`; one of amx, avx512, avx2, portable"
     );
 }
 
@@ -165,6 +165,110 @@ fn streams_copy_from_any_alignment() {
                     .iter()
                     .chain(&target[offset + length..])
                     .all(|byte| *byte == 0)
+            );
+        }
+    }
+}
+
+/// Sums in f64, from the operands' words.
+fn by_hand(chunks: usize, parts: usize, a: &[u32], b: &[u32]) -> Vec<f64> {
+    let value = |word: u32, half: usize| {
+        let bits = if half == 0 { word << 16 } else { word & 0xFFFF_0000 };
+        f64::from(f32::from_bits(bits))
+    };
+    let mut sums = vec![0.0; SIDE * SIDE];
+    for (row, column, chunk, part, pair, half) in (0..SIDE)
+        .flat_map(|row| (0..SIDE).map(move |column| (row, column)))
+        .flat_map(|(row, column)| (0..chunks).map(move |chunk| (row, column, chunk)))
+        .flat_map(|(row, column, chunk)| (0..parts).map(move |part| (row, column, chunk, part)))
+        .flat_map(|(row, column, chunk, part)| (0..32).map(move |k| (row, column, chunk, part, k / 2, k % 2)))
+    {
+        let left = a[chunk * CHUNK + row * 16 + pair];
+        let right = b[(chunk * parts + part) * CHUNK + column / 16 * 256 + pair * 16 + column % 16];
+        sums[row * SIDE + column] += value(left, half) * value(right, half);
+    }
+    sums
+}
+
+#[test]
+fn tiles_multiply_what_was_packed() {
+    let Ok(instructions) = Instructions::detect(SimdPath::Amx) else {
+        return;
+    };
+    let tiles = instructions.tiles().unwrap();
+    // Small integers are exact in bf16, and so are their sums in f32.
+    let values = |seed: usize| -> Vec<f32> {
+        (0..SIDE * 64)
+            .map(|at| ((at * 37 + at / 64 * 11 + seed) % 19) as f32 - 9.0)
+            .collect()
+    };
+    let (left, right) = (values(1), values(5));
+    let (mut a, mut b) = (vec![0; 2 * CHUNK], vec![0; 2 * CHUNK]);
+    tiles.pack_rows(&left, 64, &mut a);
+    tiles.pack_columns(&right, 64, &mut b);
+    let configured = tiles.configure();
+    let mut c = vec![1.0; SIDE * SIDE];
+    configured.multiply(2, 1, &a, &b, &mut c, true);
+    for (row, column) in (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| (row, column))) {
+        let dot: f32 = (0..64).map(|k| left[row * 64 + k] * right[column * 64 + k]).sum();
+        assert_eq!(c[row * SIDE + column], 1.0 + dot, "{row} {column}");
+    }
+    let expected = by_hand(2, 1, &a, &b);
+    assert!(
+        c.iter()
+            .zip(expected)
+            .all(|(found, sum)| f64::from(*found) == sum + 1.0)
+    );
+
+    // The same values as 32 depths of 64 rows: chunk 1 of two panels.
+    let mut panels = vec![0; 2 * 2 * CHUNK];
+    tiles.pack_depths(&left, 64, 1, 2 * CHUNK, &mut panels);
+    configured.multiply(1, 1, &panels[3 * CHUNK..], &b, &mut c, false);
+    for (row, column) in (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| (row, column))) {
+        let dot: f32 = (0..SIDE)
+            .map(|k| left[k * 64 + 32 + row] * right[column * 64 + k])
+            .sum();
+        assert_eq!(c[row * SIDE + column], dot, "{row} {column}");
+    }
+}
+
+#[test]
+fn weights_in_parts_are_those_of_the_sum() {
+    let Ok(instructions) = Instructions::detect(SimdPath::Amx) else {
+        return;
+    };
+    let tiles = instructions.tiles().unwrap();
+    // One chunk and five keys, of which one is hidden from every third query.
+    let keys = SIDE + 5;
+    let mut scores: Vec<f32> = (0..keys * SIDE)
+        .map(|at| ((at * 7919) % 1000) as f32 / 40.0)
+        .collect();
+    (0..SIDE)
+        .step_by(3)
+        .for_each(|lane| scores[7 * SIDE + lane] = f32::NEG_INFINITY);
+    for (parts, error) in [(2, 4e-6), (3, 6e-7)] {
+        let mut lanes = SoftmaxLanes::EMPTY;
+        let mut weights = vec![u32::MAX; 2 * parts * CHUNK];
+        tiles.softmax(&scores, 0.3, &mut lanes, parts, &mut weights);
+        // Ones as the left operand add the weights up.
+        let ones = vec![0x3F80_3F80; 2 * CHUNK];
+        let sums = by_hand(2, parts, &ones, &weights);
+        for lane in 0..SIDE {
+            let largest = (0..keys)
+                .map(|key| scores[key * SIDE + lane])
+                .fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!(lanes.maximum[lane], largest);
+            let weight =
+                |key: usize| (f64::from(scores[key * SIDE + lane]) - f64::from(largest)) * f64::from(0.3_f32);
+            let exact: f64 = (0..keys).map(|key| weight(key).exp()).sum();
+            assert!(
+                (sums[lane] - f64::from(lanes.sum[lane])).abs() < 3e-7 * exact,
+                "{lane}"
+            );
+            assert!(
+                (sums[lane] - exact).abs() < error * exact,
+                "{lane}: {} for {exact}",
+                sums[lane]
             );
         }
     }

@@ -19,13 +19,35 @@ pub(super) fn softmax<const W: usize, const C: usize, const FMA: bool>(
     scale: f32,
     lanes: &mut SoftmaxLanes,
 ) {
-    const { assert!(C.is_multiple_of(W) && W <= LANES) };
+    let references = raise::<W, C, FMA>(panel, scale, lanes);
     let (chunks, tail) = panel.as_chunks_mut::<C>();
     let mut last = [f32::NEG_INFINITY; C];
     last[..tail.len()].copy_from_slice(tail);
+    let mut sums = [0.0_f32; C];
+    for chunk in chunks {
+        exponentiate::<C, FMA>(chunk, &references, scale, &mut sums);
+    }
+    exponentiate::<C, FMA>(&mut last, &references, scale, &mut sums);
+    tail.copy_from_slice(&last[..tail.len()]);
+    for lane in 0..W {
+        let sum = sums.iter().skip(lane).step_by(W).sum::<f32>();
+        lanes.sum[lane] = multiply_add::<FMA>(lanes.sum[lane], lanes.rescale[lane], sum);
+    }
+}
 
-    let mut maxima = last;
-    for chunk in &*chunks {
+/// Raises the maxima of `lanes` by the raw scores of `panel`, and says what to rescale earlier sums by. Returns what is to
+/// be subtracted from each of `C` scores: their lane's maximum, or 0 where that is −∞.
+#[inline(always)]
+pub(super) fn raise<const W: usize, const C: usize, const FMA: bool>(
+    panel: &[f32],
+    scale: f32,
+    lanes: &mut SoftmaxLanes,
+) -> [f32; C] {
+    const { assert!(C.is_multiple_of(W) && W <= LANES) };
+    let (chunks, tail) = panel.as_chunks::<C>();
+    let mut maxima = [f32::NEG_INFINITY; C];
+    maxima[..tail.len()].copy_from_slice(tail);
+    for chunk in chunks {
         for index in 0..C {
             maxima[index] = if chunk[index] > maxima[index] {
                 chunk[index]
@@ -55,17 +77,7 @@ pub(super) fn softmax<const W: usize, const C: usize, const FMA: bool>(
             .step_by(W)
             .for_each(|slot| *slot = reference);
     }
-
-    let mut sums = [0.0_f32; C];
-    for chunk in chunks {
-        exponentiate::<C, FMA>(chunk, &references, scale, &mut sums);
-    }
-    exponentiate::<C, FMA>(&mut last, &references, scale, &mut sums);
-    tail.copy_from_slice(&last[..tail.len()]);
-    for lane in 0..W {
-        let sum = sums.iter().skip(lane).step_by(W).sum::<f32>();
-        lanes.sum[lane] = multiply_add::<FMA>(lanes.sum[lane], lanes.rescale[lane], sum);
-    }
+    references
 }
 
 /// Replaces scores by `exp((score − reference) · scale)` and adds them to `sums`.
@@ -79,6 +91,16 @@ fn exponentiate<const C: usize, const FMA: bool>(
     for index in 0..C {
         scores[index] = exp_nonpositive::<FMA>((scores[index] - references[index]) * scale);
         sums[index] += scores[index];
+    }
+}
+
+/// The values of e4m3 codes that are numbers: their bits in an f32's place are 2¹²⁰ too small, subnormals included.
+#[inline(always)]
+pub(super) fn widen(codes: &[u8], values: &mut [f32]) {
+    const UP: f32 = f32::from_bits((127 + 120) << 23);
+    for (value, code) in values.iter_mut().zip(codes) {
+        let code = u32::from(*code);
+        *value = f32::from_bits((code & 0x80) << 24 | (code & 0x7F) << 20) * UP;
     }
 }
 

@@ -3,11 +3,25 @@
 use crate::support::{any_output, any_schedule, any_simd, assert_close, expected, run, schedule};
 use gauntlet_cpu::SimdPath;
 use gauntlet_problem::{
-    Attention, AttentionFormat, AttentionInputs, HeadTensor, InputKind, Inputs, OutputFormat, Problem,
-    Sequence,
+    Attention, AttentionFormat, AttentionInputs, Coverage, HeadTensor, InputKind, Inputs, Oracle,
+    OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Schedule, Tile};
 use proptest::prelude::*;
+
+/// Every format with every scaling that it takes.
+fn formats() -> Vec<(AttentionFormat, Scaling)> {
+    let scaled = |format| Scaling::ALL.map(|scaling| (format, scaling)).to_vec();
+    [
+        scaled(AttentionFormat::E4m3),
+        scaled(AttentionFormat::Int8),
+        vec![
+            (AttentionFormat::F16, Scaling::PerHead),
+            (AttentionFormat::Bf16, Scaling::PerHead),
+        ],
+    ]
+    .concat()
+}
 
 fn any_attention() -> impl Strategy<Value = Attention> {
     let sequence = (prop_oneof![Just(0), 1..80_usize], 1..120_usize)
@@ -18,28 +32,27 @@ fn any_attention() -> impl Strategy<Value = Attention> {
         1..3_usize,
         prop::sample::select(vec![8, 16, 24, 32, 64, 72, 128]),
         any::<bool>(),
-        prop::sample::select(vec![
-            AttentionFormat::E4m3,
-            AttentionFormat::F16,
-            AttentionFormat::Bf16,
-        ]),
+        prop::sample::select(formats()),
         any_output(),
     )
         .prop_map(
-            |(sequences, kv_heads, share, head_size, causal, format, output)| Attention {
+            |(sequences, kv_heads, share, head_size, causal, (format, scaling), output)| Attention {
                 sequences,
                 heads: kv_heads * share,
                 kv_heads,
                 head_size,
                 causal,
                 format,
+                scaling,
                 output,
             },
         )
 }
 
 fn any_tile() -> impl Strategy<Value = Tile> {
-    (1..70_usize, 1..70_usize).prop_map(|(m, n)| Tile { m, n, k: 0 })
+    // Whole chunks of a tile unit as often as not.
+    let side = || prop_oneof![1..70_usize, prop::sample::select(vec![32, 64, 96])];
+    (side(), side()).prop_map(|(m, n)| Tile { m, n, k: 0 })
 }
 
 proptest! {
@@ -73,25 +86,23 @@ fn problem(lengths: [usize; 2], head_size: usize, causal: bool, format: Attentio
         head_size,
         causal,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F32,
     })
 }
 
-/// Averages of ones are one.
+/// Averages of ones are one, but for the rounding of f32 sums.
 #[test]
 fn values_of_one_give_one() {
-    for format in [AttentionFormat::E4m3, AttentionFormat::F16, AttentionFormat::Bf16] {
-        let problem = problem([50, 200], 64, true, format);
+    for (format, scaling) in formats() {
+        let Problem::Attention(attention) = problem([50, 200], 64, true, format) else {
+            unreachable!("attention")
+        };
+        let problem = Problem::Attention(Attention { scaling, ..attention });
         let Inputs::Attention(mut inputs) = Inputs::generate(&problem, InputKind::Wide, 3) else {
             unreachable!("attention")
         };
-        let one: &[u8] = match format {
-            AttentionFormat::E4m3 => &[0x38],
-            AttentionFormat::F16 => &[0x00, 0x3C],
-            AttentionFormat::Bf16 => &[0x80, 0x3F],
-        };
-        inputs.value.bytes = one.repeat(200 * 64);
-        inputs.value.scales = vec![1.0];
+        inputs.value = HeadTensor::quantise(format, scaling, 64, &[vec![1.0; 200 * 64]]);
         let inputs = Inputs::Attention(inputs);
         for simd in SimdPath::available() {
             for (swap_ab, split_k) in [(false, 1), (true, 1), (false, 3), (true, 3)] {
@@ -104,10 +115,66 @@ fn values_of_one_give_one() {
                 for index in 0..2 * 50 * 64 {
                     assert!(
                         (output.get(index) - 1.0).abs() < 2e-6,
-                        "{simd} {}",
+                        "{simd} {swap_ab} {split_k} {problem} {index} {}",
                         output.get(index)
                     );
                 }
+            }
+        }
+    }
+}
+
+/// Weights of 2⁻¹⁰ to 2⁻¹⁵ of the largest are not lost, however the keys are cut.
+#[test]
+fn many_small_weights_add_up() {
+    for (format, scaling) in formats() {
+        let Problem::Attention(attention) = problem([20, 700], 64, false, format) else {
+            unreachable!("attention")
+        };
+        let problem = Problem::Attention(Attention {
+            kv_heads: 2,
+            scaling,
+            ..attention
+        });
+        let inputs = Inputs::generate(&problem, InputKind::Adversarial, 3);
+        let wanted = Oracle::compute(&problem, &inputs, Coverage::Full).unwrap();
+        for simd in SimdPath::available() {
+            for (swap_ab, split_k) in [(false, 1), (true, 1), (false, 3), (true, 3)] {
+                let schedule = Schedule {
+                    swap_ab,
+                    split_k,
+                    ..schedule([32, 32, 64])
+                };
+                let output = run(simd, 2, &problem, &schedule, &inputs);
+                for (index, wanted) in wanted.values().skip(20 * 64) {
+                    let found = f64::from(output.get(index));
+                    assert!(
+                        (found - wanted).abs() < 1e-5 * wanted,
+                        "{simd} {problem}: {found} for {wanted}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A tile unit computes in bf16, and what it computes is as near as what is computed in f32.
+#[test]
+fn a_tile_unit_errs_no_more_than_f32() {
+    for (format, scaling) in formats().into_iter().filter(|(format, _)| format.has_scales()) {
+        let Problem::Attention(attention) = problem([130, 333], 64, true, format) else {
+            unreachable!("attention")
+        };
+        let problem = Problem::Attention(Attention { scaling, ..attention });
+        for kind in InputKind::ALL {
+            let inputs = Inputs::generate(&problem, kind, 3);
+            let wanted = expected(&problem, &inputs);
+            for simd in SimdPath::available() {
+                let schedule = Schedule {
+                    swap_ab: true,
+                    ..schedule([96, 64, 64])
+                };
+                assert_close(&run(simd, 2, &problem, &schedule, &inputs), &wanted);
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::support::{assert_bits, engine, expected, schedule};
 use gauntlet_cpu::{Engine, EngineOptions, SimdPath};
 use gauntlet_problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, InputKind, Inputs, Output, OutputFormat,
-    Problem, Sequence,
+    Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Cluster, Roles, Schedule, Setup};
 
@@ -29,6 +29,7 @@ fn attention(head_size: usize) -> Problem {
         head_size,
         causal: false,
         format: AttentionFormat::F16,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

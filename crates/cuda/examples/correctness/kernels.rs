@@ -6,11 +6,11 @@ use gauntlet_cuda::compiler::Compiler;
 use gauntlet_cuda::plan::{self, Variant};
 use gauntlet_cuda::shipped;
 use gauntlet_device::Arch;
-use gauntlet_problem::{GroupedGemm, OutputFormat, Problem};
+use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use rayon::prelude::*;
 
-use super::problems::Named;
+use super::problems::{Named, with_output};
 
 /// A schedule with a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,14 +32,6 @@ pub fn schedules() -> Vec<Step> {
         .collect()
 }
 
-/// The problem, with results in a format.
-pub fn problem(gemm: &GroupedGemm, output: OutputFormat) -> Problem {
-    Problem::GroupedGemm(GroupedGemm {
-        output,
-        ..gemm.clone()
-    })
-}
-
 /// The schedules that have a kernel for a problem.
 pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> Vec<(&'s Step, Variant)> {
     let planned = |step: &'s Step| {
@@ -58,7 +50,12 @@ pub fn compile_all(
 ) -> HashMap<Variant, Option<String>> {
     let variants: HashSet<Variant> = problems
         .iter()
-        .flat_map(|named| named.outputs.iter().map(|&output| problem(&named.gemm, output)))
+        .flat_map(|named| {
+            named
+                .outputs
+                .iter()
+                .map(|&output| with_output(&named.problem, output))
+        })
         .flat_map(|problem| accepting(steps, &problem, processors))
         .map(|(_, variant)| variant)
         .collect();
@@ -76,17 +73,20 @@ mod tests {
     use gauntlet_problem::Form;
 
     use super::*;
-    use crate::problems;
+    use crate::problems::{self, Family};
 
     #[test]
     fn every_schedule_is_tried_on_drawn_problems_and_every_form_and_format_has_kernels() {
         let steps = schedules();
         let mut tried: BTreeMap<&str, usize> = BTreeMap::new();
         let mut formats = HashSet::new();
-        for one in problems::drawn(1, 24) {
-            let accepting = accepting(&steps, &problem(&one.gemm, one.outputs[0]), 132);
+        let gemms = problems::drawn(Family::Gemm, 1, 24);
+        for one in gemms.chain(problems::drawn(Family::Attention, 1, 48)) {
+            let accepting = accepting(&steps, &one.problem, 132);
             assert!(!accepting.is_empty(), "{}", one.name);
-            formats.insert((one.gemm.form == Form::Plain, one.outputs[0]));
+            if let Problem::GroupedGemm(gemm) = &one.problem {
+                formats.insert((gemm.form == Form::Plain, gemm.output));
+            }
             for (step, _) in accepting {
                 *tried.entry(&step.name).or_default() += 1;
             }

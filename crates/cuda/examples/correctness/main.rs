@@ -1,5 +1,5 @@
 //! Holds every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every format of
-//! results, and random ragged problems, each with three kinds of operands, each computed twice.
+//! results, and random ragged problems, each with four kinds of operands, each computed twice.
 //!
 //! `cargo run --release -p gauntlet-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--json FILE]`
 //!
@@ -19,11 +19,11 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use gauntlet_problem::InputsError;
 use serde_json::json;
 
-use problems::Named;
+use problems::{Family, Named};
 use tally::Tally;
 use trial::{Bench, Prepared};
 
@@ -33,7 +33,10 @@ const AHEAD: usize = 3;
 /// Holds every shipped schedule against the f64 oracle on a Hopper GPU.
 #[derive(Parser)]
 struct Arguments {
-    /// How many random problems
+    /// The kernel family; both without it
+    #[arg(long, value_enum)]
+    family: Option<Family>,
+    /// How many random problems of each family
     #[arg(long, value_name = "NUMBER", default_value_t = 200)]
     problems: usize,
     /// What they and all operands are drawn from
@@ -62,8 +65,15 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let began = Instant::now();
     let engine = machine::engine()?;
-    let mut named = problems::of_suites()?;
-    named.extend(problems::drawn(arguments.seed, arguments.problems));
+    let families = match &arguments.family {
+        Some(family) => std::slice::from_ref(family),
+        None => Family::value_variants(),
+    };
+    let mut named = Vec::new();
+    for &family in families {
+        named.extend(problems::of_suites(family)?);
+        named.extend(problems::drawn(family, arguments.seed, arguments.problems));
+    }
     let all = named.len();
     let steps = kernels::schedules();
     let bench = Bench {

@@ -9,14 +9,14 @@ use gauntlet_cuda::{BuildError, Engine, Kernel, Operands, RunError};
 use gauntlet_lab::Correctness;
 use gauntlet_lab::gates::fault;
 use gauntlet_problem::{
-    Case, Coverage, ErrorMeasures, Expected, InputKind, Inputs, InputsError, Oracle, OutputFormat, Problem,
-    Tolerance,
+    AttentionFormat, Case, Coverage, ErrorMeasures, Expected, InputKind, Inputs, InputsError, Oracle,
+    OutputFormat, Problem, Tolerance,
 };
-use gauntlet_schedule::Schedule;
+use gauntlet_schedule::{Arithmetic, Schedule};
 use serde::Serialize;
 
 use super::kernels::{self, Step};
-use super::problems::Named;
+use super::problems::{Named, with_output};
 use super::tally::Tally;
 
 /// What problems are tried with.
@@ -50,10 +50,10 @@ pub struct Failure {
 impl Prepared {
     /// Draws the operands and has the oracle say what they come to, before any rounding.
     pub fn new(named: Named, seed: u64) -> Result<Self, InputsError> {
-        let problem = Problem::GroupedGemm(named.gemm.clone());
+        let problem = &named.problem;
         let prepare = |kind| {
-            let inputs = Inputs::generate(&problem, kind, seed);
-            let expected = Oracle::compute(&problem, &inputs, Coverage::choose(&problem))?;
+            let inputs = Inputs::generate(problem, kind, seed);
+            let expected = Oracle::compute(problem, &inputs, Coverage::choose(problem))?;
             Ok((kind, inputs, expected))
         };
         let sets = InputKind::ALL
@@ -71,7 +71,7 @@ impl Prepared {
         let engine = bench.engine;
         let operands = self.load(engine)?;
         for &output in &self.named.outputs {
-            let problem = kernels::problem(&self.named.gemm, output);
+            let problem = with_output(&self.named.problem, output);
             for (step, variant) in kernels::accepting(bench.steps, &problem, engine.device().processors) {
                 let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
                 if let Some(broken) = bench.kernels.get(&variant).and_then(Option::as_ref) {
@@ -99,8 +99,8 @@ impl Prepared {
     }
 
     fn load(&self, engine: &Engine) -> Result<Vec<Vec<Rc<Operands>>>, RunError> {
-        let problem = Problem::GroupedGemm(self.named.gemm.clone());
-        let load = |(_, inputs, _): &(_, Inputs, _)| engine.load(&problem, std::slice::from_ref(inputs), 1);
+        let problem = &self.named.problem;
+        let load = |(_, inputs, _): &(_, Inputs, _)| engine.load(problem, std::slice::from_ref(inputs), 1);
         self.sets.iter().map(load).collect()
     }
 
@@ -112,7 +112,7 @@ impl Prepared {
         (kind, _, expected): &(InputKind, Inputs, Expected),
         tally: &mut Tally,
     ) -> Result<(), RunError> {
-        let rules = rules(kernel.problem().output_format());
+        let rules = rules(kernel.problem(), step.schedule.arithmetic);
         kernel.run(0)?;
         let output = kernel.output()?;
         kernel.run(0)?;
@@ -148,19 +148,25 @@ impl Prepared {
     }
 }
 
-/// The lab's rules, which are made for f16; bf16 has three bits fewer.
-fn rules(format: OutputFormat) -> Correctness {
+/// The lab's rules, which are made for f16; bf16 has three bits fewer, and e4m3, to which fp8 arithmetic rounds weights,
+/// seven.
+fn rules(problem: &Problem, arithmetic: Arithmetic) -> Correctness {
     let rules = Correctness::default();
-    match format {
-        OutputFormat::F16 | OutputFormat::F32 => rules,
-        OutputFormat::Bf16 => Correctness {
-            tolerance: Tolerance {
-                relative: 8.0 * rules.tolerance.relative,
-                ..rules.tolerance
-            },
-            nrmse: 8.0 * rules.nrmse,
-            ..rules
+    let brains =
+        matches!(problem, Problem::Attention(attention) if attention.format == AttentionFormat::Bf16);
+    let times = match (arithmetic, problem.output_format()) {
+        (Arithmetic::Fp8, _) => 128.0,
+        (Arithmetic::Fp16, OutputFormat::Bf16) => 8.0,
+        (Arithmetic::Fp16, _) if brains => 8.0,
+        _ => return rules,
+    };
+    Correctness {
+        tolerance: Tolerance {
+            relative: times * rules.tolerance.relative,
+            absolute: times * rules.tolerance.absolute,
         },
+        nrmse: times * rules.nrmse,
+        ..rules
     }
 }
 
@@ -194,7 +200,7 @@ mod tests {
             let factor = if index == largest.0 { factor } else { 1.0 };
             output.set(index, value * factor);
         }
-        let rules = rules(format);
+        let rules = rules(&case.problem, Arithmetic::Fp16);
         let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
         fault(&case, InputKind::Wide, &errors, &rules)
     }

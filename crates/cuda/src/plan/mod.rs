@@ -239,7 +239,7 @@ pub struct Weights {
 #[cfg(test)]
 mod tests {
     use gauntlet_problem::{
-        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Sequence,
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence,
     };
 
     use super::*;
@@ -283,6 +283,7 @@ mod tests {
             head_size: 80,
             causal: false,
             format: AttentionFormat::F16,
+            scaling: Scaling::PerHead,
             output: OutputFormat::F16,
         });
         assert!(message(attention).contains("64 and 128, not 80"));

@@ -6,8 +6,8 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// Widths that attention's tiles use: keys of a step, head sizes, and those with a column of row sums.
-const WIDTHS: [usize; 10] = [32, 64, 72, 96, 128, 136, 160, 192, 224, 256];
+/// Widths that attention's tiles use: keys of a step, and head sizes.
+const WIDTHS: [usize; 8] = [32, 64, 96, 128, 160, 192, 224, 256];
 
 /// Operand formats: their tag in the header, the instruction's name for them, and its depth.
 const FORMATS: [(&str, &str, usize); 3] = [("Half", "f16", 16), ("Brain", "bf16", 16), ("Eight", "e4m3", 32)];

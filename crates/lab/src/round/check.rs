@@ -97,7 +97,7 @@ fn check_correctness(source: &Source<RoundFile>, correctness: &Correctness) -> R
         return Err(source.error_at(
             "inputs",
             "correctness.inputs is empty: nothing would be tried on the suite's correctness cases",
-            "name at least one of competition, wide, adversarial, or leave it out for all three",
+            "name at least one of competition, wide, outliers, adversarial, or leave it out for all four",
         ));
     }
     for (name, bound) in [

@@ -2,7 +2,7 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile, check};
 
@@ -101,6 +101,7 @@ fn attention(
         head_size,
         causal,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

@@ -207,6 +207,7 @@ impl Rates {
         };
         let format = match wanted.attention {
             AttentionFormat::E4m3 => "e4m3",
+            AttentionFormat::Int8 => "int8",
             AttentionFormat::F16 => "f16",
             AttentionFormat::Bf16 => "bf16",
         };
@@ -307,7 +308,7 @@ impl Rates {
 /// Rows and columns of the register block of a SIMD path.
 fn register_block(simd: &str) -> (usize, usize) {
     match simd {
-        "avx512" => (8, 32),
+        "amx" | "avx512" => (8, 32),
         "avx2" => (6, 16),
         _ => (4, 8),
     }

@@ -27,11 +27,40 @@ pub(super) const PRODUCT_ISSUE: f64 = 16.0;
 /// multiplication by the scale beside it.
 pub(super) const CONVERTED: f64 = 64.0;
 
+/// The same of e4m3: one conversion takes two values, at 32 lanes a clock.
+pub(super) const CONVERTED_E4M3: f64 = 64.0;
+
 /// Warps of a block that convert the same operand where fragments are not shared: four warps as two by two.
 pub(super) const FRAGMENT_COPIES: f64 = 2.0;
 
 /// Instructions beside the exponential for one score: scale, maximum, sum, rounding; 128 lanes a clock.
 pub(super) const SOFTMAX_INSTRUCTIONS: f64 = 4.0;
+
+/// The share of `wgmma`'s rate that `mma.sync` reaches on Hopper: about 63 %, as microbenchmarks of H100s are reported
+/// to have found on average (Luo et al., 2024).
+pub(super) const MMA_SYNC_SHARE: f64 = 0.63;
+
+/// Instructions of a product by fused multiply-adds for each of them: its own, and half a load or conversion, if each
+/// operand that is read serves four of them on average.
+pub(super) const SCALAR_INSTRUCTIONS: f64 = 1.5;
+
+/// The share of exponentials that a polynomial takes, where it takes some: one of four, which leaves neither unit idle.
+pub(super) const POLYNOMIAL_SHARE: f64 = 0.25;
+
+/// Instructions of such an exponential, by counting: two to split off the whole part, three multiply-adds of a cubic, a
+/// coefficient to load, a shift and an addition to put the whole part into the exponent.
+pub(super) const POLYNOMIAL_INSTRUCTIONS: f64 = 8.0;
+
+/// Instructions beside the load of an exponential from a table: index, bounds, address, whole part.
+pub(super) const TABLE_INSTRUCTIONS: f64 = 4.0;
+
+/// Turns that the lanes of a warp take which read a table at random: the fullest of 32 banks that 32 lanes choose has
+/// 3.5 on average.
+pub(super) const TABLE_TURNS: f64 = 3.5;
+
+/// Bytes a clock that a block reads from the shared memory of another of its cluster: as from the cache, for want of a
+/// figure.
+pub(super) const CLUSTER_RATE: f64 = 64.0;
 
 /// Lanes that issue at once on a multiprocessor.
 pub(super) const LANES: f64 = 128.0;

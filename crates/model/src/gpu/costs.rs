@@ -7,8 +7,6 @@ mod products;
 use gauntlet_problem::Problem;
 use gauntlet_schedule::{Lookup, Order, Schedule, Setup};
 
-pub(super) use operands::converts_beforehand;
-
 use super::assumed;
 use super::ideal::Ideal;
 use super::machine::Machine;
@@ -59,6 +57,8 @@ pub(super) struct Costs {
     pub(super) convert: [f64; 2],
     /// Cycles of the matrix unit for a step's products: of a GEMM, scores, values.
     pub(super) products: [f64; 3],
+    /// Cycles of a step's values by fused multiply-adds, where the matrix unit does not multiply them.
+    pub(super) scalar: f64,
     /// Bytes a step moves into and out of shared memory.
     pub(super) shared_bytes: f64,
     /// Exponentials and what goes with them for a step.
@@ -101,6 +101,7 @@ impl Costs {
             queries: operands::queries(kind, setting),
             convert: operands::conversion(kind, setting),
             products: products::of_a_step(setting),
+            scalar: products::scalar(setting),
             shared_bytes: operands::shared_bytes(kind, setting) + products::shared_bytes(setting),
             softmax: products::softmax(setting),
             lookup: start(lookup(kind, schedule, machine)),

@@ -2,6 +2,8 @@
 
 use gauntlet_device::{Arch, Device, Gpu};
 use gauntlet_problem::{AttentionFormat, Problem};
+use gauntlet_schedule::Schedule;
+use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes};
 
 use super::assumed;
 use crate::estimate::MissingFigure;
@@ -167,6 +169,26 @@ impl Machine {
             block_start: assumed::BLOCK_START,
         })
     }
+
+    /// The machine at the rate of the products that a schedule asks for.
+    pub(super) fn scheduled(self, problem: &Problem, schedule: &Schedule, device: &Device) -> Self {
+        let (Problem::Attention(attention), Some(gpu)) = (problem, device.gpu.as_ref()) else {
+            return self;
+        };
+        let rate = match gpu.fp8_rate.as_ref() {
+            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => narrow.get(),
+            _ => gpu.fp16_rate.get(),
+        };
+        let share = if self.arch == Arch::Sm90a && by_mma_sync(schedule, self.arch) {
+            assumed::MMA_SYNC_SHARE
+        } else {
+            1.0
+        };
+        Self {
+            product_rate: rate * share,
+            ..self
+        }
+    }
 }
 
 /// From memory and from the cache, as the description has it; where it has none, those of a bulk copy, which are a
@@ -194,7 +216,7 @@ pub(crate) fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
         Problem::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
         Problem::Attention(attention) => match attention.format {
             AttentionFormat::E4m3 => gpu.fp8_rate.as_ref(),
-            AttentionFormat::F16 | AttentionFormat::Bf16 => None,
+            AttentionFormat::Int8 | AttentionFormat::F16 | AttentionFormat::Bf16 => None,
         },
     };
     narrow.unwrap_or(&gpu.fp16_rate).get()

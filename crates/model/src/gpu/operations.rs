@@ -315,7 +315,18 @@ impl Place<'_> {
         self.warps_mut().now = start + cycles;
     }
 
+    /// A product of the values by fused multiply-adds.
+    fn multiply_scalar(&mut self, cycles: f64) {
+        self.occupy_lanes(cycles);
+        let done = self.warps().now;
+        self.processor.last_product = self.processor.last_product.max(done);
+    }
+
     fn multiply(&mut self, product: Product, asynchronous: bool) {
+        let scalar = self.costs().scalar / self.groups();
+        if product == Product::Values && scalar > 0.0 {
+            return self.multiply_scalar(scalar);
+        }
         let machine = self.scene.machine;
         let ideal = self.scene.ideal;
         let index = match product {

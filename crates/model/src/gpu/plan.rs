@@ -1,13 +1,14 @@
 //! All that is simulated of a call, ready to be simulated with one mechanism or another made ideal.
 
 use gauntlet_device::Device;
-use gauntlet_problem::Problem;
+use gauntlet_problem::{Attention, Problem};
 use gauntlet_schedule::program::TileProgram;
+use gauntlet_schedule::resources::converts_beforehand;
 use gauntlet_schedule::{Order, Schedule, Setup};
 
 use super::assumed;
 use super::code::Code;
-use super::costs::{Costs, Setting, converts_beforehand};
+use super::costs::{Costs, Setting};
 use super::deal::Deal;
 use super::engine::{self, Outcome, Scene};
 use super::ideal::Ideal;
@@ -39,7 +40,7 @@ impl<'a> Plan<'a> {
         schedule: &'a Schedule,
         device: &Device,
     ) -> Result<Self, MissingFigure> {
-        let machine = Machine::of(device, problem)?;
+        let machine = Machine::of(device, problem)?.scheduled(problem, schedule, device);
         let bundle = Bundle::of(schedule, device.arch);
         let clusters = (machine.processors / bundle.processors()).max(1);
         let resident = match schedule.order {
@@ -83,7 +84,7 @@ impl<'a> Plan<'a> {
         self.launch
     }
 
-    /// Seconds before the first block's first instruction: ramp, and tokens converted beforehand.
+    /// Seconds before the first block's first instruction: ramp, and operands converted beforehand.
     pub(super) fn before(&self, ideal: Ideal) -> (f64, f64) {
         let ramp = if ideal.ramp {
             0.0
@@ -165,7 +166,7 @@ impl<'a> Plan<'a> {
             .zip(costs)
             .map(|(kind, costs)| {
                 let blocks = kind.count as f64 * kind.filled * self.bundle.processors() as f64;
-                blocks * kind.steps as f64 * costs.products.iter().sum::<f64>()
+                blocks * kind.steps as f64 * (costs.products.iter().sum::<f64>() + costs.scalar)
             })
             .sum();
         total / self.machine.processors as f64
@@ -179,17 +180,29 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Seconds of a kernel before the kernel that converts the tokens to fp16, where `wgmma` takes them so.
+    /// Seconds of a kernel before the kernel that converts to fp16 what the matrix unit takes so.
     fn prologue(&self, ideal: Ideal) -> f64 {
-        let Problem::GroupedGemm(gemm) = self.problem else {
-            return 0.0;
-        };
-        if !converts_beforehand(self.problem, self.schedule.swap_ab, self.machine.arch) {
+        if !converts_beforehand(self.schedule, self.problem, self.machine.arch) {
             return 0.0;
         }
-        let values: f64 = gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64).sum();
-        let cycles = values * (PACKED + HALF) / self.machine.memory_rate + self.machine.load_latency[0];
+        let (values, packed) = match self.problem {
+            Problem::GroupedGemm(gemm) => {
+                let tokens = gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
+                (tokens.sum::<f64>(), PACKED)
+            }
+            Problem::Attention(attention) => (operands(attention), attention.format.bytes() as f64),
+        };
+        let cycles = values * (packed + HALF) / self.machine.memory_rate + self.machine.load_latency[0];
         let ramp = if ideal.ramp { 0.0 } else { self.ramp };
         ramp + self.seconds(cycles, ideal)
     }
+}
+
+/// Values of all queries, keys and values.
+fn operands(attention: &Attention) -> f64 {
+    let rows = attention
+        .sequences
+        .iter()
+        .map(|sequence| sequence.queries * attention.heads + 2 * sequence.keys * attention.kv_heads);
+    (rows.sum::<usize>() * attention.head_size) as f64
 }

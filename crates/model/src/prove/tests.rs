@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::program::{Operation, Statement, TileProgram};
 use gauntlet_schedule::{Epilogue, Order, Roles, Schedule, Tile};
@@ -172,6 +172,7 @@ fn problem(attention: bool) -> Problem {
             head_size: 64,
             causal: false,
             format: AttentionFormat::F16,
+            scaling: Scaling::PerHead,
             output: OutputFormat::F16,
         })
     } else {

@@ -11,7 +11,7 @@ use gauntlet_model::{
     Activity, Basis, HostTerm, Part, break_down, cpu_phases, estimate, predicted_speedup, simulate, timeline,
 };
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Epilogue, Order, Roles, Schedule, Setup, Tile};
 
@@ -146,6 +146,7 @@ fn attention(queries: usize, keys: usize, causal: bool) -> Problem {
         head_size: 64,
         causal,
         format: AttentionFormat::E4m3,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod attention;
 mod counts;
 mod measured;
 mod support;

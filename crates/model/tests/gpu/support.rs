@@ -3,7 +3,7 @@
 use gauntlet_device::Device;
 use gauntlet_model::{HostTerm, simulate};
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile, accepts};
 
@@ -41,6 +41,7 @@ pub fn attention(queries: usize, causal: bool, format: AttentionFormat) -> Probl
         head_size: 64,
         causal,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

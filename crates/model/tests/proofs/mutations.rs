@@ -22,8 +22,6 @@ enum Superfluous {
     FirstWarpAwaitedTheSoftmax,
     /// The block meets after the last use of the slot anyway: in the epilogue, or in each step's conversion.
     BlockMeets,
-    /// sm_90a, unified attention: the queries are released after the operands are.
-    QueriesComeLast,
     /// sm_100a, attention by roles: the softmax stores the tile before it gives the next tile's probabilities out.
     SoftmaxStores,
     /// sm_100a, attention by roles: a step's probabilities come after the product of its scores, and that after its
@@ -65,11 +63,9 @@ fn superfluous(shipped: &Shipped, role: &str, operation: &Operation, place: Plac
             ("softmax", Some(Contents::Probabilities), _) if schedule.stages == 1 => Some(OperandsComeLate),
             _ => None,
         },
-        (Arch::Sm90a, Roles::Unified, attention) => match acquired? {
-            Contents::Operands if !attention && !schedule.swap_ab => Some(BlockMeets),
-            Contents::Operands if place == Place::Prologue && attention => Some(QueriesComeLast),
+        (Arch::Sm90a, Roles::Unified, false) => match acquired? {
+            Contents::Operands if !schedule.swap_ab => Some(BlockMeets),
             Contents::Operands if place == Place::Prologue && staged => Some(BlockMeets),
-            Contents::Queries if staged => Some(BlockMeets),
             _ => None,
         },
         (Arch::Sm80 | Arch::Sm89, Roles::Specialised, true) => match (operation, awaited) {

@@ -2,10 +2,10 @@
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence,
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::program::TileProgram;
-use gauntlet_schedule::{Epilogue, Order, Roles, Schedule, Tile};
+use gauntlet_schedule::{Epilogue, Order, Roles, Schedule, Scores, Tile};
 
 pub const ARCHS: [Arch; 5] = [Arch::Cpu, Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a];
 
@@ -32,6 +32,7 @@ pub fn problems() -> Vec<Problem> {
             head_size: 64,
             causal: false,
             format,
+            scaling: Scaling::PerHead,
             output: OutputFormat::default(),
         })
     };
@@ -45,9 +46,9 @@ pub fn problems() -> Vec<Problem> {
 
 /// Every schedule word that changes the program, for a problem.
 pub fn schedules(problem: &Problem) -> Vec<Schedule> {
-    let swaps: &[bool] = match problem {
-        Problem::GroupedGemm(_) => &[false, true],
-        Problem::Attention(_) => &[false],
+    let (swaps, scores): (&[bool], &[Scores]) = match problem {
+        Problem::GroupedGemm(_) => (&[false, true], &[Scores::Registers]),
+        Problem::Attention(_) => (&[false], &[Scores::Registers, Scores::InPlace, Scores::Separate]),
     };
     let tile = Tile { m: 128, n: 64, k: 64 };
     let mut schedules = Vec::new();
@@ -55,13 +56,17 @@ pub fn schedules(problem: &Problem) -> Vec<Schedule> {
         for roles in [Roles::Unified, Roles::Specialised] {
             for epilogue in [Epilogue::Direct, Epilogue::Staged] {
                 for order in [Order::PerTile, Order::Static] {
-                    schedules.extend(swaps.iter().map(|&swap_ab| Schedule {
+                    let words = swaps
+                        .iter()
+                        .flat_map(|swap| scores.iter().map(move |scores| (*swap, *scores)));
+                    schedules.extend(words.map(|(swap_ab, scores)| Schedule {
                         tile,
                         stages,
                         roles,
                         epilogue,
                         order,
                         swap_ab,
+                        scores,
                         ..Schedule::baseline()
                     }));
                 }

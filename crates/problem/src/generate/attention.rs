@@ -1,14 +1,13 @@
 //! Operands of attention.
 
-use gauntlet_formats::e4m3;
+use gauntlet_formats::{e4m3, int8};
 use half::{bf16, f16};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::StandardNormal;
 use rayon::prelude::*;
 
-use super::{InputKind, stream};
-use crate::{Attention, AttentionFormat, AttentionInputs, HeadTensor};
+use super::{InputKind, normal, outliers, stream};
+use crate::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Sequence};
 
 /// The largest magnitude of adversarial operands: scores stay under 8² · √256 = 1024, where an f32 sum is still
 /// exact to 2⁻¹³, and results within every format.
@@ -22,41 +21,51 @@ enum Operand {
     Value,
 }
 
+/// What adversarial operands of one key head, and of the query heads that read it, are made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// With V = 1 every result is 1, whatever the weights.
+    Ones,
+    /// One key takes nearly all the weight and has no value; what the many others have left is the result.
+    Tail,
+    /// Rows of patterns.
+    Patterns,
+}
+
+impl Trial {
+    /// Of the key head at `place` among all sequences' key heads.
+    fn at(place: usize) -> Self {
+        match place % 4 {
+            0 => Self::Ones,
+            1 => Self::Tail,
+            _ => Self::Patterns,
+        }
+    }
+}
+
+/// One sequence and head of an operand.
+struct Head {
+    positions: usize,
+    trial: Trial,
+}
+
 pub(super) fn generate(attention: &Attention, kind: InputKind, seed: u64) -> AttentionInputs {
     let draw = |operand| {
-        let heads: Vec<(usize, usize)> = attention
-            .sequences
-            .iter()
-            .flat_map(|sequence| match operand {
-                Operand::Query => std::iter::repeat_n(sequence.queries, attention.heads).enumerate(),
-                Operand::Key | Operand::Value => {
-                    std::iter::repeat_n(sequence.keys, attention.kv_heads).enumerate()
+        let values: Vec<Vec<f32>> = heads(attention, operand)
+            .par_iter()
+            .enumerate()
+            .map(|(place, head)| {
+                let mut generator = stream(seed, 3 * place + operand as usize);
+                let count = head.positions * attention.head_size;
+                match kind {
+                    InputKind::Competition => normal(count, &mut generator),
+                    InputKind::Wide => wide(operand, count, &mut generator),
+                    InputKind::Outliers => outliers(count, 1.0, &mut generator),
+                    InputKind::Adversarial => adversarial(attention, operand, head, &mut generator),
                 }
             })
             .collect();
-        let quantised: Vec<(Vec<u8>, f32)> = heads
-            .par_iter()
-            .enumerate()
-            .map(|(place, &(head, positions))| {
-                let mut generator = stream(seed, 3 * place + operand as usize);
-                let size = attention.head_size;
-                let values = match kind {
-                    InputKind::Competition => normal(positions * size, &mut generator),
-                    InputKind::Wide => wide(operand, positions * size, &mut generator),
-                    // With V = 1 every result is 1, whatever the weights.
-                    InputKind::Adversarial if operand == Operand::Value && head == 0 => {
-                        vec![1.0; positions * size]
-                    }
-                    InputKind::Adversarial => adversarial(attention.format, positions, size, &mut generator),
-                };
-                quantise(attention.format, &values)
-            })
-            .collect();
-        HeadTensor {
-            format: attention.format,
-            scales: quantised.iter().map(|(_, scale)| *scale).collect(),
-            bytes: quantised.into_iter().flat_map(|(bytes, _)| bytes).collect(),
-        }
+        HeadTensor::quantise(attention.format, attention.scaling, attention.head_size, &values)
     };
     AttentionInputs {
         query: draw(Operand::Query),
@@ -65,8 +74,25 @@ pub(super) fn generate(attention: &Attention, kind: InputKind, seed: u64) -> Att
     }
 }
 
-fn normal(count: usize, generator: &mut ChaCha8Rng) -> Vec<f32> {
-    generator.sample_iter(StandardNormal).take(count).collect()
+/// The heads of an operand, sequences slowest.
+fn heads(attention: &Attention, operand: Operand) -> Vec<Head> {
+    let of_sequence = |(number, sequence): (usize, &Sequence)| {
+        let (heads, positions) = match operand {
+            Operand::Query => (attention.heads, sequence.queries),
+            Operand::Key | Operand::Value => (attention.kv_heads, sequence.keys),
+        };
+        let kv_heads = attention.kv_heads;
+        (0..heads).map(move |head| Head {
+            positions,
+            trial: Trial::at(number * kv_heads + head * kv_heads / heads),
+        })
+    };
+    attention
+        .sequences
+        .iter()
+        .enumerate()
+        .flat_map(of_sequence)
+        .collect()
 }
 
 /// One in 64 values is eight times as large; heads differ in magnitude, those of Q and K less, so that the weights of
@@ -89,16 +115,41 @@ fn wide(operand: Operand, count: usize, generator: &mut ChaCha8Rng) -> Vec<f32> 
     values
 }
 
+fn adversarial(attention: &Attention, operand: Operand, head: &Head, generator: &mut ChaCha8Rng) -> Vec<f32> {
+    match (head.trial, operand) {
+        (Trial::Ones, Operand::Value) => vec![1.0; head.positions * attention.head_size],
+        (Trial::Tail, _) => tail(operand, head.positions, attention.head_size, generator),
+        _ => patterns(attention.format, head.positions, attention.head_size, generator),
+    }
+}
+
+/// The first key's score is near 4 and its value 0; all others score near −3.6 to −5.2, so that none weighs more than
+/// 2⁻¹⁰ of it however they are quantised, and their values are near 4. Weights between 0 and 1 that are rounded to e4m3
+/// as they are vanish there; scaled by 2⁸ beforehand none does.
+fn tail(operand: Operand, positions: usize, size: usize, generator: &mut ChaCha8Rng) -> Vec<f32> {
+    // Products of so many elements, over √size, come to about the product of one.
+    let elements = (size as f64).sqrt().ceil() as usize;
+    let mut values = vec![0.0; positions * size];
+    for (position, row) in values.chunks_exact_mut(size).enumerate() {
+        match operand {
+            Operand::Query => row[..elements].fill(2.0),
+            Operand::Key if position == 0 => row[..elements].fill(2.0),
+            Operand::Key => row[..elements].fill(generator.random_range(-2.6..-1.8)),
+            Operand::Value if position == 0 => {}
+            Operand::Value => row
+                .iter_mut()
+                .for_each(|value| *value = generator.random_range(3.0..5.0)),
+        }
+    }
+    values
+}
+
 /// Each position gets a pattern of its own.
-fn adversarial(
-    format: AttentionFormat,
-    positions: usize,
-    size: usize,
-    generator: &mut ChaCha8Rng,
-) -> Vec<f32> {
+fn patterns(format: AttentionFormat, positions: usize, size: usize, generator: &mut ChaCha8Rng) -> Vec<f32> {
     let mut values = normal(positions * size, generator);
     let smallest = match format {
         AttentionFormat::E4m3 => e4m3::MIN_SUBNORMAL * LARGEST / e4m3::MAX,
+        AttentionFormat::Int8 => int8::step(LARGEST, int8::STEPS),
         AttentionFormat::F16 => f16::from_bits(1).to_f32(),
         AttentionFormat::Bf16 => bf16::from_bits(1).to_f32(),
     };
@@ -122,32 +173,4 @@ fn adversarial(
         }
     }
     values
-}
-
-/// The bytes of one head and its scale: amax / 448 for e4m3, else 1.
-fn quantise(format: AttentionFormat, values: &[f32]) -> (Vec<u8>, f32) {
-    match format {
-        AttentionFormat::E4m3 => {
-            let largest = values
-                .iter()
-                .fold(0.0f32, |largest, value| largest.max(value.abs()));
-            let scale = if largest == 0.0 { 1.0 } else { largest / e4m3::MAX };
-            let encode = |&value: &f32| e4m3::encode(f64::from(value) / f64::from(scale));
-            (values.iter().map(encode).collect(), scale)
-        }
-        AttentionFormat::F16 => (
-            values
-                .iter()
-                .flat_map(|&value| f16::from_f32(value).to_le_bytes())
-                .collect(),
-            1.0,
-        ),
-        AttentionFormat::Bf16 => (
-            values
-                .iter()
-                .flat_map(|&value| bf16::from_f32(value).to_le_bytes())
-                .collect(),
-            1.0,
-        ),
-    }
 }

@@ -5,7 +5,7 @@ use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::{InputKind, stream};
+use super::{InputKind, outliers, stream};
 use crate::{Form, GemmShape, GroupInputs, GroupedGemm};
 
 /// e4m3 codes.
@@ -20,9 +20,7 @@ pub(super) fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<Gr
     let operands = |(group, shape): (usize, &GemmShape)| {
         let draw = |operand: usize, rows: usize| {
             let mut generator = stream(seed, 3 * group + operand);
-            let tensor_scale = tensor_scale(kind, gemm.form, shape.k, &mut generator);
-            let (packed, scales) = draw(kind, gemm.form, rows, shape.k, &mut generator);
-            tensor(rows, shape.k, packed, scales, tensor_scale)
+            draw(kind, gemm.form, rows, shape.k, &mut generator)
         };
         let (a, (b, b2)) = rayon::join(
             || draw(0, shape.m),
@@ -38,33 +36,51 @@ pub(super) fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<Gr
     gemm.groups.par_iter().enumerate().map(operands).collect()
 }
 
+/// One operand.
 #[expect(
     clippy::expect_used,
-    reason = "lengths follow from the sizes, and no kind of input draws a NaN scale"
+    reason = "lengths follow from the sizes, and no kind of input draws a NaN scale or a value that is not finite"
 )]
-fn tensor(rows: usize, columns: usize, packed: Vec<u8>, scales: Vec<u8>, tensor_scale: f32) -> Nvfp4Tensor {
-    Nvfp4Tensor::new(rows, columns, packed, scales, tensor_scale).expect("generated operands are valid")
+fn draw(kind: InputKind, form: Form, rows: usize, columns: usize, generator: &mut ChaCha8Rng) -> Nvfp4Tensor {
+    let tensor = if kind == InputKind::Outliers {
+        // The root mean square of a value is √(1 + 0.001 · 100).
+        let product = range(form, 16.0) / 1.1 / (columns as f64).sqrt();
+        let values = outliers(rows * columns, product.sqrt() as f32, generator);
+        Nvfp4Tensor::quantise(rows, columns, &values)
+    } else {
+        let tensor_scale = tensor_scale(kind, form, columns, generator);
+        let (packed, scales) = codes(kind, form, rows, columns, generator);
+        Nvfp4Tensor::new(rows, columns, packed, scales, tensor_scale)
+    };
+    tensor.expect("generated operands are valid")
 }
 
-/// The scale of A or of B; their product brings results into range.
+/// How large results may be: silu(x)·y is at most |x|·|y|, so the two products of the dual form get the square root of
+/// what the plain one has.
+fn range(form: Form, plain: f64) -> f64 {
+    match form {
+        Form::Plain => plain,
+        Form::Swiglu => plain.sqrt(),
+    }
+}
+
+/// The scale of A or of B, where codes are drawn; their product brings results into range.
 fn tensor_scale(kind: InputKind, form: Form, depth: usize, generator: &mut ChaCha8Rng) -> f32 {
     let depth = depth as f64;
-    // silu(x)·y is at most |x|·|y|: the dual form gets the square root of the range.
-    let range = |plain: f64| if form == Form::Plain { plain } else { plain.sqrt() };
     let product = match kind {
-        InputKind::Competition => return 1.0,
+        InputKind::Competition | InputKind::Outliers => return 1.0,
         // Root mean squares: 2.93 of the value codes, 99 of the scale codes. An f32 sum of results near 16 keeps
         // an absolute error well under the 1e-3 that the competition tolerates.
-        InputKind::Wide => range(16.0) / (2.93f64 * 99.0).powi(2) / depth.sqrt(),
+        InputKind::Wide => range(form, 16.0) / (2.93f64 * 99.0).powi(2) / depth.sqrt(),
         // A bound, not an expectation: no sum exceeds 2¹⁴.
-        InputKind::Adversarial => range(16384.0) / LARGEST_ELEMENT.powi(2) / depth,
+        InputKind::Adversarial => range(form, 16384.0) / LARGEST_ELEMENT.powi(2) / depth,
     };
     // Not a power of two, so that leaving it out or applying it twice shows; never above the bound.
     (product.sqrt() * generator.random_range(0.5..1.0)) as f32
 }
 
-/// Packed values and block scales.
-fn draw(
+/// Packed values and block scales, drawn as codes.
+fn codes(
     kind: InputKind,
     form: Form,
     rows: usize,
@@ -90,7 +106,7 @@ fn draw(
                 }
             }
         }
-        InputKind::Wide => scales.iter_mut().for_each(|byte| *byte = number(*byte)),
+        InputKind::Wide | InputKind::Outliers => scales.iter_mut().for_each(|byte| *byte = number(*byte)),
         InputKind::Adversarial => {
             scales.iter_mut().for_each(|byte| *byte = number(*byte));
             let rows = packed

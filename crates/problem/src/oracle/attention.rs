@@ -15,7 +15,7 @@ struct Head {
     /// Rows of Q and of K (and V) where it starts.
     query_row: usize,
     key_row: usize,
-    /// Places in the scales of Q and of K (and V).
+    /// Places in the scales of Q and of K (and V) where its own begin.
     query_scale: usize,
     key_scale: usize,
 }
@@ -38,15 +38,20 @@ fn heads(attention: &Attention) -> Vec<Head> {
         .first_query_rows()
         .into_iter()
         .zip(attention.first_key_rows());
-    let sequences = attention.sequences.iter().zip(starts).enumerate();
+    let scales = attention
+        .first_query_scales()
+        .into_iter()
+        .zip(attention.first_key_scales());
+    let scaling = attention.scaling;
+    let sequences = attention.sequences.iter().zip(starts).zip(scales);
     sequences
-        .flat_map(|(place, (&sequence, (query_row, key_row)))| {
+        .flat_map(|((&sequence, (query_row, key_row)), (query_scale, key_scale))| {
             (0..attention.heads).map(move |head| Head {
                 sequence,
                 query_row: query_row + head * sequence.queries,
                 key_row: key_row + attention.kv_head(head) * sequence.keys,
-                query_scale: place * attention.heads + head,
-                key_scale: place * attention.kv_heads + attention.kv_head(head),
+                query_scale: query_scale + head * scaling.count(sequence.queries),
+                key_scale: key_scale + attention.kv_head(head) * scaling.count(sequence.keys),
             })
         })
         .collect()
@@ -54,20 +59,21 @@ fn heads(attention: &Attention) -> Vec<Head> {
 
 fn grid(attention: &Attention, inputs: &AttentionInputs, head: &Head, rows: Vec<usize>) -> Grid {
     let (size, keys) = (attention.head_size, head.sequence.keys);
-    let positions = |tensor, row: usize, scale| scaled(tensor, row * size, keys * size, scale);
-    let key = positions(&inputs.key, head.key_row, head.key_scale);
-    let value = positions(&inputs.value, head.key_row, head.key_scale);
-    let query: Vec<f64> = rows
-        .iter()
-        .flat_map(|&row| {
-            scaled(
-                &inputs.query,
-                (head.query_row + row) * size,
-                size,
-                head.query_scale,
-            )
-        })
-        .collect();
+    let scaled = |tensor: &HeadTensor, first_row: usize, first_scale: usize, positions: &[usize]| {
+        let position = |&position: &usize| {
+            // Exact: an element has at most 11 significant bits, and a scale 24.
+            let scale = f64::from(tensor.scales[first_scale + attention.scaling.place(position)]);
+            let start = (first_row + position) * size;
+            tensor
+                .dequantise(start..start + size)
+                .map(move |element| f64::from(element) * scale)
+        };
+        positions.iter().flat_map(position).collect::<Vec<f64>>()
+    };
+    let all: Vec<usize> = (0..keys).collect();
+    let key = scaled(&inputs.key, head.key_row, head.key_scale, &all);
+    let value = scaled(&inputs.value, head.key_row, head.key_scale, &all);
+    let query = scaled(&inputs.query, head.query_row, head.query_scale, &rows);
 
     let mut weights = vec![0.0; rows.len() * keys];
     add_product_transposed(
@@ -107,15 +113,6 @@ fn grid(attention: &Attention, inputs: &AttentionInputs, head: &Head, rows: Vec<
         columns: (0..size).collect(),
         values,
     }
-}
-
-/// Elements with their head's scale, exact.
-fn scaled(tensor: &HeadTensor, start: usize, count: usize, scale: usize) -> Vec<f64> {
-    let scale = f64::from(tensor.scales[scale]);
-    tensor
-        .dequantise(start..start + count)
-        .map(|element| f64::from(element) * scale)
-        .collect()
 }
 
 /// Turns a row of products into weights: those of the first `visible` keys add up to 1, the others are 0.

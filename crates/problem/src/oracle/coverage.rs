@@ -157,6 +157,7 @@ mod tests {
                 head_size: 64,
                 causal: false,
                 format: crate::AttentionFormat::F16,
+                scaling: crate::Scaling::PerHead,
                 output: Default::default(),
             })
         };

@@ -14,7 +14,7 @@ use super::error::Fault;
 use super::{Case, SpeedOfLight, Suite};
 use crate::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, InputKind, Inputs, OutputFormat, Problem,
-    Sequence,
+    Scaling, Sequence,
 };
 
 #[derive(Deserialize)]
@@ -63,6 +63,8 @@ struct AttentionTable {
     #[serde(default)]
     causal: bool,
     format: AttentionFormat,
+    #[serde(default)]
+    scaling: Scaling,
     #[serde(default)]
     output: OutputFormat,
 }
@@ -254,6 +256,7 @@ impl AttentionTable {
             head_size: self.head_size,
             causal: self.causal,
             format: self.format,
+            scaling: self.scaling,
             output: self.output,
         })
     }

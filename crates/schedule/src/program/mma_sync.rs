@@ -1,4 +1,4 @@
-//! sm_80 and sm_89: `cp.async`, operands converted in registers, `mma.sync`.
+//! sm_80 and sm_89, and attention without roles on sm_90a: `cp.async`, operands converted in registers, `mma.sync`.
 
 use gauntlet_device::Arch;
 use gauntlet_problem::Problem;
@@ -7,18 +7,21 @@ use super::Operation::{
     Acquire, Await, AwaitCopies, CommitCopies, Convert, Load, Multiply, Publish, Softmax, Store, Synchronise,
 };
 use super::text::{
-    Buffers, CONSUMER, EVERYONE, PRODUCER, is_attention, multiply, now, repeat, role, stages, synchronise,
-    when,
+    Buffers, CONSUMER, EVERYONE, PRODUCER, multiply, now, repeat, role, softmax_in_registers, stages,
+    synchronise, when,
 };
 use super::{
     BufferIndex, Condition, Contents, Copy, Extent, Filled, Guard, Operation, Product, Signal, Statement,
     TileProgram,
 };
-use crate::resources::accumulators;
-use crate::{Roles, Schedule};
+use crate::resources::{accumulators, multiplied_bytes};
+use crate::{Roles, Schedule, Scores};
 
 /// Sums that one thread keeps: half of the registers it can have.
 const SUMS_OF_A_THREAD: usize = 128;
+
+/// Queries that a warp of sm_90a owns.
+const QUERIES_OF_A_WARP: usize = 16;
 
 pub(super) fn program(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgram {
     match schedule.roles {
@@ -28,7 +31,10 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem, arch: Arch) -> Til
 }
 
 /// Warps that multiply: at least one for each of the four schedulers of a processor.
-fn warps(schedule: &Schedule, problem: &Problem) -> usize {
+fn warps(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
+    if arch == Arch::Sm90a {
+        return (schedule.tile.m / QUERIES_OF_A_WARP).clamp(4, 16);
+    }
     accumulators(schedule, problem)
         .div_ceil(32 * SUMS_OF_A_THREAD)
         .next_power_of_two()
@@ -40,9 +46,9 @@ fn unified(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgram {
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Block);
     let queries = buffers.queries(problem, Guard::Block);
-    let scores = scores(&mut buffers, problem);
+    let softmax = Softened::of(&mut buffers, schedule, problem);
     let staging = buffers.staging(schedule);
-    let products = products(operands, scores, converts(problem, arch), Synchronise);
+    let products = products(operands, softmax, converts(schedule, problem), Synchronise);
 
     // The queries belong to the first group of copies.
     let mut tile: Vec<Statement> = queries
@@ -81,6 +87,10 @@ fn unified(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgram {
         ];
         step.extend(products);
         tile.push(repeat(Extent::Steps, step));
+        if softmax == Some(Softened::Registers) && staging.is_none() {
+            // No barrier inside of a step, nor in the epilogue, says that everyone is done with the queries.
+            tile.push(Synchronise.into());
+        }
     }
     // Before the staging buffer is written again, everyone meets in the steps of the next tile.
     tile.extend(epilogue(staging, Synchronise));
@@ -88,7 +98,7 @@ fn unified(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgram {
         buffers: buffers.0,
         roles: vec![role(
             EVERYONE,
-            warps(schedule, problem),
+            warps(schedule, problem, arch),
             vec![repeat(Extent::Tiles, tile)],
         )],
     }
@@ -98,7 +108,7 @@ fn specialised(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgra
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
     let queries = buffers.queries(problem, Guard::Barriers);
-    let scores = scores(&mut buffers, problem);
+    let softmax = Softened::of(&mut buffers, schedule, problem);
     let staging = buffers.staging(schedule);
     let barrier = synchronise(schedule);
 
@@ -117,10 +127,12 @@ fn specialised(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgra
     produce.push(repeat(Extent::Steps, fill(operands)));
 
     let mut step: Vec<Statement> = vec![Await { buffer: operands }.into()];
-    step.extend(products(operands, scores, converts(problem, arch), barrier));
+    step.extend(products(operands, softmax, converts(schedule, problem), barrier));
     step.push(now(operands).into());
-    // The scores are written again in the next step.
-    step.extend(scores.map(|_| Statement::Do(barrier)));
+    if let Some(Softened::InPlace { .. }) = softmax {
+        // The scores are written again in the next step, where now the weights are read.
+        step.push(barrier.into());
+    }
     let mut consume: Vec<Statement> = queries
         .map(|buffer| Await { buffer }.into())
         .into_iter()
@@ -128,12 +140,12 @@ fn specialised(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgra
     consume.push(repeat(Extent::Steps, step));
     consume.extend(queries.map(|queries| Statement::Do(now(queries))));
     consume.extend(epilogue(staging, barrier));
-    if staging.is_some() && scores.is_none() {
+    if staging.is_some() && matches!(softmax, None | Some(Softened::Registers)) {
         // Nothing else keeps a fast warp from writing the next tile's results while a slow one copies these.
         consume.push(barrier.into());
     }
 
-    let warps = warps(schedule, problem);
+    let warps = warps(schedule, problem, arch);
     TileProgram {
         buffers: buffers.0,
         roles: vec![
@@ -143,16 +155,46 @@ fn specialised(schedule: &Schedule, problem: &Problem, arch: Arch) -> TileProgra
     }
 }
 
-/// The scores cross from the warps that computed them to those that own their rows.
-fn scores(buffers: &mut Buffers, problem: &Problem) -> Option<BufferIndex> {
-    is_attention(problem).then(|| buffers.add(Contents::Scores, 1, Filled::Step, Guard::Block))
+/// Where attention's softmax finds the scores and leaves the weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Softened {
+    /// In the registers of the warps that own their rows.
+    Registers,
+    /// In a buffer, where the weights overwrite the scores.
+    InPlace { scores: BufferIndex },
+    /// In a buffer each.
+    Separate {
+        scores: BufferIndex,
+        weights: BufferIndex,
+    },
 }
 
-/// Whether operands are converted in registers: NVFP4 always, e4m3 where `mma.sync` does not take it.
-fn converts(problem: &Problem, arch: Arch) -> bool {
+impl Softened {
+    /// Adds the buffers; none for a GEMM.
+    fn of(buffers: &mut Buffers, schedule: &Schedule, problem: &Problem) -> Option<Self> {
+        let Problem::Attention(_) = problem else {
+            return None;
+        };
+        let mut buffer = |contents| buffers.add(contents, 1, Filled::Step, Guard::Block);
+        Some(match schedule.scores {
+            Scores::Registers => Self::Registers,
+            Scores::InPlace => Self::InPlace {
+                scores: buffer(Contents::Scores),
+            },
+            Scores::Separate => Self::Separate {
+                scores: buffer(Contents::Scores),
+                weights: buffer(Contents::Probabilities),
+            },
+        })
+    }
+}
+
+/// Whether operands are converted in registers: NVFP4 always, those of attention where they are multiplied wider than
+/// they lie in memory.
+fn converts(schedule: &Schedule, problem: &Problem) -> bool {
     match problem {
         Problem::GroupedGemm(_) => true,
-        Problem::Attention(attention) => arch == Arch::Sm80 && attention.format.bytes() == 1,
+        Problem::Attention(attention) => attention.format.bytes() < multiplied_bytes(schedule, attention),
     }
 }
 
@@ -166,7 +208,7 @@ fn load(buffer: BufferIndex, ahead: usize) -> Operation {
 
 fn products(
     operands: BufferIndex,
-    scores: Option<BufferIndex>,
+    softmax: Option<Softened>,
     converts: bool,
     barrier: Operation,
 ) -> Vec<Statement> {
@@ -174,23 +216,32 @@ fn products(
         from: operands,
         to: None,
     });
-    let products = match scores {
-        None => vec![multiply(Product::Gemm, operands)],
-        Some(_) => vec![
+    let through = |scores, weights| {
+        vec![
             Multiply {
                 product: Product::Scores,
                 from: operands,
-                to: scores,
+                to: Some(scores),
                 asynchronous: false,
             },
             barrier,
             Softmax {
-                from: scores,
-                to: scores,
+                from: Some(scores),
+                to: Some(weights),
             },
             barrier,
             multiply(Product::Values, operands),
+        ]
+    };
+    let products = match softmax {
+        None => vec![multiply(Product::Gemm, operands)],
+        Some(Softened::Registers) => vec![
+            multiply(Product::Scores, operands),
+            softmax_in_registers(),
+            multiply(Product::Values, operands),
         ],
+        Some(Softened::InPlace { scores }) => through(scores, scores),
+        Some(Softened::Separate { scores, weights }) => through(scores, weights),
     };
     convert.into_iter().chain(products).map(Statement::Do).collect()
 }

@@ -1,8 +1,10 @@
-//! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
+//! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`. Attention without roles goes by `mma.sync`.
 
+use gauntlet_device::Arch;
 use gauntlet_problem::Problem;
 
 use super::Operation::{Await, AwaitProducts, Convert, Multiply};
+use super::mma_sync;
 use super::text::{
     Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, is_attention, now, repeat, role,
     softmax_in_registers, stages, storing_tiles, synchronise, when,
@@ -10,7 +12,7 @@ use super::text::{
 use super::{
     BufferIndex, Condition, Contents, Extent, Filled, Guard, Operation, Product, Statement, TileProgram,
 };
-use crate::resources::is_narrow;
+use crate::resources::{by_mma_sync, is_narrow};
 use crate::{Roles, Schedule};
 
 /// Rows of a `wgmma`, all of one group of four warps.
@@ -19,6 +21,9 @@ const ROWS: usize = 64;
 const NARROW_DEPTH: usize = 128;
 
 pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
+    if is_attention(problem) && by_mma_sync(schedule, Arch::Sm90a) {
+        return mma_sync::program(schedule, problem, Arch::Sm90a);
+    }
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
     let queries = buffers.queries(problem, Guard::Barriers);
@@ -41,8 +46,7 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
     let warps = warps(schedule);
     let roles = match schedule.roles {
         Roles::Unified => {
-            let mut tile = first_loads(operands, queries, stages(schedule));
-            tile.extend(before);
+            let mut tile = first_loads(operands, stages(schedule));
             let ahead = stages(schedule) - 1;
             let mut loading = vec![when(
                 Condition::HasStepAhead(ahead),
@@ -79,15 +83,10 @@ fn warps(schedule: &Schedule) -> usize {
 }
 
 /// What one warp of all loads before the first step.
-fn first_loads(operands: BufferIndex, queries: Option<BufferIndex>, stages: usize) -> Vec<Statement> {
-    let queries = queries.map(|queries| when(Condition::FirstWarp, bulk_load(queries, 0).into()));
-    let operands = (stages > 1).then(|| {
-        repeat(
-            Extent::FirstSteps(stages - 1),
-            vec![when(Condition::FirstWarp, bulk_load(operands, 0).into())],
-        )
-    });
-    queries.into_iter().chain(operands).collect()
+fn first_loads(operands: BufferIndex, stages: usize) -> Vec<Statement> {
+    let load = when(Condition::FirstWarp, bulk_load(operands, 0).into());
+    let loads = (stages > 1).then(|| repeat(Extent::FirstSteps(stages - 1), vec![load]));
+    loads.into_iter().collect()
 }
 
 fn multiply(product: Product, from: BufferIndex) -> Operation {

@@ -3,7 +3,9 @@
 use gauntlet_cpu::Kernel;
 use gauntlet_executor::protocol::Failure;
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_problem::{Attention, AttentionInputs, GroupInputs, HeadTensor, Inputs, Output, Problem};
+use gauntlet_problem::{
+    Attention, AttentionInputs, GroupInputs, HeadTensor, Inputs, Output, Problem, Scaling,
+};
 
 use super::work::{Work, broken};
 
@@ -155,15 +157,16 @@ fn cut_inputs(inputs: &Inputs, whole: &Problem, lesser: &Problem) -> Result<Inpu
             let keys = |attention: &Attention| -> Vec<usize> {
                 attention.sequences.iter().map(|sequence| sequence.keys).collect()
             };
+            let grain = (whole.head_size, whole.scaling);
             let keys = |tensor| {
                 let heads = (whole.kv_heads, lesser.kv_heads);
-                cut_heads(tensor, heads, whole.head_size, &keys(whole), &keys(lesser))
+                cut_heads(tensor, heads, grain, &keys(whole), &keys(lesser))
             };
             Ok(Inputs::Attention(AttentionInputs {
                 query: cut_heads(
                     &inputs.query,
                     (whole.heads, lesser.heads),
-                    whole.head_size,
+                    grain,
                     &queries(whole),
                     &queries(lesser),
                 ),
@@ -193,7 +196,7 @@ fn cut_tensor(tensor: &Nvfp4Tensor, rows: usize, columns: usize) -> Result<Nvfp4
 fn cut_heads(
     tensor: &HeadTensor,
     (heads, kept): (usize, usize),
-    head_size: usize,
+    (head_size, scaling): (usize, Scaling),
     whole: &[usize],
     lesser: &[usize],
 ) -> HeadTensor {
@@ -203,15 +206,19 @@ fn cut_heads(
         bytes: Vec::new(),
         scales: Vec::new(),
     };
-    let mut first = 0;
-    for (sequence, (positions, positions_kept)) in whole.iter().zip(lesser).enumerate() {
+    let (mut first, mut first_scale) = (0, 0);
+    for (&positions, &positions_kept) in whole.iter().zip(lesser) {
+        let scales = scaling.count(positions);
         for head in 0..kept {
             let start = (first + head * positions) * row;
             cut.bytes
                 .extend(&tensor.bytes[start..start + positions_kept * row]);
-            cut.scales.push(tensor.scales[sequence * heads + head]);
+            let start = first_scale + head * scales;
+            cut.scales
+                .extend(&tensor.scales[start..start + scaling.count(positions_kept)]);
         }
         first += heads * positions;
+        first_scale += heads * scales;
     }
     cut
 }

@@ -8,7 +8,7 @@ pub mod specialised;
 use std::collections::BTreeMap;
 
 use gauntlet_problem::{Attention, AttentionFormat, Sequence as Lengths};
-use gauntlet_schedule::{Exponential, Order, Roles, Schedule};
+use gauntlet_schedule::{Arithmetic, Exponential, Lookup, Order, Roles, Schedule, Setup, Tile as TileShape};
 
 pub use abi::{Sequence, Tile};
 use resident::ResidentPlan;
@@ -34,9 +34,34 @@ pub(super) fn plan(
     schedule: &Schedule,
     processors: u32,
 ) -> Result<Box<dyn Plan>, PlanError> {
+    if !HEAD_SIZES.contains(&attention.head_size) {
+        return Err(PlanError::HeadSize {
+            size: attention.head_size,
+        });
+    }
     match (schedule.roles, schedule.tile.m) {
         (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
         _ => Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?)),
+    }
+}
+
+/// The schedule that is fastest for a problem, as measured on an H200.
+pub fn automatic(attention: &Attention) -> Schedule {
+    let size = attention.head_size;
+    let eights = attention.format == AttentionFormat::E4m3;
+    Schedule {
+        tile: TileShape {
+            m: 128,
+            n: 128,
+            k: size,
+        },
+        stages: if size > 64 && !eights { 2 } else { 4 },
+        roles: Roles::Specialised,
+        order: Order::Sorted,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
+        ..Schedule::baseline()
     }
 }
 
@@ -51,11 +76,6 @@ struct Work {
 impl Work {
     /// Cuts heads into tiles of so many queries.
     fn new(attention: &Attention, schedule: &Schedule, rows: usize) -> Result<Self, PlanError> {
-        if !HEAD_SIZES.contains(&attention.head_size) {
-            return Err(PlanError::HeadSize {
-                size: attention.head_size,
-            });
-        }
         let most = i32::MAX as usize;
         within("the rows of Q", attention.query_rows(), most)?;
         within("the rows of K", attention.key_rows(), most)?;

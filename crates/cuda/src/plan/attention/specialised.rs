@@ -17,8 +17,6 @@ const KEYS: [usize; 2] = [64, 128];
 const EIGHTS_KEYS: usize = 128;
 /// Stages of what is copied and yet to be converted.
 const RAW_STAGES: usize = 3;
-/// Rows of ones under Vᵀ.
-const ONES: usize = 8;
 /// Bytes for barriers.
 const BARRIER_BYTES: usize = 1024;
 
@@ -114,13 +112,13 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
 /// As `kernels/attention_specialised_ring.cuh` lays it out.
 fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
     let (head, row) = (work.attention.head_size, work.row_bytes());
-    let (ones, multiplied, raw) = match way {
-        Way::Copied => (0, 2, 0),
-        Way::Converted => (0, 2, RAW_STAGES),
-        Way::Eights => (ONES, 1, RAW_STAGES),
+    let (multiplied, raw) = match way {
+        Way::Copied => (2, 0),
+        Way::Converted => (2, RAW_STAGES),
+        Way::Eights => (1, RAW_STAGES),
     };
     let (queries, keys) = (schedule.tile.m, schedule.tile.n);
-    let stage = keys * (2 * head + ones) * multiplied;
+    let stage = 2 * keys * head * multiplied;
     queries * row + schedule.stages * stage + raw * keys * row + BARRIER_BYTES
 }
 

@@ -73,7 +73,11 @@ pub fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Corre
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_problem::{Coverage, Expected, GemmShape, Inputs, Oracle, Output, OutputFormat};
+    use gauntlet_formats::int8;
+    use gauntlet_problem::{
+        Attention, AttentionFormat, AttentionInputs, Coverage, Expected, GemmShape, HeadTensor, Inputs,
+        Oracle, Output, OutputFormat, Scaling, Sequence, Tolerance,
+    };
 
     use super::*;
 
@@ -215,5 +219,74 @@ mod tests {
             |index, value| if index == least { off } else { value },
         );
         assert!(fault.unwrap().contains("1 elements are outside the tolerance"));
+    }
+
+    /// Attention on int8 operands, against the oracle on the operands before they were quantised, by limits widened until
+    /// int8's own error passes. An encoder of 127.5 steps before a decoder of 127 passes them as well: its bias does not.
+    #[test]
+    fn an_encoder_and_a_decoder_of_other_steps_are_told_by_their_bias_alone() {
+        let attention = |format| Attention {
+            sequences: vec![Sequence {
+                queries: 256,
+                keys: 256,
+            }],
+            heads: 4,
+            kv_heads: 4,
+            head_size: 64,
+            causal: true,
+            format,
+            scaling: Scaling::PerHead,
+            output: OutputFormat::F32,
+        };
+        let case = Case {
+            problem: Problem::Attention(attention(AttentionFormat::F16)),
+            ..case(Form::Plain)
+        };
+        let rules = Correctness {
+            nrmse: 0.02,
+            tolerance: Tolerance {
+                relative: 0.0,
+                absolute: 0.06,
+            },
+            ..Correctness::default()
+        };
+        let inputs = Inputs::generate(&case.problem, InputKind::Competition, 7);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let Inputs::Attention(exact) = inputs else {
+            panic!("attention was asked for")
+        };
+        let said = |encoder_steps: f32| {
+            let encode = |tensor: &HeadTensor| {
+                let values: Vec<f32> = tensor.dequantise(0..tensor.len()).collect();
+                let heads: Vec<Vec<f32>> = values.chunks(256 * 64).map(<[f32]>::to_vec).collect();
+                let mut quantised = HeadTensor::quantise(AttentionFormat::Int8, Scaling::PerHead, 64, &heads);
+                let codes = heads.iter().zip(&quantised.scales).flat_map(|(head, scale)| {
+                    let largest = scale * int8::STEPS;
+                    head.iter()
+                        .map(move |&value| int8::encode(value, largest, encoder_steps).cast_unsigned())
+                });
+                quantised.bytes = codes.collect();
+                quantised
+            };
+            let inputs = Inputs::Attention(AttentionInputs {
+                query: encode(&exact.query),
+                key: encode(&exact.key),
+                value: encode(&exact.value),
+            });
+            let problem = Problem::Attention(attention(AttentionFormat::Int8));
+            let computed = Oracle::compute(&problem, &inputs, Coverage::Full).unwrap();
+            let mut output = Output::poisoned(&problem);
+            computed
+                .values()
+                .for_each(|(index, value)| output.set(index, value));
+            let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
+            (fault(&case, InputKind::Competition, &errors, &rules), errors)
+        };
+        let (matched, errors) = said(int8::STEPS);
+        assert_eq!(matched, None, "{errors}");
+        let (mismatched, errors) = said(int8::RECORDED_ENCODER_STEPS);
+        assert!(errors.nrmse < rules.nrmse && errors.mismatches == 0, "{errors}");
+        assert!(errors.mean_outward > 2e-3, "{errors}");
+        assert!(mismatched.unwrap().starts_with("bias away from zero"), "{errors}");
     }
 }

@@ -29,7 +29,13 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     };
     let sums = schedule.tile.m as f64 / pair * columns;
     let results = kind.rows / pair * kind.columns;
-    let split = schedule.split_k > 1;
+    let in_cluster = schedule.split_k > 1 && merges_in_cluster(setting);
+    let split = schedule.split_k > 1 && !in_cluster;
+    let results = if in_cluster {
+        results / schedule.split_k as f64
+    } else {
+        results
+    };
     let element = if split {
         SUM * matrices
     } else {
@@ -74,6 +80,8 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
         bulk_store: leaving(machine.row_rate),
         reduce: if split {
             reduction(results, results * matrices, setting)
+        } else if in_cluster {
+            merging(sums, setting)
         } else {
             0.0
         },
@@ -96,6 +104,17 @@ fn direct_rate(setting: &Setting, element: f64) -> f64 {
 /// Whether threads write values of two bytes in halves of sectors, the case that was measured.
 fn in_halves(setting: &Setting, element: f64) -> bool {
     element <= HALF && !(setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a)
+}
+
+/// Whether the parts of a split sum are blocks of one cluster, which merge over its shared memory.
+fn merges_in_cluster(setting: &Setting) -> bool {
+    matches!(setting.problem, Problem::Attention(_)) && setting.machine.arch == Arch::Sm90a
+}
+
+/// Each block of a cluster gets its share of the rows of all others' sums, and adds them in a fixed order.
+fn merging(sums: f64, setting: &Setting) -> f64 {
+    let others = 1.0 - 1.0 / setting.schedule.split_k as f64;
+    setting.machine.cluster_barrier + sums * others * SUM / assumed::CLUSTER_RATE
 }
 
 /// Each of the parts waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.

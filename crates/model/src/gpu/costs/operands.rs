@@ -1,8 +1,8 @@
 //! Bringing operands to where they are multiplied.
 
 use gauntlet_device::Arch;
-use gauntlet_problem::{GroupedGemm, Problem};
-use gauntlet_schedule::resources::weights;
+use gauntlet_problem::{Attention, GroupedGemm, Problem};
+use gauntlet_schedule::resources::{by_mma_sync, converts_beforehand, multiplied_bytes, weights};
 
 use super::{Setting, Transfer};
 use crate::gpu::assumed;
@@ -12,6 +12,8 @@ use crate::gpu::work::{Kind, PACKED};
 const HALF: f64 = 2.0;
 /// Bytes that one instruction of a warp copies, 16 a lane.
 const WARP_COPY: f64 = 512.0;
+/// Rows of an `mma.sync`, all of one warp.
+const WARP_ROWS: f64 = 16.0;
 
 /// What one multiprocessor reads of an operand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,7 +41,7 @@ fn reads(kind: &Kind, setting: &Setting) -> [Read; 2] {
     match setting.problem {
         Problem::GroupedGemm(gemm) => gemm_reads(kind, gemm, setting),
         Problem::Attention(attention) => {
-            let bytes = 2.0 * kind.depth * (attention.head_size * attention.format.bytes()) as f64;
+            let bytes = 2.0 * kind.depth * attention.head_size as f64 * copied_bytes(attention, setting);
             let keys_and_values = Read {
                 bytes,
                 shared_by: setting.bundle.rows as f64,
@@ -56,7 +58,7 @@ pub(super) fn queries(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
     match setting.problem {
         Problem::GroupedGemm(_) => [Transfer::default(); 2],
         Problem::Attention(attention) => {
-            let bytes = kind.rows * (attention.head_size * attention.format.bytes()) as f64;
+            let bytes = kind.rows * attention.head_size as f64 * copied_bytes(attention, setting);
             let bytes = bytes / setting.bundle.pair as f64;
             let read = Read {
                 bytes,
@@ -75,9 +77,13 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
         return [0.0; 2];
     }
     let [kept, stored] = values(kind, setting);
+    let rate = match setting.problem {
+        Problem::GroupedGemm(_) => setting.machine.conversion_rate,
+        Problem::Attention(_) => assumed::CONVERTED_E4M3,
+    };
     [
-        kept / setting.machine.conversion_rate,
-        stored / setting.machine.conversion_rate + stored * HALF / setting.machine.shared_rate,
+        kept / rate,
+        stored / rate + stored * HALF / setting.machine.shared_rate,
     ]
 }
 
@@ -86,7 +92,7 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
 fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
     let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
     match (setting.problem, setting.machine.arch) {
-        (_, Arch::Sm100a | Arch::Cpu) | (Problem::Attention(_), Arch::Sm90a) => [0.0; 2],
+        (_, Arch::Sm100a | Arch::Cpu) => [0.0; 2],
         (Problem::GroupedGemm(gemm), Arch::Sm90a) => {
             let (row_sets, column_sets) = sets(gemm, setting);
             [row_sets * m * kind.depth, column_sets * n * kind.depth]
@@ -96,9 +102,14 @@ fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
             let values = (row_sets * m + column_sets * n) * kind.depth;
             [values * assumed::FRAGMENT_COPIES, 0.0]
         }
-        (Problem::Attention(attention), Arch::Sm80 | Arch::Sm89) => {
-            let values = 2.0 * kind.depth * attention.head_size as f64;
-            [values * assumed::FRAGMENT_COPIES, 0.0]
+        (Problem::Attention(attention), arch) => {
+            let wider = attention.format.bytes() < multiplied_bytes(setting.schedule, attention);
+            let values = if by_mma_sync(setting.schedule, arch) && wider {
+                2.0 * kind.depth * attention.head_size as f64
+            } else {
+                0.0
+            };
+            [values * fragment_copies(setting), 0.0]
         }
     }
 }
@@ -113,15 +124,28 @@ pub(super) fn sets(gemm: &GroupedGemm, setting: &Setting) -> (f64, f64) {
     }
 }
 
-/// Whether tokens are converted to fp16 before the kernel.
-pub(in crate::gpu) fn converts_beforehand(problem: &Problem, swap_ab: bool, arch: Arch) -> bool {
-    matches!(problem, Problem::GroupedGemm(_)) && swap_ab && arch == Arch::Sm90a
+/// Bytes of an operand of attention as copies bring it: what is converted beforehand is fp16.
+fn copied_bytes(attention: &Attention, setting: &Setting) -> f64 {
+    if converts_beforehand(setting.schedule, setting.problem, setting.machine.arch) {
+        HALF
+    } else {
+        attention.format.bytes() as f64
+    }
+}
+
+/// Times a step's keys and values are converted, and read from shared memory, by the warps of `mma.sync`: those of sm_90a
+/// own their rows, and go through all of them.
+pub(super) fn fragment_copies(setting: &Setting) -> f64 {
+    match setting.machine.arch {
+        Arch::Sm90a => (setting.schedule.tile.m as f64 / WARP_ROWS).max(1.0),
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm100a | Arch::Cpu => assumed::FRAGMENT_COPIES,
+    }
 }
 
 fn gemm_reads(kind: &Kind, gemm: &GroupedGemm, setting: &Setting) -> [Read; 2] {
     let (row_sets, column_sets) = sets(gemm, setting);
     let pair = setting.bundle.pair as f64;
-    let fp16 = converts_beforehand(setting.problem, setting.schedule.swap_ab, setting.machine.arch);
+    let fp16 = converts_beforehand(setting.schedule, setting.problem, setting.machine.arch);
     let rows = row_sets * kind.rows * kind.depth / pair;
     let columns = column_sets * kind.columns * kind.depth / pair;
     let column_bytes = columns * if fp16 { HALF } else { PACKED };

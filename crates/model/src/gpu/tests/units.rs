@@ -102,7 +102,7 @@ fn products_of_wgmma_follow_the_published_table() {
 }
 
 fn attention(keys: usize) -> Problem {
-    use gauntlet_problem::{Attention, AttentionFormat, Sequence};
+    use gauntlet_problem::{Attention, AttentionFormat, Scaling, Sequence};
     Problem::Attention(Attention {
         sequences: vec![Sequence { queries: 64, keys }],
         heads: 1,
@@ -110,6 +110,7 @@ fn attention(keys: usize) -> Problem {
         head_size: 16,
         causal: false,
         format: AttentionFormat::F16,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     })
 }

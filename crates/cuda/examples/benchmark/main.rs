@@ -1,6 +1,6 @@
 //! Times NVFP4 GEMMs on a Hopper GPU: named cases under named schedules.
 //!
-//! `cargo run --release -p gauntlet-cuda --example gemm_bench -- [--case NAME]… [--schedule NAME]… [--json FILE]`
+//! `cargo run --release -p gauntlet-cuda --example benchmark -- [--case NAME]… [--schedule NAME]… [--json FILE]`
 //!
 //! Progress goes to standard error, a table to standard output. With `--server` it reads a request a line from standard
 //! input, `{"case": "group-gemm/case-1", "schedule": "automatic"}`, and answers each with a row, or with an `error`, so
@@ -50,6 +50,7 @@ struct Arguments {
 enum Kind {
     Competition,
     Wide,
+    Outliers,
     Adversarial,
 }
 
@@ -58,6 +59,7 @@ impl From<Kind> for InputKind {
         match kind {
             Kind::Competition => Self::Competition,
             Kind::Wide => Self::Wide,
+            Kind::Outliers => Self::Outliers,
             Kind::Adversarial => Self::Adversarial,
         }
     }
@@ -174,6 +176,6 @@ mod tests {
     #[test]
     fn arguments_hold_together() {
         Arguments::command().debug_assert();
-        assert!(Arguments::try_parse_from(["gemm_bench", "--server", "--case", "decode"]).is_err());
+        assert!(Arguments::try_parse_from(["benchmark", "--server", "--case", "decode"]).is_err());
     }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
+use gauntlet_cuda::plan::attention;
 use gauntlet_cuda::{Choice, LayerShape, Planner, ProductShape};
 use gauntlet_lab::RoundFile;
 use gauntlet_problem::{Form, Problem};
@@ -48,10 +49,10 @@ pub fn staircase(form: Form) -> Result<Vec<Step>, Box<dyn Error>> {
 
 /// All steps and the automatic choice for a problem on a device of so many multiprocessors.
 pub fn all(problem: &Problem, processors: u32) -> Result<Vec<Step>, Box<dyn Error>> {
-    let Problem::GroupedGemm(gemm) = problem else {
-        return Err("attention has no CUDA kernels here".into());
+    let mut steps = match problem {
+        Problem::GroupedGemm(gemm) => staircase(gemm.form)?,
+        Problem::Attention(_) => Vec::new(),
     };
-    let mut steps = staircase(gemm.form)?;
     steps.push(Step {
         name: AUTOMATIC.to_owned(),
         schedule: automatic(problem, processors)?,
@@ -88,8 +89,9 @@ pub fn named(wanted: &str, problem: &Problem, processors: u32) -> Result<Step, B
 }
 
 fn automatic(problem: &Problem, processors: u32) -> Result<Schedule, Box<dyn Error>> {
-    let Problem::GroupedGemm(gemm) = problem else {
-        return Err("attention has no CUDA kernels here".into());
+    let gemm = match problem {
+        Problem::GroupedGemm(gemm) => gemm,
+        Problem::Attention(attention) => return Ok(attention::automatic(attention)),
     };
     let shape = LayerShape {
         products: gemm

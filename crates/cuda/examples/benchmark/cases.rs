@@ -2,12 +2,23 @@
 
 use std::error::Error;
 
-use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat, Problem, Suite};
+use gauntlet_problem::{
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Sequence, Suite,
+};
 use serde::Serialize;
 
 /// Tokens of a step that makes one token for each of so many requests, and one product's weights.
 const DECODE_TOKENS: [usize; 3] = [1, 8, 16];
 const DECODE_WEIGHTS: (usize, usize) = (4096, 7168);
+
+/// Attention's shapes: name, batch, heads, positions, head size, and whether with a causal mask.
+const ATTENTION: [(&str, usize, usize, usize, usize, bool); 5] = [
+    ("mission", 1, 8, 512, 64, false),
+    ("long", 1, 8, 2048, 64, false),
+    ("large-64", 4, 16, 4096, 64, false),
+    ("large-128", 4, 16, 4096, 128, false),
+    ("large-128-causal", 4, 16, 4096, 128, true),
+];
 
 /// A problem with a name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,7 +27,8 @@ pub struct Case {
     pub problem: Problem,
 }
 
-/// The benchmark cases of both suites, the grouped ones in the dual form too, then decoding, plain and dual.
+/// The benchmark cases of both GEMM suites, the grouped ones in the dual form too, then decoding, plain and dual, then
+/// attention in fp16 and in e4m3.
 pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut cases = Vec::new();
     for suite in ["group-gemm", "dual-gemm"] {
@@ -40,6 +52,9 @@ pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     }
     for (family, form) in [("decode", Form::Plain), ("decode-dual", Form::Swiglu)] {
         cases.extend(DECODE_TOKENS.map(|tokens| decode(family, form, tokens)));
+    }
+    for format in [AttentionFormat::F16, AttentionFormat::E4m3] {
+        cases.extend(ATTENTION.map(|shape| attention(format, shape)));
     }
     Ok(cases)
 }
@@ -77,6 +92,28 @@ fn decode(family: &str, form: Form, tokens: usize) -> Case {
     }
 }
 
+fn attention(
+    format: AttentionFormat,
+    (name, batch, heads, positions, head_size, causal): (&str, usize, usize, usize, usize, bool),
+) -> Case {
+    let sequence = Sequence {
+        queries: positions,
+        keys: positions,
+    };
+    Case {
+        name: format!("attention-{format}/{name}"),
+        problem: Problem::Attention(Attention {
+            sequences: vec![sequence; batch],
+            heads,
+            kv_heads: heads,
+            head_size,
+            causal,
+            format,
+            output: OutputFormat::F16,
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,25 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn there_are_eighteen_in_their_forms() {
+    fn there_are_eighteen_gemms_in_their_forms_and_attention_in_two_formats() {
         let all = all().unwrap();
-        assert_eq!(all.len(), 18);
+        assert_eq!(all.len(), 18 + 2 * ATTENTION.len());
         for case in &all {
-            let Problem::GroupedGemm(gemm) = &case.problem else {
-                panic!("{}", case.name);
+            let dual = match &case.problem {
+                Problem::GroupedGemm(gemm) => gemm.form == Form::Swiglu,
+                Problem::Attention(_) => false,
             };
-            assert_eq!(
-                gemm.form == Form::Swiglu,
-                case.name.contains("dual"),
-                "{}",
-                case.name
-            );
+            assert_eq!(dual, case.name.contains("dual"), "{}", case.name);
         }
     }
 
     #[test]
     fn a_family_or_a_case_is_named() {
-        assert_eq!(names(&[]).len(), 18);
+        assert_eq!(names(&[]).len(), 18 + 2 * ATTENTION.len());
         assert_eq!(names(&["decode"]), ["decode/m1", "decode/m8", "decode/m16"]);
         assert_eq!(
             names(&["decode/m8", "group-gemm/case-2"]),

@@ -144,8 +144,12 @@ fn fill(row: &mut Row, kernel: &Kernel) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Copies of the operands: all sets, and twice what the level-2 cache holds, so that no call finds its own there.
+/// Copies of the operands: all sets, and for GEMMs twice what the level-2 cache holds, so that no call finds its own there.
+/// Attention comes right after what made its operands, so it finds them in the cache.
 fn copies(problem: &Problem, l2_bytes: usize) -> usize {
+    if matches!(problem, Problem::Attention(_)) {
+        return SETS;
+    }
     let bytes = problem.bytes().max(1) as usize;
     (2 * l2_bytes).div_ceil(bytes).clamp(SETS, MOST_COPIES)
 }
