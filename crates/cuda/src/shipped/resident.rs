@@ -1,6 +1,6 @@
 //! Attention of short sequences: every operand format, both head sizes, and splits over clusters.
 
-use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
 use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Lookup, Roles, Schedule, Setup, Tile};
 
 use super::Shipped;
@@ -82,6 +82,7 @@ fn variant(
         head_size,
         causal: false,
         format,
+        scaling: Scaling::PerHead,
         output,
     };
     let mut schedule = Schedule {

@@ -1,4 +1,4 @@
-use gauntlet_problem::Sequence;
+use gauntlet_problem::{Scaling, Sequence};
 use gauntlet_schedule::{Roles, Tile};
 
 use super::*;
@@ -17,6 +17,7 @@ fn attention(sequences: &[[usize; 2]], head_size: usize, format: AttentionFormat
         head_size,
         causal: false,
         format,
+        scaling: Scaling::PerHead,
         output: OutputFormat::F16,
     }
 }
