@@ -5,9 +5,9 @@ use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Lookup, Roles, Schedul
 
 use crate::shipped::Shipped;
 
-/// Sequences of one length, and of several.
+/// Queries and keys: sequences of one length, and of several, the shortest with keys for each of four blocks.
 const EQUAL: [[usize; 2]; 2] = [[512, 512]; 2];
-const RAGGED: [[usize; 2]; 3] = [[100, 512], [1, 3], [64, 65]];
+const RAGGED: [[usize; 2]; 3] = [[100, 512], [1, 256], [64, 300]];
 
 /// A name, the head size, keys of a warp group, and blocks of a cluster.
 type Shape = (&'static str, usize, usize, usize);
@@ -22,8 +22,18 @@ const SHAPES: [Shape; 4] = [
 
 const FORMATS: [(&str, AttentionFormat, OutputFormat, Arithmetic); 4] = [
     ("f16", AttentionFormat::F16, OutputFormat::F16, Arithmetic::Fp16),
-    ("bf16", AttentionFormat::Bf16, OutputFormat::Bf16, Arithmetic::Fp16),
-    ("e4m3 as f16", AttentionFormat::E4m3, OutputFormat::F16, Arithmetic::Fp16),
+    (
+        "bf16",
+        AttentionFormat::Bf16,
+        OutputFormat::Bf16,
+        Arithmetic::Fp16,
+    ),
+    (
+        "e4m3 as f16",
+        AttentionFormat::E4m3,
+        OutputFormat::F16,
+        Arithmetic::Fp16,
+    ),
     ("e4m3", AttentionFormat::E4m3, OutputFormat::F16, Arithmetic::Fp8),
 ];
 
@@ -43,10 +53,14 @@ pub(super) fn shipped() -> Vec<Shipped> {
     };
     shipped.extend([
         named(", causal", |_, attention| attention.causal = true),
-        named(", f32 results", |_, attention| attention.output = OutputFormat::F32),
+        named(", f32 results", |_, attention| {
+            attention.output = OutputFormat::F32
+        }),
         named(", two runs", |schedule, _| schedule.stages = 2),
         named(", four runs", |schedule, _| schedule.stages = 4),
-        named(", polynomial", |schedule, _| schedule.exponential = Exponential::Polynomial),
+        named(", polynomial", |schedule, _| {
+            schedule.exponential = Exponential::Polynomial
+        }),
         named(", table", |schedule, _| schedule.exponential = Exponential::Table),
     ]);
     shipped

@@ -69,8 +69,8 @@ impl Plan for ResidentPlan {
     }
 }
 
-/// Equal sequences as one with the heads of all: they lie one after another, so rows and scales stay where they are, and
-/// three maps do.
+/// Equal sequences as one with the heads of all: they lie one after another, so rows and scales stay where they are,
+/// and three maps do.
 fn joined(attention: &Attention) -> Attention {
     let mut joined = attention.clone();
     let count = attention.sequences.len();
@@ -89,8 +89,8 @@ fn is_fp8(attention: &Attention, schedule: &Schedule) -> bool {
     attention.format == AttentionFormat::E4m3 && schedule.arithmetic == Arithmetic::Fp8
 }
 
-/// Whether blocks exchange partial results in fp16: it takes a twentieth of a call less than fp32 (H200, 1×8×512×64), and
-/// is as exact as an fp16 result wants it. Values of bf16 may be beyond it.
+/// Whether blocks exchange partial results in fp16: it takes a twentieth of a call less than fp32 (H200, 1×8×512×64),
+/// and is as exact as an fp16 result wants it. Values of bf16 may be beyond it.
 fn partials_in_fp16(attention: &Attention) -> bool {
     attention.output == OutputFormat::F16 && attention.format != AttentionFormat::Bf16
 }
