@@ -132,8 +132,7 @@ struct MatrixSums {
 
     // Adds 16 keys from `first_key` on of a step's values.
     DEVICE void add(const u32 (&weights)[4], u32 values, u32 first_key, u32 lane) {
-        constexpr u32 ONES = FORMAT == 1 ? 0x3F803F80u : 0x3C003C00u;
-        multiply(totals, weights, ONES, ONES);
+        add_rows<false>(totals, weights);
 #pragma unroll
         for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
             uint4 words = load_matrices_turned(sixteen_rows<ROW_BYTES>(values, first_key, 2 * pair, lane));
