@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_executor::CandidateRecord;
 use gauntlet_lab::forecast::TrackRecord;
 use gauntlet_lab::panel::{Dossier, Flag, Panel};
-use gauntlet_lab::{ExecutorKind, Overrides, Round, Tournament, Verdict};
+use gauntlet_lab::{Candidate, ExecutorKind, Overrides, Round, Tournament, Verdict};
 use gauntlet_schedule::check;
 
 fn example(file: &str) -> PathBuf {
@@ -188,7 +188,7 @@ fn two_of_the_judges_four_sums_are_wrong() {
 
 #[test]
 fn the_tournament_on_the_h200_is_measured_there() {
-    for file in ["../h200", "../h200/staircase.toml"] {
+    for file in ["../h200", "../h200/staircase.toml", "../attention/staircase.toml"] {
         for round in &load(file).rounds {
             let file = round.file();
             assert_eq!(
@@ -216,23 +216,71 @@ fn the_tournament_on_the_h200_is_measured_there() {
 
 #[test]
 fn each_step_of_the_staircase_keeps_the_rules_on_top_of_the_one_before() {
-    for round in &load("../h200/staircase.toml").rounds {
-        let baseline = round.baseline_schedule().unwrap();
-        let mut steps = BTreeMap::new();
-        for pitch in &round.pitches {
-            let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
-            assert_eq!(pitch.after.is_some(), pitch.regardless, "{}", pitch.name);
-            let schedule = pitch.schedule.apply(below);
-            assert_ne!(schedule, *below, "{}", pitch.name);
-            for case in &round.benchmark_cases {
-                assert_eq!(
-                    check(&schedule, &case.problem, &round.device),
-                    [],
-                    "{}",
-                    pitch.name
-                );
-            }
-            steps.insert(pitch.name.clone(), schedule);
+    for file in ["../h200/staircase.toml", "../attention/staircase.toml"] {
+        for round in &load(file).rounds {
+            keeps_the_rules(round);
         }
+    }
+}
+
+fn keeps_the_rules(round: &Round) {
+    let baseline = round.baseline_schedule().unwrap();
+    let mut steps = BTreeMap::new();
+    for pitch in &round.pitches {
+        let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
+        assert_eq!(pitch.after.is_some(), pitch.regardless, "{}", pitch.name);
+        let step = Candidate {
+            name: pitch.name.clone(),
+            schedule: pitch.schedule.apply(below),
+            command: None,
+            dispatch: round.dispatch(&pitch.dispatch),
+        };
+        let same = Candidate {
+            schedule: below.clone(),
+            dispatch: None,
+            ..step.clone()
+        };
+        assert!(step.differs_from(&same), "{}", pitch.name);
+        for case in &round.benchmark_cases {
+            let schedule = step.schedule_for(&case.problem, &round.device);
+            assert_eq!(
+                check(schedule, &case.problem, &round.device),
+                [],
+                "{}",
+                pitch.name
+            );
+        }
+        steps.insert(pitch.name.clone(), step.schedule);
+    }
+}
+
+#[test]
+fn a_table_of_the_staircase_of_attention_says_something_of_every_case_and_changes_one() {
+    for round in &load("../attention/staircase.toml").rounds {
+        let mut tables = 0;
+        for pitch in round.pitches.iter().filter(|pitch| pitch.dispatch.is_some()) {
+            let table = round.dispatch(&pitch.dispatch).unwrap();
+            let below = round
+                .pitches
+                .iter()
+                .find(|other| Some(&other.name) == pitch.after.as_ref());
+            let baseline = round.baseline_schedule().unwrap();
+            let split: Vec<_> = table.entries.iter().map(|entry| entry.schedule.split_k).collect();
+            assert_eq!(split, [2, 1]);
+            let named = table.entries.iter().zip(&round.benchmark_cases);
+            assert!(
+                named
+                    .into_iter()
+                    .all(|(entry, case)| entry.problem == case.problem)
+            );
+            // Long is computed as one step below computes it.
+            let long = &table.entries[1].schedule;
+            let words = below.unwrap().schedule.words(&baseline);
+            for word in words {
+                assert_eq!(word.word.value(long), word.to);
+            }
+            tables += 1;
+        }
+        assert_eq!(tables, 1, "{}", round.file().name);
     }
 }
