@@ -158,15 +158,23 @@ impl Configured {
         accumulate: bool,
     ) {
         assert!(a.len() >= chunks * CHUNK && b.len() >= chunks * parts * CHUNK && c.len() >= SIDE * SIDE);
-        if !accumulate {
-            c[..SIDE * SIDE].fill(0.0);
-        }
         if chunks == 0 || parts == 0 {
+            if !accumulate {
+                c[..SIDE * SIDE].fill(0.0);
+            }
             return;
         }
         // SAFETY: this thread's tiles are 16 rows of 64 bytes; all that is read and written lies within the slices.
         unsafe {
             asm!(
+                "test {accumulate}, {accumulate}",
+                "jnz 4f",
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "jmp 2f",
+                "4:",
                 "tileloadd tmm0, [{c} + {block}]",
                 "tileloadd tmm1, [{c} + {block} + 64]",
                 "tileloadd tmm2, [{c} + {block} + 2048]",
@@ -198,6 +206,7 @@ impl Configured {
                 chunks = inout(reg) chunks => _,
                 parts = in(reg) parts,
                 part = out(reg) _,
+                accumulate = in(reg) usize::from(accumulate),
                 // Bytes from row to row of an operand's tile, and of a block.
                 row = in(reg) 64_usize,
                 block = in(reg) 128_usize,
