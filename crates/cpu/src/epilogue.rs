@@ -1,5 +1,7 @@
 //! From accumulators to the output: scales, the SwiGLU, rounding, and the way to memory.
 
+use std::ops::Range;
+
 use gauntlet_problem::OutputFormat;
 use gauntlet_schedule::Epilogue;
 use half::slice::HalfFloatSliceExt;
@@ -116,10 +118,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Finishes one row of the tile into `bytes`, a run of the register block at a time.
+    /// Finishes one row of the tile into `bytes`, a run at a time: as much as lies together in a register block, or, of
+    /// swapped blocks, as many whole ones as fill the lanes, for it is all gathered one by one.
     fn finish_row(&self, sums: &Sums<'_>, finish: Finish<'_>, row: usize, bytes: &mut [u8]) {
         let run = if sums.swapped {
-            self.instructions.rows()
+            LANES / self.instructions.rows() * self.instructions.rows()
         } else {
             self.instructions.columns()
         };
@@ -127,13 +130,14 @@ impl<'a> Writer<'a> {
         let (mut turned_first, mut turned_second) = ([0.0; LANES], [0.0; LANES]);
         for (index, bytes) in bytes.chunks_mut(run * self.format.bytes()).enumerate() {
             let values = &mut values[..bytes.len() / self.format.bytes()];
-            let first = self.run(sums, sums.first, row, index, &mut turned_first);
+            let place = (row, index * run..index * run + values.len());
+            let first = self.run(sums, sums.first, &place, &mut turned_first);
             match finish {
                 Finish::Scale(scale) => self.instructions.scale(first, scale, values),
                 Finish::RowScales(scales) => self.instructions.scale(first, scales[row], values),
                 Finish::Swiglu(scales) => {
                     let second = sums.second.unwrap_or(sums.first);
-                    let second = self.run(sums, second, row, index, &mut turned_second);
+                    let second = self.run(sums, second, &place, &mut turned_second);
                     self.instructions.swiglu(first, second, scales, values);
                 }
             }
@@ -141,25 +145,26 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Run `index` of output row `row`: as it lies in a block, or gathered from a swapped one.
+    /// One run of an output row, its columns: as it lies in a block, or gathered from swapped ones.
     fn run<'s>(
         &self,
         sums: &Sums<'_>,
         blocks: &'s [f32],
-        row: usize,
-        index: usize,
+        &(row, ref run): &(usize, Range<usize>),
         turned: &'s mut [f32; LANES],
     ) -> &'s [f32] {
         let (rows, columns) = (self.instructions.rows(), self.instructions.columns());
         if sums.swapped {
-            let block = (row / columns * sums.row_panels + index) * rows * columns;
-            for (lane, value) in turned[..rows].iter_mut().enumerate() {
-                *value = blocks[block + lane * columns + row % columns];
+            // The rows of all blocks of a column panel are as far apart.
+            let first = (row / columns * sums.row_panels * rows + run.start) * columns + row % columns;
+            let gathered = blocks[first..].iter().step_by(columns);
+            for (value, sum) in turned[..run.len()].iter_mut().zip(gathered) {
+                *value = *sum;
             }
-            &turned[..rows]
+            &turned[..run.len()]
         } else {
-            let block = (index * sums.row_panels + row / rows) * rows * columns;
-            &blocks[block + row % rows * columns..][..columns]
+            let block = (run.start / columns * sums.row_panels + row / rows) * rows * columns;
+            &blocks[block + row % rows * columns..][..run.len()]
         }
     }
 }

@@ -3,6 +3,7 @@
 mod attention;
 mod display;
 mod generate;
+pub mod hadamard;
 mod inputs;
 mod measures;
 mod number;
