@@ -60,8 +60,8 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
-// Scores that have been waited for become weights.
-DEVICE void weigh(Scores& scores, Softmax& softmax, const Job& job, const Consumer& me, const Scales& scales, float table, u32 step, float (&factors)[2]) {
+// Scores that have been waited for become weights; true if what was summed before is to be multiplied by `factors`.
+DEVICE bool weigh(Scores& scores, Softmax& softmax, const Job& job, const Consumer& me, const Scales& scales, float table, u32 step, Weights& weights, float (&factors)[2]) {
     if (FORMAT == 2 && scales.flip) flip_signs(scores);
     u32 first = job.query + me.group * 64;
     if ((step + 1) * KEYS > visible_keys(job.sequence, first)) {
@@ -69,19 +69,17 @@ DEVICE void weigh(Scores& scores, Softmax& softmax, const Job& job, const Consum
         u32 query = job.query + me.row;
         hide(scores, me.lane, (int)visible_keys(job.sequence, query) - before, (int)visible_keys(job.sequence, query + 8) - before);
     }
-    softmax.weigh(scores, scales.score, table, factors);
+    if (Softmax::GUESSES && step > 0 && softmax.weigh_by_guess(scores, scales.score, table, weights)) return false;
+    softmax.weigh(scores, scales.score, table, weights, factors);
+    return true;
 }
 
 DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, float table) {
     Scales scales = load_scales(parameter, job.index, job.head);
-    Outputs outputs;
-    if (job.steps == 0) {
-#pragma unroll
-        for (u32 i = 0; i < HEAD / 2; i++) outputs[i] = 0.0f;
-        return store(parameter, job, me, outputs, {0.0f, 0.0f});
-    }
+    if (job.steps == 0) return store(parameter, job, me, Outputs{}, {0.0f, 0.0f});
+    Total total;
     Scores scores;
-    Weights weights;
+    Weights weights, others;        // those of one step, and, ROUNDS_AHEAD, of the next
     Queries fragments;
     Softmax softmax;
     float factors[2];
@@ -95,50 +93,66 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     products_wait<0>();
     pin(scores);
     me.release_keys();
-    weigh(scores, softmax, job, me, scales, table, 0, factors);
-    round_weights(weights, scores);
-    softmax.add(weights);
+    weigh(scores, softmax, job, me, scales, table, 0, weights, factors);
+    if (!ROUNDS_AHEAD) softmax.round_all(weights, scores);
     if (job.steps > 1) me.await_keys();
-#pragma unroll 1
-    for (u32 step = 1; step < job.steps; step++) {
+    // Begins this step's scores and the sum with the last one's weights, then makes of the scores the next weights.
+    auto take_step = [&](const Weights& last, Weights& next, u32 step) {
         take_turn(me.group);
         products_fence();
         multiply_scores(scores, queries, fragments, me.key_rows());
         products_commit();
         me.await_values();
         products_fence();
-        multiply_values(outputs, weights, me.value_rows(), step > 1);
+        total.multiply(last, me.value_rows(), step == 1);
         products_commit();
         pass_turn(me.group);
         products_wait<1>();
         pin(scores);
         me.release_keys();
-        weigh(scores, softmax, job, me, scales, table, step, factors);
-        pin(scores);
+        bool rescales = weigh(scores, softmax, job, me, scales, table, step, next, factors);
+        if (!ROUNDS_AHEAD) pin(scores);
         // The loop in it keeps ptxas from waiting for the values before it computes the exponentials.
         if (step + 1 < job.steps) me.await_keys();
         products_wait<0>();
-        pin(outputs);
+        total.finish_step(rescales, factors);
+        me.release_values();
+        if (!ROUNDS_AHEAD) softmax.round_all(next, scores);
+    };
+    auto finish = [&](const Weights& last) {
+        release(me.base + QUERY_EMPTY);
+        me.await_values();
+        products_fence();
+        total.multiply(last, me.value_rows(), job.steps == 1);
+        products_commit();
+        products_wait<0>();
+        total.finish_step(false, factors);
         me.release_values();
 #pragma unroll
-        for (u32 i = 0; i < HEAD / 2; i++) outputs[i] *= factors[i / 2 % 2];
-        round_weights(weights, scores);
-        softmax.add(weights);
+        for (u32 half = 0; half < 2; half++) {
+            float sum = softmax.sum(half);
+            factors[half] = sum > 0.0f ? scales.value / sum : 0.0f;
+        }
+        store(parameter, job, me, total.sums, factors);
+    };
+    u32 step = 1;
+    if constexpr (ROUNDS_AHEAD) {
+#pragma unroll 1
+        for (; step + 1 < job.steps; step += 2) {
+            take_step(weights, others, step);
+            take_step(others, weights, step + 1);
+        }
+        if (step < job.steps) {
+            take_step(weights, others, step);
+            finish(others);
+        } else {
+            finish(weights);
+        }
+    } else {
+#pragma unroll 1
+        for (; step < job.steps; step++) take_step(weights, weights, step);
+        finish(weights);
     }
-    release(me.base + QUERY_EMPTY);
-    me.await_values();
-    products_fence();
-    multiply_values(outputs, weights, me.value_rows(), job.steps > 1);
-    products_commit();
-    products_wait<0>();
-    pin(outputs);
-    me.release_values();
-#pragma unroll
-    for (u32 half = 0; half < 2; half++) {
-        float sum = softmax.sums[2 * half];
-        factors[half] = sum > 0.0f ? scales.value / sum : 0.0f;
-    }
-    store(parameter, job, me, outputs, factors);
 }
 
 extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attention_specialised(const __grid_constant__ Parameter parameter) {
