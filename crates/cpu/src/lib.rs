@@ -20,8 +20,8 @@
 //! | split-k | the steps along K (keys) in so many contiguous parts, computed as tiles of their own and reduced in order by a launch of its own |
 //! | cluster | only \[1, 1\] |
 //!
-//! On a processor with AMX, attention on e4m3 or int8 whose heads have one scale each goes to its tiles if keys take the
-//! rows (swap-ab) and `tile.m` and the head size are multiples of 32: scores are exact there but for f32 sums, and weights
+//! On a processor with AMX, attention on e4m3 or int8 whose heads have one scale each goes to its tiles if the
+//! tile's keys and the head size are multiples of 32, with keys as their rows whatever swap-ab says: scores are exact there but for f32 sums, and weights
 //! are multiplied in two or three parts of bf16. `--simd avx512` computes the same without.
 //!
 //! The tokens (A) of a GEMM are dequantised once a call into panels that all tiles share; the weights are

@@ -5,7 +5,7 @@
 //! round (`Sᵀ = K·Qᵀ`, `Oᵀ = Vᵀ·Pᵀ`). Either way the softmax works on panels of scores that are k-major in the
 //! keys, with a lane a query: the swapped product leaves them so, the other is turned first.
 //!
-//! On a processor with a tile unit the swapped products of 8-bit operands are its own (`tiles`).
+//! On a processor with a tile unit the products of 8-bit operands are its own, swapped (`tiles`).
 
 mod outputs;
 mod plan;

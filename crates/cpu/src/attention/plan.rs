@@ -87,15 +87,16 @@ impl AttentionPlan {
         let longest =
             |length: fn(&Sequence) -> usize| problem.sequences.iter().map(length).max().unwrap_or(0).max(1);
         let (rows, columns) = (instructions.rows(), instructions.columns());
-        let (tile, swapped) = (schedule.tile, schedule.swap_ab);
-        let ((queries, query_width), (keys, key_width)) = if swapped {
-            ((tile.n, columns), (tile.m, rows))
+        let tile = schedule.tile;
+        let (queries, keys) = if schedule.swap_ab {
+            (tile.n, tile.m)
         } else {
-            ((tile.m, rows), (tile.n, columns))
+            (tile.m, tile.n)
         };
-        let unit = instructions
-            .tiles()
-            .filter(|_| swapped && tiles::suit(problem, keys));
+        // The tile unit takes keys as rows either way: the word then says no more than which side of the tile is which.
+        let unit = instructions.tiles().filter(|_| tiles::suit(problem, keys));
+        let swapped = schedule.swap_ab || unit.is_some();
+        let (query_width, key_width) = if swapped { (columns, rows) } else { (rows, columns) };
         let longest_keys = longest(|sequence| sequence.keys);
         let longest_keys = match unit {
             // Whole chunks, so that there is room for the last one.
