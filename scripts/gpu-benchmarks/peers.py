@@ -11,7 +11,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-CALLS = 20
+CALLS = 60
 REPLAYS = 15
 REPLAYS_BEFORE = 3
 SETS = 4

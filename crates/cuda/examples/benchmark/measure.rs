@@ -17,8 +17,8 @@ use super::schedules::Step;
 const SETS: usize = 4;
 /// Most copies of them.
 const MOST_COPIES: usize = 64;
-/// Calls of a graph, at least.
-const GRAPH_CALLS: usize = 20;
+/// Calls of a graph, at least: so many that what a graph takes to begin is nothing beside the shortest of them.
+const GRAPH_CALLS: usize = 60;
 /// Calls that are timed one by one.
 const CALLS: usize = 30;
 /// Calls whose time on the host is taken.
