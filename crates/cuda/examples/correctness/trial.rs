@@ -162,7 +162,11 @@ fn rules(problem: &Problem, arithmetic: Arithmetic) -> Correctness {
         (_, Some(AttentionFormat::Bf16), _) | (_, _, OutputFormat::Bf16) => 8.0,
         _ => 1.0,
     };
-    let single = if attention.is_some() { 8.0 * coarser } else { coarser };
+    let single = if attention.is_some() {
+        8.0 * coarser
+    } else {
+        coarser
+    };
     Correctness {
         tolerance: Tolerance {
             relative: single * rules.tolerance.relative,

@@ -131,11 +131,6 @@ impl Work {
             ("OUTPUT", output_define(self.attention.output)),
             ("CAUSAL", usize::from(self.attention.causal)),
             ("EXPONENTIAL", exponential),
-            ("UNIFORM", usize::from(self.is_uniform())),
-            (
-                "DESCENDING",
-                usize::from(self.attention.causal && is_sorted(schedule.order)),
-            ),
             ("OVERLAP", 1),
         ];
         numbers

@@ -4,7 +4,7 @@
 use gauntlet_problem::{Attention, AttentionFormat};
 use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 
-use super::Work;
+use super::{Work, is_sorted};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -97,6 +97,11 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
         ("STAGES", schedule.stages),
         ("ARITHMETIC", usize::from(way == Way::Eights)),
         ("SHARED", shared_bytes),
+        ("UNIFORM", usize::from(work.is_uniform())),
+        (
+            "DESCENDING",
+            usize::from(work.attention.causal && is_sorted(schedule.order)),
+        ),
     ];
     defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
     let threads = (consumers + 1) * GROUP_THREADS;
