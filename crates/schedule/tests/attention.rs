@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
 use gauntlet_schedule::program::{Contents, Copy, Operation, Product, Statement, TileProgram};
 use gauntlet_schedule::{Schedule, ScheduleChange, check, resources};
 
@@ -19,6 +19,7 @@ fn attention(format: AttentionFormat) -> Problem {
         head_size: 64,
         causal: false,
         format,
+        scaling: Scaling::default(),
         output: OutputFormat::F16,
     })
 }
