@@ -26,25 +26,25 @@ DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
 }
 
-// One tile's state in a warp group.
+// A warp group that multiplies, and which stages it has used.
 struct Consumer {
     u32 base, group, lane, row;     // row: the lane's first, in the tile
-    Place<STAGES> keys, values;
+    Uses keys, values;
     u32 tiles = 0;
 
     DEVICE explicit Consumer(u32 base) : base(base), group(threadIdx.x / 128), lane(threadIdx.x % 32), row(threadIdx.x / 32 * 16 + lane / 4) {}
 
-    DEVICE void await_keys() { barrier_wait(base + KEY_FULL + 8 * keys.stage, keys.full_parity()); }
-    DEVICE void await_values() { barrier_wait(base + VALUE_FULL + 8 * values.stage, values.full_parity()); }
-    DEVICE u32 key_rows() const { return base + KEYS_AT + keys.stage * KEY_BYTES; }
-    DEVICE u32 value_rows() const { return base + VALUES_AT + values.stage * VALUE_BYTES; }
-    DEVICE void release_keys() {
-        release(base + KEY_EMPTY + 8 * keys.stage);
-        keys.advance();
+    DEVICE void await_keys(u32 stage) { barrier_wait(base + KEY_FULL + 8 * stage, keys.full_parity(stage)); }
+    DEVICE void await_values(u32 stage) { barrier_wait(base + VALUE_FULL + 8 * stage, values.full_parity(stage)); }
+    DEVICE u32 key_rows(u32 stage) const { return base + KEYS_AT + stage * KEY_BYTES; }
+    DEVICE u32 value_rows(u32 stage) const { return base + VALUES_AT + stage * VALUE_BYTES; }
+    DEVICE void release_keys(u32 stage) {
+        release(base + KEY_EMPTY + 8 * stage);
+        keys.count(stage);
     }
-    DEVICE void release_values() {
-        release(base + VALUE_EMPTY + 8 * values.stage);
-        values.advance();
+    DEVICE void release_values(u32 stage) {
+        release(base + VALUE_EMPTY + 8 * stage);
+        values.count(stage);
     }
 };
 
@@ -60,8 +60,8 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
-// Scores that have been waited for become weights; true if what was summed before is to be multiplied by `factors`.
-DEVICE bool weigh(Scores& scores, Softmax& softmax, const Job& job, const Consumer& me, const Scales& scales, float table, u32 step, Weights& weights, float (&factors)[2]) {
+// Scores that have been waited for become weights.
+DEVICE void weigh(Scores& scores, Softmax& softmax, const Job& job, const Consumer& me, const Scales& scales, float table, u32 step, float (&factors)[2]) {
     if (FORMAT == 2 && scales.flip) flip_signs(scores);
     u32 first = job.query + me.group * 64;
     if ((step + 1) * KEYS > visible_keys(job.sequence, first)) {
@@ -69,9 +69,7 @@ DEVICE bool weigh(Scores& scores, Softmax& softmax, const Job& job, const Consum
         u32 query = job.query + me.row;
         hide(scores, me.lane, (int)visible_keys(job.sequence, query) - before, (int)visible_keys(job.sequence, query + 8) - before);
     }
-    if (Softmax::GUESSES && step > 0 && softmax.weigh_by_guess(scores, scales.score, table, weights)) return false;
-    softmax.weigh(scores, scales.score, table, weights, factors);
-    return true;
+    softmax.weigh(scores, scales.score, table, factors);
 }
 
 DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, float table) {
@@ -79,80 +77,67 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     if (job.steps == 0) return store(parameter, job, me, Outputs{}, {0.0f, 0.0f});
     Total total;
     Scores scores;
-    Weights weights, others;        // those of one step, and, ROUNDS_AHEAD, of the next
+    Weights weights;
     Queries fragments;
     Softmax softmax;
     float factors[2];
     u32 queries = me.base + QUERIES_AT + me.group * 64 * (ROW_BYTES < 128 ? ROW_BYTES : 128);
     barrier_wait(me.base + QUERY_FULL, me.tiles++ & 1);
     if constexpr (WAY == Way::Converted) convert_queries(fragments, me.base + QUERIES_AT, me.row, me.lane);
-    me.await_keys();
+    me.await_keys(0);
     products_fence();
-    multiply_scores(scores, queries, fragments, me.key_rows());
+    multiply_scores(scores, queries, fragments, me.key_rows(0));
     products_commit();
     products_wait<0>();
     pin(scores);
-    me.release_keys();
-    weigh(scores, softmax, job, me, scales, table, 0, weights, factors);
-    if (!ROUNDS_AHEAD) softmax.round_all(weights, scores);
-    if (job.steps > 1) me.await_keys();
+    me.release_keys(0);
+    weigh(scores, softmax, job, me, scales, table, 0, factors);
+    softmax.round(weights, scores);
+    if (job.steps > 1) me.await_keys(1);
     // Begins this step's scores and the sum with the last one's weights, then makes of the scores the next weights.
-    auto take_step = [&](const Weights& last, Weights& next, u32 step) {
+    auto take_step = [&](u32 stage, u32 step) {
+        u32 last = (stage + STAGES - 1) % STAGES, next = (stage + 1) % STAGES;
         take_turn(me.group);
         products_fence();
-        multiply_scores(scores, queries, fragments, me.key_rows());
+        multiply_scores(scores, queries, fragments, me.key_rows(stage));
         products_commit();
-        me.await_values();
+        me.await_values(last);
         products_fence();
-        total.multiply(last, me.value_rows(), step == 1);
+        total.multiply(weights, me.value_rows(last));
         products_commit();
         pass_turn(me.group);
         products_wait<1>();
         pin(scores);
-        me.release_keys();
-        bool rescales = weigh(scores, softmax, job, me, scales, table, step, next, factors);
-        if (!ROUNDS_AHEAD) pin(scores);
+        me.release_keys(stage);
+        weigh(scores, softmax, job, me, scales, table, step, factors);
+        pin(scores);
         // The loop in it keeps ptxas from waiting for the values before it computes the exponentials.
-        if (step + 1 < job.steps) me.await_keys();
+        if (step + 1 < job.steps) me.await_keys(next);
         products_wait<0>();
-        total.finish_step(rescales, factors);
-        me.release_values();
-        if (!ROUNDS_AHEAD) softmax.round_all(next, scores);
+        total.finish_step(factors);
+        me.release_values(last);
+        softmax.round(weights, scores);
     };
-    auto finish = [&](const Weights& last) {
-        release(me.base + QUERY_EMPTY);
-        me.await_values();
-        products_fence();
-        total.multiply(last, me.value_rows(), job.steps == 1);
-        products_commit();
-        products_wait<0>();
-        total.finish_step(false, factors);
-        me.release_values();
+#pragma unroll 1
+    for (u32 step = 1; step < job.steps; step += STAGES)
 #pragma unroll
-        for (u32 half = 0; half < 2; half++) {
-            float sum = softmax.sum(half);
-            factors[half] = sum > 0.0f ? scales.value / sum : 0.0f;
-        }
-        store(parameter, job, me, total.sums, factors);
-    };
-    u32 step = 1;
-    if constexpr (ROUNDS_AHEAD) {
-#pragma unroll 1
-        for (; step + 1 < job.steps; step += 2) {
-            take_step(weights, others, step);
-            take_step(others, weights, step + 1);
-        }
-        if (step < job.steps) {
-            take_step(weights, others, step);
-            finish(others);
-        } else {
-            finish(weights);
-        }
-    } else {
-#pragma unroll 1
-        for (; step < job.steps; step++) take_step(weights, weights, step);
-        finish(weights);
+        for (u32 i = 0; i < STAGES; i++)
+            if (step + i < job.steps) take_step((1 + i) % STAGES, step + i);
+    release(me.base + QUERY_EMPTY);
+    u32 last = (job.steps - 1) % STAGES;
+    me.await_values(last);
+    products_fence();
+    total.multiply(weights, me.value_rows(last));
+    products_commit();
+    products_wait<0>();
+    total.finish_step({1.0f, 1.0f});
+    me.release_values(last);
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+        float sum = softmax.sum(half);
+        factors[half] = sum > 0.0f ? scales.value / sum : 0.0f;
     }
+    store(parameter, job, me, total.sums, factors);
 }
 
 extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attention_specialised(const __grid_constant__ Parameter parameter) {

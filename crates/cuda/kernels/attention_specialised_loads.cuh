@@ -12,17 +12,31 @@ DEVICE void copy_rows(u32 to, const TensorMap* map, u32 row, u32 head, u32 rows,
         copy_tensor(to + panel * rows * (ROW_BYTES / PANELS), map, panel * PANEL_ELEMENTS, row, head, barrier);
 }
 
-template <u32 COUNT>
-DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Place<COUNT>& place, const TensorMap* map, u32 row, u32 head) {
-    barrier_wait(base + empty + 8 * place.stage, place.empty_parity());
-    copy_rows(base + at + place.stage * bytes, map, row, head, KEYS, base + full + 8 * place.stage);
-    place.advance();
+DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Uses& uses, u32 stage, const TensorMap* map, u32 row, u32 head) {
+    barrier_wait(base + empty + 8 * stage, uses.empty_parity(stage));
+    copy_rows(base + at + stage * bytes, map, row, head, KEYS, base + full + 8 * stage);
+    uses.count(stage);
+}
+
+// Of what is copied and yet to be converted, stages follow one another across tiles.
+struct RawPlace {
+    Uses uses;
+    u32 stage = 0;
+
+    DEVICE void advance() {
+        if (++stage == RAW_STAGES) stage = 0;
+    }
+};
+
+DEVICE void copy_raw(u32 base, RawPlace& raw, const TensorMap* map, u32 row, u32 head) {
+    copy_to_ring(base, RAW_AT, RAW_BYTES, RAW_FULL, RAW_EMPTY, raw.uses, raw.stage, map, row, head);
+    raw.advance();
 }
 
 // One thread. A tile's Q comes once the scores of the tile before are done, then K and V as they are needed.
 DEVICE void load(const Parameter& parameter, u32 base) {
-    Place<STAGES> keys, values;
-    Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
+    Uses keys, values;
+    RawPlace raw;
     u32 round = 0;
     for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
         Job job = locate(parameter, tile);
@@ -33,10 +47,11 @@ DEVICE void load(const Parameter& parameter, u32 base) {
         round++;
         copy_rows(base + QUERIES_AT, maps, job.query, job.head, QUERIES, base + QUERY_FULL);
         for (u32 step = 0; step < job.steps; step++) {
-            if constexpr (WAY == Way::Converted) copy_to_ring(base, RAW_AT, RAW_BYTES, RAW_FULL, RAW_EMPTY, raw, maps + 1, step * KEYS, head);
-            else copy_to_ring(base, KEYS_AT, KEY_BYTES, KEY_FULL, KEY_EMPTY, keys, maps + 1, step * KEYS, head);
-            if constexpr (WAY == Way::Copied) copy_to_ring(base, VALUES_AT, VALUE_BYTES, VALUE_FULL, VALUE_EMPTY, values, maps + 2, step * KEYS, head);
-            else copy_to_ring(base, RAW_AT, RAW_BYTES, RAW_FULL, RAW_EMPTY, raw, maps + 2, step * KEYS, head);
+            u32 stage = step % STAGES, row = step * KEYS;
+            if constexpr (BY_CONVERTERS_KEYS) copy_raw(base, raw, maps + 1, row, head);
+            else copy_to_ring(base, KEYS_AT, KEY_BYTES, KEY_FULL, KEY_EMPTY, keys, stage, maps + 1, row, head);
+            if constexpr (BY_CONVERTERS_VALUES) copy_raw(base, raw, maps + 2, row, head);
+            else copy_to_ring(base, VALUES_AT, VALUE_BYTES, VALUE_FULL, VALUE_EMPTY, values, stage, maps + 2, row, head);
         }
     }
 }
@@ -81,35 +96,36 @@ DEVICE void turn_rows(u32 from, u32 to, u32 warp, u32 lane) {
     }
 }
 
-// Takes the next copied rows, makes of them the ring's next stage, and hands both on.
+// Takes the next copied rows, makes of them the ring's stage, and hands both on.
 template <bool VALUES>
-DEVICE void prepare(u32 base, Place<STAGES>& place, Place<RAW_STAGES == 0 ? 1 : RAW_STAGES>& raw, u32 thread) {
+DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) {
     constexpr u32 FULL = VALUES ? VALUE_FULL : KEY_FULL, EMPTY = VALUES ? VALUE_EMPTY : KEY_EMPTY;
-    u32 to = base + (VALUES ? VALUES_AT + place.stage * VALUE_BYTES : KEYS_AT + place.stage * KEY_BYTES);
-    barrier_wait(base + RAW_FULL + 8 * raw.stage, raw.full_parity());
-    barrier_wait(base + EMPTY + 8 * place.stage, place.empty_parity());
+    u32 to = base + (VALUES ? VALUES_AT + stage * VALUE_BYTES : KEYS_AT + stage * KEY_BYTES);
+    barrier_wait(base + RAW_FULL + 8 * raw.stage, raw.uses.full_parity(raw.stage));
+    barrier_wait(base + EMPTY + 8 * stage, uses.empty_parity(stage));
     u32 from = base + RAW_AT + raw.stage * RAW_BYTES;
     if (WAY == Way::Eights) turn_rows(from, to, thread / 32, thread % 32);
     else convert_rows(from, to, thread);
     fence_async();
     __syncwarp();
     if (thread % 32 == 0) {
-        barrier_arrive(base + FULL + 8 * place.stage);
+        barrier_arrive(base + FULL + 8 * stage);
         barrier_arrive(base + RAW_EMPTY + 8 * raw.stage);
     }
-    place.advance();
+    uses.count(stage);
+    raw.uses.count(raw.stage);
     raw.advance();
 }
 
 // `thread` counts the converters' threads.
 DEVICE void convert(const Parameter& parameter, u32 base, u32 thread) {
-    Place<STAGES> keys, values;
-    Place<RAW_STAGES == 0 ? 1 : RAW_STAGES> raw;
+    Uses keys, values;
+    RawPlace raw;
     for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
         u32 steps = locate(parameter, tile).steps;
         for (u32 step = 0; step < steps; step++) {
-            if constexpr (WAY == Way::Converted) prepare<false>(base, keys, raw, thread);
-            prepare<true>(base, values, raw, thread);
+            if constexpr (BY_CONVERTERS_KEYS) prepare<false>(base, keys, step % STAGES, raw, thread);
+            prepare<true>(base, values, step % STAGES, raw, thread);
         }
     }
 }

@@ -18,8 +18,6 @@ template <class> constexpr bool is_eight = false;
 template <> constexpr bool is_eight<Eight> = true;
 
 constexpr u32 DEPTH = WAY == Way::Eights ? 32 : 16;         // of a product
-// The next weights are rounded while products with the last ones are on their way, where there are registers for both.
-constexpr bool ROUNDS_AHEAD = HEAD == 64 && CONSUMERS == 2;
 using Scores = float[KEYS / 2];
 using Outputs = float[HEAD / 2];
 using Weights = u32[KEYS / DEPTH][4];
@@ -90,28 +88,25 @@ struct Total {
     float pending[2];       // by what `sums` are to be multiplied before the step's are added
 
     DEVICE Total() : pending{0.0f, 0.0f} {
-        if (APART)
 #pragma unroll
-            for (u32 i = 0; i < HEAD / 2; i++) sums[i] = 0.0f;
+        for (u32 i = 0; i < HEAD / 2; i++) sums[i] = 0.0f;
     }
 
-    DEVICE void multiply(const Weights& weights, u32 values, bool first) {
+    DEVICE void multiply(const Weights& weights, u32 values) {
         if constexpr (APART) multiply_values(step_sums, weights, values, false);
-        else multiply_values(sums, weights, values, !first);
+        else multiply_values(sums, weights, values, true);
     }
 
-    // Once products are done. If later steps' weights have another reference, sums are to be multiplied by `factors`.
-    DEVICE void finish_step(bool rescales, const float (&factors)[2]) {
+    // Once products are done; weights of later steps are `factors` of what these are.
+    DEVICE void finish_step(const float (&factors)[2]) {
         pin(APART ? step_sums : sums);
-        if (APART) {
 #pragma unroll
-            for (u32 i = 0; i < HEAD / 2; i++) sums[i] = fmaf(sums[i], pending[i / 2 % 2], step_sums[i]);
-            pending[0] = factors[0];
-            pending[1] = factors[1];
-        } else if (rescales) {
-#pragma unroll
-            for (u32 i = 0; i < HEAD / 2; i++) sums[i] *= factors[i / 2 % 2];
+        for (u32 i = 0; i < HEAD / 2; i++) {
+            if (APART) sums[i] = fmaf(sums[i], pending[i / 2 % 2], step_sums[i]);
+            else sums[i] *= factors[i / 2 % 2];
         }
+        pending[0] = factors[0];
+        pending[1] = factors[1];
     }
 };
 
@@ -130,57 +125,48 @@ DEVICE void round_step(u32 (&rounded)[4], const float* weights) {
     }
 }
 
-// Weights are powers of two of scores less the row's reference, and rounded. With ROUNDS_AHEAD and 16-bit weights the
-// reference may lie up to SLACK under the row's maximum, for which such weights have room: then exponentials need not
-// wait for the maximum, and what was summed before need not be rescaled until the maximum has grown by more. Row sums are
-// of unrounded weights, added in the shadow of the exponentials; those of e4m3 by the matrix unit, of rounded ones, for
-// their errors are not small beside V's.
+// Row sums are of unrounded weights, added in the shadow of the exponentials; those of e4m3 by the matrix unit, of rounded
+// ones, for their errors are not small beside V's.
 struct Softmax {
-    static constexpr float RAISED = WAY == Way::Eights ? 8.0f : 0.0f;   // e4m3 has no room for small weights: largest 2⁸
-    static constexpr float SLACK = 8.0f;
-    static constexpr bool GUESSES = ROUNDS_AHEAD && WAY != Way::Eights;
+    float maximum[2], sums[4];      // of rows r and r + 8; raw scores; sums as `add_rows` has them
 
-    float reference[2], sums[4];    // of rows r and r + 8; raw scores; sums as `add_rows` has them
+    DEVICE Softmax() : maximum{-INFINITE, -INFINITE}, sums{} {}
 
-    DEVICE Softmax() : reference{-INFINITE, -INFINITE}, sums{} {}
-
-    // With the rows' maxima as references; what was summed before is to be multiplied by `factors`.
-    DEVICE void weigh(Scores& scores, float scale, float table, Weights& weights, float (&factors)[2]) {
-        float largest[2];
-        find_largest(scores, largest);
-        refer(largest, scale, factors);
-        float added[2] = {};
+    // Scores become weights 2^(score · scale − the row's maximum); what was summed before is to be multiplied by `factors`.
+    // e4m3 has no room for small weights: they are 2⁸ as large, so the largest is 256 of at most 448.
+    DEVICE void weigh(Scores& scores, float scale, float table, float (&factors)[2]) {
+        constexpr float RAISED = WAY == Way::Eights ? 8.0f : 0.0f;
+        float shift[2], added[2] = {};
 #pragma unroll
-        for (u32 step = 0; step < KEYS / DEPTH; step++) {
-            exponentiate(scores + step * DEPTH / 2, scores + step * DEPTH / 2, scale, table, added);
-            if (ROUNDS_AHEAD) round(weights, scores, step);
+        for (u32 row = 0; row < 2; row++) {
+            float largest = maximum[row];
+#pragma unroll
+            for (u32 i = 0; i < KEYS / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
+            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+            // A row that has seen no key yet has no maximum to subtract.
+            float base = largest == -INFINITE ? 0.0f : largest * scale;
+            factors[row] = power_by_hardware(maximum[row] * scale - base);
+            maximum[row] = largest;
+            shift[row] = RAISED - base;
+            sums[2 * row] *= factors[row];
         }
-        add(added);
+#pragma unroll
+        for (u32 i = 0; i < KEYS / 2; i++) {
+            u32 row = i / 2 % 2;
+            scores[i] = power(fmaf(scores[i], scale, shift[row]), i, table);
+            if (WAY != Way::Eights) added[row] += scores[i];
+        }
+        sums[0] += added[0];
+        sums[2] += added[1];
     }
 
-    // With the references there are, if those suffice: else false, and `weigh` is to be called.
-    DEVICE bool weigh_by_guess(const Scores& scores, float scale, float table, Weights& weights) {
-        float largest[2] = {reference[0], reference[1]}, added[2] = {};
+    DEVICE void round(Weights& weights, const Scores& scores) {
 #pragma unroll
         for (u32 step = 0; step < KEYS / DEPTH; step++) {
-            const float* from = scores + step * DEPTH / 2;
-            float powers[DEPTH / 2];
-            exponentiate(powers, from, scale, table, added);
-            round_step(weights[step], powers);
-#pragma unroll
-            for (u32 i = 0; i < DEPTH / 2; i++) largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], from[i]);
+            round_step(weights[step], scores + step * DEPTH / 2);
+            if (WAY == Way::Eights) add_rows<true>(sums, weights[step]);
         }
-        bool suffice = true;
-#pragma unroll
-        for (u32 row = 0; row < 2; row++) suffice &= (largest[row] - reference[row]) * scale <= SLACK && reference[row] != -INFINITE;
-        if (!__all_sync(~0u, suffice)) return false;
-        add(added);
-        return true;
-    }
-
-    DEVICE void round_all(Weights& weights, const Scores& scores) {
-#pragma unroll
-        for (u32 step = 0; step < KEYS / DEPTH; step++) round(weights, scores, step);
     }
 
     // Of a row, over all of its lanes.
@@ -189,49 +175,6 @@ struct Softmax {
         if (WAY == Way::Eights) return sum;
         sum += __shfl_xor_sync(~0u, sum, 1);
         return sum + __shfl_xor_sync(~0u, sum, 2);
-    }
-
-
-    DEVICE void find_largest(const Scores& scores, float (&largest)[2]) const {
-#pragma unroll
-        for (u32 row = 0; row < 2; row++) {
-            largest[row] = reference[row];
-#pragma unroll
-            for (u32 i = 0; i < KEYS / 8; i++) largest[row] = fmaxf(largest[row], fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
-            largest[row] = fmaxf(largest[row], __shfl_xor_sync(~0u, largest[row], 1));
-            largest[row] = fmaxf(largest[row], __shfl_xor_sync(~0u, largest[row], 2));
-        }
-    }
-
-    // A row that has seen no key yet has nothing to subtract.
-    DEVICE static float base(float reference, float scale) { return reference == -INFINITE ? 0.0f : reference * scale; }
-
-    DEVICE void refer(const float (&largest)[2], float scale, float (&factors)[2]) {
-#pragma unroll
-        for (u32 row = 0; row < 2; row++) {
-            factors[row] = power_by_hardware(reference[row] * scale - base(largest[row], scale));
-            reference[row] = largest[row];
-            sums[2 * row] *= factors[row];
-        }
-    }
-
-    DEVICE void exponentiate(float* powers, const float* scores, float scale, float table, float (&added)[2]) const {
-        float shift[2] = {RAISED - base(reference[0], scale), RAISED - base(reference[1], scale)};
-#pragma unroll
-        for (u32 i = 0; i < DEPTH / 2; i++) {
-            powers[i] = power(fmaf(scores[i], scale, shift[i / 2 % 2]), i, table);
-            if (WAY != Way::Eights) added[i / 2 % 2] += powers[i];
-        }
-    }
-
-    DEVICE void add(const float (&added)[2]) {
-        sums[0] += added[0];
-        sums[2] += added[1];
-    }
-
-    DEVICE void round(Weights& weights, const Scores& scores, u32 step) {
-        round_step(weights[step], scores + step * DEPTH / 2);
-        if (WAY == Way::Eights) add_rows<true>(sums, weights[step]);
     }
 };
 

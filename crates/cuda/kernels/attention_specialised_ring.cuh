@@ -45,19 +45,14 @@ DEVICE void init_barriers(u32 base) {
     barrier_init_fence();
 }
 
-// A place in a ring: which stage, and how often the ring has come round.
-template <u32 COUNT>
-struct Place {
-    u32 stage = 0, round = 0;
+// How often, modulo 2, each stage of a ring has been used: a bit a stage. Each tile begins with the first stage, so that
+// the loops over steps, unrolled, know their stages when they are compiled: descriptors and barriers are then constants.
+struct Uses {
+    u32 bits = 0;
 
-    DEVICE void advance() {
-        if (++stage == COUNT) {
-            stage = 0;
-            round++;
-        }
-    }
-    DEVICE u32 full_parity() const { return round & 1; }
-    DEVICE u32 empty_parity() const { return round & 1 ^ 1; }      // passes at once in the first round
+    DEVICE u32 full_parity(u32 stage) const { return bits >> stage & 1; }
+    DEVICE u32 empty_parity(u32 stage) const { return full_parity(stage) ^ 1; }     // passes at once the first time
+    DEVICE void count(u32 stage) { bits ^= 1u << stage; }
 };
 
 // A tile with all that its loops count by.

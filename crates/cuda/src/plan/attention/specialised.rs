@@ -17,6 +17,9 @@ const KEYS: [usize; 2] = [64, 128];
 const EIGHTS_KEYS: usize = 128;
 /// Stages of what is copied and yet to be converted.
 const RAW_STAGES: usize = 3;
+/// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
+/// specifications).
+const SHARED_BYTES: usize = 227 << 10;
 /// Bytes for barriers.
 const BARRIER_BYTES: usize = 1024;
 
@@ -51,6 +54,7 @@ impl SpecialisedPlan {
         check_words(schedule, way)?;
         let (queries, keys) = (schedule.tile.m, schedule.tile.n);
         let work = Work::new(attention, schedule, queries)?;
+        check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
         let grid = match schedule.order {
             Order::PerTile => work.tiles.len(),
             Order::Static | Order::Sorted | Order::Dynamic => work.tiles.len().min(processors as usize),
@@ -125,6 +129,19 @@ fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
     let (queries, keys) = (schedule.tile.m, schedule.tile.n);
     let stage = 2 * keys * head * multiplied;
     queries * row + schedule.stages * stage + raw * keys * row + BARRIER_BYTES
+}
+
+/// A block that does not fit would be refused at its launch, with less to say.
+fn check_shared_bytes(bytes: usize, schedule: &Schedule) -> Result<(), PlanError> {
+    if bytes <= SHARED_BYTES {
+        return Ok(());
+    }
+    Err(PlanError::word(
+        "stages",
+        schedule.stages,
+        format!("a block would take {bytes} B of shared memory, and has {SHARED_BYTES}"),
+        "choose 2, or fewer queries a tile",
+    ))
 }
 
 fn check_words(schedule: &Schedule, way: Way) -> Result<(), PlanError> {

@@ -112,10 +112,9 @@ fn shared_memory_holds_operands_what_they_become_and_partial_results() {
             arithmetic,
             ..schedule(128, 2)
         };
-        ResidentPlan::new(attention, &schedule)
-            .unwrap()
-            .variant()
-            .shared_bytes
+        let plan = ResidentPlan::new(attention, &schedule).unwrap();
+        assert!(plan.variant().shared_bytes >= ALONE_BYTES as u32);
+        shared_bytes(attention, &schedule)
     };
     let eights = attention(&[[512, 512]], 64, AttentionFormat::E4m3);
     let merged = 16384 + 1024;
