@@ -1,74 +1,15 @@
 // What a block of the resident kernel computes, and where its matrices lie in shared memory.
 //
-// Definitions: KEYS of a warp group; SPLIT, the blocks of a cluster, each with keys of its own; ARITHMETIC of e4m3
-// operands: 0 fp16 (they convert exactly), 1 e4m3; PARTIALS, in which blocks exchange results: 0 fp32, 1 fp16;
-// UNIFORM 1, all sequences are equal, and the host describes them as one with the heads of all, of TILES tiles each:
-// then neither a table nor a division stands before the loads; RUNS, into how many the weights are divided: V is
-// multiplied by one while the next is computed.
+// Definitions: KEYS of a warp group; SPLIT, the blocks of a cluster, each with keys of its own; PARTIALS, in which blocks
+// exchange results: 0 fp32, 1 fp16; UNIFORM 1, all sequences are equal, and the host describes them as one with the heads
+// of all, of TILES tiles each: then neither a table nor a division stands before the loads; RUNS, into how many the
+// weights are divided: V is multiplied by one while the next is computed.
 #pragma once
-#include "attention.cuh"
-#include "products.cuh"
+#include "attention_operands.cuh"
 
 constexpr u32 QUERIES = 64, GROUPS = 2, WARPS = 8, GROUP_WARPS = 4, GROUP_THREADS = 128;
-constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;             // e4m3 is multiplied as it is
-constexpr bool CONVERTED = FORMAT == 2 && ARITHMETIC == 0;          // e4m3 becomes fp16
-
-template <u32 FORMAT_NUMBER>
-struct Operand {
-    typedef Half Format;
-};
-template <>
-struct Operand<1> {
-    typedef Brain Format;
-};
-template <>
-struct Operand<2> {
-    typedef Eight Format;
-};
-typedef Operand<CONVERTED ? 0 : FORMAT>::Format Format;             // of both products
 
 // ---- Matrices.
-
-// Rows as a swizzling tensor copy leaves them and the matrix unit takes them: what is longer than 128 bytes lies in
-// panels, one after another. (PTX ISA, "Tensor swizzling modes" and wgmma, "Matrix descriptor".)
-template <u32 ROWS, u32 BYTES>
-struct Matrix {
-    static constexpr u32 PANEL = BYTES < 128 ? BYTES : 128, PANELS = BYTES / PANEL;
-    static constexpr u32 PANEL_SIZE = ROWS * PANEL, SIZE = ROWS * BYTES;
-    static_assert((PANEL == 64 || PANEL == 128) && BYTES % PANEL == 0, "rows fill panels of 64 or 128 bytes");
-    static_assert(PANEL_SIZE % 1024 == 0, "panels begin where the swizzle does");
-
-    // Where a 16-byte piece of a row lies.
-    DEVICE static u32 place(u32 row, u32 piece) {
-        constexpr u32 PIECES = PANEL / 16;
-        u32 turn = PANEL == 128 ? row % 8 : row / 2 % 4;
-        return piece / PIECES * PANEL_SIZE + row * PANEL + (piece % PIECES ^ turn) * 16;
-    }
-
-    // With depth along rows.
-    DEVICE static u64 descriptor(u32 address) {
-        constexpr u64 SWIZZLE = (PANEL == 128 ? 1ull : 2ull) << 62, EIGHT_ROWS = (u64)(8 * PANEL >> 4) << 32;
-        return SWIZZLE | EIGHT_ROWS | 1ull << 16 | (u64)((address & 0x3FFFF) >> 4);
-    }
-
-    // What `step` instructions, each 32 bytes deep, add to it.
-    DEVICE static constexpr u64 deeper(u32 step) {
-        return step / (PANEL / 32) * (PANEL_SIZE >> 4) + step % (PANEL / 32) * 2;
-    }
-
-    // With depth along columns ("turned"; 16-bit elements), 64 columns a panel.
-    DEVICE static u64 turned_descriptor(u32 address) {
-        static_assert(PANEL == 128, "turned matrices have panels of 128 bytes");
-        constexpr u64 SWIZZLE = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32;
-        constexpr u64 NEXT_PANEL = (u64)(PANEL_SIZE >> 4) << 16;
-        return SWIZZLE | EIGHT_ROWS | NEXT_PANEL | (u64)((address & 0x3FFFF) >> 4);
-    }
-
-    // What `step` instructions, each 16 rows deep, add to it.
-    DEVICE static constexpr u64 further(u32 step) {
-        return step * (16 * PANEL >> 4);
-    }
-};
 
 typedef Matrix<QUERIES, ROW_BYTES> QueryMatrix;
 typedef Matrix<KEYS, ROW_BYTES> KeyMatrix;                          // V too

@@ -5,23 +5,6 @@
 
 typedef float Scores[KEYS / 2];
 
-// Keeps the compiler from moving work on registers across this place: nothing else says that a wait for products
-// concerns them, and that wait would stand above the exponentials.
-template <u32 COUNT>
-DEVICE void pin(float (&values)[COUNT]) {
-#pragma unroll
-    for (u32 index = 0; index < COUNT; ++index) asm volatile("" : "+f"(values[index])::"memory");
-}
-
-template <u32 COUNT>
-DEVICE void pin(u32 (&fragments)[COUNT][4]) {
-#pragma unroll
-    for (u32 index = 0; index < COUNT; ++index)
-        asm volatile(""
-                     : "+r"(fragments[index][0]), "+r"(fragments[index][1]), "+r"(fragments[index][2]),
-                       "+r"(fragments[index][3])::"memory");
-}
-
 // Begins the products with the queries as they were copied.
 DEVICE void multiply_copied(Scores& scores, const Place& place) {
     u64 queries = QueryMatrix::descriptor(place.memory + QUERY_AT);
@@ -39,7 +22,7 @@ DEVICE void multiply_converted(Scores& scores, const Place& place) {
     u32 converted = place.memory + CONVERTED_KEY_AT + place.group * MultipliedMatrix::SIZE;
     convert_matrix(place.memory + KEY_AT + place.group * KeyMatrix::SIZE, converted);
     u32 queries[HEAD / 16][4];
-    convert_queries(queries, place.memory + QUERY_AT, place.row(), place.lane);
+    convert_queries<QueryMatrix>(queries, place.memory + QUERY_AT, place.row(), place.lane);
     fence_async();
     named_barrier_sync(1 + place.group, GROUP_THREADS);
     u64 keys = MultipliedMatrix::descriptor(converted);

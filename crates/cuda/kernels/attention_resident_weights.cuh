@@ -12,28 +12,6 @@ struct Statistics {
     float maximum[2], sum[2];
 };
 
-// Of each row's four threads.
-DEVICE float maximum_of_four(float value) {
-    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
-    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
-}
-
-// Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and
-// a thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
-// (transpose_values), so the sums are the same.
-DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
-#pragma unroll
-    for (u32 index = 0; index < 4; ++index) {
-        if (EIGHTS) {
-            const float* four = weights + index / 2 * 8 + index % 2 * 2;
-            rounded[index] = four_eights(four[0], four[1], four[4], four[5]);
-        } else {
-            const float* pair = weights + index * 2;
-            rounded[index] = FORMAT == 1 ? pair_of_brains(pair[0], pair[1]) : pair_of_halves(pair[0], pair[1]);
-        }
-    }
-}
-
 // Scores as they are until their step's turn comes.
 struct Softmax {
     Statistics statistics;

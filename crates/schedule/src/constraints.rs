@@ -10,6 +10,7 @@ mod mma_sync;
 mod remedy;
 mod sm100a;
 mod sm90a;
+mod sm90a_attention;
 
 use std::fmt;
 
@@ -101,7 +102,7 @@ fn rules(arch: Arch) -> &'static [&'static [Rule]] {
             attention::RULES,
             attention::FUSED,
             sm90a::RULES,
-            sm90a::ATTENTION,
+            sm90a_attention::RULES,
             gpu::RULES,
         ],
         Arch::Sm100a => &[

@@ -16,6 +16,7 @@ mod cpu;
 mod mma_sync;
 mod sm100a;
 mod sm90a;
+mod sm90a_attention;
 mod text;
 
 use gauntlet_device::Arch;

@@ -1,9 +1,13 @@
 //! What a schedule needs of a processor: steps, buffers and accumulators.
 
-use gauntlet_device::Arch;
-use gauntlet_problem::{Attention, Form, GroupedGemm, Problem};
+mod attention;
 
-use crate::{Arithmetic, Cluster, Epilogue, Exponential, Order, Roles, Schedule, Scores, Tile};
+use gauntlet_device::Arch;
+use gauntlet_problem::{Form, GroupedGemm, Problem};
+
+pub use attention::{HopperAttention, by_mma_sync, multiplied_bytes, operands_made_ready, resident_keys};
+
+use crate::{Cluster, Epilogue, Order, Schedule, Tile};
 
 /// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
 const SCALE_ROWS: usize = 128;
@@ -14,8 +18,6 @@ const SCALE_COPY: usize = 16;
 const HALF: usize = 2;
 /// Bytes of an fp32 value.
 const SUM: usize = 4;
-/// Bytes of the table of exponentials: 1024 values of fp32.
-const EXPONENTIALS: usize = 4 << 10;
 /// Bytes in which the swapped kernel on sm_90a converts tokens: 10.5 KiB for each of the 8 warps that multiply.
 const CONVERTING: usize = 84 << 10;
 /// Slots of scales of that kernel; each is for two steps, the least that a bulk copy brings of a row 128 deep.
@@ -40,43 +42,16 @@ pub fn is_narrow(schedule: &Schedule) -> bool {
     schedule.swap_ab && (m == 16 || m == 32) && n <= 16
 }
 
-/// Whether attention is multiplied by `mma.sync`, whose operands come from registers: before sm_90a always, and there
-/// where everyone does everything; `wgmma` and `tcgen05` are for roles.
-pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
-    match arch {
-        Arch::Sm80 | Arch::Sm89 => true,
-        Arch::Sm90a => schedule.roles == Roles::Unified,
-        Arch::Sm100a | Arch::Cpu => false,
-    }
-}
-
-/// Bytes of an operand of attention as a GPU's matrix unit takes it.
-pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
-    match schedule.arithmetic {
-        Arithmetic::Fp8 => attention.format.bytes(),
-        Arithmetic::Fp16 => HALF,
-    }
-}
-
 /// Whether operands are converted to fp16 by a kernel of their own, once, because bulk copies bring them to where the
-/// matrix unit reads them: tokens of a swapped GEMM on sm_90a, and 8-bit attention by `wgmma` or `tcgen05` in fp16.
+/// matrix unit reads them: tokens of a swapped GEMM on sm_90a, and 8-bit attention by `tcgen05` in fp16. (On sm_90a the
+/// blocks of attention convert for themselves.)
 pub fn converts_beforehand(schedule: &Schedule, problem: &Problem, arch: Arch) -> bool {
     match (problem, arch) {
         (Problem::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab,
-        (Problem::Attention(attention), Arch::Sm90a | Arch::Sm100a) => {
-            !by_mma_sync(schedule, arch) && attention.format.bytes() < multiplied_bytes(schedule, attention)
+        (Problem::Attention(attention), Arch::Sm100a) => {
+            attention.format.bytes() < multiplied_bytes(schedule, attention)
         }
         _ => false,
-    }
-}
-
-/// Bytes of a block's scores and weights in shared memory, fp32 and fp16.
-pub fn score_bytes(schedule: &Schedule) -> usize {
-    let scores = schedule.tile.m * schedule.tile.n;
-    match schedule.scores {
-        Scores::Registers => 0,
-        Scores::InPlace => scores * SUM,
-        Scores::Separate => scores * (SUM + HALF),
     }
 }
 
@@ -111,49 +86,17 @@ pub fn fewest_steps(schedule: &Schedule, problem: &Problem) -> usize {
 pub fn stage_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
     match problem {
         Problem::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
-        Problem::Attention(attention) => {
-            2 * schedule.tile.n * attention.head_size * element_bytes(schedule, attention, arch)
-        }
+        Problem::Attention(attention) => attention::stage_bytes(schedule, attention, arch),
     }
 }
 
-/// Bytes of all buffers of one block: stages, the queries of attention with scores and tables that lie there, and the
-/// staged results. On a CPU those of
-/// one thread: a row panel and `stages` column panels.
+/// Bytes of all buffers of one block: stages, the queries of attention with scores that lie there, and the staged
+/// results. On a CPU those of one thread: a row panel and `stages` column panels.
 pub fn block_bytes(schedule: &Schedule, problem: &Problem, arch: Arch) -> usize {
-    let Tile { m, n, k } = schedule.tile;
-    let columns = if matches!(problem, Problem::Attention(_)) {
-        k
-    } else {
-        n
-    };
-    let output = match schedule.epilogue {
-        Epilogue::Staged => {
-            m.div_ceil(pair(schedule.cluster, arch)) * columns * problem.output_format().bytes()
-        }
-        Epilogue::Direct => 0,
-    };
-    let resident = match problem {
-        Problem::Attention(attention) => {
-            m * k * element_bytes(schedule, attention, arch) + score_bytes(schedule) + table_bytes(schedule)
-        }
-        Problem::GroupedGemm(gemm) if arch == Arch::Cpu => {
-            4 * k * m * if schedule.swap_ab { weights(gemm) } else { 1 }
-        }
-        Problem::GroupedGemm(_) => 0,
-    };
-    let stages = schedule.stages * stage_bytes(schedule, problem, arch);
-    let buffers = match problem {
-        Problem::GroupedGemm(gemm) if arch == Arch::Sm90a && schedule.swap_ab => {
-            swapped_bytes(schedule, gemm, stages)
-        }
-        // One slot is filled while products read the other; a single stage overlaps nothing.
-        Problem::GroupedGemm(gemm) if arch == Arch::Sm90a => {
-            stages + schedule.stages.min(2) * weights(gemm) * n * k * HALF
-        }
-        _ => stages,
-    };
-    resident + buffers + output
+    match problem {
+        Problem::GroupedGemm(gemm) => gemm_block_bytes(schedule, gemm, arch),
+        Problem::Attention(attention) => attention::block_bytes(schedule, attention, arch),
+    }
 }
 
 /// `f32` accumulators of one block: C (twice for the dual form), or scores and output.
@@ -198,6 +141,23 @@ fn pair(cluster: Cluster, arch: Arch) -> usize {
     } else {
         1
     }
+}
+
+fn gemm_block_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let output = match schedule.epilogue {
+        Epilogue::Staged => m.div_ceil(pair(schedule.cluster, arch)) * n * gemm.output.bytes(),
+        Epilogue::Direct => 0,
+    };
+    let stages = schedule.stages * gemm_stage_bytes(schedule, gemm, arch);
+    let buffers = match arch {
+        Arch::Cpu => 4 * k * m * if schedule.swap_ab { weights(gemm) } else { 1 } + stages,
+        Arch::Sm90a if schedule.swap_ab => swapped_bytes(schedule, gemm, stages),
+        // One slot is filled while products read the other; a single stage overlaps nothing.
+        Arch::Sm90a => stages + schedule.stages.min(2) * weights(gemm) * n * k * HALF,
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => stages,
+    };
+    buffers + output
 }
 
 fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usize {
@@ -253,22 +213,4 @@ fn operand_sets(schedule: &Schedule, gemm: &GroupedGemm) -> (usize, usize) {
 
 fn packed_bytes(k: usize) -> usize {
     k.div_ceil(2) + k.div_ceil(16)
-}
-
-/// Bytes of the table of exponentials, if there is one.
-fn table_bytes(schedule: &Schedule) -> usize {
-    match schedule.exponential {
-        Exponential::Table => EXPONENTIALS,
-        Exponential::Hardware | Exponential::Polynomial => 0,
-    }
-}
-
-/// Bytes of an operand of attention in a block's memory: on GPUs as it is multiplied, but `mma.sync` converts what it
-/// takes from there.
-fn element_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
-    match arch {
-        Arch::Cpu => SUM,
-        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if by_mma_sync(schedule, arch) => attention.format.bytes(),
-        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a => multiplied_bytes(schedule, attention),
-    }
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Sequence};
-use gauntlet_schedule::program::{Contents, Copy, Operation, Product, Statement, TileProgram};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
+use gauntlet_schedule::program::{Contents, Copy, Operation, Product, Role, Statement, TileProgram};
 use gauntlet_schedule::{Schedule, ScheduleChange, check, resources};
 
 fn attention(format: AttentionFormat) -> Problem {
@@ -19,6 +19,7 @@ fn attention(format: AttentionFormat) -> Problem {
         head_size: 64,
         causal: false,
         format,
+        scaling: Scaling::default(),
         output: OutputFormat::F16,
     })
 }
@@ -53,27 +54,54 @@ fn hopper_takes_each_step_of_attention() {
         resources::block_bytes(&schedule, &problem, h200.arch)
     };
     let steps = "tile = [64, 64, 64]\nlayout = \"plain\"\n";
-    // Queries, keys and values as they lie in memory; scores of 4 bytes, weights of 2.
-    let (operands, scores, weights) = (3 * 4_096, 16_384, 8_192);
+    // Queries, keys and values as they lie in memory; scores of 4 bytes with what sums are multiplied by; weights.
+    let (operands, scores, weights) = (3 * 4_096, 16_384 + 256, 8_192);
+    let separate = format!("{steps}scores = \"separate\"\n");
+    assert_eq!(bytes(&separate), operands + scores + weights);
+    // Multiply-adds read weights of 4 bytes.
     assert_eq!(
-        bytes(&format!("{steps}scores = \"separate\"\nvalues = \"scalar\"")),
-        operands + scores + weights
+        bytes(&format!("{separate}values = \"scalar\"")),
+        operands + scores + 2 * weights
     );
     assert_eq!(bytes(&format!("{steps}scores = \"in-place\"")), operands + scores);
-    assert_eq!(bytes(steps), operands);
-    assert_eq!(
-        bytes("tile = [64, 64, 64]\nexponential = \"polynomial\""),
-        operands
-    );
-    assert_eq!(
-        bytes("tile = [64, 64, 64]\nexponential = \"table\""),
-        operands + 4_096
-    );
-    // By roles operands lie as they are multiplied: fp16, or half of it.
+    // Exponentials of any kind need no room.
+    for exponential in ["hardware", "polynomial", "table"] {
+        assert_eq!(
+            bytes(&format!("{steps}exponential = \"{exponential}\"")),
+            operands
+        );
+    }
+    // By roles queries lie as they were copied, and keys and values as they are multiplied: fp16, or half of it. Beside
+    // them are three stages that are yet to be converted, and barriers.
     let roles = "tile = [128, 128, 64]\nroles = \"specialised\"\nstages = 3\n";
-    assert_eq!(bytes(roles), 16_384 + 3 * 32_768);
-    assert_eq!(bytes(&format!("{roles}arithmetic = \"fp8\"")), 8_192 + 3 * 16_384);
-    bytes(&format!("{roles}split-k = 2\ncluster = [1, 2]"));
+    let copied = 8_192 + 3 * 8_192 + 1_024;
+    assert_eq!(bytes(roles), copied + 3 * 32_768);
+    assert_eq!(
+        bytes(&format!("{roles}arithmetic = \"fp8\"")),
+        copied + 3 * 16_384
+    );
+    // All keys at once: queries, 256 keys and values as copied and converted, and parts of 2 × 64 rows.
+    let resident = "tile = [64, 128, 64]\nroles = \"specialised\"\nsplit-k = 2\ncluster = [1, 2]\n";
+    let parts = 128 * (128 + 8) + 64;
+    assert_eq!(bytes(resident), 4_096 + 2 * 16_384 + 2 * 32_768 + parts);
+    assert_eq!(
+        bytes(&format!("{resident}arithmetic = \"fp8\"")),
+        4_096 + 2 * 16_384 + 16_384 + parts
+    );
+}
+
+#[test]
+fn parts_of_the_keys_may_be_empty() {
+    let h200 = Device::builtin("h200").unwrap();
+    let few = match attention(AttentionFormat::F16) {
+        Problem::Attention(mut attention) => {
+            attention.sequences[0].keys = 3;
+            Problem::Attention(attention)
+        }
+        other => other,
+    };
+    let split = schedule("tile = [64, 64, 64]\nroles = \"specialised\"\nsplit-k = 4\ncluster = [1, 4]");
+    assert_eq!(check(&split, &few, &h200), []);
 }
 
 #[test]
@@ -128,22 +156,40 @@ fn roles_say_what_copies_and_what_multiplies() {
     );
     let roles = program("tile = [128, 64, 64]\nstages = 2\nroles = \"specialised\"");
     assert!(loads(&operations(&roles.roles[0].body), Copy::Bulk));
+    let converts = |role: &Role| {
+        let all = operations(&role.body);
+        all.iter()
+            .any(|operation| matches!(operation, Operation::Convert { to: Some(_), .. }))
+    };
+    let names: Vec<_> = roles.roles.iter().map(|role| role.name).collect();
+    assert_eq!(names, ["producer", "converter", "consumer"]);
+    assert!(converts(&roles.roles[1]) && !converts(&roles.roles[2]));
     assert_eq!(
-        waits_for_products(&operations(&roles.roles[1].body)),
+        waits_for_products(&operations(&roles.roles[2].body)),
         [true, true],
         "wgmma"
     );
+    // Who multiplies converts, where all keys are there at once.
+    let resident = program("tile = [64, 128, 64]\nroles = \"specialised\"\nsplit-k = 2\ncluster = [1, 2]");
+    assert_eq!(resident.roles.len(), 2);
+    assert!(converts(&resident.roles[1]));
 }
 
 #[test]
 fn who_converts_e4m3() {
     let e4m3 = attention(AttentionFormat::E4m3);
-    let h200 = Device::builtin("h200").unwrap().arch;
-    let beforehand =
-        |change: &str, problem: &Problem| resources::converts_beforehand(&schedule(change), problem, h200);
     let roles = "roles = \"specialised\"\n";
-    assert!(beforehand(roles, &e4m3));
-    assert!(!beforehand(&format!("{roles}arithmetic = \"fp8\""), &e4m3));
-    assert!(!beforehand("", &e4m3), "by mma.sync in registers");
-    assert!(!beforehand(roles, &attention(AttentionFormat::Bf16)));
+    let eights = format!("{roles}arithmetic = \"fp8\"");
+    let b200 = Device::builtin("b200").unwrap().arch;
+    let beforehand = |change: &str, arch| resources::converts_beforehand(&schedule(change), &e4m3, arch);
+    assert!(beforehand(roles, b200) && !beforehand(&eights, b200));
+    assert!(!beforehand(roles, Device::builtin("h200").unwrap().arch));
+    let made_ready = |change: &str, problem: &Problem| match problem {
+        Problem::Attention(attention) => resources::operands_made_ready(&schedule(change), attention),
+        Problem::GroupedGemm(_) => 0,
+    };
+    assert_eq!(made_ready(roles, &e4m3), 2);
+    assert_eq!(made_ready(&eights, &e4m3), 1, "V is turned");
+    assert_eq!(made_ready("", &e4m3), 0, "by mma.sync in registers");
+    assert_eq!(made_ready(roles, &attention(AttentionFormat::Bf16)), 0);
 }

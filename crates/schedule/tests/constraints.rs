@@ -252,18 +252,29 @@ fn messages() {
         (
             "h200",
             fp16.clone(),
-            "tile = [64, 64, 64]\narithmetic = \"fp8\"\nroles = \"specialised\"",
+            "tile = [64, 256, 64]\narithmetic = \"fp8\"\nroles = \"specialised\"",
         ),
         (
             "h200",
             fp8.clone(),
-            "tile = [128, 64, 64]\nroles = \"specialised\"\nscores = \"separate\"\nvalues = \"scalar\"\n\
+            "tile = [128, 64, 64]\nstages = 2\nroles = \"specialised\"\nscores = \"separate\"\nvalues = \"scalar\"\n\
              layout = \"plain\"",
         ),
         (
             "h200",
             fp8.clone(),
-            "tile = [128, 64, 64]\nroles = \"specialised\"\nsplit-k = 2",
+            "tile = [128, 64, 64]\nstages = 2\nroles = \"specialised\"\nsplit-k = 2",
+        ),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [64, 64, 64]\nstages = 4\nroles = \"specialised\"\narithmetic = \"fp8\"\nsplit-k = 4\n\
+             cluster = [1, 4]",
+        ),
+        (
+            "h200",
+            fp8.clone(),
+            "tile = [128, 64, 64]\nroles = \"specialised\"\nepilogue = \"staged\"\norder = \"dynamic\"",
         ),
         (
             "h200",

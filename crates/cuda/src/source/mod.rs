@@ -43,6 +43,7 @@ const KERNELS: &[(Source, File)] = &[
 /// Headers that lie under `kernels/`.
 const HEADERS: &[File] = &[
     file!("attention.cuh"),
+    file!("attention_operands.cuh"),
     file!("attention_resident_convert.cuh"),
     file!("attention_resident_layout.cuh"),
     file!("attention_resident_loads.cuh"),

@@ -27,7 +27,7 @@ pub(super) const PRODUCT_ISSUE: f64 = 16.0;
 /// multiplication by the scale beside it.
 pub(super) const CONVERTED: f64 = 64.0;
 
-/// The same of e4m3: one conversion takes two values, at 32 lanes a clock.
+/// The same of e4m3: one conversion takes two values, at 32 lanes a clock. Turning values for `wgmma` is put at as many.
 pub(super) const CONVERTED_E4M3: f64 = 64.0;
 
 /// Warps of a block that convert the same operand where fragments are not shared: four warps as two by two.
@@ -51,12 +51,13 @@ pub(super) const POLYNOMIAL_SHARE: f64 = 0.25;
 /// coefficient to load, a shift and an addition to put the whole part into the exponent.
 pub(super) const POLYNOMIAL_INSTRUCTIONS: f64 = 8.0;
 
-/// Instructions beside the load of an exponential from a table: index, bounds, address, whole part.
-pub(super) const TABLE_INSTRUCTIONS: f64 = 4.0;
+/// Instructions of an exponential from a table beside the exchange: bounds, two to split off the step, the rest, a straight
+/// line and its product, shift and addition of the whole part.
+pub(super) const TABLE_INSTRUCTIONS: f64 = 8.0;
 
-/// Turns that the lanes of a warp take which read a table at random: the fullest of 32 banks that 32 lanes choose has
-/// 3.5 on average.
-pub(super) const TABLE_TURNS: f64 = 3.5;
+/// Lanes a clock that exchange registers (`shfl`), by which an entry of the table comes from the lane that has it: the path of
+/// shared memory, 128 B a clock.
+pub(super) const EXCHANGED: f64 = 32.0;
 
 /// Bytes a clock that a block reads from the shared memory of another of its cluster: as from the cache, for want of a
 /// figure.

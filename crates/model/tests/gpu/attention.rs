@@ -89,15 +89,17 @@ fn a_table_is_slower_than_the_unit_and_a_polynomial_about_as_fast() {
 }
 
 #[test]
-fn fp8_multiplies_faster_and_needs_no_conversion_beforehand() {
+fn fp8_multiplies_faster_and_has_less_to_make_ready() {
     let fp8 = Schedule {
         arithmetic: Arithmetic::Fp8,
         ..roles()
     };
     assert!(time(&long(), &fp8) < 0.95 * time(&long(), &roles()));
-    // Where there is hardly any work, the kernel before it and its ramp are what shows.
-    let small = attention(32, false, AttentionFormat::E4m3);
-    assert!(time(&small, &fp8) + 0.5 < time(&small, &roles()));
+    let shared = |schedule: &Schedule| Traffic::of(&long(), schedule, &device("h200")).unwrap().shared;
+    assert!(
+        shared(&fp8) < 0.6 * shared(&roles()),
+        "V is turned, and nothing widened"
+    );
     let bf16 = attention(2048, false, AttentionFormat::Bf16);
     assert!(
         time(&bf16, &roles()) < time(&long(), &roles()),
@@ -118,22 +120,19 @@ fn roles_multiply_at_the_full_rate() {
 
 #[test]
 fn keys_split_over_a_cluster_fill_idle_processors() {
+    // 8 heads of 256 queries are 32 tiles, whose keys a block holds, or two, or four.
     let split = |parts| Schedule {
         split_k: parts,
         cluster: Cluster { m: 1, n: parts },
         arithmetic: Arithmetic::Fp8,
-        ..prepared([64, 64, 64], 3)
+        ..prepared([64, 256 / parts, 64], 1)
     };
-    // 8 heads of 256 queries are 32 tiles.
-    let few = attention(256, false, AttentionFormat::E4m3);
-    let deep = match few {
+    let few = match attention(256, false, AttentionFormat::E4m3) {
         Problem::Attention(mut attention) => {
-            attention.sequences[0].keys = 4096;
+            attention.sequences[0].keys = 512;
             Problem::Attention(attention)
         }
         other => other,
     };
-    assert!(time(&deep, &split(2)) < 0.7 * time(&deep, &split(1)));
-    // Where nobody was idle, meeting is all that is new.
-    assert!(time(&long(), &split(2)) > time(&long(), &split(1)));
+    assert!(time(&few, &split(2)) < 0.9 * time(&few, &split(1)));
 }

@@ -74,6 +74,9 @@ fn swap(situation: &Situation) -> Option<String> {
 }
 
 fn split(situation: &Situation) -> Option<String> {
+    if situation.attention().is_some() && situation.arch() == Arch::Sm90a {
+        return None; // parts without keys are empty
+    }
     let steps = fewest_steps(situation.schedule, situation.problem).max(1);
     let schedule = situation.schedule;
     (schedule.split_k > steps).then(|| {

@@ -1,7 +1,7 @@
 //! The parts of a schedule that rules are about and remedies change.
 
 use crate::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Roles, Schedule, Scores, Tile, Values,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Roles, Schedule, Scores, Tile, Values,
 };
 
 const TILE_M: &[usize] = &[1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512];
@@ -34,6 +34,7 @@ pub(super) enum Lever {
     Stages,
     Epilogue,
     Roles,
+    Order,
     SwapAb,
     SplitK,
     Cluster,
@@ -45,13 +46,14 @@ pub(super) enum Lever {
 }
 
 impl Lever {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::TileM,
         Self::TileN,
         Self::TileK,
         Self::Stages,
         Self::Epilogue,
         Self::Roles,
+        Self::Order,
         Self::SwapAb,
         Self::SplitK,
         Self::Cluster,
@@ -70,6 +72,7 @@ impl Lever {
             Self::Stages => "stages",
             Self::Epilogue => "epilogue",
             Self::Roles => "roles",
+            Self::Order => "order",
             Self::SwapAb => "swap-ab",
             Self::SplitK => "split-k",
             Self::Cluster => "cluster",
@@ -89,6 +92,7 @@ impl Lever {
             Self::Stages => schedule.stages.to_string(),
             Self::Epilogue => schedule.epilogue.to_string(),
             Self::Roles => schedule.roles.to_string(),
+            Self::Order => schedule.order.to_string(),
             Self::SwapAb => schedule.swap_ab.to_string(),
             Self::SplitK => schedule.split_k.to_string(),
             Self::Cluster => schedule.cluster.to_string(),
@@ -136,6 +140,10 @@ impl Lever {
             },
             Self::Roles => Schedule {
                 roles: from.roles,
+                ..into
+            },
+            Self::Order => Schedule {
+                order: from.order,
                 ..into
             },
             Self::SwapAb => Schedule {
@@ -206,6 +214,10 @@ impl Lever {
             }),
             Self::Roles => choices(|roles: Roles| Schedule {
                 roles,
+                ..schedule.clone()
+            }),
+            Self::Order => choices(|order: Order| Schedule {
+                order,
                 ..schedule.clone()
             }),
             Self::Scores => choices(|scores: Scores| Schedule {

@@ -1,46 +1,44 @@
-//! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`. Attention without roles goes by `mma.sync`.
+//! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
 
-use gauntlet_device::Arch;
 use gauntlet_problem::Problem;
 
 use super::Operation::{Await, AwaitProducts, Convert, Multiply};
-use super::mma_sync;
+use super::sm90a_attention;
 use super::text::{
-    Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, is_attention, now, repeat, role,
-    softmax_in_registers, stages, storing_tiles, synchronise, when,
+    Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, now, repeat, role, stages,
+    storing_tiles, synchronise, when,
 };
 use super::{
     BufferIndex, Condition, Contents, Extent, Filled, Guard, Operation, Product, Statement, TileProgram,
 };
-use crate::resources::{by_mma_sync, is_narrow};
+use crate::resources::is_narrow;
 use crate::{Roles, Schedule};
 
 /// Rows of a `wgmma`, all of one group of four warps.
-const ROWS: usize = 64;
+pub(super) const ROWS: usize = 64;
 /// Values of a step's depth that one warp of a narrow tile takes.
 const NARROW_DEPTH: usize = 128;
 
 pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
-    if is_attention(problem) && by_mma_sync(schedule, Arch::Sm90a) {
-        return mma_sync::program(schedule, problem, Arch::Sm90a);
+    if let Problem::Attention(attention) = problem {
+        return sm90a_attention::program(schedule, attention, problem);
     }
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
-    let queries = buffers.queries(problem, Guard::Barriers);
     // `wgmma` takes its columns from shared memory: without swap-AB those are the weights.
-    let converted = (!is_attention(problem) && !schedule.swap_ab)
+    let converted = (!schedule.swap_ab)
         .then(|| buffers.add(Contents::Converted, stages(schedule), Filled::Step, Guard::Block));
     let staging = buffers.staging(schedule);
     let barrier = synchronise(schedule);
 
-    let step = match (queries, converted) {
-        (Some(_), _) => attention_step(operands),
-        (None, Some(converted)) => converting_step(operands, converted, stages(schedule), barrier),
-        (None, None) => swapped_step(operands),
+    let step = match converted {
+        Some(converted) => converting_step(operands, converted, stages(schedule), barrier),
+        None => swapped_step(operands),
     };
-    let before = queries.map(|buffer| Statement::Do(Await { buffer }));
-    let mut after: Vec<Statement> = queries.map(|queries| now(queries).into()).into_iter().collect();
-    after.extend(converted.map(|_| Statement::Do(AwaitProducts { outstanding: 0 })));
+    let mut after: Vec<Statement> = converted
+        .map(|_| Statement::Do(AwaitProducts { outstanding: 0 }))
+        .into_iter()
+        .collect();
     after.extend(bulk_epilogue(staging, None, None, barrier));
 
     let warps = warps(schedule);
@@ -58,11 +56,10 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
             vec![role(EVERYONE, warps, storing_tiles(tile, staging))]
         }
         Roles::Specialised => {
-            let mut tile: Vec<Statement> = before.into_iter().collect();
-            tile.push(repeat(Extent::Steps, step));
+            let mut tile = vec![repeat(Extent::Steps, step)];
             tile.extend(after);
             vec![
-                bulk_producer(operands, queries),
+                bulk_producer(operands, None),
                 role(CONSUMER, warps, storing_tiles(tile, staging)),
             ]
         }
@@ -89,9 +86,9 @@ fn first_loads(operands: BufferIndex, stages: usize) -> Vec<Statement> {
     loads.into_iter().collect()
 }
 
-fn multiply(product: Product, from: BufferIndex) -> Operation {
+fn multiply(from: BufferIndex) -> Operation {
     Multiply {
-        product,
+        product: Product::Gemm,
         from,
         to: None,
         asynchronous: true,
@@ -106,7 +103,7 @@ fn swapped_step(operands: BufferIndex) -> Vec<Statement> {
             from: operands,
             to: None,
         },
-        multiply(Product::Gemm, operands),
+        multiply(operands),
         AwaitProducts { outstanding: 0 },
         now(operands),
     ]
@@ -140,22 +137,7 @@ fn converting_step(
         },
         now(operands),
         barrier,
-        multiply(Product::Gemm, converted),
+        multiply(converted),
     ]);
     step.into_iter().map(Statement::Do).collect()
-}
-
-/// Scores and probabilities stay in registers.
-fn attention_step(operands: BufferIndex) -> Vec<Statement> {
-    [
-        Await { buffer: operands },
-        multiply(Product::Scores, operands),
-        AwaitProducts { outstanding: 0 },
-        softmax_in_registers(),
-        multiply(Product::Values, operands),
-        AwaitProducts { outstanding: 0 },
-        now(operands),
-    ]
-    .map(Statement::Do)
-    .into()
 }

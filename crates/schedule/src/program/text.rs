@@ -15,6 +15,8 @@ use crate::{Epilogue, Roles, Schedule};
 pub(super) const EVERYONE: &str = "everyone";
 /// Who only loads.
 pub(super) const PRODUCER: &str = "producer";
+/// Who makes of what a producer has loaded what is multiplied.
+pub(super) const CONVERTER: &str = "converter";
 /// Who multiplies what a producer has loaded.
 pub(super) const CONSUMER: &str = "consumer";
 

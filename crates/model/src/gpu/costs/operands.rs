@@ -2,7 +2,9 @@
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, GroupedGemm, Problem};
-use gauntlet_schedule::resources::{by_mma_sync, converts_beforehand, multiplied_bytes, weights};
+use gauntlet_schedule::resources::{
+    by_mma_sync, converts_beforehand, multiplied_bytes, operands_made_ready, weights,
+};
 
 use super::{Setting, Transfer};
 use crate::gpu::assumed;
@@ -33,8 +35,9 @@ pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
 /// Bytes a step writes to shared memory and, to convert them, reads and writes again.
 pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
     let copied: f64 = reads(kind, setting).iter().map(|read| read.bytes).sum();
-    let converted = values(kind, setting);
-    copied + converted[0] * PACKED + converted[1] * (PACKED + HALF)
+    let [kept, stored] = values(kind, setting);
+    let [packed, multiplied] = value_bytes(setting);
+    copied + kept * packed + stored * (packed + multiplied)
 }
 
 fn reads(kind: &Kind, setting: &Setting) -> [Read; 2] {
@@ -83,12 +86,24 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     };
     [
         kept / rate,
-        stored / rate + stored * HALF / setting.machine.shared_rate,
+        stored / rate + stored * value_bytes(setting)[1] / setting.machine.shared_rate,
     ]
 }
 
+/// Bytes of a value as it is copied, and as it is multiplied.
+fn value_bytes(setting: &Setting) -> [f64; 2] {
+    match setting.problem {
+        Problem::GroupedGemm(_) => [PACKED, HALF],
+        Problem::Attention(attention) => {
+            let multiplied = multiplied_bytes(setting.schedule, attention);
+            [attention.format.bytes(), multiplied].map(|bytes| bytes as f64)
+        }
+    }
+}
+
 /// Values that a step converts in registers, and into shared memory. `wgmma` takes rows from registers and columns from
-/// shared memory, where tokens lie converted beforehand; `mma.sync` takes both from registers.
+/// shared memory, where tokens lie converted beforehand, and keys and values of attention once the block has made them
+/// ready; `mma.sync` takes both from registers.
 fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
     let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
     match (setting.problem, setting.machine.arch) {
@@ -101,6 +116,10 @@ fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
             let (row_sets, column_sets) = sets(gemm, setting);
             let values = (row_sets * m + column_sets * n) * kind.depth;
             [values * assumed::FRAGMENT_COPIES, 0.0]
+        }
+        (Problem::Attention(attention), Arch::Sm90a) if !by_mma_sync(setting.schedule, Arch::Sm90a) => {
+            let operands = operands_made_ready(setting.schedule, attention) as f64;
+            [0.0, operands * kind.depth * attention.head_size as f64]
         }
         (Problem::Attention(attention), arch) => {
             let wider = attention.format.bytes() < multiplied_bytes(setting.schedule, attention);

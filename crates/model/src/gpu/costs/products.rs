@@ -83,9 +83,7 @@ fn exponential(setting: &Setting) -> f64 {
             let share = assumed::POLYNOMIAL_SHARE;
             (1.0 - share) * hardware + share * assumed::POLYNOMIAL_INSTRUCTIONS / assumed::LANES
         }
-        Exponential::Table => {
-            assumed::TABLE_INSTRUCTIONS / assumed::LANES + assumed::TABLE_TURNS * SUM / machine.shared_rate
-        }
+        Exponential::Table => assumed::TABLE_INSTRUCTIONS / assumed::LANES + 1.0 / assumed::EXCHANGED,
     }
 }
 
@@ -95,7 +93,11 @@ fn scores_moved(setting: &Setting) -> f64 {
     match (setting.problem, setting.schedule.scores) {
         (Problem::GroupedGemm(_), _) | (_, Scores::Registers) => 0.0,
         (Problem::Attention(_), Scores::InPlace | Scores::Separate) => {
-            (tile.m * tile.n) as f64 * (SUM + SUM + HALF)
+            let weight = match setting.schedule.values {
+                Values::Matrix => HALF,
+                Values::Scalar => SUM,
+            };
+            (tile.m * tile.n) as f64 * (SUM + SUM + weight)
         }
     }
 }

@@ -1,0 +1,151 @@
+// Attention's operands for the matrix unit (wgmma): in which format they are multiplied, how they lie in shared memory,
+// and how e4m3 is made ready there.
+//
+// Definitions, beside those of attention.cuh: ARITHMETIC of e4m3 operands: 0 fp16 (they convert exactly), 1 e4m3.
+#pragma once
+#include "attention.cuh"
+#include "products.cuh"
+
+constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;             // e4m3 is multiplied as it is
+constexpr bool CONVERTED = FORMAT == 2 && ARITHMETIC == 0;          // e4m3 becomes fp16
+
+template <u32 FORMAT_NUMBER>
+struct Operand {
+    typedef Half Format;
+};
+template <>
+struct Operand<1> {
+    typedef Brain Format;
+};
+template <>
+struct Operand<2> {
+    typedef Eight Format;
+};
+typedef Operand<CONVERTED ? 0 : FORMAT>::Format Format;             // of both products
+
+// ---- Matrices.
+
+// Rows as a swizzling tensor copy leaves them and the matrix unit takes them: what is longer than 128 bytes lies in
+// panels, one after another. (PTX ISA, "Tensor swizzling modes" and wgmma, "Matrix descriptor".)
+template <u32 ROWS, u32 BYTES>
+struct Matrix {
+    static constexpr u32 PANEL = BYTES < 128 ? BYTES : 128, PANELS = BYTES / PANEL;
+    static constexpr u32 PANEL_SIZE = ROWS * PANEL, SIZE = ROWS * BYTES;
+    static_assert((PANEL == 64 || PANEL == 128) && BYTES % PANEL == 0, "rows fill panels of 64 or 128 bytes");
+    static_assert(PANEL_SIZE % 1024 == 0, "panels begin where the swizzle does");
+
+    // Where a 16-byte piece of a row lies.
+    DEVICE static u32 place(u32 row, u32 piece) {
+        constexpr u32 PIECES = PANEL / 16;
+        u32 turn = PANEL == 128 ? row % 8 : row / 2 % 4;
+        return piece / PIECES * PANEL_SIZE + row * PANEL + (piece % PIECES ^ turn) * 16;
+    }
+
+    // With depth along rows.
+    DEVICE static u64 descriptor(u32 address) {
+        constexpr u64 SWIZZLE = (PANEL == 128 ? 1ull : 2ull) << 62, EIGHT_ROWS = (u64)(8 * PANEL >> 4) << 32;
+        return SWIZZLE | EIGHT_ROWS | 1ull << 16 | (u64)((address & 0x3FFFF) >> 4);
+    }
+
+    // What `step` instructions, each 32 bytes deep, add to it.
+    DEVICE static constexpr u64 deeper(u32 step) {
+        return step / (PANEL / 32) * (PANEL_SIZE >> 4) + step % (PANEL / 32) * 2;
+    }
+
+    // With depth along columns ("turned"; 16-bit elements), 64 columns a panel.
+    DEVICE static u64 turned_descriptor(u32 address) {
+        static_assert(PANEL == 128, "turned matrices have panels of 128 bytes");
+        constexpr u64 SWIZZLE = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32;
+        constexpr u64 NEXT_PANEL = (u64)(PANEL_SIZE >> 4) << 16;
+        return SWIZZLE | EIGHT_ROWS | NEXT_PANEL | (u64)((address & 0x3FFFF) >> 4);
+    }
+
+    // What `step` instructions, each 16 rows deep, add to it.
+    DEVICE static constexpr u64 further(u32 step) {
+        return step * (16 * PANEL >> 4);
+    }
+};
+
+// ---- e4m3 in shared memory.
+
+// Piece `number` of 16 values, of matrices of HEAD values a row, to fp16.
+template <class From, class To>
+DEVICE void convert_piece(u32 from, u32 to, u32 number) {
+    constexpr u32 PIECES_A_ROW = HEAD / 16;
+    u32 row = number / PIECES_A_ROW, piece = number % PIECES_A_ROW;
+    uint4 eights = load_shared_16(from + From::place(row, piece));
+    auto low = [](u32 word) { return halves_of_eights((u16)word); };
+    auto high = [](u32 word) { return halves_of_eights((u16)(word >> 16)); };
+    store_shared_16(to + To::place(row, 2 * piece), low(eights.x), high(eights.x), low(eights.y), high(eights.y));
+    store_shared_16(to + To::place(row, 2 * piece + 1), low(eights.z), high(eights.z), low(eights.w), high(eights.w));
+}
+
+// A warp's 16 queries, of which the lane has `row` and the one 8 further, as fragments of fp16, 16 deep each.
+template <class From>
+DEVICE void convert_queries(u32 (&fragments)[HEAD / 16][4], u32 from, u32 row, u32 lane) {
+#pragma unroll
+    for (u32 step = 0; step < HEAD / 16; ++step)
+#pragma unroll
+        for (u32 index = 0; index < 4; ++index) {
+            u32 at = from + From::place(row + index % 2 * 8, step) + index / 2 * 8 + lane % 4 * 2;
+            fragments[step][index] = halves_of_eights(load_shared_2(at));
+        }
+}
+
+// Block `number`, by a warp, of V with a head element a row, keys along it: the order that the matrix unit wants of 8-bit
+// operands. In each 32 keys they lie as a thread's scores do (see round_weights): a lane i has of keys 8m to 8m + 7, seen
+// as pairs of head elements and transposed, keys 2·(i % 4) and the next; of two such eights it makes four bytes of each
+// element of the pair.
+template <class From, class To>
+DEVICE void transpose_block(u32 from, u32 to, u32 number, u32 lane) {
+    constexpr u32 PIECES_A_ROW = HEAD / 16;
+    u32 keys = number / PIECES_A_ROW, piece = number % PIECES_A_ROW;
+    uint4 pairs = load_matrices_turned(from + From::place(keys * 32 + lane, piece));
+    // Lanes 0 to 7 name the rows of even elements of the first 16 keys, the next those of odd ones; then of the other
+    // keys.
+    u32 row = piece * 16 + lane % 8 * 2 + lane / 8 % 2;
+    store_matrices(to + To::place(row, keys * 2 + lane / 16), __byte_perm(pairs.x, pairs.y, 0x6420),
+                   __byte_perm(pairs.x, pairs.y, 0x7531), __byte_perm(pairs.z, pairs.w, 0x6420),
+                   __byte_perm(pairs.z, pairs.w, 0x7531));
+}
+
+// ---- Fragments: a thread has columns 8j + 2·(lane % 4) and the next of two rows, 8 apart.
+
+// Of each row's four threads.
+DEVICE float maximum_of_four(float value) {
+    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
+    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
+}
+
+// Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and
+// a thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
+// (transpose_block), so the sums are the same.
+DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
+#pragma unroll
+    for (u32 index = 0; index < 4; ++index) {
+        if (EIGHTS) {
+            const float* four = weights + index / 2 * 8 + index % 2 * 2;
+            rounded[index] = four_eights(four[0], four[1], four[4], four[5]);
+        } else {
+            const float* pair = weights + index * 2;
+            rounded[index] = FORMAT == 1 ? pair_of_brains(pair[0], pair[1]) : pair_of_halves(pair[0], pair[1]);
+        }
+    }
+}
+
+// Keeps the compiler from moving work on registers across this place: nothing else says that a wait for products
+// concerns them, and that wait would stand above the exponentials.
+template <u32 COUNT>
+DEVICE void pin(float (&values)[COUNT]) {
+#pragma unroll
+    for (u32 index = 0; index < COUNT; ++index) asm volatile("" : "+f"(values[index])::"memory");
+}
+
+template <u32 COUNT>
+DEVICE void pin(u32 (&fragments)[COUNT][4]) {
+#pragma unroll
+    for (u32 index = 0; index < COUNT; ++index)
+        asm volatile(""
+                     : "+r"(fragments[index][0]), "+r"(fragments[index][1]), "+r"(fragments[index][2]),
+                       "+r"(fragments[index][3])::"memory");
+}
