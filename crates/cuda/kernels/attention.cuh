@@ -129,7 +129,7 @@ DEVICE u32 four_eights(float first, float second, float third, float fourth) {
 template <bool EIGHTS>
 DEVICE void add_rows(float (&sums)[4], const u32 (&rounded)[4]) {
 #define ADD_ROWS(INSTRUCTION, ONES)                                                                                  \
-    asm volatile("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};" \
+    asm("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};" \
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                        \
                  : "r"(rounded[0]), "r"(rounded[1]), "r"(rounded[2]), "r"(rounded[3]), "r"(ONES))
     if (EIGHTS) ADD_ROWS("m16n8k32.row.col.f32.e4m3.e4m3.f32", 0x38383838);

@@ -1,7 +1,7 @@
 // Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for e4m3, three warps convert.
 //
 // A warp group begins the scores of the next step before the weighted sum of this one, so the matrix unit works while it
-// computes exponentials; groups take turns in beginning, so that one computes exponentials while another's products run.
+// computes exponentials. Groups are not made to take turns in either: each way of it was slower (H200).
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; KEYS of a step; STAGES of the rings;
 // ARITHMETIC, for e4m3: 0 converted to fp16, 1 multiplied as it is; UNIFORM 1, all sequences are equal; DESCENDING 1,
@@ -12,19 +12,13 @@
 // Together what a block is launched with; converting takes more of them than copying.
 constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Copied ? 24 : 40;
 constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Copied ? 240 : 232;
-constexpr u32 FIRST_TURN = 1;       // hardware barriers, one a warp group
-
-DEVICE void take_turn(u32 group) {
-    named_barrier_sync(FIRST_TURN + group, 256);
-}
-
-DEVICE void pass_turn(u32 group) {
-    named_barrier_arrive(FIRST_TURN + (group + 1) % CONSUMERS, 256);
-}
-
 DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
 }
+
+// Steps a turn of the loop: with long heads it pays to know the stages when compiling, with short ones the longer code
+// costs more (H200: 948 instead of 966 µs at 4×16×4096×128, 24.2 instead of 22.9 at 1×8×2048×64).
+constexpr u32 UNROLLED = HEAD == 128 ? STAGES : 1;
 
 // A warp group that multiplies, and which stages it has used.
 struct Consumer {
@@ -60,7 +54,8 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
-// Scores that have been waited for become weights.
+// Scores that have been waited for become weights. (Loops of their own for steps that need no mask were slower: without
+// this branch ptxas orders the rest worse.)
 DEVICE void weigh(Scores& scores, Softmax& softmax, const Job& job, const Consumer& me, const Scales& scales, float table, u32 step, float (&factors)[2]) {
     if (FORMAT == 2 && scales.flip) flip_signs(scores);
     u32 first = job.query + me.group * 64;
@@ -97,7 +92,6 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     // Begins this step's scores and the sum with the last one's weights, then makes of the scores the next weights.
     auto take_step = [&](u32 stage, u32 step) {
         u32 last = (stage + STAGES - 1) % STAGES, next = (stage + 1) % STAGES;
-        take_turn(me.group);
         products_fence();
         multiply_scores(scores, queries, fragments, me.key_rows(stage));
         products_commit();
@@ -105,7 +99,6 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
         products_fence();
         total.multiply(weights, me.value_rows(last));
         products_commit();
-        pass_turn(me.group);
         products_wait<1>();
         pin(scores);
         me.release_keys(stage);
@@ -119,10 +112,10 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
         softmax.round(weights, scores);
     };
 #pragma unroll 1
-    for (u32 step = 1; step < job.steps; step += STAGES)
+    for (u32 step = 1; step < job.steps; step += UNROLLED)
 #pragma unroll
-        for (u32 i = 0; i < STAGES; i++)
-            if (step + i < job.steps) take_step((1 + i) % STAGES, step + i);
+        for (u32 i = 0; i < UNROLLED; i++)
+            if (i == 0 || step + i < job.steps) take_step(UNROLLED == 1 ? step % STAGES : (1 + i) % STAGES, step + i);
     release(me.base + QUERY_EMPTY);
     u32 last = (job.steps - 1) % STAGES;
     me.await_values(last);
@@ -161,9 +154,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attentio
         registers_increase<CONSUMER_REGISTERS>();
         Consumer me(base);
         float table = power_table();
-        // The last group passes the first turn, and the first group takes the last one.
-        if (me.group == CONSUMERS - 1) pass_turn(me.group);
         for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) compute(parameter, locate(parameter, tile), me, table);
-        if (me.group == 0) take_turn(me.group);
     }
 }
