@@ -10,15 +10,16 @@
 #include "attention_specialised_products.cuh"
 
 // Together what a block is launched with; converting takes more of them than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Copied ? 24 : 40;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Copied ? 240 : 232;
+constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Converted ? 40 : 24;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Converted ? 232 : 240;
+
 DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
 }
 
 // Steps a turn of the loop: with long heads it pays to know the stages when compiling, with short ones the longer code
 // costs more (H200: 948 instead of 966 µs at 4×16×4096×128, 24.2 instead of 22.9 at 1×8×2048×64).
-constexpr u32 UNROLLED = HEAD == 128 ? STAGES : 1;
+constexpr u32 UNROLLED = HEAD == 128 && WAY != Way::Eights ? STAGES : 1;
 
 // A warp group that multiplies, and which stages it has used.
 struct Consumer {

@@ -91,7 +91,7 @@ pub fn named(wanted: &str, problem: &Problem, processors: u32) -> Result<Step, B
 fn automatic(problem: &Problem, processors: u32) -> Result<Schedule, Box<dyn Error>> {
     let gemm = match problem {
         Problem::GroupedGemm(gemm) => gemm,
-        Problem::Attention(attention) => return Ok(attention::automatic(attention)),
+        Problem::Attention(attention) => return Ok(attention::automatic(attention, processors)),
     };
     let shape = LayerShape {
         products: gemm

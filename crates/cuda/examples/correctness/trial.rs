@@ -178,7 +178,11 @@ fn rules(problem: &Problem, arithmetic: Arithmetic) -> Correctness {
         },
         nrmse: coarser * rules.nrmse,
         // Weights that are all alike, as in a long tail, are rounded to e4m3 all the same way.
-        bias: if coarser > 8.0 { 50.0 * rules.bias } else { rules.bias },
+        bias: if coarser > 8.0 {
+            50.0 * rules.bias
+        } else {
+            rules.bias
+        },
         ..rules
     }
 }

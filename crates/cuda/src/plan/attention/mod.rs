@@ -2,6 +2,7 @@
 //! and warp groups multiply; and `resident`, for sequences so short that all keys are in shared memory at once.
 
 mod abi;
+mod automatic;
 pub mod resident;
 pub mod specialised;
 pub mod unified;
@@ -9,9 +10,10 @@ pub mod unified;
 use std::collections::BTreeMap;
 
 use gauntlet_problem::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
-use gauntlet_schedule::{Arithmetic, Exponential, Lookup, Order, Roles, Schedule, Setup, Tile as TileShape};
+use gauntlet_schedule::{Exponential, Order, Roles, Schedule};
 
 pub use abi::{Sequence, Tile};
+pub use automatic::automatic;
 use resident::ResidentPlan;
 use specialised::SpecialisedPlan;
 use unified::UnifiedPlan;
@@ -62,26 +64,6 @@ fn check_operands(attention: &Attention) -> Result<(), PlanError> {
         });
     }
     Ok(())
-}
-
-/// The schedule that is fastest for a problem, as measured on an H200.
-pub fn automatic(attention: &Attention) -> Schedule {
-    let size = attention.head_size;
-    let eights = attention.format == AttentionFormat::E4m3;
-    Schedule {
-        tile: TileShape {
-            m: 128,
-            n: 128,
-            k: size,
-        },
-        stages: if size > 64 && !eights { 2 } else { 4 },
-        roles: Roles::Specialised,
-        order: Order::Sorted,
-        lookup: Lookup::Precomputed,
-        setup: Setup::Once,
-        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
-        ..Schedule::baseline()
-    }
 }
 
 /// What all attention plans have in common: the sequences, and the tiles in the order in which blocks take them.

@@ -1,0 +1,134 @@
+//! Which schedule is fastest for a problem, as measured on an H200 (results/2026-11-22-h200-attention.json).
+
+use gauntlet_problem::{Attention, AttentionFormat};
+use gauntlet_schedule::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
+
+/// Queries of the resident kernel's tile.
+const RESIDENT_QUERIES: usize = 64;
+/// Blocks that share the resident kernel's keys.
+const SPLIT: usize = 2;
+/// Keys of a warp group of the resident kernel, of which a block has two.
+const RESIDENT_KEYS: [usize; 2] = [64, 128];
+/// Tiles of three warp groups a multiprocessor from which on those are faster than tiles of two: before, too many
+/// multiprocessors are left without.
+const WAVES_FOR_THREE: usize = 3;
+
+/// The schedule that is fastest for a problem on a device of so many multiprocessors: the resident kernel where its blocks
+/// all run at once, else the specialised one. Of e4m3 it multiplies the values as they are, which rounds the weights; who
+/// wants them exact chooses fp16 arithmetic.
+pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
+    let size = attention.head_size;
+    let eights = attention.format == AttentionFormat::E4m3;
+    let base = Schedule {
+        roles: Roles::Specialised,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
+        ..Schedule::baseline()
+    };
+    if let Some(keys) = resident_keys(attention, processors) {
+        return Schedule {
+            tile: Tile {
+                m: RESIDENT_QUERIES,
+                n: keys,
+                k: size,
+            },
+            stages: 2,
+            split_k: SPLIT,
+            cluster: Cluster { m: 1, n: SPLIT },
+            ..base
+        };
+    }
+    let three = size == 64 && !eights && tiles(attention, 192) >= WAVES_FOR_THREE * processors as usize;
+    Schedule {
+        tile: Tile {
+            m: if three { 192 } else { 128 },
+            n: 128,
+            k: size,
+        },
+        stages: if size == 64 && !eights { 4 } else { 2 },
+        order: Order::Sorted,
+        ..base
+    }
+}
+
+/// Keys of a warp group with which the resident kernel holds the longest sequence, if all of its blocks run at once.
+fn resident_keys(attention: &Attention, processors: u32) -> Option<usize> {
+    let blocks = SPLIT * tiles(attention, RESIDENT_QUERIES);
+    let keys = |lengths: &gauntlet_problem::Sequence| lengths.keys;
+    let longest = attention.sequences.iter().map(keys).max()?;
+    let shortest = attention.sequences.iter().map(keys).min()?;
+    if blocks > processors as usize || shortest == 0 {
+        return None;
+    }
+    RESIDENT_KEYS.into_iter().find(|keys| 2 * SPLIT * keys >= longest)
+}
+
+/// Tiles of so many queries.
+fn tiles(attention: &Attention, queries: usize) -> usize {
+    let heads = attention
+        .sequences
+        .iter()
+        .map(|lengths| lengths.queries.div_ceil(queries));
+    heads.sum::<usize>() * attention.heads
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::{OutputFormat, Problem, Scaling, Sequence};
+
+    use super::*;
+    use crate::plan::{Source, plan};
+
+    fn attention(batch: usize, heads: usize, positions: usize, format: AttentionFormat) -> Attention {
+        let sequence = Sequence {
+            queries: positions,
+            keys: positions,
+        };
+        Attention {
+            sequences: vec![sequence; batch],
+            heads,
+            kv_heads: heads,
+            head_size: 64,
+            causal: false,
+            format,
+            scaling: Scaling::default(),
+            output: OutputFormat::F16,
+        }
+    }
+
+    fn chosen(attention: &Attention) -> (Source, Schedule) {
+        let schedule = automatic(attention, 132);
+        let plan = plan(&Problem::Attention(attention.clone()), &schedule, 132).unwrap();
+        (plan.variant().source, schedule)
+    }
+
+    #[test]
+    fn short_sequences_that_run_at_once_are_resident_and_all_else_is_specialised() {
+        for format in [AttentionFormat::F16, AttentionFormat::E4m3, AttentionFormat::Bf16] {
+            let source = |batch, heads, positions| chosen(&attention(batch, heads, positions, format)).0;
+            assert_eq!(source(1, 8, 512), Source::AttentionResident);
+            assert_eq!(source(1, 1, 32), Source::AttentionResident);
+            assert_eq!(source(1, 8, 513), Source::AttentionSpecialised);
+            assert_eq!(source(4, 16, 512), Source::AttentionSpecialised);
+        }
+    }
+
+    #[test]
+    fn three_warp_groups_multiply_where_there_are_tiles_for_all() {
+        let queries = |positions| {
+            chosen(&attention(4, 16, positions, AttentionFormat::F16))
+                .1
+                .tile
+                .m
+        };
+        assert_eq!((queries(4096), queries(1024)), (192, 128));
+    }
+
+    #[test]
+    fn a_sequence_without_keys_is_not_resident() {
+        let mut problem = attention(1, 2, 64, AttentionFormat::F16);
+        problem.sequences.push(Sequence { queries: 3, keys: 0 });
+        assert_eq!(chosen(&problem).0, Source::AttentionSpecialised);
+    }
+}
