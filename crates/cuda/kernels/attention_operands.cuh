@@ -92,10 +92,10 @@ DEVICE void convert_queries(u32 (&fragments)[HEAD / 16][4], u32 from, u32 row, u
         }
 }
 
-// Block `number`, by a warp, of V with a head element a row, keys along it: the order that the matrix unit wants of 8-bit
-// operands. In each 32 keys they lie as a thread's scores do (see round_weights): a lane i has of keys 8m to 8m + 7, seen
-// as pairs of head elements and transposed, keys 2·(i % 4) and the next; of two such eights it makes four bytes of each
-// element of the pair.
+// Block `number`, by a warp, of V with a head element a row, keys along it: the order that the matrix unit wants of
+// 8-bit operands. In each 32 keys they lie as a thread's scores do (see round_weights): a lane i has of keys 8m to
+// 8m + 7, seen as pairs of head elements and transposed, keys 2·(i % 4) and the next; of two such eights it makes four
+// bytes of each element of the pair.
 template <class From, class To>
 DEVICE void transpose_block(u32 from, u32 to, u32 number, u32 lane) {
     constexpr u32 PIECES_A_ROW = HEAD / 16;

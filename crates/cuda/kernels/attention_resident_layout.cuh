@@ -1,9 +1,9 @@
 // What a block of the resident kernel computes, and where its matrices lie in shared memory.
 //
-// Definitions: KEYS of a warp group; SPLIT, the blocks of a cluster, each with keys of its own; PARTIALS, in which blocks
-// exchange results: 0 fp32, 1 fp16; UNIFORM 1, all sequences are equal, and the host describes them as one with the heads
-// of all, of TILES tiles each: then neither a table nor a division stands before the loads; RUNS, into how many the
-// weights are divided: V is multiplied by one while the next is computed.
+// Definitions: KEYS of a warp group; SPLIT, the blocks of a cluster, each with keys of its own; PARTIALS, in which
+// blocks exchange results: 0 fp32, 1 fp16; UNIFORM 1, all sequences are equal, and the host describes them as one with
+// the heads of all, of TILES tiles each: then neither a table nor a division stands before the loads; RUNS, into how
+// many the weights are divided: V is multiplied by one while the next is computed.
 #pragma once
 #include "attention_operands.cuh"
 

@@ -243,7 +243,7 @@ pub enum Exponential {
     Hardware,
     /// A share of them by a polynomial in fused multiply-adds, the others by hardware.
     Polynomial,
-    /// A table in shared memory.
+    /// A table of 32 powers in a warp's registers, an entry a lane, with a straight line between two of them.
     Table,
 }
 

@@ -204,7 +204,7 @@ impl Word {
                 "weights take the row side of the tile, tokens the column side",
             ),
             Self::SplitK => (
-                "blocks that share one tile's depth; partial sums added in a fixed order",
+                "blocks that share one tile's depth (of attention its keys); partial sums added in a fixed order",
                 "tasks that share one tile's depth; partial sums added in a fixed order",
             ),
             Self::Cluster => ("blocks along rows and columns that share loads", "only 1×1"),
@@ -225,7 +225,7 @@ impl Word {
             ),
             Self::Exponential => (
                 "attention's exponentials: hardware: the special-function unit; polynomial: a share by fused \
-                 multiply-adds; table: look-ups in shared memory",
+                 multiply-adds; table: 32 powers, one a lane, and straight lines between them",
                 "only hardware",
             ),
             Self::Arithmetic => (

@@ -174,7 +174,7 @@ fn differs(workshop: &Workshop, worker: &mut WorkerProcess, case: &Case, seed: u
 /// Of each family the case made to be deep, which exercises the pipeline most, and the smallest that is timed.
 fn cases(part: &Part, device: &Device) -> Vec<Case> {
     let (candidate, timed) = (&part.candidate, &part.timed);
-    let mut cases = cases_for(&candidate.schedule, timed);
+    let mut cases = cases_for(&candidate.schedule, timed, device.arch);
     cases.retain(|case| {
         let allowed = || check(&candidate.schedule, &case.problem, device).is_empty();
         case.name != SMALLEST && (candidate.command.is_some() || allowed())

@@ -83,7 +83,7 @@ fn try_part(
     let (mut worker, _) = workshop.start(candidate).map_err(Trouble::Candidate)?;
     let rules = &round.file().correctness;
     let mut small = round.correctness_cases.clone();
-    small.extend(cases_for(&candidate.schedule, &part.timed));
+    small.extend(cases_for(&candidate.schedule, &part.timed, round.device.arch));
     let mut tried = Vec::new();
     for case in &small {
         if candidate.command.is_none() && !check(&candidate.schedule, &case.problem, &round.device).is_empty()

@@ -51,12 +51,12 @@ pub(super) const POLYNOMIAL_SHARE: f64 = 0.25;
 /// coefficient to load, a shift and an addition to put the whole part into the exponent.
 pub(super) const POLYNOMIAL_INSTRUCTIONS: f64 = 8.0;
 
-/// Instructions of an exponential from a table beside the exchange: bounds, two to split off the step, the rest, a straight
-/// line and its product, shift and addition of the whole part.
+/// Instructions of an exponential from a table beside the exchange: bounds, two to split off the step, the rest, a
+/// straight line and its product, shift and addition of the whole part.
 pub(super) const TABLE_INSTRUCTIONS: f64 = 8.0;
 
-/// Lanes a clock that exchange registers (`shfl`), by which an entry of the table comes from the lane that has it: the path of
-/// shared memory, 128 B a clock.
+/// Lanes a clock that exchange registers (`shfl`), by which an entry of the table comes from the lane that has it: the
+/// path of shared memory, 128 B a clock.
 pub(super) const EXCHANGED: f64 = 32.0;
 
 /// Bytes a clock that a block reads from the shared memory of another of its cluster: as from the cache, for want of a

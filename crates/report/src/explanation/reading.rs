@@ -2,6 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_model::{Breakdown, Part};
+use gauntlet_problem::Problem;
 use gauntlet_schedule::{Setup, Word};
 
 use super::{Explanation, share};
@@ -58,7 +59,7 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
             "{} {}{}",
             share(of_gap),
             part.name(),
-            words(part, explanation.arch)
+            words(part, explanation)
         ));
     }
     format!(
@@ -69,8 +70,17 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
 }
 
 /// The words that act on a part, in parentheses; nothing where no word does.
-fn words(part: Part, arch: Arch) -> String {
-    let words: Vec<_> = levers(part, arch).iter().map(|word| word.name()).collect();
+fn words(part: Part, explanation: &Explanation) -> String {
+    let arch = explanation.arch;
+    let of_attention = match explanation.problem {
+        Problem::Attention(_) if arch != Arch::Cpu => levers_of_attention(part),
+        Problem::Attention(_) | Problem::GroupedGemm(_) => &[],
+    };
+    let levers = levers(part, arch).iter().chain(of_attention);
+    let words: Vec<_> = levers
+        .filter(|word| !(matches!(explanation.problem, Problem::Attention(_)) && **word == Word::SwapAb))
+        .map(|word| word.name())
+        .collect();
     if words.is_empty() {
         String::new()
     } else {
@@ -130,5 +140,17 @@ fn levers(part: Part, arch: Arch) -> &'static [Word] {
         Part::Epilogue => &[Word::Epilogue, Word::Roles, Word::Order],
         Part::Contention => &[Word::Tile, Word::Cluster],
         Part::Tail => &[Word::Epilogue, Word::Tile],
+    }
+}
+
+/// The words that act on a part of attention besides, on GPUs.
+fn levers_of_attention(part: Part) -> &'static [Word] {
+    match part {
+        // Multiply-adds take longer than the matrix unit, whatever they wait for.
+        Part::Padding => &[Word::Values],
+        Part::Copy => &[Word::Layout, Word::Arithmetic],
+        Part::Conversion => &[Word::Exponential, Word::Arithmetic, Word::Scores],
+        Part::Barriers => &[Word::Scores],
+        _ => &[],
     }
 }

@@ -9,7 +9,8 @@ const UNIFIED: &str =
     "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
 const PRODUCTS: &str =
     "the CUDA kernels: a warp group owns 64 queries, and there are products for so many keys";
-const RINGS: &str = "the CUDA kernels: a step's scores begin before the values of the last are done, and weights in runs of keys";
+const RINGS: &str = "the CUDA kernels: the next scores begin before this step's values are done; where there is one \
+                     step, values are multiplied by a run of weights while the next run is computed";
 const BUILT: &str = "the CUDA kernels: so the kernel is built";
 const CLUSTERS: &str =
     "the CUDA kernels: blocks that share the keys of a tile are a cluster, and merge over its shared memory";
@@ -88,12 +89,6 @@ pub(super) const RULES: &[Rule] = &[
         levers: &[Lever::TileN, Lever::SplitK, Lever::TileM],
         source: RESIDENT,
         broken: held,
-    },
-    Rule {
-        word: Lever::TileM,
-        levers: &[Lever::TileM],
-        source: RESIDENT,
-        broken: no_keys,
     },
 ];
 
@@ -232,12 +227,4 @@ fn held(situation: &Situation) -> Option<String> {
     (longest > held).then(|| {
         format!("a cluster holds {held} keys (2 × split-k × tile.n), and the longest sequence has {longest}")
     })
-}
-
-fn no_keys(situation: &Situation) -> Option<String> {
-    resident_keys(situation.schedule, situation.arch())?;
-    let mut sequences = situation.attention()?.sequences.iter();
-    sequences
-        .any(|sequence| sequence.keys == 0 && sequence.queries > 0)
-        .then(|| "the resident kernel copies keys of every sequence, and one has none".to_owned())
 }

@@ -15,6 +15,8 @@ const RAW_STAGES: usize = 3;
 /// Bytes of barriers: of the specialised kernel, and of the resident one.
 const SPECIALISED_BARRIERS: usize = 1024;
 const RESIDENT_BARRIERS: usize = 64;
+/// Least bytes of a block of the resident kernel: with as many, it has its multiprocessor alone.
+const RESIDENT_LEAST: usize = 114 << 10;
 /// Bytes of a row's largest score and sum of weights.
 const STATISTICS: usize = 8;
 
@@ -134,7 +136,8 @@ fn resident_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     let is_half = attention.output == OutputFormat::F16 && attention.format != AttentionFormat::Bf16;
     let partial = attention.head_size * if is_half { HALF } else { SUM } + STATISTICS;
     let merged = RESIDENT_GROUPS * GROUP_QUERIES * partial;
-    schedule.tile.m * row + 2 * keys * row + made_ready + merged + RESIDENT_BARRIERS
+    let needed = schedule.tile.m * row + 2 * keys * row + made_ready + merged + RESIDENT_BARRIERS;
+    needed.max(RESIDENT_LEAST)
 }
 
 /// Bytes of a block's scores and weights in shared memory, and of what sums of earlier steps are multiplied by. Weights

@@ -2,8 +2,10 @@
 
 use std::mem::discriminant;
 
+use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, Case, GemmShape, GroupedGemm, Problem, Sequence};
 use gauntlet_schedule::Schedule;
+use gauntlet_schedule::resources::resident_keys;
 
 /// The name of the smallest case of a family.
 pub const SMALLEST: &str = "smallest";
@@ -11,8 +13,8 @@ pub const SMALLEST: &str = "smallest";
 /// The name of the case of a family that is deep enough for a pipeline to wrap around.
 pub const DEEP: &str = "deep, with tails";
 
-/// Cases for each family that is timed (see [`cases_like`]).
-pub fn cases_for(schedule: &Schedule, timed: &[Case]) -> Vec<Case> {
+/// Cases for each family that is timed (see [`cases_like`]), on a device of this architecture.
+pub fn cases_for(schedule: &Schedule, timed: &[Case], arch: Arch) -> Vec<Case> {
     let mut families: Vec<&Case> = Vec::new();
     for case in timed {
         let is_new = |known: &&Case| discriminant(&known.problem) != discriminant(&case.problem);
@@ -22,13 +24,13 @@ pub fn cases_for(schedule: &Schedule, timed: &[Case]) -> Vec<Case> {
     }
     families
         .into_iter()
-        .flat_map(|case| cases_like(schedule, case))
+        .flat_map(|case| cases_like(schedule, case, arch))
         .collect()
 }
 
 /// Cases that the suite cannot know it needs: at least stages + 2 steps deep, so that a pipeline wraps around, with
-/// tails on every side; and the smallest.
-fn cases_like(schedule: &Schedule, like: &Case) -> Vec<Case> {
+/// tails on every side; and the smallest. Where all keys are held at once, as many as there is room for, but one.
+fn cases_like(schedule: &Schedule, like: &Case, arch: Arch) -> Vec<Case> {
     let deep = schedule.stages + 2;
     let case = |name: &str, problem| Case {
         name: name.to_owned(),
@@ -56,7 +58,10 @@ fn cases_like(schedule: &Schedule, like: &Case) -> Vec<Case> {
             ]
         }
         Problem::Attention(attention) => {
-            let keys = deep * schedule.tile.n * schedule.split_k + 1;
+            let keys = match resident_keys(schedule, arch) {
+                Some(held) => held.saturating_sub(1).max(1),
+                None => deep * schedule.tile.n * schedule.split_k + 1,
+            };
             let sequences = |sequences: &[(usize, usize)]| {
                 let sequences = sequences
                     .iter()
@@ -72,5 +77,35 @@ fn cases_like(schedule: &Schedule, like: &Case) -> Vec<Case> {
                 case(SMALLEST, sequences(&[(1, 1), (2, 3)])),
             ]
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::Suite;
+    use gauntlet_schedule::{Cluster, Roles, Tile};
+
+    use super::*;
+
+    #[test]
+    fn where_all_keys_are_held_the_deep_case_has_as_many_but_one() {
+        let suite = Suite::builtin("attention").unwrap();
+        let resident = Schedule {
+            tile: Tile::from([64, 128, 64]),
+            roles: Roles::Specialised,
+            split_k: 2,
+            cluster: Cluster { m: 1, n: 2 },
+            ..Schedule::baseline()
+        };
+        let deepest = |arch| {
+            let cases = cases_for(&resident, &suite.benchmark, arch);
+            let sequences = cases.iter().flat_map(|case| match &case.problem {
+                Problem::Attention(attention) => attention.sequences.clone(),
+                Problem::GroupedGemm(_) => Vec::new(),
+            });
+            sequences.map(|sequence| sequence.keys).max()
+        };
+        assert_eq!(deepest(Arch::Sm90a), Some(511));
+        assert_eq!(deepest(Arch::Cpu), Some(3 * 128 * 2 + 1));
     }
 }

@@ -1,0 +1,175 @@
+//! What the rules say of attention on Hopper is what its plans take.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gauntlet_cuda::plan::plan;
+use gauntlet_device::Device;
+use gauntlet_lab::{Candidate, Overrides, Round, Tournament};
+use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
+use gauntlet_schedule::resources::block_bytes;
+use gauntlet_schedule::{
+    Arithmetic, Choice, Cluster, Epilogue, Lookup, Order, Roles, Schedule, Scores, Tile, Values, accepts,
+};
+
+const PROCESSORS: u32 = 132;
+
+fn problems() -> Vec<Problem> {
+    let formats = [AttentionFormat::F16, AttentionFormat::Bf16, AttentionFormat::E4m3];
+    let mut problems = Vec::new();
+    for format in formats {
+        for (head_size, output) in [(64, OutputFormat::F16), (128, OutputFormat::F32)] {
+            for lengths in [[[300, 500], [1, 77]], [[64, 1000], [0, 7]], [[1, 3], [5, 9]]] {
+                let sequences = lengths.map(|[queries, keys]| Sequence { queries, keys });
+                problems.push(Problem::Attention(Attention {
+                    sequences: sequences.to_vec(),
+                    heads: 4,
+                    kv_heads: 2,
+                    head_size,
+                    causal: false,
+                    format,
+                    scaling: Scaling::default(),
+                    output,
+                }));
+            }
+        }
+    }
+    problems
+}
+
+/// Tiles, stages and splits that some kernel takes and some that none does, under every other word that has a rule.
+fn schedules(attention: &Attention) -> Vec<Schedule> {
+    let mut schedules = Vec::new();
+    for m in [32, 64, 96, 128, 192, 256] {
+        for n in [32, 64, 96, 128, 256] {
+            for stages in 1..=4 {
+                for split_k in [1, 2, 3, 4] {
+                    schedules.push(Schedule {
+                        tile: Tile {
+                            m,
+                            n,
+                            k: attention.head_size,
+                        },
+                        stages,
+                        split_k,
+                        cluster: Cluster { m: 1, n: split_k },
+                        lookup: Lookup::Precomputed,
+                        ..Schedule::baseline()
+                    });
+                }
+            }
+        }
+    }
+    schedules = each(schedules, |schedule, roles: Roles| Schedule {
+        roles,
+        ..schedule.clone()
+    });
+    schedules = each(schedules, |schedule, order: Order| Schedule {
+        order,
+        ..schedule.clone()
+    });
+    schedules = each(schedules, |schedule, epilogue: Epilogue| Schedule {
+        epilogue,
+        ..schedule.clone()
+    });
+    schedules = each(schedules, |schedule, arithmetic: Arithmetic| Schedule {
+        arithmetic,
+        ..schedule.clone()
+    });
+    // Which formats can be multiplied as e4m3 is a rule of every GPU.
+    schedules.retain(|schedule| {
+        schedule.arithmetic == Arithmetic::Fp16 || attention.format == AttentionFormat::E4m3
+    });
+    let unified = schedules
+        .clone()
+        .into_iter()
+        .filter(|schedule| schedule.roles == Roles::Unified && schedule.split_k == 1)
+        .collect();
+    let unified = each(unified, |schedule, scores: Scores| Schedule {
+        scores,
+        ..schedule.clone()
+    });
+    schedules.extend(each(unified, |schedule, values: Values| Schedule {
+        values,
+        ..schedule.clone()
+    }));
+    schedules
+}
+
+fn each<T: Choice>(schedules: Vec<Schedule>, with: impl Fn(&Schedule, T) -> Schedule) -> Vec<Schedule> {
+    let with_each =
+        |schedule: &Schedule| -> Vec<_> { T::ALL.iter().map(|(value, _)| with(schedule, *value)).collect() };
+    schedules.iter().flat_map(with_each).collect()
+}
+
+#[test]
+fn what_the_rules_accept_is_planned_in_the_bytes_that_they_count() {
+    let h200 = Device::builtin("h200").unwrap();
+    let mut accepted = BTreeMap::new();
+    for problem in problems() {
+        let Problem::Attention(attention) = &problem else {
+            continue;
+        };
+        for schedule in schedules(attention) {
+            if !accepts(&schedule, &problem, &h200) {
+                continue;
+            }
+            let planned = plan(&problem, &schedule, PROCESSORS);
+            let planned = planned.unwrap_or_else(|error| panic!("{schedule}: {error}"));
+            let variant = planned.variant();
+            let counted = block_bytes(&schedule, &problem, h200.arch);
+            assert_eq!(variant.shared_bytes as usize, counted, "{schedule}, {problem:?}");
+            *accepted.entry(variant.source).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(accepted.len(), 3, "{accepted:?}");
+}
+
+#[test]
+fn what_no_rule_accepts_is_not_planned() {
+    let h200 = Device::builtin("h200").unwrap();
+    for problem in problems() {
+        let Problem::Attention(attention) = &problem else {
+            continue;
+        };
+        for schedule in schedules(attention) {
+            let is_planned = plan(&problem, &schedule, PROCESSORS).is_ok();
+            assert!(
+                !is_planned || accepts(&schedule, &problem, &h200),
+                "{schedule}, {problem:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_step_of_the_example_is_planned_for_each_of_its_cases() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/attention/staircase.toml");
+    let staircase = Tournament::load(&file, &Overrides::default()).unwrap();
+    for round in &staircase.rounds {
+        each_step_is_planned(round);
+    }
+}
+
+fn each_step_is_planned(round: &Round) {
+    let baseline = round.baseline_schedule().unwrap();
+    let mut steps = BTreeMap::new();
+    for pitch in &round.pitches {
+        let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
+        let step = Candidate {
+            name: pitch.name.clone(),
+            schedule: pitch.schedule.apply(below),
+            command: None,
+            dispatch: round.dispatch(&pitch.dispatch),
+        };
+        for case in &round.benchmark_cases {
+            for schedule in [&baseline, step.schedule_for(&case.problem, &round.device)] {
+                let planned = plan(&case.problem, schedule, PROCESSORS);
+                assert!(planned.is_ok(), "{}: {:?}", step.name, planned.err());
+            }
+        }
+        steps.insert(pitch.name.clone(), step.schedule);
+    }
+}
