@@ -86,27 +86,24 @@ impl<'a> Writer<'a> {
     ///
     /// Nothing else reads or writes the elements of `target` meanwhile.
     pub unsafe fn write(&self, sums: &Sums<'_>, finish: Finish<'_>, target: &Target, staging: &mut [u8]) {
-        let size = self.format.bytes();
-        let row_bytes = target.columns * size;
-        // SAFETY: the caller promises that the target's elements are this call's alone, and rows do not overlap.
-        let output_row = |row: usize| unsafe {
-            let start = (target.start + row * target.stride) * size;
-            self.bytes.part_mut(start..start + row_bytes)
-        };
         match self.epilogue {
-            Epilogue::Direct => {
-                for row in 0..target.rows {
-                    self.finish_row(sums, finish, row, output_row(row));
-                }
-            }
+            // SAFETY: the caller promises that the target's elements are this call's alone.
+            Epilogue::Direct => unsafe { self.finish(sums, finish, target, self.bytes) },
             Epilogue::Staged => {
-                for (row, staged) in staging
-                    .chunks_exact_mut(row_bytes.max(1))
-                    .take(target.rows)
-                    .enumerate()
-                {
-                    self.finish_row(sums, finish, row, staged);
-                }
+                let staged = Target {
+                    start: 0,
+                    stride: target.columns,
+                    ..*target
+                };
+                // SAFETY: the staging memory is this call's alone.
+                unsafe { self.finish(sums, finish, &staged, Disjoint::new(staging)) };
+                let size = self.format.bytes();
+                let row_bytes = target.columns * size;
+                // SAFETY: the caller promises that the target's elements are this call's alone, and rows do not overlap.
+                let output_row = |row: usize| unsafe {
+                    let start = (target.start + row * target.stride) * size;
+                    self.bytes.part_mut(start..start + row_bytes)
+                };
                 let rows = (0..target.rows)
                     .map(output_row)
                     .zip(staging.chunks_exact(row_bytes.max(1)));
@@ -118,54 +115,67 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Finishes one row of the tile into `bytes`, a run at a time: as much as lies together in a register block, or, of
-    /// swapped blocks, as many whole ones as fill the lanes, for it is all gathered one by one.
-    fn finish_row(&self, sums: &Sums<'_>, finish: Finish<'_>, row: usize, bytes: &mut [u8]) {
-        let run = if sums.swapped {
-            LANES / self.instructions.rows() * self.instructions.rows()
-        } else {
-            self.instructions.columns()
+    /// Finishes a tile into `bytes`, a run at a time: as much of a row as lies together in a register block or, of swapped
+    /// blocks, as is turned at once.
+    ///
+    /// # Safety
+    ///
+    /// Nothing else reads or writes the elements of `target` in `bytes` meanwhile.
+    unsafe fn finish(&self, sums: &Sums<'_>, finish: Finish<'_>, target: &Target, bytes: Disjoint<'_, u8>) {
+        let (rows, columns) = (self.instructions.rows(), self.instructions.columns());
+        let size = self.format.bytes();
+        let finish_run = |row: usize, run: &Range<usize>, first: &[f32], second: &[f32]| {
+            let start = (target.start + row * target.stride + run.start) * size;
+            // SAFETY: the caller promises that the target's elements are this call's alone; one run is in use at a time.
+            let bytes = unsafe { bytes.part_mut(start..start + run.len() * size) };
+            self.finish_run(finish, row, first, second, bytes);
         };
-        let mut values = [0.0; LANES];
-        let (mut turned_first, mut turned_second) = ([0.0; LANES], [0.0; LANES]);
-        for (index, bytes) in bytes.chunks_mut(run * self.format.bytes()).enumerate() {
-            let values = &mut values[..bytes.len() / self.format.bytes()];
-            let place = (row, index * run..index * run + values.len());
-            let first = self.run(sums, sums.first, &place, &mut turned_first);
-            match finish {
-                Finish::Scale(scale) => self.instructions.scale(first, scale, values),
-                Finish::RowScales(scales) => self.instructions.scale(first, scales[row], values),
-                Finish::Swiglu(scales) => {
-                    let second = sums.second.unwrap_or(sums.first);
-                    let second = self.run(sums, second, &place, &mut turned_second);
-                    self.instructions.swiglu(first, second, scales, values);
-                }
+        // Without a second product the first stands in for it, and is not looked at.
+        let second = sums.second.unwrap_or(sums.first);
+        let runs = |length: usize| {
+            (0..target.columns)
+                .step_by(length)
+                .map(move |start| start..target.columns.min(start + length))
+        };
+        if !sums.swapped {
+            for (row, run) in (0..target.rows).flat_map(|row| runs(columns).map(move |run| (row, run))) {
+                let block = (run.start / columns * sums.row_panels + row / rows) * rows * columns;
+                let place = block + row % rows * columns;
+                let place = place..place + run.len();
+                finish_run(row, &run, &sums.first[place.clone()], &second[place]);
             }
-            encode(self.format, values, bytes);
+            return;
+        }
+        let (mut turned_first, mut turned_second) = ([0.0; LANES * LANES], [0.0; LANES * LANES]);
+        for (panel, run) in
+            (0..target.rows.div_ceil(columns)).flat_map(|panel| runs(LANES).map(move |run| (panel, run)))
+        {
+            // The rows of all blocks of a column panel are as far apart.
+            let place = (panel * sums.row_panels * rows + run.start) * columns;
+            let place = place..place + run.len() * columns;
+            self.instructions
+                .turn(&sums.first[place.clone()], &mut turned_first);
+            if sums.second.is_some() {
+                self.instructions.turn(&second[place], &mut turned_second);
+            }
+            let turned = turned_first
+                .chunks_exact(LANES)
+                .zip(turned_second.chunks_exact(LANES));
+            for (row, (first, second)) in (panel * columns..target.rows).zip(turned.take(columns)) {
+                finish_run(row, &run, &first[..run.len()], &second[..run.len()]);
+            }
         }
     }
 
-    /// One run of an output row, its columns: as it lies in a block, or gathered from swapped ones.
-    fn run<'s>(
-        &self,
-        sums: &Sums<'_>,
-        blocks: &'s [f32],
-        &(row, ref run): &(usize, Range<usize>),
-        turned: &'s mut [f32; LANES],
-    ) -> &'s [f32] {
-        let (rows, columns) = (self.instructions.rows(), self.instructions.columns());
-        if sums.swapped {
-            // The rows of all blocks of a column panel are as far apart.
-            let first = (row / columns * sums.row_panels * rows + run.start) * columns + row % columns;
-            let gathered = blocks[first..].iter().step_by(columns);
-            for (value, sum) in turned[..run.len()].iter_mut().zip(gathered) {
-                *value = *sum;
-            }
-            &turned[..run.len()]
-        } else {
-            let block = (run.start / columns * sums.row_panels + row / rows) * rows * columns;
-            &blocks[block + row % rows * columns..][..run.len()]
+    /// Finishes one run of row `row` into `bytes`.
+    fn finish_run(&self, finish: Finish<'_>, row: usize, first: &[f32], second: &[f32], bytes: &mut [u8]) {
+        let values = &mut [0.0; LANES][..first.len()];
+        match finish {
+            Finish::Scale(scale) => self.instructions.scale(first, scale, values),
+            Finish::RowScales(scales) => self.instructions.scale(first, scales[row], values),
+            Finish::Swiglu(scales) => self.instructions.swiglu(first, second, scales, values),
         }
+        encode(self.format, values, bytes);
     }
 }
 

@@ -107,12 +107,18 @@ impl<'a> HeadRows<'a> {
     }
 
     /// What a row's scale is of the largest.
-    fn share(&self, row: usize) -> f32 {
+    pub fn share(&self, row: usize) -> f32 {
         let scale = self.scales[self.scaling.place(row)];
         if scale == 0.0 { 0.0 } else { scale / self.scale() }
     }
 
-    fn bytes(&self, rows: Range<usize>) -> &'a [u8] {
+    /// What the elements are.
+    pub fn format(&self) -> AttentionFormat {
+        self.tensor.format
+    }
+
+    /// The elements of some rows.
+    pub fn bytes(&self, rows: Range<usize>) -> &'a [u8] {
         let element = self.tensor.format.bytes();
         let first = self.start + rows.start * self.size;
         &self.tensor.bytes[first * element..(first + rows.len() * self.size) * element]

@@ -11,7 +11,7 @@ use crate::driver::TileWork;
 use crate::epilogue::{Finish, Sums, Target, Writer};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::panels::HeadRows;
-use crate::simd::{LANES, SIDE, SoftmaxLanes};
+use crate::simd::{LANES, SoftmaxLanes};
 
 /// Plan, memory and operands of one call.
 #[derive(Debug)]
@@ -28,10 +28,10 @@ pub(crate) struct AttentionWork<'a> {
 pub(crate) struct AttentionState {
     /// Panels of Q.
     pub(super) queries: AlignedBuffer,
-    /// Register blocks of raw scores.
+    /// Blocks of raw scores.
     pub(super) scores: AlignedBuffer,
-    /// The scores turned k-major, or the weights of one query panel as the tile unit takes them; empty if the product
-    /// leaves them as they are used.
+    /// The scores turned k-major, or weights as the tile unit takes them; empty if the product leaves them as they are
+    /// used.
     pub(super) turned: AlignedBuffer,
     /// Register blocks of the output's sums.
     pub(super) outputs: AlignedBuffer,
@@ -74,11 +74,12 @@ impl AttentionState {
     /// f32 values of queries, scores, turned, outputs and rows.
     fn lengths(plan: &AttentionPlan) -> [usize; 5] {
         let queries = plan.query_panels() * plan.query_width;
-        let scores = queries.saturating_mul(plan.key_panels() * plan.key_width);
-        let turned = match plan.unit {
-            Some(_) => plan.keys * SIDE / 2 * tiles::parts(plan.problem.output),
-            None if plan.swapped => 0,
-            None => scores,
+        let (scores, turned) = match plan.unit {
+            Some(_) => tiles::lengths(plan),
+            None => {
+                let scores = queries.saturating_mul(plan.key_panels() * plan.key_width);
+                (scores, if plan.swapped { 0 } else { scores })
+            }
         };
         let size = plan.problem.head_size;
         [queries * size, scores, turned, plan.output_values(), LANES * size]

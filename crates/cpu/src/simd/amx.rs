@@ -5,6 +5,8 @@
 //! each a row's 16 pairs along the depth; a chunk of a right operand is two tiles, of its columns 0…15 and 16…31, in each
 //! a depth pair's 16 columns.
 
+mod pack;
+mod product;
 mod softmax;
 
 use std::arch::asm;
@@ -12,8 +14,12 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use self::softmax::softmax;
-use super::SoftmaxLanes;
+use gauntlet_problem::AttentionFormat;
+
+use self::pack::{pack_columns, pack_depths, pack_rows, widen_e4m3, widen_int8};
+pub(crate) use self::product::Product;
+pub(crate) use self::softmax::Exponents;
+use super::{LANES, SoftmaxLanes};
 
 /// Rows and columns of a block, and the depth of a chunk.
 pub(crate) const SIDE: usize = 32;
@@ -89,52 +95,93 @@ impl Tiles {
         Configured(PhantomData)
     }
 
-    /// Packs 32 rows of `size` values, row-major and exact in bf16, as a left operand: `size / 32` chunks.
-    pub fn pack_rows(&self, values: &[f32], size: usize, panel: &mut [u32]) {
-        assert!(size.is_multiple_of(SIDE) && values.len() >= SIDE * size && panel.len() >= SIDE * size / 2);
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
-        unsafe { pack_rows(values, size, panel) }
-    }
-
-    /// Packs 32 rows of `size` values, row-major and exact in bf16, as the columns of a right operand: `size / 32` chunks.
-    pub fn pack_columns(&self, values: &[f32], size: usize, panel: &mut [u32]) {
-        assert!(size.is_multiple_of(SIDE) && values.len() >= SIDE * size && panel.len() >= SIDE * size / 2);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
-        unsafe { pack_columns(values, size, panel) }
-    }
-
-    /// Packs 32 depths of `size` values, row-major and exact in bf16, as chunk `chunk` of `size / 32` left operands, which
-    /// begin `stride` words apart.
-    pub fn pack_depths(&self, values: &[f32], size: usize, chunk: usize, stride: usize, panels: &mut [u32]) {
-        assert!(size.is_multiple_of(SIDE) && values.len() >= SIDE * size && (chunk + 1) * CHUNK <= stride);
-        assert!(panels.len() >= size / SIDE * stride);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
-        unsafe { pack_depths(values, size, chunk, stride, panels) }
-    }
-
-    /// As [`Instructions::softmax`](super::Instructions::softmax) on 32 queries, but the exponentials of each chunk of 32
-    /// keys become a right operand in `parts` parts, two or three, each of which holds what rounding to bf16 leaves of those
-    /// before it. Two parts hold sixteen bits, to which exponentials are rounded before they are added up, so that the
-    /// weights that are multiplied are those of the sum; three hold them whole. Keys that the last chunk lacks get zeros.
-    pub fn softmax(
-        &self,
-        scores: &[f32],
-        scale: f32,
-        lanes: &mut SoftmaxLanes,
-        parts: usize,
-        weights: &mut [u32],
-    ) {
-        assert!(scores.len().is_multiple_of(SIDE) && (2..=3).contains(&parts));
-        assert!(weights.len() >= scores.len().div_ceil(SIDE * SIDE) * parts * CHUNK);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+    /// The values of `bytes` as bf16, in which every value of e4m3 and of int8 is exact: as many halves of words.
+    ///
+    /// # Panics
+    ///
+    /// If the format is neither.
+    pub fn widen(&self, format: AttentionFormat, bytes: &[u8], words: &mut [u32]) {
+        assert!(bytes.len().is_multiple_of(SIDE) && 2 * words.len() == bytes.len());
+        // SAFETY: the features were found when `self` was made; the functions themselves only use slices.
         unsafe {
-            if parts == 2 {
-                softmax::<2>(scores, scale, lanes, weights);
-            } else {
-                softmax::<3>(scores, scale, lanes, weights);
+            match format {
+                AttentionFormat::E4m3 => widen_e4m3(bytes, words),
+                AttentionFormat::Int8 => widen_int8(bytes, words),
+                AttentionFormat::F16 | AttentionFormat::Bf16 => unreachable!("`suit` refuses {format}"),
             }
         }
     }
+
+    /// Packs 32 rows of `size` values of bf16, row-major, as a left operand: `size / 32` chunks.
+    pub fn pack_rows(&self, rows: &[u32], size: usize, panel: &mut [u32]) {
+        check_rows(rows, size, panel);
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { pack_rows(rows, size, panel) }
+    }
+
+    /// Packs 32 rows of `size` values of bf16, row-major, as the columns of a right operand: `size / 32` chunks.
+    pub fn pack_columns(&self, rows: &[u32], size: usize, panel: &mut [u32]) {
+        check_rows(rows, size, panel);
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe { pack_columns(rows, size, panel) }
+    }
+
+    /// Packs 32 depths of `size` values of bf16, row-major, as chunk `chunk` of `size / 32` left operands, which begin
+    /// `stride` words apart.
+    pub fn pack_depths(&self, rows: &[u32], size: usize, chunk: usize, stride: usize, panels: &mut [u32]) {
+        check_rows(rows, size, panels);
+        assert!((chunk + 1) * CHUNK <= stride && panels.len() >= size / SIDE * stride);
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe { pack_depths(rows, size, chunk, stride, panels) }
+    }
+
+    /// Raises `maxima`, a lane a query, by a block of scores.
+    pub fn raise(&self, scores: &[f32; SIDE * SIDE], maxima: &mut [f32; LANES]) {
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { softmax::raise(scores, maxima) }
+    }
+
+    /// What turns scores with these `maxima` into weights, and brings `lanes` up to date but for the sums.
+    pub fn exponents(&self, maxima: &[f32; LANES], scale: f32, lanes: &mut SoftmaxLanes) -> Exponents {
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { softmax::exponents(maxima, scale, lanes) }
+    }
+
+    /// Turns a block of scores into weights, which it adds to `sums`, and makes them a chunk of a right operand in `parts`
+    /// parts, two or three, each of which holds what is left when those before it are cut to bf16. Two parts hold sixteen
+    /// bits, to which weights are rounded before they are added up, so that the weights that are multiplied are those of
+    /// the sum; three hold them whole. Meanwhile it computes `products`, which take `steps` [steps](Product::steps).
+    pub fn weigh<'a>(
+        &self,
+        scores: &[f32; SIDE * SIDE],
+        exponents: &Exponents,
+        sums: &mut [f32; LANES],
+        (parts, weights): (usize, &mut [u32]),
+        products: impl Iterator<Item = Product<'a>>,
+        steps: usize,
+    ) {
+        assert!((2..=3).contains(&parts) && weights.len() >= parts * CHUNK);
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe {
+            if parts == 2 {
+                softmax::weigh::<2>(scores, exponents, sums, weights, products, steps);
+            } else {
+                softmax::weigh::<3>(scores, exponents, sums, weights, products, steps);
+            }
+        }
+    }
+
+    /// Adds a step's sums to those of `lanes`.
+    pub fn add_sums(&self, sums: &[f32; LANES], lanes: &mut SoftmaxLanes) {
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { softmax::add_sums(sums, lanes) }
+    }
+}
+
+/// Whether `rows` are 32 of `size` values, and `panel` has room for as many.
+fn check_rows(rows: &[u32], size: usize, panel: &[u32]) {
+    let words = SIDE * size / 2;
+    assert!(size > 0 && size.is_multiple_of(SIDE) && rows.len() >= words && panel.len() >= words);
 }
 
 /// The tile unit as this thread has configured it.
@@ -151,192 +198,17 @@ impl Drop for Configured {
 impl Configured {
     /// `c = [c +] a·b` for one block over `chunks` chunks, each of the left operand with all `parts` of the right one, which
     /// lie one after another chunk by chunk.
-    pub fn multiply(
-        &self,
-        chunks: usize,
-        parts: usize,
-        a: &[u32],
-        b: &[u32],
-        c: &mut [f32],
+    pub fn product<'a>(
+        &'a self,
+        (chunks, parts): (usize, usize),
+        a: &'a [u32],
+        b: &'a [u32],
+        c: &'a mut [f32],
         accumulate: bool,
-    ) {
+    ) -> Product<'a> {
+        assert!(chunks > 0 && parts > 0);
         assert!(a.len() >= chunks * CHUNK && b.len() >= chunks * parts * CHUNK && c.len() >= SIDE * SIDE);
-        if chunks == 0 || parts == 0 {
-            if !accumulate {
-                c[..SIDE * SIDE].fill(0.0);
-            }
-            return;
-        }
-        // SAFETY: this thread's tiles are 16 rows of 64 bytes; all that is read and written lies within the slices.
-        unsafe {
-            asm!(
-                "test {accumulate}, {accumulate}",
-                "jnz 4f",
-                "tilezero tmm0",
-                "tilezero tmm1",
-                "tilezero tmm2",
-                "tilezero tmm3",
-                "jmp 2f",
-                "4:",
-                "tileloadd tmm0, [{c} + {block}]",
-                "tileloadd tmm1, [{c} + {block} + 64]",
-                "tileloadd tmm2, [{c} + {block} + 2048]",
-                "tileloadd tmm3, [{c} + {block} + 2112]",
-                "2:",
-                "tileloadd tmm4, [{a} + {row}]",
-                "tileloadd tmm5, [{a} + {row} + 1024]",
-                "mov {part}, {parts}",
-                "3:",
-                "tileloadd tmm6, [{b} + {row}]",
-                "tileloadd tmm7, [{b} + {row} + 1024]",
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {b}, 2048",
-                "dec {part}",
-                "jnz 3b",
-                "add {a}, 2048",
-                "dec {chunks}",
-                "jnz 2b",
-                "tilestored [{c} + {block}], tmm0",
-                "tilestored [{c} + {block} + 64], tmm1",
-                "tilestored [{c} + {block} + 2048], tmm2",
-                "tilestored [{c} + {block} + 2112], tmm3",
-                a = inout(reg) a.as_ptr() => _,
-                b = inout(reg) b.as_ptr() => _,
-                c = in(reg) c.as_mut_ptr(),
-                chunks = inout(reg) chunks => _,
-                parts = in(reg) parts,
-                part = out(reg) _,
-                accumulate = in(reg) usize::from(accumulate),
-                // Bytes from row to row of an operand's tile, and of a block.
-                row = in(reg) 64_usize,
-                block = in(reg) 128_usize,
-                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                options(nostack),
-            );
-        }
-    }
-}
-
-/// Two values that are exact in bf16, as a word.
-#[inline(always)]
-fn pair(first: f32, second: f32) -> u32 {
-    first.to_bits() >> 16 | second.to_bits() & 0xFFFF_0000
-}
-
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-fn pack_rows(values: &[f32], size: usize, panel: &mut [u32]) {
-    for (row, values) in values.chunks_exact(size).take(SIDE).enumerate() {
-        for (chunk, values) in values.chunks_exact(SIDE).enumerate() {
-            let words = &mut panel[chunk * CHUNK + row * TILE..][..TILE];
-            for (word, values) in words.iter_mut().zip(values.as_chunks::<2>().0) {
-                *word = pair(values[0], values[1]);
-            }
-        }
-    }
-}
-
-/// # Safety
-///
-/// `values` holds `SIDE · size` values, `panel` half as many words.
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-unsafe fn pack_columns(values: &[f32], size: usize, panel: &mut [u32]) {
-    let mut words = [0_u32; TILE * TILE];
-    for (half, values) in values.chunks_exact(TILE * size).take(2).enumerate() {
-        for chunk in 0..size / SIDE {
-            for (words, row) in words
-                .as_chunks_mut::<TILE>()
-                .0
-                .iter_mut()
-                .zip(values.chunks_exact(size))
-            {
-                let row = &row[chunk * SIDE..][..SIDE];
-                for (word, values) in words.iter_mut().zip(row.as_chunks::<2>().0) {
-                    *word = pair(values[0], values[1]);
-                }
-            }
-            let tile = &mut panel[chunk * CHUNK + half * TILE * TILE..][..TILE * TILE];
-            // SAFETY: both are whole tiles.
-            unsafe { transpose(words.as_ptr(), tile.as_mut_ptr()) }
-        }
-    }
-}
-
-/// # Safety
-///
-/// As [`Tiles::pack_depths`] checks.
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-unsafe fn pack_depths(values: &[f32], size: usize, chunk: usize, stride: usize, panels: &mut [u32]) {
-    let mut words = [0_u32; TILE * TILE];
-    for first in (0..size).step_by(TILE) {
-        for (words, rows) in words
-            .as_chunks_mut::<TILE>()
-            .0
-            .iter_mut()
-            .zip(values.chunks_exact(2 * size))
-        {
-            let (one, other) = (&rows[first..][..TILE], &rows[size + first..][..TILE]);
-            for ((word, one), other) in words.iter_mut().zip(one).zip(other) {
-                *word = pair(*one, *other);
-            }
-        }
-        let start = first / SIDE * stride + chunk * CHUNK + first % SIDE * TILE;
-        let tile = &mut panels[start..][..TILE * TILE];
-        // SAFETY: both are whole tiles.
-        unsafe { transpose(words.as_ptr(), tile.as_mut_ptr()) }
-    }
-}
-
-/// Turns 16 × 16 words.
-///
-/// # Safety
-///
-/// Both places hold 256 words.
-#[target_feature(enable = "avx512f")]
-unsafe fn transpose(source: *const u32, target: *mut u32) {
-    // SAFETY: row < 16.
-    let rows: [__m512i; TILE] =
-        std::array::from_fn(|row| unsafe { _mm512_loadu_si512(source.add(TILE * row).cast()) });
-    // Words of two rows side by side, then of four: quarter l of `fours[4 * i + j]` is column 4l + j of rows 4i … 4i + 3.
-    let twos: [__m512i; TILE] = std::array::from_fn(|at| {
-        let (one, other) = (rows[at & !1], rows[at | 1]);
-        if at & 1 == 0 {
-            _mm512_unpacklo_epi32(one, other)
-        } else {
-            _mm512_unpackhi_epi32(one, other)
-        }
-    });
-    let fours: [__m512i; TILE] = std::array::from_fn(|at| {
-        let (first, j) = (at & !3, at & 3);
-        let (one, other) = (twos[first + j / 2], twos[first + j / 2 + 2]);
-        if j & 1 == 0 {
-            _mm512_unpacklo_epi64(one, other)
-        } else {
-            _mm512_unpackhi_epi64(one, other)
-        }
-    });
-    for j in 0..4 {
-        let [a, b, c, d] = [fours[j], fours[4 + j], fours[8 + j], fours[12 + j]];
-        let even = (
-            _mm512_shuffle_i32x4::<0x88>(a, b),
-            _mm512_shuffle_i32x4::<0x88>(c, d),
-        );
-        let odd = (
-            _mm512_shuffle_i32x4::<0xDD>(a, b),
-            _mm512_shuffle_i32x4::<0xDD>(c, d),
-        );
-        let columns = [
-            _mm512_shuffle_i32x4::<0x88>(even.0, even.1),
-            _mm512_shuffle_i32x4::<0x88>(odd.0, odd.1),
-            _mm512_shuffle_i32x4::<0xDD>(even.0, even.1),
-            _mm512_shuffle_i32x4::<0xDD>(odd.0, odd.1),
-        ];
-        for (quarter, column) in columns.into_iter().enumerate() {
-            // SAFETY: the column's number is under 16.
-            unsafe { _mm512_storeu_si512(target.add(TILE * (4 * quarter + j)).cast(), column) }
-        }
+        // SAFETY: the unit is configured as long as `self` lives, and the lengths are checked above.
+        unsafe { Product::new((chunks, parts), a, b, c, accumulate) }
     }
 }

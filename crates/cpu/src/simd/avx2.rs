@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Codes, Loops, SoftmaxLanes, vector};
+use super::{Codes, LANES, Loops, SoftmaxLanes, vector};
 
 const ROWS: usize = 6;
 const VECTORS: usize = 2;
@@ -18,6 +18,7 @@ pub(super) static LOOPS: Loops = Loops {
     softmax_rows: softmax::<ROWS, { 8 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
     widen,
+    turn,
     scale,
     swiglu,
 };
@@ -93,6 +94,11 @@ fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes:
 #[target_feature(enable = "avx2,fma")]
 fn widen(codes: &[u8], values: &mut [f32]) {
     vector::widen(codes, values);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn turn(block: &[f32], turned: &mut [f32; LANES * LANES]) {
+    vector::turn::<COLUMNS>(block, turned);
 }
 
 #[target_feature(enable = "avx2,fma")]

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Codes, Loops, SoftmaxLanes, vector};
+use super::{Codes, LANES, Loops, SoftmaxLanes, vector};
 
 const ROWS: usize = 8;
 const VECTORS: usize = 2;
@@ -19,6 +19,7 @@ pub(super) static LOOPS: Loops = Loops {
     softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, COLUMNS>,
     widen,
+    turn,
     scale,
     swiglu,
 };
@@ -95,6 +96,21 @@ fn widen(codes: &[u8], values: &mut [f32]) {
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+fn turn(block: &[f32], turned: &mut [f32; LANES * LANES]) {
+    if block.len() < LANES * COLUMNS {
+        return vector::turn::<COLUMNS>(block, turned);
+    }
+    let (source, target) = (block.as_ptr().cast::<u32>(), turned.as_mut_ptr().cast::<u32>());
+    for (row, column) in [(0, 0), (0, 16), (16, 0), (16, 16)] {
+        // SAFETY: a quarter of the 32 × 32 values each.
+        unsafe {
+            let source = source.add(row * COLUMNS + column);
+            transpose(source, COLUMNS, target.add(column * LANES + row), LANES);
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 fn scale(sums: &[f32], scale: f64, out: &mut [f32]) {
     vector::scale(sums, scale, out);
 }
@@ -102,4 +118,56 @@ fn scale(sums: &[f32], scale: f64, out: &mut [f32]) {
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 fn swiglu(gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {
     vector::swiglu::<true>(gate, up, scales, out);
+}
+
+/// Turns 16 × 16 words, whose rows are `from` words apart, into rows that are `to` apart.
+///
+/// # Safety
+///
+/// There are 16 words in each of the 16 rows of both places.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn transpose(source: *const u32, from: usize, target: *mut u32, to: usize) {
+    const TILE: usize = 16;
+    // SAFETY: row < 16.
+    let rows: [__m512i; TILE] =
+        std::array::from_fn(|row| unsafe { _mm512_loadu_si512(source.add(from * row).cast()) });
+    // Words of two rows side by side, then of four: quarter l of `fours[4 * i + j]` is column 4l + j of rows 4i … 4i + 3.
+    let twos: [__m512i; TILE] = std::array::from_fn(|at| {
+        let (one, other) = (rows[at & !1], rows[at | 1]);
+        if at & 1 == 0 {
+            _mm512_unpacklo_epi32(one, other)
+        } else {
+            _mm512_unpackhi_epi32(one, other)
+        }
+    });
+    let fours: [__m512i; TILE] = std::array::from_fn(|at| {
+        let (first, j) = (at & !3, at & 3);
+        let (one, other) = (twos[first + j / 2], twos[first + j / 2 + 2]);
+        if j & 1 == 0 {
+            _mm512_unpacklo_epi64(one, other)
+        } else {
+            _mm512_unpackhi_epi64(one, other)
+        }
+    });
+    for j in 0..4 {
+        let [a, b, c, d] = [fours[j], fours[4 + j], fours[8 + j], fours[12 + j]];
+        let even = (
+            _mm512_shuffle_i32x4::<0x88>(a, b),
+            _mm512_shuffle_i32x4::<0x88>(c, d),
+        );
+        let odd = (
+            _mm512_shuffle_i32x4::<0xDD>(a, b),
+            _mm512_shuffle_i32x4::<0xDD>(c, d),
+        );
+        let columns = [
+            _mm512_shuffle_i32x4::<0x88>(even.0, even.1),
+            _mm512_shuffle_i32x4::<0x88>(odd.0, odd.1),
+            _mm512_shuffle_i32x4::<0xDD>(even.0, even.1),
+            _mm512_shuffle_i32x4::<0xDD>(odd.0, odd.1),
+        ];
+        for (quarter, column) in columns.into_iter().enumerate() {
+            // SAFETY: the column's number is under 16.
+            unsafe { _mm512_storeu_si512(target.add(to * (4 * quarter + j)).cast(), column) }
+        }
+    }
 }

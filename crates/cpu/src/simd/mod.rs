@@ -19,7 +19,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-pub(crate) use amx::{CHUNK, SIDE, Tiles};
+pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
@@ -188,6 +188,8 @@ type Decode = unsafe fn(&Codes, usize, usize, &mut [f32]);
 type Softmax = unsafe fn(&mut [f32], f32, &mut SoftmaxLanes);
 /// The values of e4m3 codes.
 type Widen = unsafe fn(&[u8], &mut [f32]);
+/// Turns rows of a register block.
+type Turn = unsafe fn(&[f32], &mut [f32; LANES * LANES]);
 /// `out = sum · scale`.
 type Scale = unsafe fn(&[f32], f64, &mut [f32]);
 /// `out = silu(gate · scale) · (up · scale)`.
@@ -212,6 +214,7 @@ struct Loops {
     softmax_rows: Softmax,
     softmax_columns: Softmax,
     widen: Widen,
+    turn: Turn,
     scale: Scale,
     swiglu: Swiglu,
 }
@@ -301,6 +304,15 @@ impl Instructions {
     pub fn widen(&self, codes: &[u8], values: &mut [f32]) {
         // SAFETY: the features were found when `self` was made; the function itself only uses slices.
         unsafe { (self.loops.widen)(codes, values) }
+    }
+
+    /// Turns rows of register blocks that lie below each other, at most [`LANES`] of them, into as many rows as the block
+    /// has columns, which begin `LANES` values apart.
+    #[inline]
+    pub fn turn(&self, rows: &[f32], turned: &mut [f32; LANES * LANES]) {
+        assert!(rows.len().is_multiple_of(self.loops.columns) && rows.len() <= LANES * self.loops.columns);
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe { (self.loops.turn)(rows, turned) }
     }
 
     /// `out = sums · scale`, multiplied in f64 so that no scale overflows or loses bits before its result does.

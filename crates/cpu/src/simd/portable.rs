@@ -17,6 +17,7 @@ pub(super) static LOOPS: Loops = Loops {
     softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
     widen: vector::widen,
+    turn: vector::turn::<COLUMNS>,
     scale: vector::scale,
     swiglu: vector::swiglu::<false>,
 };

@@ -1,3 +1,5 @@
+use gauntlet_problem::AttentionFormat;
+
 use super::*;
 
 #[test]
@@ -197,20 +199,26 @@ fn tiles_multiply_what_was_packed() {
     };
     let tiles = instructions.tiles().unwrap();
     // Small integers are exact in bf16, and so are their sums in f32.
-    let values = |seed: usize| -> Vec<f32> {
+    let values = |seed: usize| -> Vec<i8> {
         (0..SIDE * 64)
-            .map(|at| ((at * 37 + at / 64 * 11 + seed) % 19) as f32 - 9.0)
+            .map(|at| ((at * 37 + at / 64 * 11 + seed) % 19) as i8 - 9)
             .collect()
     };
     let (left, right) = (values(1), values(5));
+    let halves = |values: &[i8]| {
+        let mut words = vec![0; SIDE * 32];
+        tiles.widen(AttentionFormat::Int8, bytemuck::cast_slice(values), &mut words);
+        words
+    };
     let (mut a, mut b) = (vec![0; 2 * CHUNK], vec![0; 2 * CHUNK]);
-    tiles.pack_rows(&left, 64, &mut a);
-    tiles.pack_columns(&right, 64, &mut b);
+    tiles.pack_rows(&halves(&left), 64, &mut a);
+    tiles.pack_columns(&halves(&right), 64, &mut b);
     let configured = tiles.configure();
     let mut c = vec![1.0; SIDE * SIDE];
-    configured.multiply(2, 1, &a, &b, &mut c, true);
+    configured.product((2, 1), &a, &b, &mut c, true).finish();
+    let (left, right) = (|at: usize| f32::from(left[at]), |at: usize| f32::from(right[at]));
     for (row, column) in (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| (row, column))) {
-        let dot: f32 = (0..64).map(|k| left[row * 64 + k] * right[column * 64 + k]).sum();
+        let dot: f32 = (0..64).map(|k| left(row * 64 + k) * right(column * 64 + k)).sum();
         assert_eq!(c[row * SIDE + column], 1.0 + dot, "{row} {column}");
     }
     let expected = by_hand(2, 1, &a, &b);
@@ -221,14 +229,59 @@ fn tiles_multiply_what_was_packed() {
     );
 
     // The same values as 32 depths of 64 rows: chunk 1 of two panels.
+    let words: Vec<i8> = (0..SIDE * 64).map(|at| left(at) as i8).collect();
     let mut panels = vec![0; 2 * 2 * CHUNK];
-    tiles.pack_depths(&left, 64, 1, 2 * CHUNK, &mut panels);
-    configured.multiply(1, 1, &panels[3 * CHUNK..], &b, &mut c, false);
+    tiles.pack_depths(&halves(&words), 64, 1, 2 * CHUNK, &mut panels);
+    configured
+        .product((1, 1), &panels[3 * CHUNK..], &b, &mut c, false)
+        .finish();
     for (row, column) in (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| (row, column))) {
         let dot: f32 = (0..SIDE)
-            .map(|k| left[k * 64 + 32 + row] * right[column * 64 + k])
+            .map(|k| left(k * 64 + 32 + row) * right(column * 64 + k))
             .sum();
         assert_eq!(c[row * SIDE + column], dot, "{row} {column}");
+    }
+}
+
+/// Every code of both formats, as the oracle decodes it.
+#[test]
+fn eight_bits_widen_to_their_values() {
+    let Ok(instructions) = Instructions::detect(SimdPath::Amx) else {
+        return;
+    };
+    let tiles = instructions.tiles().unwrap();
+    let codes: Vec<u8> = (0..=255).collect();
+    for format in [AttentionFormat::E4m3, AttentionFormat::Int8] {
+        let mut words = vec![0; 128];
+        tiles.widen(format, &codes, &mut words);
+        for (code, half) in codes.iter().zip(bytemuck::cast_slice::<u32, half::bf16>(&words)) {
+            let (is_number, value) = if format == AttentionFormat::E4m3 {
+                (code & 0x7F != 0x7F, gauntlet_formats::e4m3::decode(*code))
+            } else {
+                (true, f32::from(code.cast_signed()))
+            };
+            assert!(!is_number || half.to_f32() == value, "{format} {code}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_blocks_turn() {
+    for path in SimdPath::available() {
+        let instructions = Instructions::detect(path).unwrap();
+        let columns = instructions.columns();
+        for rows in [1, 5, LANES] {
+            let block: Vec<f32> = (0..rows * columns).map(|at| at as f32).collect();
+            let mut turned = [f32::NAN; LANES * LANES];
+            instructions.turn(&block, &mut turned);
+            for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+                assert_eq!(
+                    turned[column * LANES + row],
+                    block[row * columns + column],
+                    "{path}"
+                );
+            }
+        }
     }
 }
 
@@ -238,29 +291,44 @@ fn weights_in_parts_are_those_of_the_sum() {
         return;
     };
     let tiles = instructions.tiles().unwrap();
-    // One chunk and five keys, of which one is hidden from every third query.
-    let keys = SIDE + 5;
-    let mut scores: Vec<f32> = (0..keys * SIDE)
-        .map(|at| ((at * 7919) % 1000) as f32 / 40.0)
-        .collect();
+    // One key is hidden from every third query.
+    let mut scores: [f32; SIDE * SIDE] = std::array::from_fn(|at| ((at * 7919) % 1000) as f32 / 40.0);
     (0..SIDE)
         .step_by(3)
         .for_each(|lane| scores[7 * SIDE + lane] = f32::NEG_INFINITY);
+    let mut maxima = [f32::NEG_INFINITY; LANES];
+    tiles.raise(&scores, &mut maxima);
     for (parts, error) in [(2, 4e-6), (3, 6e-7)] {
         let mut lanes = SoftmaxLanes::EMPTY;
-        let mut weights = vec![u32::MAX; 2 * parts * CHUNK];
-        tiles.softmax(&scores, 0.3, &mut lanes, parts, &mut weights);
+        let mut weights = vec![u32::MAX; parts * CHUNK];
+        let exponents = tiles.exponents(&maxima, 0.3, &mut lanes);
+        let mut sums = [0.0; LANES];
+        // A product that is computed meanwhile: ones times ones.
+        let ones = vec![0x3F80_3F80; CHUNK];
+        let mut block = vec![f32::NAN; SIDE * SIDE];
+        let configured = tiles.configure();
+        let product = configured.product((1, 1), &ones, &ones, &mut block, false);
+        let weights_in_parts = (parts, weights.as_mut_slice());
+        tiles.weigh(
+            &scores,
+            &exponents,
+            &mut sums,
+            weights_in_parts,
+            [product].into_iter(),
+            1,
+        );
+        tiles.add_sums(&sums, &mut lanes);
+        assert!(block.iter().all(|sum| *sum == 32.0));
         // Ones as the left operand add the weights up.
-        let ones = vec![0x3F80_3F80; 2 * CHUNK];
-        let sums = by_hand(2, parts, &ones, &weights);
+        let sums = by_hand(1, parts, &ones, &weights);
         for lane in 0..SIDE {
-            let largest = (0..keys)
+            let largest = (0..SIDE)
                 .map(|key| scores[key * SIDE + lane])
                 .fold(f32::NEG_INFINITY, f32::max);
             assert_eq!(lanes.maximum[lane], largest);
             let weight =
                 |key: usize| (f64::from(scores[key * SIDE + lane]) - f64::from(largest)) * f64::from(0.3_f32);
-            let exact: f64 = (0..keys).map(|key| weight(key).exp()).sum();
+            let exact: f64 = (0..SIDE).map(|key| weight(key).exp()).sum();
             assert!(
                 (sums[lane] - f64::from(lanes.sum[lane])).abs() < 3e-7 * exact,
                 "{lane}"

@@ -38,7 +38,7 @@ pub(super) fn softmax<const W: usize, const C: usize, const FMA: bool>(
 /// Raises the maxima of `lanes` by the raw scores of `panel`, and says what to rescale earlier sums by. Returns what is to
 /// be subtracted from each of `C` scores: their lane's maximum, or 0 where that is −∞.
 #[inline(always)]
-pub(super) fn raise<const W: usize, const C: usize, const FMA: bool>(
+fn raise<const W: usize, const C: usize, const FMA: bool>(
     panel: &[f32],
     scale: f32,
     lanes: &mut SoftmaxLanes,
@@ -56,14 +56,24 @@ pub(super) fn raise<const W: usize, const C: usize, const FMA: bool>(
             };
         }
     }
-    let mut references = [0.0_f32; C];
-    for lane in 0..W {
+    let maxima = std::array::from_fn(|lane| {
+        let of_lane = maxima.iter().skip(lane).step_by(W);
+        of_lane.fold(f32::NEG_INFINITY, |largest, score| score.max(largest))
+    });
+    let references = raise_lanes::<W, FMA>(&maxima, scale, lanes);
+    std::array::from_fn(|index| references[index % W])
+}
+
+/// As [`raise`], by maxima of raw scores, a lane each.
+#[inline(always)]
+pub(super) fn raise_lanes<const W: usize, const FMA: bool>(
+    maxima: &[f32; W],
+    scale: f32,
+    lanes: &mut SoftmaxLanes,
+) -> [f32; W] {
+    std::array::from_fn(|lane| {
         let before = lanes.maximum[lane];
-        let maximum = maxima
-            .iter()
-            .skip(lane)
-            .step_by(W)
-            .fold(before, |largest, score| score.max(largest));
+        let maximum = maxima[lane].max(before);
         let reference = if maximum == f32::NEG_INFINITY {
             0.0
         } else {
@@ -71,13 +81,8 @@ pub(super) fn raise<const W: usize, const C: usize, const FMA: bool>(
         };
         lanes.rescale[lane] = exp_nonpositive::<FMA>((before - reference) * scale);
         lanes.maximum[lane] = maximum;
-        references
-            .iter_mut()
-            .skip(lane)
-            .step_by(W)
-            .for_each(|slot| *slot = reference);
-    }
-    references
+        reference
+    })
 }
 
 /// Replaces scores by `exp((score − reference) · scale)` and adds them to `sums`.
@@ -101,6 +106,16 @@ pub(super) fn widen(codes: &[u8], values: &mut [f32]) {
     for (value, code) in values.iter_mut().zip(codes) {
         let code = u32::from(*code);
         *value = f32::from_bits((code & 0x80) << 24 | (code & 0x7F) << 20) * UP;
+    }
+}
+
+/// Turns rows of `C` sums, at most [`LANES`] of them, into `C` rows that begin `LANES` values apart.
+#[inline(always)]
+pub(super) fn turn<const C: usize>(block: &[f32], turned: &mut [f32; LANES * LANES]) {
+    for (column, lanes) in turned.chunks_exact_mut(LANES).take(C).enumerate() {
+        for (lane, row) in lanes.iter_mut().zip(block.as_chunks::<C>().0) {
+            *lane = row[column];
+        }
     }
 }
 

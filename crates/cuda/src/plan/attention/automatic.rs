@@ -57,8 +57,7 @@ fn resident_keys(attention: &Attention, processors: u32) -> Option<usize> {
     let blocks = SPLIT * tiles(attention, RESIDENT_QUERIES);
     let keys = |lengths: &gauntlet_problem::Sequence| lengths.keys;
     let longest = attention.sequences.iter().map(keys).max()?;
-    let shortest = attention.sequences.iter().map(keys).min()?;
-    if blocks > processors as usize || shortest == 0 {
+    if blocks > processors as usize {
         return None;
     }
     RESIDENT_KEYS.into_iter().find(|keys| 2 * SPLIT * keys >= longest)
@@ -123,12 +122,5 @@ mod tests {
                 .m
         };
         assert_eq!((queries(4096), queries(1024)), (192, 128));
-    }
-
-    #[test]
-    fn a_sequence_without_keys_is_not_resident() {
-        let mut problem = attention(1, 2, 64, AttentionFormat::F16);
-        problem.sequences.push(Sequence { queries: 3, keys: 0 });
-        assert_eq!(chosen(&problem).0, Source::AttentionSpecialised);
     }
 }

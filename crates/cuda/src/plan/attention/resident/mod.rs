@@ -187,18 +187,6 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
 /// The longest sequence must fit the cluster.
 fn check_keys(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
     let (keys, split) = (schedule.tile.n, schedule.split_k);
-    if attention
-        .sequences
-        .iter()
-        .any(|lengths| lengths.keys == 0 && lengths.queries > 0)
-    {
-        return Err(PlanError::word(
-            "tile.m",
-            schedule.tile.m,
-            "the resident kernel copies keys of every sequence, and one has none",
-            "choose tile.m 128: the specialised kernel takes it",
-        ));
-    }
     let longest = attention
         .sequences
         .iter()
