@@ -11,7 +11,8 @@ use gauntlet_lab::{Candidate, Overrides, Round, Tournament};
 use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scaling, Sequence};
 use gauntlet_schedule::resources::block_bytes;
 use gauntlet_schedule::{
-    Arithmetic, Choice, Cluster, Epilogue, Lookup, Order, Roles, Schedule, Scores, Tile, Values, accepts,
+    Arithmetic, Choice, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Tile, Values,
+    accepts,
 };
 
 const PROCESSORS: u32 = 132;
@@ -77,10 +78,6 @@ fn schedules(attention: &Attention) -> Vec<Schedule> {
     schedules = each(schedules, |schedule, arithmetic: Arithmetic| Schedule {
         arithmetic,
         ..schedule.clone()
-    });
-    // Which formats can be multiplied as e4m3 is a rule of every GPU.
-    schedules.retain(|schedule| {
-        schedule.arithmetic == Arithmetic::Fp16 || attention.format == AttentionFormat::E4m3
     });
     let unified = schedules
         .clone()
@@ -172,4 +169,39 @@ fn each_step_is_planned(round: &Round) {
         }
         steps.insert(pitch.name.clone(), step.schedule);
     }
+}
+
+#[test]
+fn words_that_no_kernel_takes_are_refused_by_name() {
+    let problem = &problems()[0];
+    let roles = Schedule {
+        tile: Tile {
+            m: 128,
+            n: 128,
+            k: 64,
+        },
+        stages: 2,
+        roles: Roles::Specialised,
+        lookup: Lookup::Precomputed,
+        ..Schedule::baseline()
+    };
+    assert!(plan(problem, &roles, PROCESSORS).is_ok());
+    let refused = |change: fn(&mut Schedule)| {
+        let mut schedule = roles.clone();
+        change(&mut schedule);
+        plan(problem, &schedule, PROCESSORS).unwrap_err().to_string()
+    };
+    let begins = |message: String, word: &str| assert!(message.starts_with(word), "{message}");
+    begins(refused(|schedule| schedule.tile.k = 128), "tile.k = 128");
+    begins(refused(|schedule| schedule.swap_ab = true), "swap-ab = true");
+    begins(
+        refused(|schedule| schedule.arithmetic = Arithmetic::Fp8),
+        "arithmetic = fp8",
+    );
+    begins(refused(|schedule| schedule.split_k = 2), "split-k = 2");
+    begins(refused(|schedule| schedule.cluster.n = 2), "cluster = 1×2");
+    begins(
+        refused(|schedule| schedule.layout = Layout::Plain),
+        "layout = plain",
+    );
 }

@@ -105,6 +105,11 @@ impl Grid {
                 let most = |size: fn(&gauntlet_problem::Sequence) -> usize| {
                     attention.sequences.iter().map(size).max().unwrap_or(1)
                 };
+                // What the kernels of sm_90a take; there one stage is of use too, where all keys are held at once.
+                let (rows, columns, stages): (&[usize], &[usize], _) = match arch {
+                    Arch::Sm90a => (&[64, 128, 192], &[64, 128, 256], [1, 2, 3, 4].as_slice()),
+                    Arch::Cpu | Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => (rows, columns, stages),
+                };
                 Self {
                     rows: up_to(rows, most(|sequence| sequence.queries)),
                     columns: up_to(columns, most(|sequence| sequence.keys)),

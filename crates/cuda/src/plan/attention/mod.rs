@@ -10,7 +10,7 @@ pub mod unified;
 use std::collections::BTreeMap;
 
 use gauntlet_problem::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
-use gauntlet_schedule::{Exponential, Order, Roles, Schedule};
+use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Layout, Order, Roles, Schedule};
 
 pub use abi::{Sequence, Tile};
 pub use automatic::automatic;
@@ -24,6 +24,10 @@ use super::{Addresses, Element, Launch, Map, Matrix, Memory, Plan, PlanError, Sw
 
 /// Head sizes that there are kernels for.
 const HEAD_SIZES: [usize; 2] = [64, 128];
+
+/// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
+/// specifications).
+const SHARED_BYTES: usize = 227 << 10;
 
 /// The most bytes of a box's row in the widest swizzle (CUDA driver API, cuTensorMapEncodeTiled).
 const SWIZZLED_BYTES: usize = 128;
@@ -39,11 +43,48 @@ pub(super) fn plan(
     processors: u32,
 ) -> Result<Box<dyn Plan>, PlanError> {
     check_operands(attention)?;
+    check_words(attention, schedule)?;
     match (schedule.roles, schedule.tile.m) {
         (Roles::Unified, _) => Ok(Box::new(UnifiedPlan::new(attention, schedule)?)),
         (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
-        (Roles::Specialised, _) => Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?)),
+        (Roles::Specialised, _) => {
+            check_alone(schedule)?;
+            Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?))
+        }
     }
+}
+
+/// Words of which all kernels take the same.
+fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
+    if schedule.arithmetic == Arithmetic::Fp8 && attention.format != AttentionFormat::E4m3 {
+        return Err(PlanError::word(
+            "arithmetic",
+            schedule.arithmetic,
+            format!("operands in {} cannot be multiplied as e4m3", attention.format),
+            "choose fp16",
+        ));
+    }
+    PlanError::unless(
+        "swap-ab",
+        schedule.swap_ab,
+        false,
+        "attention has no weights to exchange with tokens",
+    )?;
+    PlanError::unless(
+        "tile.k",
+        schedule.tile.k,
+        attention.head_size,
+        "a step is as deep as a head",
+    )
+}
+
+/// Blocks of the specialised kernel share nothing, and its rows are swizzled.
+fn check_alone(schedule: &Schedule) -> Result<(), PlanError> {
+    let why = "with roles only tiles of 64 queries split their keys, over the blocks of a cluster";
+    PlanError::unless("split-k", schedule.split_k, 1, why)?;
+    PlanError::unless("cluster", schedule.cluster, Cluster { m: 1, n: 1 }, why)?;
+    let why = "wgmma reads these rows swizzled from shared memory";
+    PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
 }
 
 /// What no kernel here takes is refused by name.

@@ -4,7 +4,7 @@
 use gauntlet_problem::{Attention, AttentionFormat, OutputFormat};
 use gauntlet_schedule::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
 
-use super::Work;
+use super::{SHARED_BYTES, Work};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -23,10 +23,6 @@ const RUNS: [usize; 3] = [1, 2, 4];
 const BARRIER_BYTES: usize = 64;
 /// Bytes of a row's largest score and sum of weights.
 const STATISTICS_BYTES: usize = 8;
-/// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
-/// specifications).
-const SHARED_BYTES: usize = 227 << 10;
-
 /// Least shared memory of a block: with as much, two do not fit a multiprocessor. Where two fit, a call that may begin
 /// before the last one has ended takes 1.1 µs more (H200, 1×8×512×64), for its blocks wait beside those that still work.
 const ALONE_BYTES: usize = 114 << 10;
