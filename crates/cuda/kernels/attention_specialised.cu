@@ -1,7 +1,9 @@
 // Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for e4m3, three warps convert.
 //
 // A warp group begins the scores of the next step before the weighted sum of this one, so the matrix unit works while it
-// computes exponentials. Groups are not made to take turns in either: each way of it was slower (H200).
+// computes exponentials. Groups are not made to take turns, neither in products nor in exponentials: both were slower (H200).
+// The order that ptxas gives a step hangs on where branches stand: the one around `hide`, and a test of every step's number
+// in the unrolled loop, are worth 4 % at 4×16×4096×128.
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; KEYS of a step; STAGES of the rings;
 // ARITHMETIC, for e4m3: 0 converted to fp16, 1 multiplied as it is; UNIFORM 1, all sequences are equal; DESCENDING 1,
@@ -10,16 +12,12 @@
 #include "attention_specialised_products.cuh"
 
 // Together what a block is launched with; converting takes more of them than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Converted ? 40 : 24;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Converted ? 232 : 240;
+constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Copied ? 24 : 40;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Copied ? 240 : 232;
 
 DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
 }
-
-// Steps a turn of the loop: with long heads it pays to know the stages when compiling, with short ones the longer code
-// costs more (H200: 948 instead of 966 µs at 4×16×4096×128, 24.2 instead of 22.9 at 1×8×2048×64).
-constexpr u32 UNROLLED = HEAD == 128 && WAY != Way::Eights ? STAGES : 1;
 
 // A warp group that multiplies, and which stages it has used.
 struct Consumer {
@@ -55,8 +53,7 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
-// Scores that have been waited for become weights. (Loops of their own for steps that need no mask were slower: without
-// this branch ptxas orders the rest worse.)
+// Scores that have been waited for become weights.
 DEVICE void weigh(Scores& scores, Softmax& softmax, const Job& job, const Consumer& me, const Scales& scales, float table, u32 step, float (&factors)[2]) {
     if (FORMAT == 2 && scales.flip) flip_signs(scores);
     u32 first = job.query + me.group * 64;
@@ -113,10 +110,10 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
         softmax.round(weights, scores);
     };
 #pragma unroll 1
-    for (u32 step = 1; step < job.steps; step += UNROLLED)
+    for (u32 step = 1; step < job.steps; step += STAGES)
 #pragma unroll
-        for (u32 i = 0; i < UNROLLED; i++)
-            if (i == 0 || step + i < job.steps) take_step(UNROLLED == 1 ? step % STAGES : (1 + i) % STAGES, step + i);
+        for (u32 i = 0; i < STAGES; i++)
+            if (step + i < job.steps) take_step((1 + i) % STAGES, step + i);
     release(me.base + QUERY_EMPTY);
     u32 last = (job.steps - 1) % STAGES;
     me.await_values(last);

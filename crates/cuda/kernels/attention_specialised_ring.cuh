@@ -46,7 +46,7 @@ DEVICE void init_barriers(u32 base) {
 }
 
 // How often, modulo 2, each stage of a ring has been used: a bit a stage. Each tile begins with the first stage, so that
-// loops over steps, where they are unrolled, know their stages when they are compiled.
+// the loops over steps, unrolled, know their stages when they are compiled: descriptors and barriers are then constants.
 struct Uses {
     u32 bits = 0;
 

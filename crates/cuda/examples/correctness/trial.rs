@@ -177,11 +177,11 @@ fn rules(problem: &Problem, arithmetic: Arithmetic) -> Correctness {
             },
         },
         nrmse: coarser * rules.nrmse,
-        // Weights that are all alike, as in a long tail, are rounded to e4m3 all the same way.
-        bias: if coarser > 8.0 {
-            50.0 * rules.bias
-        } else {
-            rules.bias
+        // Weights that are all alike, as in a long tail, are rounded all the same way: by up to half a step of their format.
+        bias: match coarser {
+            128.0 => 1.0 / 32.0,
+            8.0 if attention.is_some() => 1.0 / 512.0,
+            _ => rules.bias,
         },
         ..rules
     }

@@ -46,7 +46,7 @@ pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
             n: 128,
             k: size,
         },
-        stages: if size == 64 && !eights { 4 } else { 2 },
+        stages: 2,
         order: Order::Sorted,
         ..base
     }
