@@ -12,8 +12,8 @@
 #include "attention_specialised_products.cuh"
 
 // Together what a block is launched with; converting takes more of them than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Copied ? 24 : 40;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Copied ? 240 : 232;
+constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Converted ? 40 : 24;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Converted ? 232 : 240;
 
 DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);

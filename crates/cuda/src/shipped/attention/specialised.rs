@@ -18,16 +18,16 @@ pub(super) fn shipped() -> Vec<Shipped> {
     };
     let (fp16, fp8) = (Arithmetic::Fp16, Arithmetic::Fp8);
     vec![
-        variant("specialised", HALVES, specialised(128, 4, fp16)),
-        variant("specialised", HALVES.equal(), specialised(128, 4, fp16)),
-        variant("specialised", HALVES.equal().causal(), specialised(128, 4, fp16)),
+        variant("specialised", HALVES, specialised(128, 2, fp16)),
+        variant("specialised", HALVES.equal(), specialised(128, 2, fp16)),
+        variant("specialised", HALVES.equal().causal(), specialised(128, 2, fp16)),
         variant("specialised", HALVES.long_heads(), specialised(128, 2, fp16)),
-        variant("specialised", BRAINS.causal(), specialised(128, 4, fp16)),
+        variant("specialised", BRAINS.causal(), specialised(128, 2, fp16)),
         variant("specialised", BRAINS.long_heads(), specialised(128, 2, fp16)),
-        variant("specialised, 192 queries", HALVES, specialised(192, 4, fp16)),
-        variant("specialised, converted", EIGHTS, specialised(128, 3, fp16)),
-        variant("specialised, fp8", EIGHTS.equal(), specialised(128, 4, fp8)),
-        variant("specialised, fp8", EIGHTS.causal(), specialised(128, 4, fp8)),
-        variant("specialised, fp8", EIGHTS.long_heads(), specialised(128, 4, fp8)),
+        variant("specialised, 192 queries", HALVES, specialised(192, 2, fp16)),
+        variant("specialised, converted", EIGHTS, specialised(128, 2, fp16)),
+        variant("specialised, fp8", EIGHTS.equal(), specialised(128, 2, fp8)),
+        variant("specialised, fp8", EIGHTS.causal(), specialised(128, 2, fp8)),
+        variant("specialised, fp8", EIGHTS.long_heads(), specialised(128, 2, fp8)),
     ]
 }
