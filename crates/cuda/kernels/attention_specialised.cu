@@ -19,6 +19,10 @@ DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
 }
 
+// Steps a turn of the loop: all stages, so that each is known when it is compiled. Long heads of e4m3 leave no registers for
+// that.
+constexpr u32 UNROLLED = WAY == Way::Eights && HEAD == 128 ? 1 : STAGES;
+
 // A warp group that multiplies, and which stages it has used.
 struct Consumer {
     u32 base, group, lane, row;     // row: the lane's first, in the tile
@@ -110,10 +114,10 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
         softmax.round(weights, scores);
     };
 #pragma unroll 1
-    for (u32 step = 1; step < job.steps; step += STAGES)
+    for (u32 step = 1; step < job.steps; step += UNROLLED)
 #pragma unroll
-        for (u32 i = 0; i < STAGES; i++)
-            if (step + i < job.steps) take_step((1 + i) % STAGES, step + i);
+        for (u32 i = 0; i < UNROLLED; i++)
+            if (step + i < job.steps) take_step(UNROLLED == 1 ? step % STAGES : (1 + i) % STAGES, step + i);
     release(me.base + QUERY_EMPTY);
     u32 last = (job.steps - 1) % STAGES;
     me.await_values(last);
