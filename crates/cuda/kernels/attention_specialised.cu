@@ -1,9 +1,7 @@
 // Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for e4m3, three warps convert.
 //
 // A warp group begins the scores of the next step before the weighted sum of this one, so the matrix unit works while it
-// computes exponentials. Groups are not made to take turns, neither in products nor in exponentials: both were slower (H200).
-// The order that ptxas gives a step hangs on where branches stand: the one around `hide`, and a test of every step's number
-// in the unrolled loop, are worth 4 % at 4×16×4096×128.
+// computes exponentials. Groups are not made to take turns, neither in products nor in exponentials: it was slower (H200).
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; KEYS of a step; STAGES of the rings;
 // ARITHMETIC, for e4m3: 0 converted to fp16, 1 multiplied as it is; UNIFORM 1, all sequences are equal; DESCENDING 1,
@@ -12,8 +10,8 @@
 #include "attention_specialised_products.cuh"
 
 // Together what a block is launched with; converting takes more of them than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : WAY == Way::Converted ? 40 : 24;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : WAY == Way::Converted ? 232 : 240;
+constexpr u32 LOADER_REGISTERS = CONSUMERS == 3 ? 32 : CONVERTED ? 40 : 24;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 3 ? 160 : CONVERTED ? 232 : 240;
 
 DEVICE void release(u32 barrier) {
     if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
@@ -21,7 +19,7 @@ DEVICE void release(u32 barrier) {
 
 // Steps a turn of the loop: all stages, so that each is known when it is compiled. Long heads of e4m3 leave no registers for
 // that.
-constexpr u32 UNROLLED = WAY == Way::Eights && HEAD == 128 ? 1 : STAGES;
+constexpr u32 UNROLLED = EIGHTS && HEAD == 128 ? 1 : STAGES;
 
 // A warp group that multiplies, and which stages it has used.
 struct Consumer {
@@ -80,7 +78,7 @@ DEVICE void compute(const Parameter& parameter, const Job& job, Consumer& me, fl
     float factors[2];
     u32 queries = me.base + QUERIES_AT + me.group * 64 * (ROW_BYTES < 128 ? ROW_BYTES : 128);
     barrier_wait(me.base + QUERY_FULL, me.tiles++ & 1);
-    if constexpr (WAY == Way::Converted) convert_queries(fragments, me.base + QUERIES_AT, me.row, me.lane);
+    if constexpr (CONVERTED) convert_queries<Matrix<QUERIES, ROW_BYTES>>(fragments, me.base + QUERIES_AT, me.row, me.lane);
     me.await_keys(0);
     products_fence();
     multiply_scores(scores, queries, fragments, me.key_rows(0));
@@ -149,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attentio
         u32 warp = __shfl_sync(~0u, (threadIdx.x - CONSUMER_THREADS) / 32, 0);
         if (warp == 0) {
             if (elect()) load(parameter, base);
-        } else if (WAY != Way::Copied) {
+        } else if (FORMAT == 2) {
             convert(parameter, base, threadIdx.x - CONSUMER_THREADS - 32);
         }
     } else {

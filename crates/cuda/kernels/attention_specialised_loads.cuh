@@ -104,7 +104,7 @@ DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) 
     barrier_wait(base + RAW_FULL + 8 * raw.stage, raw.uses.full_parity(raw.stage));
     barrier_wait(base + EMPTY + 8 * stage, uses.empty_parity(stage));
     u32 from = base + RAW_AT + raw.stage * RAW_BYTES;
-    if (WAY == Way::Eights) turn_rows(from, to, thread / 32, thread % 32);
+    if (EIGHTS) turn_rows(from, to, thread / 32, thread % 32);
     else convert_rows(from, to, thread);
     fence_async();
     __syncwarp();

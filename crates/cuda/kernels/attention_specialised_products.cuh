@@ -4,33 +4,14 @@
 // eight columns: sums[4j], sums[4j + 1] of row r and the next two of row r + 8. (PTX ISA, wgmma: register fragments.)
 #pragma once
 #include "attention_specialised_ring.cuh"
-#include "products.cuh"
 
-template <Way> struct Multiplied { using Format = Half; };
-template <> struct Multiplied<Way::Eights> { using Format = Eight; };
-#if FORMAT == 1
-using Format = Brain;
-#else
-using Format = Multiplied<WAY>::Format;
-#endif
-
-template <class> constexpr bool is_eight = false;
-template <> constexpr bool is_eight<Eight> = true;
-
-constexpr u32 DEPTH = WAY == Way::Eights ? 32 : 16;         // of a product
+constexpr u32 DEPTH = EIGHTS ? 32 : 16;         // of a product
 using Scores = float[KEYS / 2];
 using Outputs = float[HEAD / 2];
 using Weights = u32[KEYS / DEPTH][4];
 using Queries = u32[HEAD / 16][4];                          // fragments, where they are converted
 
-static_assert(WAY != Way::Eights || KEYS == 128, "rows of Vᵀ fill a line of the swizzle");
-
-// Nothing that is asked for later is computed before this, and nothing asked for before it after.
-template <u32 COUNT>
-DEVICE void pin(float (&values)[COUNT]) {
-#pragma unroll
-    for (u32 i = 0; i < COUNT; i++) asm volatile("" : "+f"(values[i])::"memory");
-}
+static_assert(!EIGHTS || KEYS == 128, "rows of Vᵀ fill a line of the swizzle");
 
 // Rows of 64 bytes, depth first, in the 64-byte swizzle: eight rows are 512 bytes.
 DEVICE u64 narrow_descriptor(u32 address) {
@@ -38,9 +19,10 @@ DEVICE u64 narrow_descriptor(u32 address) {
     return SWIZZLE_64 | EIGHT_ROWS | UNUSED_LEADING | (u64)((address & 0x3FFFF) >> 4);
 }
 
-// Depth `step` of operands whose panels are `panel` bytes apart. 32 bytes a step.
+// Depth `step` of operands whose panels are `panel` bytes apart, 32 bytes a step. (`Matrix` says the same in another
+// way, of which ptxas makes other code; this is the one that was measured.)
 DEVICE u64 depth_descriptor(u32 address, u32 panel, u32 step) {
-    if (WAY == Way::Eights && HEAD == 64) return narrow_descriptor(address) + 2 * step;
+    if (EIGHTS && HEAD == 64) return narrow_descriptor(address) + 2 * step;
     return matrix_descriptor(address + step / 4 * panel) + step % 4 * 2;
 }
 
@@ -50,7 +32,7 @@ DEVICE void multiply_scores(Scores& scores, u32 queries, const Queries& fragment
 #pragma unroll
     for (u32 step = 0; step < HEAD / DEPTH; step++) {
         u64 columns = depth_descriptor(keys, KEYS * 128, step);
-        if constexpr (WAY == Way::Converted) Product<Operand, KEYS>::registers(scores, fragments[step], columns, step > 0);
+        if constexpr (CONVERTED) Product<Operand, KEYS>::registers(scores, fragments[step], columns, step > 0);
         else Product<Operand, KEYS>::shared(scores, depth_descriptor(queries, QUERIES * 128, step), columns, step > 0);
     }
 }
@@ -61,29 +43,18 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
     constexpr u64 LEADING = (u64)(KEYS * 128 >> 4) << 16, UNUSED = 1ull << 16;
 #pragma unroll
     for (u32 step = 0; step < KEYS / DEPTH; step++) {
-        if constexpr (is_eight<Operand>)
+        if constexpr (EIGHTS)
             Product<Operand, HEAD>::registers(outputs, weights[step], matrix_descriptor(values) + step * 2, add || step > 0);
         else
             Product<Operand, HEAD>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, add || step > 0);
     }
 }
 
-// Q as fragments, converted: it is read once a tile.
-DEVICE void convert_queries(Queries& fragments, u32 from, u32 row, u32 lane) {
-#pragma unroll
-    for (u32 step = 0; step < HEAD / 16; step++)
-#pragma unroll
-        for (u32 part = 0; part < 4; part++) {
-            u32 at = row + part % 2 * 8, swizzled = HEAD == 64 ? step ^ at / 2 % 4 : step ^ at % 8;
-            fragments[step][part] = halves_of_eights(load_shared_2(from + at * ROW_BYTES + swizzled * 16 + part / 2 * 8 + lane % 4 * 2));
-        }
-}
-
 // The weighted sum over steps. The matrix unit adds e4m3 products to sums of which it keeps some 14 bits, rounding toward
 // zero: over 2048 keys with V = 1 that left 0.95 of 1. So each step's products get sums of their own, which are added in
 // fp32; 16-bit formats have no such loss, and add up where they are.
 struct Total {
-    static constexpr bool APART = WAY == Way::Eights;
+    static constexpr bool APART = EIGHTS;
     Outputs sums, step_sums;
     float pending[2];       // by what `sums` are to be multiplied before the step's are added
 
@@ -110,21 +81,6 @@ struct Total {
     }
 };
 
-// The lane's weights are the fragments of the next product's rows as they stand; for e4m3 with the keys of each 32
-// exchanged as `turn_rows` does.
-DEVICE void round_step(u32 (&rounded)[4], const float* weights) {
-#pragma unroll
-    for (u32 part = 0; part < 4; part++) {
-        if constexpr (WAY == Way::Eights) {
-            const float* four = weights + part / 2 * 8 + part % 2 * 2;
-            rounded[part] = four_eights(four[0], four[1], four[4], four[5]);
-        } else {
-            const float* pair = weights + 2 * part;
-            rounded[part] = FORMAT == 1 ? pair_of_brains(pair[0], pair[1]) : pair_of_halves(pair[0], pair[1]);
-        }
-    }
-}
-
 // Row sums are of unrounded weights, added in the shadow of the exponentials; those of e4m3 by the matrix unit, of rounded
 // ones, for their errors are not small beside V's.
 struct Softmax {
@@ -135,15 +91,14 @@ struct Softmax {
     // Scores become weights 2^(score · scale − the row's maximum); what was summed before is to be multiplied by `factors`.
     // e4m3 has no room for small weights: they are 2⁸ as large, so the largest is 256 of at most 448.
     DEVICE void weigh(Scores& scores, float scale, float table, float (&factors)[2]) {
-        constexpr float RAISED = WAY == Way::Eights ? 8.0f : 0.0f;
+        constexpr float RAISED = EIGHTS ? 8.0f : 0.0f;
         float shift[2], added[2] = {};
 #pragma unroll
         for (u32 row = 0; row < 2; row++) {
             float largest = maximum[row];
 #pragma unroll
             for (u32 i = 0; i < KEYS / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+            largest = maximum_of_four(largest);
             // A row that has seen no key yet has no maximum to subtract.
             float base = largest == -INFINITE ? 0.0f : largest * scale;
             factors[row] = power_by_hardware(maximum[row] * scale - base);
@@ -155,7 +110,7 @@ struct Softmax {
         for (u32 i = 0; i < KEYS / 2; i++) {
             u32 row = i / 2 % 2;
             scores[i] = power(fmaf(scores[i], scale, shift[row]), i, table);
-            if (WAY != Way::Eights) added[row] += scores[i];
+            if (!EIGHTS) added[row] += scores[i];
         }
         sums[0] += added[0];
         sums[2] += added[1];
@@ -164,15 +119,15 @@ struct Softmax {
     DEVICE void round(Weights& weights, const Scores& scores) {
 #pragma unroll
         for (u32 step = 0; step < KEYS / DEPTH; step++) {
-            round_step(weights[step], scores + step * DEPTH / 2);
-            if (WAY == Way::Eights) add_rows<true>(sums, weights[step]);
+            round_weights(weights[step], scores + step * DEPTH / 2);
+            if (EIGHTS) add_rows<true>(sums, weights[step]);
         }
     }
 
     // Of a row, over all of its lanes.
     DEVICE float sum(u32 row) const {
         float sum = sums[2 * row];
-        if (WAY == Way::Eights) return sum;
+        if (EIGHTS) return sum;
         sum += __shfl_xor_sync(~0u, sum, 1);
         return sum + __shfl_xor_sync(~0u, sum, 2);
     }

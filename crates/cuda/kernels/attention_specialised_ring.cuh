@@ -3,17 +3,13 @@
 //
 // Rows of 16-bit operands lie in panels of 64 elements, 128 bytes a row, swizzled; e4m3 rows of a head in one panel.
 #pragma once
-#include "attention.cuh"
-
-// How operands reach the matrix unit: as they were copied; converted to fp16; or as e4m3, with V turned.
-enum class Way { Copied, Converted, Eights };
-constexpr Way WAY = FORMAT != 2 ? Way::Copied : ARITHMETIC == 1 ? Way::Eights : Way::Converted;
+#include "attention_operands.cuh"
 
 constexpr u32 QUERIES = 64 * CONSUMERS;                     // of a tile
-constexpr u32 RAW_STAGES = WAY == Way::Copied ? 0 : 3;
+constexpr u32 RAW_STAGES = FORMAT != 2 ? 0 : 3;
 constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, CONVERTERS = 3;
 
-constexpr u32 MULTIPLIED_BYTES = WAY == Way::Eights ? 1 : 2;                     // of an element, as it is multiplied
+constexpr u32 MULTIPLIED_BYTES = EIGHTS ? 1 : 2;                     // of an element, as it is multiplied
 constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_BYTES = KEYS * HEAD * MULTIPLIED_BYTES;
 constexpr u32 VALUE_BYTES = KEY_BYTES, RAW_BYTES = KEYS * ROW_BYTES;
 
@@ -27,7 +23,7 @@ constexpr u32 VALUE_EMPTY = VALUE_FULL + 8 * STAGES, RAW_FULL = VALUE_EMPTY + 8 
 constexpr u32 RAW_EMPTY = RAW_FULL + 8 * RAW_STAGES, END = RAW_EMPTY + 8 * RAW_STAGES;
 static_assert(END <= SHARED, "the plan has reserved less than the kernel needs");
 
-constexpr bool BY_CONVERTERS_KEYS = WAY == Way::Converted, BY_CONVERTERS_VALUES = WAY != Way::Copied;
+constexpr bool BY_CONVERTERS_KEYS = CONVERTED, BY_CONVERTERS_VALUES = FORMAT == 2;
 
 DEVICE void init_barriers(u32 base) {
     barrier_init(base + QUERY_FULL, 1);

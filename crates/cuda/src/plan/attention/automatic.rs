@@ -1,4 +1,4 @@
-//! Which schedule is fastest for a problem, as measured on an H200 (results/2026-11-22-h200-attention.json).
+//! Which schedule is fastest for a problem, of those tried on an H200.
 
 use gauntlet_problem::{Attention, AttentionFormat};
 use gauntlet_schedule::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};

@@ -4,7 +4,7 @@
 use gauntlet_problem::{Attention, AttentionFormat};
 use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 
-use super::{Work, is_sorted};
+use super::{SHARED_BYTES, Work, is_sorted};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -17,9 +17,6 @@ const KEYS: [usize; 2] = [64, 128];
 const EIGHTS_KEYS: usize = 128;
 /// Stages of what is copied and yet to be converted.
 const RAW_STAGES: usize = 3;
-/// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
-/// specifications).
-const SHARED_BYTES: usize = 227 << 10;
 /// Bytes for barriers.
 const BARRIER_BYTES: usize = 1024;
 
