@@ -2,10 +2,10 @@
 
 mod transfers;
 
-use gauntlet_schedule::program::{BufferIndex, Contents, Copy, Filled, Guard, Operation, Product, Signal};
+use gauntlet_schedule::program::{BufferIndex, Guard, Operation, Product, Signal};
 
 use super::assumed;
-use super::costs::{Costs, Transfer};
+use super::costs::Costs;
 use super::engine::{Scene, Shared};
 use super::record::{Noted, Row};
 use super::state::{Block, Doing, Processor, Slot, Warps};

@@ -125,7 +125,7 @@ impl Place<'_> {
     }
 
     /// When results have left; they are in memory a latency later.
-    fn write(&mut self, transfer: &Transfer, share: f64) -> f64 {
+    pub(super) fn write(&mut self, transfer: &Transfer, share: f64) -> f64 {
         let start = self.warps().now.max(self.processor.stores_free);
         let left = (start + transfer.occupation * share).max(self.halves_leave(transfer, share));
         self.processor.stores_free = left;
