@@ -294,3 +294,6 @@ fn cut(attention: &Attention, order: Order, rows: usize) -> Vec<Tile> {
     }
     tiles
 }
+
+#[cfg(test)]
+mod tests;

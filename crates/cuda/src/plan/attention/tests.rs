@@ -1,0 +1,90 @@
+use std::collections::BTreeSet;
+
+use gauntlet_problem::{OutputFormat, Problem};
+use gauntlet_schedule::Tile as TileShape;
+
+use super::*;
+
+/// Unequal sequences with shared key heads.
+fn ragged(format: AttentionFormat) -> Attention {
+    let lengths = [[130, 300], [1, 7], [64, 65]];
+    let attention = Attention {
+        sequences: lengths.map(|[queries, keys]| Lengths { queries, keys }).to_vec(),
+        heads: 4,
+        kv_heads: 2,
+        head_size: 128,
+        causal: true,
+        format,
+        scaling: Scaling::default(),
+        output: OutputFormat::F16,
+    };
+    Problem::Attention(attention.clone()).validate().unwrap();
+    attention
+}
+
+fn work(attention: &Attention, order: Order) -> Work {
+    let schedule = Schedule {
+        tile: TileShape::from([64, 64, 128]),
+        order,
+        ..Schedule::baseline()
+    };
+    Work::new(attention, &schedule, 64).unwrap()
+}
+
+#[test]
+fn maps_begin_at_their_sequences_rows_and_end_at_their_last() {
+    for (format, bytes, inner) in [(AttentionFormat::F16, 2, 64), (AttentionFormat::E4m3, 1, 128)] {
+        let attention = ragged(format);
+        let maps = work(&attention, Order::PerTile).maps([64, 32, 32]);
+        let rows = [attention.first_query_rows(), attention.first_key_rows()];
+        assert_eq!(maps.len(), 9);
+        for (place, of) in maps.chunks_exact(3).enumerate() {
+            let lengths = attention.sequences[place];
+            for (map, (first, positions, heads, box_rows)) in of.iter().zip([
+                (rows[0][place], lengths.queries, 4, 64),
+                (rows[1][place], lengths.keys, 2, 32),
+                (rows[1][place], lengths.keys, 2, 32),
+            ]) {
+                assert_eq!(map.group, place);
+                assert_eq!(
+                    map.offset,
+                    (first * 128 * bytes) as u64,
+                    "{:?} {place}",
+                    map.matrix
+                );
+                assert_eq!(map.sizes, [128, positions as u64, heads]);
+                assert_eq!(map.boxes, [inner, box_rows, 1]);
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_have_every_query_once_in_every_order() {
+    let attention = ragged(AttentionFormat::F16);
+    for order in [Order::PerTile, Order::Static, Order::Sorted] {
+        let mut found = BTreeSet::new();
+        for tile in &work(&attention, order).tiles {
+            let end = attention.sequences[tile.sequence as usize].queries as u32;
+            for query in tile.query..end.min(tile.query + 64) {
+                assert!(
+                    found.insert((tile.sequence, tile.head, query)),
+                    "{order} {tile:?}"
+                );
+            }
+        }
+        assert_eq!(found.len(), attention.query_rows(), "{order}");
+    }
+}
+
+#[test]
+fn sorted_tiles_see_ever_fewer_keys() {
+    let attention = ragged(AttentionFormat::F16);
+    let seen = |tile: &Tile| {
+        let lengths = attention.sequences[tile.sequence as usize];
+        attention.visible_keys(lengths, (tile.query as usize + 64).min(lengths.queries) - 1)
+    };
+    let tiles = work(&attention, Order::Sorted).tiles;
+    assert!(tiles.windows(2).all(|pair| seen(&pair[0]) >= seen(&pair[1])));
+    assert_eq!((seen(&tiles[0]), seen(&tiles[tiles.len() - 1])), (300, 7));
+}
