@@ -115,6 +115,11 @@ impl Engine {
         self.instructions.path()
     }
 
+    /// The instructions that products of NVFP4 are made of: `avx512vnni`, `avxvnni`, `avx2` or `portable`.
+    pub fn dots(&self) -> &'static str {
+        self.instructions.blocks().name()
+    }
+
     /// Threads, the caller's included.
     pub fn threads(&self) -> usize {
         self.pool.threads()
@@ -357,7 +362,8 @@ impl Builder {
     }
 
     fn resources<P: Plan>(&self, plan: &P) -> Resources {
-        let (team, instructions) = (&self.team, &self.instructions);
+        let team = &self.team;
+        let ([register_rows, register_columns], accumulator_registers) = plan.register_block();
         let stages = |bytes: usize| bytes.saturating_mul(self.schedule.stages);
         let panel_bytes = stages(plan.panel_values().saturating_mul(size_of::<f32>()));
         let slots = stages(slot_bytes(plan.panel_values()));
@@ -373,9 +379,9 @@ impl Builder {
                 .saturating_add(state.saturating_mul(team.threads()))
                 .saturating_add(slots.saturating_mul(team.workers())),
             tiles: plan.tiles(),
-            register_rows: instructions.rows(),
-            register_columns: instructions.columns(),
-            accumulator_registers: instructions.accumulators(),
+            register_rows,
+            register_columns,
+            accumulator_registers,
         }
     }
 }

@@ -10,17 +10,32 @@ use half::{bf16, f16};
 use crate::memory::Disjoint;
 use crate::simd::{Instructions, LANES, SimdPath, stream_rows};
 
-/// The accumulators of one tile: register blocks, those of a column panel one after another.
+/// The accumulators of one tile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sums<'a> {
     /// The sums of the only, or of the gate's, product.
     pub first: &'a [f32],
-    /// Those of the second product of the dual form.
+    /// Those of the second product of the dual form, which lie in rows.
     pub second: Option<&'a [f32]>,
-    /// Register blocks in a column panel.
-    pub row_panels: usize,
-    /// Whether rows of the output lie along columns of the blocks.
-    pub swapped: bool,
+    /// Where each of them lies.
+    pub places: Places,
+}
+
+/// How the sums of a tile lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Places {
+    /// In the output's order, its rows so far apart.
+    Rows {
+        /// From one row to the next.
+        stride: usize,
+    },
+    /// In register blocks, those of a column panel one after another.
+    Blocks {
+        /// Register blocks in a column panel.
+        row_panels: usize,
+        /// Whether rows of the output lie along columns of the blocks.
+        swapped: bool,
+    },
 }
 
 /// What is done to the sums.
@@ -116,13 +131,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Finishes a tile into `bytes`, a run at a time: as much of a row as lies together in a register block or, of swapped
-    /// blocks, as is turned at once.
+    /// blocks, as is turned at once, or [`LANES`] of it.
     ///
     /// # Safety
     ///
     /// Nothing else reads or writes the elements of `target` in `bytes` meanwhile.
     unsafe fn finish(&self, sums: &Sums<'_>, finish: Finish<'_>, target: &Target, bytes: Disjoint<'_, u8>) {
-        let (rows, columns) = (self.instructions.rows(), self.instructions.columns());
         let size = self.format.bytes();
         let finish_run = |row: usize, run: &Range<usize>, first: &[f32], second: &[f32]| {
             let start = (target.start + row * target.stride + run.start) * size;
@@ -137,32 +151,44 @@ impl<'a> Writer<'a> {
                 .step_by(length)
                 .map(move |start| start..target.columns.min(start + length))
         };
-        if !sums.swapped {
-            for (row, run) in (0..target.rows).flat_map(|row| runs(columns).map(move |run| (row, run))) {
-                let block = (run.start / columns * sums.row_panels + row / rows) * rows * columns;
-                let place = block + row % rows * columns;
-                let place = place..place + run.len();
-                finish_run(row, &run, &sums.first[place.clone()], &second[place]);
+        let all =
+            |length: usize| (0..target.rows).flat_map(move |row| runs(length).map(move |run| (row, run)));
+        let (rows, columns) = (self.instructions.rows(), self.instructions.columns());
+        match sums.places {
+            Places::Rows { stride } => {
+                for (row, run) in all(LANES) {
+                    let place = row * stride + run.start..row * stride + run.end;
+                    finish_run(row, &run, &sums.first[place.clone()], &second[place]);
+                }
             }
-            return;
-        }
-        let (mut turned_first, mut turned_second) = ([0.0; LANES * LANES], [0.0; LANES * LANES]);
-        for (panel, run) in
-            (0..target.rows.div_ceil(columns)).flat_map(|panel| runs(LANES).map(move |run| (panel, run)))
-        {
-            // The rows of all blocks of a column panel are as far apart.
-            let place = (panel * sums.row_panels * rows + run.start) * columns;
-            let place = place..place + run.len() * columns;
-            self.instructions
-                .turn(&sums.first[place.clone()], &mut turned_first);
-            if sums.second.is_some() {
-                self.instructions.turn(&second[place], &mut turned_second);
+            Places::Blocks {
+                row_panels,
+                swapped: false,
+            } => {
+                for (row, run) in all(columns) {
+                    let block = (run.start / columns * row_panels + row / rows) * rows * columns;
+                    let place = block + row % rows * columns;
+                    let place = place..place + run.len();
+                    finish_run(row, &run, &sums.first[place.clone()], &second[place]);
+                }
             }
-            let turned = turned_first
-                .chunks_exact(LANES)
-                .zip(turned_second.chunks_exact(LANES));
-            for (row, (first, second)) in (panel * columns..target.rows).zip(turned.take(columns)) {
-                finish_run(row, &run, &first[..run.len()], &second[..run.len()]);
+            Places::Blocks {
+                row_panels,
+                swapped: true,
+            } => {
+                let mut turned = [0.0; LANES * LANES];
+                for (panel, run) in (0..target.rows.div_ceil(columns))
+                    .flat_map(|panel| runs(LANES).map(move |run| (panel, run)))
+                {
+                    // The rows of all blocks of a column panel are as far apart.
+                    let place = (panel * row_panels * rows + run.start) * columns;
+                    let place = place..place + run.len() * columns;
+                    self.instructions.turn(&sums.first[place], &mut turned);
+                    let turned = turned.chunks_exact(LANES).take(columns);
+                    for (row, first) in (panel * columns..target.rows).zip(turned) {
+                        finish_run(row, &run, &first[..run.len()], &first[..run.len()]);
+                    }
+                }
             }
         }
     }

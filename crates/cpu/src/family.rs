@@ -33,7 +33,9 @@ pub(crate) trait Plan: Sized {
     fn tiles(&self) -> usize;
     /// The cost of each tile in multiply-adds.
     fn costs(&self) -> Vec<u64>;
-    /// f32 values of one panel slot.
+    /// Rows and columns of the register block, and the vector registers that hold its sums.
+    fn register_block(&self) -> ([usize; 2], usize);
+    /// Words of one panel slot.
     fn panel_values(&self) -> usize;
     /// Bytes of `Shared` and of one `State`.
     fn workspace_bytes(&self) -> (usize, usize);

@@ -38,7 +38,6 @@ mod family;
 mod gemm;
 mod memory;
 mod order;
-mod panels;
 mod pool;
 mod ring;
 mod service;

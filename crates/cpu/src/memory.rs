@@ -60,7 +60,7 @@ impl AlignedBuffer {
             .try_reserve_exact(length.saturating_add(slack))
             .map_err(|_| OutOfMemory { bytes })?;
         storage.resize(length + slack, 0.0);
-        // `align_offset` may decline to answer; an unaligned buffer is slower and still right.
+        // `align_offset` declines to answer at compile time only.
         let start = storage.as_ptr().align_offset(ALIGNMENT).min(slack);
         Ok(Self {
             storage,

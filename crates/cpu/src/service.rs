@@ -60,6 +60,7 @@ impl Service for CpuService {
             device: "host".to_owned(),
             details: BTreeMap::from([
                 ("simd".to_owned(), self.engine.simd().to_string()),
+                ("dots".to_owned(), self.engine.dots().to_owned()),
                 ("threads".to_owned(), self.engine.threads().to_string()),
             ]),
         }

@@ -8,9 +8,11 @@
 //! On a processor with a tile unit the products of 8-bit operands are its own, swapped (`tiles`).
 
 mod outputs;
+mod panels;
 mod plan;
 mod tiles;
 mod work;
 
+pub(crate) use panels::HeadRows;
 pub(crate) use plan::AttentionPlan;
 pub(crate) use work::turn_block;

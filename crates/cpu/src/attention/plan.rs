@@ -5,13 +5,13 @@ use std::ops::Range;
 use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup};
 
+use crate::attention::panels::HeadRows;
 use crate::attention::tiles;
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Plan, Setting, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::panels::HeadRows;
 use crate::simd::{Instructions, SIDE, Tiles};
 
 /// Everything about an attention that depends on shapes only.
@@ -331,6 +331,14 @@ impl Plan for AttentionPlan {
             (step as u64).saturating_mul((steps * self.keys) as u64)
         };
         (0..self.tiles).map(cost).collect()
+    }
+
+    fn register_block(&self) -> ([usize; 2], usize) {
+        let instructions = self.instructions;
+        (
+            [instructions.rows(), instructions.columns()],
+            instructions.accumulators(),
+        )
     }
 
     fn panel_values(&self) -> usize {

@@ -14,7 +14,7 @@ use half::bf16;
 
 use super::plan::{AttentionPlan, AttentionTile};
 use super::work::{AttentionState, AttentionWork};
-use crate::panels::HeadRows;
+use crate::attention::panels::HeadRows;
 use crate::simd::{CHUNK, Configured, LANES, Product, SIDE, Tiles};
 
 /// Parts of a weight, of eight bits each: two where results are rounded to f16 or bf16, which hide an error of 2⁻¹⁷ of a

@@ -5,12 +5,12 @@ use std::ops::Range;
 use gauntlet_problem::AttentionInputs;
 
 use crate::attention::outputs::merge;
+use crate::attention::panels::HeadRows;
 use crate::attention::plan::{AttentionPlan, AttentionTile};
 use crate::attention::tiles;
 use crate::driver::TileWork;
-use crate::epilogue::{Finish, Sums, Target, Writer};
+use crate::epilogue::{Finish, Places, Sums, Target, Writer};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::panels::HeadRows;
 use crate::simd::{LANES, SoftmaxLanes};
 
 /// Plan, memory and operands of one call.
@@ -220,12 +220,14 @@ impl<'a> AttentionWork<'a> {
         let sums = Sums {
             first: state.outputs.values(),
             second: None,
-            row_panels: if plan.swapped {
-                plan.value_panels()
-            } else {
-                self.tile_query_panels(tile)
+            places: Places::Blocks {
+                row_panels: if plan.swapped {
+                    plan.value_panels()
+                } else {
+                    self.tile_query_panels(tile)
+                },
+                swapped: plan.swapped,
             },
-            swapped: plan.swapped,
         };
         let target = Target {
             start: plan.query_start(tile) + queries.start * size,

@@ -6,10 +6,10 @@ use gauntlet_schedule::{Schedule, Tile};
 
 use super::bench::Bench;
 use super::{CalibrationError, cost};
+use crate::attention::HeadRows;
 use crate::attention::{AttentionPlan, turn_block};
 use crate::family::Setting;
 use crate::memory::AlignedBuffer;
-use crate::panels::HeadRows;
 use crate::simd::{LANES, SoftmaxLanes};
 
 /// Values of a head.

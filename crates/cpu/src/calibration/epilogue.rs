@@ -6,8 +6,9 @@ use gauntlet_schedule::Epilogue;
 
 use super::bench::{Bench, advance};
 use super::{CalibrationError, cost};
-use crate::epilogue::{Finish, Sums, Target, Writer};
+use crate::epilogue::{Finish, Places, Sums, Target, Writer};
 use crate::memory::AlignedBuffer;
+use crate::simd::LANES;
 
 /// Rows of a tile: a multiple of every register block's rows and columns.
 const ROWS: usize = 96;
@@ -27,21 +28,39 @@ const FORMATS: [(&str, OutputFormat); 3] = [
     ("f32", OutputFormat::F32),
 ];
 
+/// What is done to sums, and how they lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A GEMM's.
+    Scale,
+    /// A dual GEMM's.
+    Swiglu,
+    /// Attention's, whose queries are the rows of register blocks.
+    Plain,
+    /// Attention's, whose queries are the columns.
+    Swapped,
+}
+
+const KINDS: [(&str, Kind); 4] = [
+    ("scale", Kind::Scale),
+    ("swiglu", Kind::Swiglu),
+    ("plain", Kind::Plain),
+    ("swapped", Kind::Swapped),
+];
+
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
     let mut parameters = Vec::new();
     for (format_name, format) in FORMATS {
         for (manner_name, manner) in [("direct", Epilogue::Direct), ("staged", Epilogue::Staged)] {
-            for (side, swapped) in [("plain", false), ("swapped", true)] {
-                for (finish, dual) in [("scale", false), ("swiglu", true)] {
-                    let row = write(bench, format, manner, swapped, dual, RUNS)?;
-                    let name = format!("epilogue.{format_name}.{manner_name}.{side}.{finish}");
-                    parameters.push(cost(name, "run of a row", row / RUNS as f64));
-                }
+            for (kind_name, kind) in KINDS {
+                let row = write(bench, format, manner, kind, RUNS)?;
+                let name = format!("epilogue.{format_name}.{manner_name}.{kind_name}");
+                parameters.push(cost(name, "run of a row", row / RUNS as f64));
             }
         }
     }
-    let narrow = write(bench, OutputFormat::F16, Epilogue::Direct, false, false, 1)?;
-    let wide = write(bench, OutputFormat::F16, Epilogue::Direct, false, false, RUNS)?;
+    let narrow = write(bench, OutputFormat::F16, Epilogue::Direct, Kind::Plain, 1)?;
+    let wide = write(bench, OutputFormat::F16, Epilogue::Direct, Kind::Plain, RUNS)?;
     // A row of one run costs more than a quarter of a row of four.
     let row = (narrow * RUNS as f64 - wide) / (RUNS - 1) as f64;
     parameters.push(cost("epilogue.row", "row", row));
@@ -55,8 +74,7 @@ fn write(
     bench: &Bench,
     format: OutputFormat,
     manner: Epilogue,
-    swapped: bool,
-    dual: bool,
+    kind: Kind,
     runs: usize,
 ) -> Result<f64, CalibrationError> {
     struct State {
@@ -68,7 +86,13 @@ fn write(
     }
     let instructions = bench.instructions;
     let (rows, columns) = (instructions.rows(), instructions.columns());
-    let width = runs * if swapped { rows } else { columns };
+    let dual = kind == Kind::Swiglu;
+    let width = runs
+        * match kind {
+            Kind::Scale | Kind::Swiglu => LANES,
+            Kind::Plain => columns,
+            Kind::Swapped => rows,
+        };
     let sums = ROWS.next_multiple_of(rows * columns) * width.next_multiple_of(columns);
     let tile_bytes = ROWS * width * format.bytes();
     let tiles = OUTPUT_BYTES / tile_bytes;
@@ -96,8 +120,17 @@ fn write(
         let sums = Sums {
             first: state.first.values(),
             second: dual.then_some(state.second.values()),
-            row_panels: if swapped { runs } else { ROWS.div_ceil(rows) },
-            swapped,
+            places: match kind {
+                Kind::Scale | Kind::Swiglu => Places::Rows { stride: width },
+                Kind::Plain => Places::Blocks {
+                    row_panels: ROWS.div_ceil(rows),
+                    swapped: false,
+                },
+                Kind::Swapped => Places::Blocks {
+                    row_panels: runs,
+                    swapped: true,
+                },
+            },
         };
         let finish = if dual {
             Finish::Swiglu([0.5, 2.0])

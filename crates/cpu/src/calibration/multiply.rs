@@ -1,15 +1,12 @@
-//! The register block: what a step of depth costs, what a call costs, and what it adds if operands must be fetched
-//! from further away than the first-level cache.
+//! The register blocks, of f32 and of NVFP4: what a step of depth costs, what a call costs, and what it adds if operands must
+//! be fetched from further away than the first-level cache.
 
 use gauntlet_executor::protocol::Parameter;
 
 use super::bench::{Bench, advance};
 use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
-
-/// Depths whose panels, one of each side, fit the first-level cache of any processor in use.
-const SHALLOW: usize = 32;
-const DEEP: usize = 192;
+use crate::simd::{Blocks, Instructions, Operand};
 
 /// Bytes touched between two uses of a panel.
 const DISTANCES_KIB: [usize; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 16384];
@@ -17,31 +14,111 @@ const DISTANCES_KIB: [usize; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 1638
 /// Sums of a tile lie in the second-level cache by the time that a step comes back to them.
 const SUMS_BYTES: usize = 128 << 10;
 
+/// A kind of register block.
+trait RegisterBlock: Copy + Sync {
+    /// What its costs are called.
+    const NAME: &'static str;
+    /// Depths whose panels, one of each side, fit the first-level cache of any processor in use.
+    const SHALLOW: usize;
+    const DEEP: usize;
+
+    /// Sums.
+    fn sums(self) -> usize;
+    /// Words of a panel of rows, or of columns.
+    fn panel(self, operand: Operand, depth: usize) -> usize;
+    fn multiply(self, depth: usize, rows: &[f32], columns: &[f32], sums: &mut [f32]);
+}
+
+/// That of attention.
+impl RegisterBlock for Instructions {
+    const NAME: &'static str = "multiply";
+    const SHALLOW: usize = 32;
+    const DEEP: usize = 192;
+
+    fn sums(self) -> usize {
+        self.rows() * self.columns()
+    }
+
+    fn panel(self, operand: Operand, depth: usize) -> usize {
+        depth
+            * match operand {
+                Operand::Rows => self.rows(),
+                Operand::Columns => self.columns(),
+            }
+    }
+
+    fn multiply(self, depth: usize, rows: &[f32], columns: &[f32], sums: &mut [f32]) {
+        Self::multiply(&self, depth, rows, columns, sums, true);
+    }
+}
+
+/// That of a GEMM.
+impl RegisterBlock for &'static Blocks {
+    const NAME: &'static str = "dots";
+    // Multiples of the depth of all instruction sets' chunks.
+    const SHALLOW: usize = 512;
+    const DEEP: usize = 2048;
+
+    fn sums(self) -> usize {
+        self.width(Operand::Rows) * self.width(Operand::Columns)
+    }
+
+    fn panel(self, operand: Operand, depth: usize) -> usize {
+        self.panel_words(operand, self.chunks(depth))
+    }
+
+    fn multiply(self, depth: usize, rows: &[f32], columns: &[f32], sums: &mut [f32]) {
+        let widths = [Operand::Rows, Operand::Columns].map(|operand| self.width(operand));
+        Blocks::multiply(
+            self,
+            self.chunks(depth),
+            widths,
+            [rows, columns],
+            sums,
+            [widths[1], 1],
+            true,
+        );
+    }
+}
+
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
-    let shallow = block(bench, SHALLOW, 1, 1)? * SHALLOW as f64;
-    let deep = block(bench, DEEP, 1, 1)? * DEEP as f64;
-    let step = (deep - shallow) / (DEEP - SHALLOW) as f64;
+    let mut parameters = costs(bench, bench.instructions)?;
+    parameters.extend(costs(bench, bench.instructions.blocks())?);
+    Ok(parameters)
+}
+
+fn costs<B: RegisterBlock>(bench: &Bench, kind: B) -> Result<Vec<Parameter>, CalibrationError> {
+    let shallow = block(bench, kind, B::SHALLOW, 1, 1)? * B::SHALLOW as f64;
+    let deep = block(bench, kind, B::DEEP, 1, 1)? * B::DEEP as f64;
+    let step = (deep - shallow) / (B::DEEP - B::SHALLOW) as f64;
     let mut parameters = vec![
-        cost("multiply.step", "step of depth", step),
-        cost("multiply.call", "block", shallow - SHALLOW as f64 * step),
+        cost(format!("{}.step", B::NAME), "step of depth", step),
+        cost(
+            format!("{}.call", B::NAME),
+            "block",
+            shallow - B::SHALLOW as f64 * step,
+        ),
     ];
-    let (rows, columns) = (bench.instructions.rows(), bench.instructions.columns());
     for distance in DISTANCES_KIB {
-        let panels = |width: usize| (distance << 10).div_ceil(DEEP * width * size_of::<f32>());
+        let panels = |operand| (distance << 10).div_ceil(kind.panel(operand, B::DEEP) * size_of::<f32>());
         for (side, seconds) in [
-            ("rows", block(bench, DEEP, panels(rows), 1)?),
-            ("columns", block(bench, DEEP, 1, panels(columns))?),
+            ("rows", block(bench, kind, B::DEEP, panels(Operand::Rows), 1)?),
+            (
+                "columns",
+                block(bench, kind, B::DEEP, 1, panels(Operand::Columns))?,
+            ),
         ] {
-            let name = format!("multiply.{side}.{distance}KiB");
-            parameters.push(cost(name, "step of depth", seconds - deep / DEEP as f64));
+            let name = format!("{}.{side}.{distance}KiB", B::NAME);
+            parameters.push(cost(name, "step of depth", seconds - deep / B::DEEP as f64));
         }
     }
     Ok(parameters)
 }
 
 /// Seconds a step of depth, over so many row and column panels in turn.
-fn block(
+fn block<B: RegisterBlock>(
     bench: &Bench,
+    kind: B,
     depth: usize,
     row_panels: usize,
     column_panels: usize,
@@ -52,9 +129,11 @@ fn block(
         sums: AlignedBuffer,
         next: [usize; 3],
     }
-    let instructions = bench.instructions;
-    let (row, column) = (depth * instructions.rows(), depth * instructions.columns());
-    let size = instructions.rows() * instructions.columns();
+    let (row, column) = (
+        kind.panel(Operand::Rows, depth),
+        kind.panel(Operand::Columns, depth),
+    );
+    let size = kind.sums();
     let blocks = SUMS_BYTES / size_of::<f32>() / size;
     let make = || {
         let mut state = State {
@@ -63,7 +142,7 @@ fn block(
             sums: AlignedBuffer::zeroed(size * blocks)?,
             next: [0; 3],
         };
-        // Untouched zeros are all one page, which lies in every cache.
+        // Untouched zeros are all one page, which lies in every cache. Taken for codes these words are some, too.
         state.rows.values_mut().fill(0.5);
         state.columns.values_mut().fill(0.25);
         state.sums.values_mut().fill(1.0);
@@ -75,12 +154,11 @@ fn block(
             let b = advance(&mut state.next[1], column_panels) * column;
             let c = advance(&mut state.next[2], blocks) * size;
             let sums = &mut state.sums.values_mut()[c..c + size];
-            instructions.multiply(
+            kind.multiply(
                 depth,
                 &state.rows.values()[a..],
                 &state.columns.values()[b..],
                 sums,
-                true,
             );
         }
         (32 * depth) as f64

@@ -9,12 +9,11 @@ use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use super::bench::{Bench, Piece, advance};
 use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
-use crate::panels::{pack_nvfp4, prefetch_nvfp4};
-use crate::simd::Codes;
+use crate::simd::{Operand, prefetch};
 
-/// Lengths of runs along K; the decoder takes 256 at a time, so that longer ones cost no less in a cache.
-const SHORT: usize = 64;
-const LONG: usize = 256;
+/// Lengths of runs along K: multiples of the depth of all instruction sets' chunks.
+const SHORT: usize = 256;
+const LONG: usize = 2048;
 
 /// Runs with codes far away: two cache lines a row and run, and eight.
 const FAR_DEPTHS: [usize; 3] = [64, 256, 1024];
@@ -30,27 +29,31 @@ const PANEL_BYTES: usize = 128 << 10;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
     let mut parameters = Vec::new();
-    let widths = [
-        ("columns", bench.instructions.columns()),
-        ("rows", bench.instructions.rows()),
-    ];
-    for (side, width) in widths {
-        // A panel of 16 rows or fewer of `WIDE` codes fits every second-level cache.
-        let short = pack(bench, width, width, SHORT, false)? * (width * SHORT) as f64;
-        let long = pack(bench, width, width, LONG, false)? * (width * LONG) as f64;
-        let value = (long - short) / (width * (LONG - SHORT)) as f64;
-        let lane = short / width as f64 - SHORT as f64 * value;
-        parameters.push(cost(format!("pack.{side}.value"), "value", value));
-        parameters.push(cost(format!("pack.{side}.run"), "run of a row", lane));
+    let blocks = bench.instructions.blocks();
+    let width = |operand| blocks.width(operand);
+    for (side, operand) in [("columns", Operand::Columns), ("rows", Operand::Rows)] {
+        // A panel of `WIDE` codes fits every second-level cache.
+        let seconds = |depth| {
+            Ok::<_, CalibrationError>(pack(bench, operand, width(operand), depth, false)? * depth as f64)
+        };
+        let (short, long) = (seconds(SHORT)?, seconds(LONG)?);
+        let (few, many) = (blocks.chunks(SHORT) as f64, blocks.chunks(LONG) as f64);
+        let chunk = (long - short) / (many - few);
+        parameters.push(cost(format!("pack.{side}.chunk"), "chunk of a row", chunk));
+        parameters.push(cost(
+            format!("pack.{side}.run"),
+            "run of a row",
+            short - few * chunk,
+        ));
     }
-    let width = bench.instructions.columns();
+    let operand = Operand::Columns;
     for depth in FAR_DEPTHS {
-        let near = pack(bench, width, width, depth, false)?;
+        let near = pack(bench, operand, width(operand), depth, false)?;
         for size in FAR_MIB {
             let share = (size << 20) / bench.pool.threads();
-            let rows = (2 * share / WIDE).next_multiple_of(width);
+            let rows = (2 * share / WIDE).next_multiple_of(width(operand));
             for (manner, ahead) in [("far", false), ("ahead", true)] {
-                let seconds = pack(bench, width, rows, depth, ahead)?;
+                let seconds = pack(bench, operand, rows, depth, ahead)?;
                 let name = format!("pack.{manner}.{depth}.{size}MiB");
                 parameters.push(cost(name, "value", seconds - near));
             }
@@ -62,30 +65,30 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
 /// Seconds a value, over the panels of `rows` rows.
 fn pack(
     bench: &Bench,
-    width: usize,
+    operand: Operand,
     rows: usize,
     depth: usize,
     ahead: bool,
 ) -> Result<f64, CalibrationError> {
     struct State {
         tensor: Nvfp4Tensor,
-        codes: Codes,
         panels: AlignedBuffer,
         work: Work,
         step: usize,
         panel: usize,
     }
-    let instructions = bench.instructions;
+    let blocks = bench.instructions.blocks();
+    let width = blocks.width(operand);
+    let words = blocks.panel_words(operand, blocks.chunks(depth));
     let steps_in_row = WIDE / depth;
     let steps = steps_in_row * rows.div_ceil(width);
-    let panels = (PANEL_BYTES / size_of::<f32>() / (width * depth)).max(1);
+    let panels = (PANEL_BYTES / size_of::<f32>() / words).max(1);
     let make = || {
         // Codes of 1.0 and scales of 1.0, so that nothing is subnormal.
         let (packed, scales) = (vec![0x22; rows * WIDE / 2], vec![0x38; rows * WIDE / BLOCK]);
         Ok(State {
             tensor: Nvfp4Tensor::new(rows, WIDE, packed, scales, 1.0)?,
-            codes: Codes::new(),
-            panels: AlignedBuffer::zeroed(panels * width * depth)?,
+            panels: AlignedBuffer::zeroed(panels * words)?,
             work: Work::new(bench)?,
             step: 0,
             panel: 0,
@@ -102,23 +105,18 @@ fn pack(
             // Asked for while the panel before is multiplied, as a thread with several stages does.
             let start = Instant::now();
             let (lanes, run) = place(state.step);
-            prefetch_nvfp4(&state.tensor, lanes, run);
+            for row in lanes {
+                let first = row * WIDE / 2;
+                prefetch(&state.tensor.packed()[first + run.start / 2..first + run.end / 2]);
+            }
             seconds += start.elapsed().as_secs_f64();
             state.work.multiply(bench);
         }
         let (lanes, run) = place(advance(&mut state.step, steps));
-        let target = advance(&mut state.panel, panels) * width * depth;
-        let panel = &mut state.panels.values_mut()[target..target + width * depth];
+        let target = advance(&mut state.panel, panels) * words;
+        let panel = &mut state.panels.values_mut()[target..target + words];
         let start = Instant::now();
-        pack_nvfp4(
-            &instructions,
-            &state.tensor,
-            lanes,
-            run,
-            width,
-            &mut state.codes,
-            panel,
-        );
+        blocks.pack(operand, &state.tensor, lanes, run, panel);
         seconds += start.elapsed().as_secs_f64();
         Piece {
             units: (width * depth) as f64,

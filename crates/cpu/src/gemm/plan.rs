@@ -10,7 +10,7 @@ use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Plan, Setting, limit_tiles, share};
 use crate::gemm::work::{GemmState, GemmWork};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::simd::Instructions;
+use crate::simd::{Blocks, Instructions, Operand};
 
 /// Everything about a grouped GEMM that depends on shapes only.
 #[derive(Debug)]
@@ -19,21 +19,22 @@ pub(crate) struct GemmPlan {
     pub form: Form,
     pub format: OutputFormat,
     pub epilogue: Epilogue,
-    pub swapped: bool,
     pub split: usize,
     pub groups: Vec<Group>,
-    /// Rows of A in a tile and lanes of its panels.
+    /// Rows of A in a tile, and how they are packed.
     pub tokens: Side,
-    /// Rows of B in a tile and lanes of its panels.
+    /// Rows of B in a tile, and how they are packed.
     pub weights: Side,
     /// Depth of one stage.
     pub depth: usize,
+    /// Chunks that hold it.
+    pub chunks: usize,
     /// Tiles, slices counted apart.
     pub tiles: usize,
     table: Option<Vec<GemmTile>>,
     /// Panels of A, over all groups.
     pub pieces: Vec<Piece>,
-    resident_values: usize,
+    resident_words: usize,
 }
 
 /// One operand's side of a tile.
@@ -41,6 +42,8 @@ pub(crate) struct GemmPlan {
 pub(crate) struct Side {
     /// Rows of the operand in a tile.
     pub extent: usize,
+    /// Which side of the register block it is.
+    pub operand: Operand,
     /// Rows of the operand in a panel.
     pub width: usize,
 }
@@ -56,9 +59,10 @@ impl Side {
         block * self.extent..total.min((block + 1) * self.extent)
     }
 
-    /// Rows of a full block, padding included.
-    fn padded(&self) -> usize {
-        self.extent.next_multiple_of(self.width)
+    /// The rows of panel `panel` of a block's `rows`.
+    pub fn panel(&self, rows: &Range<usize>, panel: usize) -> Range<usize> {
+        let first = rows.end.min(rows.start + panel * self.width);
+        first..rows.end.min(first + self.width)
     }
 }
 
@@ -68,8 +72,11 @@ pub(crate) struct Group {
     pub shape: GemmShape,
     tiles: usize,
     token_blocks: usize,
-    steps: usize,
-    /// The first value of its resident panels.
+    /// Steps along K.
+    pub steps: usize,
+    /// Words of a whole panel of A.
+    pub token_panel: usize,
+    /// The first word of its resident panels.
     pub resident: usize,
     /// Its first element in the output.
     pub output: usize,
@@ -80,7 +87,7 @@ pub(crate) struct Group {
 pub(crate) struct Piece {
     pub group: usize,
     pub rows: Range<usize>,
-    /// Its first value.
+    /// Its first word.
     pub start: usize,
 }
 
@@ -118,34 +125,41 @@ impl GemmPlan {
         // No buffer need be larger than the largest group, however large the tile.
         let largest =
             |size: fn(&GemmShape) -> usize| problem.groups.iter().map(size).max().unwrap_or(0).max(1);
-        let (rows, columns) = (instructions.rows(), instructions.columns());
-        let (tile, swapped) = (schedule.tile, schedule.swap_ab);
-        let ((tokens, token_width), (weights, weight_width)) = if swapped {
-            ((tile.n, columns), (tile.m, rows))
-        } else {
-            ((tile.m, rows), (tile.n, columns))
+        let blocks = instructions.blocks();
+        let tile = schedule.tile;
+        let side = |operand, extent: usize, most: usize| Side {
+            extent: extent.min(most),
+            operand,
+            width: blocks.width(operand),
         };
+        let (most_tokens, most_weights) = (largest(|shape| shape.m), largest(|shape| shape.n));
+        let (tokens, weights) = if schedule.swap_ab {
+            (
+                side(Operand::Columns, tile.n, most_tokens),
+                side(Operand::Rows, tile.m, most_weights),
+            )
+        } else {
+            (
+                side(Operand::Rows, tile.m, most_tokens),
+                side(Operand::Columns, tile.n, most_weights),
+            )
+        };
+        let depth = tile.k.min(largest(|shape| shape.k).next_multiple_of(16));
         let mut plan = Self {
             instructions,
             form: problem.form,
             format: problem.output,
             epilogue: schedule.epilogue,
-            swapped,
             split: schedule.split_k,
             groups: Vec::with_capacity(problem.groups.len()),
-            tokens: Side {
-                extent: tokens.min(largest(|shape| shape.m)),
-                width: token_width,
-            },
-            weights: Side {
-                extent: weights.min(largest(|shape| shape.n)),
-                width: weight_width,
-            },
-            depth: tile.k.min(largest(|shape| shape.k).next_multiple_of(16)),
+            tokens,
+            weights,
+            depth,
+            chunks: blocks.chunks(depth),
             tiles: 0,
             table: None,
             pieces: Vec::new(),
-            resident_values: 0,
+            resident_words: 0,
         };
         for shape in &problem.groups {
             plan.add(shape)?;
@@ -165,12 +179,18 @@ impl GemmPlan {
             .groups
             .last()
             .map_or(0, |group| group.output + group.shape.m * group.shape.n);
+        // Each step is filled up to whole chunks.
+        let (steps, last) = (shape.k.div_ceil(self.depth), shape.k % self.depth);
+        let last = if last == 0 { self.depth } else { last };
+        let chunks = self.chunks * steps.saturating_sub(1) + self.blocks().chunks(last);
+        let token_panel = self.blocks().panel_words(self.tokens.operand, chunks);
         self.groups.push(Group {
             shape: *shape,
             tiles,
             token_blocks,
-            steps: shape.k.div_ceil(self.depth),
-            resident: self.resident_values,
+            steps,
+            token_panel,
+            resident: self.resident_words,
             output,
         });
         self.tiles = self.tiles.saturating_add(tiles);
@@ -178,16 +198,13 @@ impl GemmPlan {
         limit_tiles(self.tokens.panels(shape.m).saturating_add(self.pieces.len()))?;
         for block in 0..token_blocks {
             let rows = self.tokens.block(block, shape.m);
-            for first in rows.clone().step_by(self.tokens.width) {
-                let rows = first..rows.end.min(first + self.tokens.width);
+            for panel in 0..self.tokens.panels(rows.len()) {
                 self.pieces.push(Piece {
                     group: self.groups.len() - 1,
-                    rows,
-                    start: self.resident_values,
+                    rows: self.tokens.panel(&rows, panel),
+                    start: self.resident_words,
                 });
-                self.resident_values = self
-                    .resident_values
-                    .saturating_add(self.tokens.width.saturating_mul(shape.k));
+                self.resident_words = self.resident_words.saturating_add(token_panel);
             }
         }
         Ok(())
@@ -201,19 +218,35 @@ impl GemmPlan {
         }
     }
 
-    /// f32 values of the accumulators of one product of a tile.
-    pub fn sums(&self) -> usize {
-        self.tokens.padded().saturating_mul(self.weights.padded())
+    /// The loops that multiply.
+    pub fn blocks(&self) -> &'static Blocks {
+        self.instructions.blocks()
     }
 
-    /// f32 values of one product's panels in a slot.
-    pub fn product_panel(&self) -> usize {
-        self.weights.padded().saturating_mul(self.depth)
+    /// The accumulators of one product of a tile: a row for each token.
+    pub fn sums(&self) -> usize {
+        self.tokens.extent.saturating_mul(self.weights.extent)
+    }
+
+    /// Words of one panel of weights in a slot.
+    pub fn weight_panel(&self) -> usize {
+        self.blocks().panel_words(self.weights.operand, self.chunks)
+    }
+
+    /// Words of one product's panels in a slot.
+    pub fn product_panels(&self) -> usize {
+        let panels = self.weights.panels(self.weights.extent);
+        self.weight_panel().saturating_mul(panels)
+    }
+
+    /// Where in a panel of A, which holds so many rows, a step begins.
+    pub fn token_step(&self, rows: usize, step: usize) -> usize {
+        self.blocks().panel_words(self.tokens.operand, step * self.chunks) / self.tokens.width * rows
     }
 
     /// Where the resident panels of a token block of `group` start.
     pub fn resident_start(&self, group: &Group, token_block: usize) -> usize {
-        group.resident + token_block * self.tokens.padded() * group.shape.k
+        group.resident + token_block * self.tokens.panels(self.tokens.extent) * group.token_panel
     }
 
     /// Finds a tile: in the table, or by walking the groups.
@@ -246,14 +279,19 @@ impl GemmPlan {
         share(self.groups[tile.group].steps, tile.slice, self.split)
     }
 
-    /// The depth range of one step; empty in the only step of a slice that has nothing to do.
+    /// The depth range of one step of a slice; empty in the only step of one that has nothing to do.
     pub fn step_depth(&self, tile: &GemmTile, step: usize) -> Range<usize> {
         let steps = self.slice_steps(tile);
         if steps.is_empty() {
             return 0..0;
         }
-        let start = (steps.start + step) * self.depth;
-        start..self.groups[tile.group].shape.k.min(start + self.depth)
+        self.depth_of(tile.group, steps.start + step)
+    }
+
+    /// The depth range of step `step` of all along K.
+    pub fn depth_of(&self, group: usize, step: usize) -> Range<usize> {
+        let start = step * self.depth;
+        start..self.groups[group].shape.k.min(start + self.depth)
     }
 
     /// The operands, if they and the output are of this problem.
@@ -309,13 +347,19 @@ impl Plan for GemmPlan {
         (0..self.tiles).map(cost).collect()
     }
 
+    fn register_block(&self) -> ([usize; 2], usize) {
+        let blocks = self.blocks();
+        let widths = [Operand::Rows, Operand::Columns].map(|operand| blocks.width(operand));
+        (widths, blocks.accumulators())
+    }
+
     fn panel_values(&self) -> usize {
-        self.product_panel().saturating_mul(self.products())
+        self.product_panels().saturating_mul(self.products())
     }
 
     fn workspace_bytes(&self) -> (usize, usize) {
         let shared = self
-            .resident_values
+            .resident_words
             .saturating_add(self.partial_values())
             .saturating_mul(size_of::<f32>());
         let state = GemmState::bytes(self);
@@ -324,7 +368,7 @@ impl Plan for GemmPlan {
 
     fn allocate_shared(&self) -> Result<GemmShared, OutOfMemory> {
         Ok(GemmShared {
-            resident: AlignedBuffer::zeroed(self.resident_values)?,
+            resident: AlignedBuffer::zeroed(self.resident_words)?,
             partials: AlignedBuffer::zeroed(self.partial_values())?,
         })
     }

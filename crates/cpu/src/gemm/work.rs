@@ -6,11 +6,10 @@ use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_problem::{Form, GroupInputs};
 
 use crate::driver::TileWork;
-use crate::epilogue::{Finish, Sums, Target, Writer};
-use crate::gemm::plan::{GemmPlan, GemmTile};
+use crate::epilogue::{Finish, Places, Sums, Target, Writer};
+use crate::gemm::plan::{GemmPlan, GemmTile, Piece};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::panels::{pack_nvfp4, prefetch_nvfp4};
-use crate::simd::Codes;
+use crate::simd::{Operand, prefetch};
 
 /// Plan, memory and operands of one call.
 #[derive(Debug)]
@@ -27,13 +26,12 @@ pub(crate) struct GemmWork<'a> {
 /// One thread's memory.
 #[derive(Debug)]
 pub(crate) struct GemmState {
-    codes: Codes,
     sums: AlignedBuffer,
     staging: Vec<u8>,
 }
 
 impl GemmState {
-    /// Bytes of one thread's memory, apart from the fixed size of the decoder's.
+    /// Bytes of one thread's memory.
     pub fn bytes(plan: &GemmPlan) -> usize {
         let sums = plan
             .sums()
@@ -47,11 +45,7 @@ impl GemmState {
         let sums = AlignedBuffer::zeroed(plan.sums().saturating_mul(plan.products()))?;
         // Never more than the accumulators, which have just been had.
         let staging = vec![0; Self::staging_bytes(plan)];
-        Ok(Self {
-            codes: Codes::new(),
-            sums,
-            staging,
-        })
+        Ok(Self { sums, staging })
     }
 
     fn staging_bytes(plan: &GemmPlan) -> usize {
@@ -83,17 +77,6 @@ impl GemmWork<'_> {
             .block(tile.weight_block, self.plan.groups[tile.group].shape.n)
     }
 
-    /// Panels of a tile on the row and on the column side of the register block.
-    fn row_and_column_panels(&self, tile: &GemmTile) -> (usize, usize) {
-        let tokens = self.plan.tokens.panels(self.token_rows(tile).len());
-        let weights = self.plan.weights.panels(self.weight_rows(tile).len());
-        if self.plan.swapped {
-            (weights, tokens)
-        } else {
-            (tokens, weights)
-        }
-    }
-
     /// Scales and writes the sums of a tile.
     fn write(&self, tile: &GemmTile, state: &mut GemmState) {
         let plan = self.plan;
@@ -104,8 +87,9 @@ impl GemmWork<'_> {
         let sums = Sums {
             first,
             second: (plan.form == Form::Swiglu).then_some(second),
-            row_panels: self.row_and_column_panels(tile).0,
-            swapped: plan.swapped,
+            places: Places::Rows {
+                stride: plan.weights.extent,
+            },
         };
         // A product of two f32 is exact in f64.
         let scale =
@@ -139,24 +123,21 @@ impl TileWork for GemmWork<'_> {
         self.plan.pieces.len()
     }
 
-    fn load_resident(&self, piece: usize, state: &mut GemmState) {
+    fn load_resident(&self, piece: usize, _state: &mut GemmState) {
         let plan = self.plan;
-        let piece = &plan.pieces[piece];
-        let tensor = &self.inputs[piece.group].a;
-        let width = plan.tokens.width;
-        let depth = tensor.columns();
+        let Piece { group, rows, start } = &plan.pieces[piece];
+        let words = plan.groups[*group].token_panel;
         // SAFETY: each piece has its own range and is loaded by one thread; nothing reads before the launch ends.
-        let panel = unsafe { self.resident.part_mut(piece.start..piece.start + width * depth) };
-        let rows = piece.rows.clone();
-        pack_nvfp4(
-            &plan.instructions,
-            tensor,
-            rows,
-            0..depth,
-            width,
-            &mut state.codes,
-            panel,
-        );
+        let panel = unsafe { self.resident.part_mut(*start..start + words) };
+        for step in 0..plan.groups[*group].steps {
+            plan.blocks().pack(
+                plan.tokens.operand,
+                &self.inputs[*group].a,
+                rows.clone(),
+                plan.depth_of(*group, step),
+                &mut panel[plan.token_step(rows.len(), step)..],
+            );
+        }
     }
 
     fn find(&self, index: usize) -> GemmTile {
@@ -169,70 +150,79 @@ impl TileWork for GemmWork<'_> {
 
     fn begin(&self, _tile: &GemmTile, _state: &mut GemmState) {}
 
-    fn prepare(&self, tile: &GemmTile, step: usize, panel: &mut [f32], state: &mut GemmState) {
+    fn prepare(&self, tile: &GemmTile, step: usize, panel: &mut [f32], _state: &mut GemmState) {
         let plan = self.plan;
         let depth = plan.step_depth(tile, step);
-        if depth.is_empty() {
-            return;
-        }
-        let width = plan.weights.width;
         let rows = self.weight_rows(tile);
-        for (weights, panels) in self
+        let products = self
             .weights(tile)
-            .zip(panel.chunks_exact_mut(plan.product_panel()))
-        {
-            let starts = rows.clone().step_by(width);
-            for (first, panel) in starts.zip(panels.chunks_exact_mut(width * depth.len())) {
-                let rows = first..rows.end.min(first + width);
-                let codes = &mut state.codes;
-                pack_nvfp4(
-                    &plan.instructions,
-                    weights,
-                    rows,
-                    depth.clone(),
-                    width,
-                    codes,
-                    panel,
-                );
+            .zip(panel.chunks_exact_mut(plan.product_panels()));
+        for (weights, panels) in products {
+            for (at, panel) in panels.chunks_exact_mut(plan.weight_panel()).enumerate() {
+                let (operand, rows) = (plan.weights.operand, plan.weights.panel(&rows, at));
+                plan.blocks().pack(operand, weights, rows, depth.clone(), panel);
             }
         }
     }
 
     fn prefetch(&self, tile: &GemmTile, step: usize) {
+        let depth = self.plan.step_depth(tile, step);
         for weights in self.weights(tile) {
-            prefetch_nvfp4(weights, self.weight_rows(tile), self.plan.step_depth(tile, step));
+            for row in self.weight_rows(tile) {
+                let first = row * weights.columns() / 2;
+                prefetch(&weights.packed()[first + depth.start / 2..first + depth.end / 2]);
+            }
         }
     }
 
     fn multiply(&self, tile: &GemmTile, step: usize, panel: &[f32], state: &mut GemmState) {
         let plan = self.plan;
         let group = &plan.groups[tile.group];
-        let depth = plan.step_depth(tile, step);
-        let token_panel = plan.tokens.width * group.shape.k;
+        let (token_rows, weight_rows) = (self.token_rows(tile), self.weight_rows(tile));
+        let token_panels = plan.tokens.panels(token_rows.len());
         let tokens_start = plan.resident_start(group, tile.token_block);
-        let token_panels = plan.tokens.panels(self.token_rows(tile).len());
         // SAFETY: the resident panels were written in an earlier launch of the pool and are only read in this one.
         let tokens = unsafe {
             self.resident
-                .part(tokens_start..tokens_start + token_panels * token_panel)
+                .part(tokens_start..tokens_start + token_panels * group.token_panel)
         };
-        let token = |panel: usize| &tokens[panel * token_panel + depth.start * plan.tokens.width..];
-        let weight_panel = plan.weights.width * depth.len();
-        let (row_panels, column_panels) = self.row_and_column_panels(tile);
-        let block = plan.instructions.rows() * plan.instructions.columns();
-        let products = panel.chunks_exact(plan.product_panel());
+        let first_step = plan.slice_steps(tile).start;
+        let token = |panel: usize| {
+            let rows = plan.tokens.panel(&token_rows, panel).len();
+            let start = panel * group.token_panel + plan.token_step(rows, first_step + step);
+            (rows, &tokens[start..])
+        };
+        let weight_panels = plan.weights.panels(weight_rows.len());
+        let chunks = plan.blocks().chunks(plan.step_depth(tile, step).len());
+        let stride = plan.weights.extent;
+        let products = panel.chunks_exact(plan.product_panels());
         for (weights, sums) in products.zip(state.sums.values_mut().chunks_exact_mut(plan.sums())) {
-            let weight = |panel: usize| &weights[panel * weight_panel..];
+            let weight = |panel: usize| {
+                let rows = plan.weights.panel(&weight_rows, panel).len();
+                (rows, &weights[panel * plan.weight_panel()..])
+            };
+            let mut multiply = |token_panel: usize, weight_panel: usize| {
+                let (token, weight) = (token(token_panel), weight(weight_panel));
+                let first = token_panel * plan.tokens.width * stride + weight_panel * plan.weights.width;
+                let ([rows, columns], strides) = match plan.tokens.operand {
+                    Operand::Rows => ([token, weight], [stride, 1]),
+                    Operand::Columns => ([weight, token], [1, stride]),
+                };
+                let (counts, panels) = ([rows.0, columns.0], [rows.1, columns.1]);
+                plan.blocks()
+                    .multiply(chunks, counts, panels, &mut sums[first..], strides, step > 0);
+            };
             // The column panel stays in the first-level cache while the narrower row panels pass by.
-            let mut blocks = sums.chunks_exact_mut(block);
-            for column in 0..column_panels {
-                for (row, sums) in (0..row_panels).zip(&mut blocks) {
-                    let (a, b) = if plan.swapped {
-                        (weight(row), token(column))
-                    } else {
-                        (token(row), weight(column))
-                    };
-                    plan.instructions.multiply(depth.len(), a, b, sums, step > 0);
+            match plan.tokens.operand {
+                Operand::Rows => {
+                    for weight in 0..weight_panels {
+                        (0..token_panels).for_each(|token| multiply(token, weight));
+                    }
+                }
+                Operand::Columns => {
+                    for token in 0..token_panels {
+                        (0..weight_panels).for_each(|weight| multiply(token, weight));
+                    }
                 }
             }
         }

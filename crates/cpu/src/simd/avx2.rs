@@ -1,8 +1,8 @@
-//! AVX2 and FMA: 256-bit fused multiply-adds; e2m1 magnitudes looked up by an eight-way permutation.
+//! AVX2 and FMA: 256-bit fused multiply-adds.
 
 use std::arch::x86_64::*;
 
-use super::{Codes, LANES, Loops, SoftmaxLanes, vector};
+use super::{LANES, Loops, SoftmaxLanes, vector};
 
 const ROWS: usize = 6;
 const VECTORS: usize = 2;
@@ -14,7 +14,6 @@ pub(super) static LOOPS: Loops = Loops {
     columns: COLUMNS,
     accumulators: ROWS * VECTORS,
     multiply,
-    decode,
     softmax_rows: softmax::<ROWS, { 8 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
     widen,
@@ -53,35 +52,6 @@ unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accu
         for (vector, sum) in sums.iter().enumerate() {
             // SAFETY: row < ROWS and vector < VECTORS, within c.
             unsafe { _mm256_storeu_ps(c.add(row * COLUMNS + 8 * vector), *sum) };
-        }
-    }
-}
-
-#[target_feature(enable = "avx2")]
-fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
-    assert!(panel.len() >= blocks * 16 * width && width <= super::LANES);
-    let magnitudes = _mm256_setr_ps(0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0);
-    let sign_bit = _mm256_set1_epi32(i32::MIN);
-    for first in (0..width).step_by(8) {
-        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        let mask = _mm256_cmpgt_epi32(_mm256_set1_epi32((width - first).min(8) as i32), lanes);
-        for half in 0..2 * blocks {
-            // SAFETY: a row of `words` and of `scales` has 32 lanes, and first ≤ 24.
-            let (mut codes, scale) = unsafe {
-                (
-                    _mm256_loadu_si256(codes.words[half][first..].as_ptr().cast()),
-                    _mm256_loadu_ps(codes.scales[half / 2][first..].as_ptr()),
-                )
-            };
-            for depth in 8 * half..8 * half + 8 {
-                // The permutation reads the low three bits of each lane, the magnitude; the fourth is the sign.
-                let magnitude = _mm256_permutevar8x32_ps(magnitudes, codes);
-                let sign = _mm256_and_si256(_mm256_slli_epi32::<28>(codes), sign_bit);
-                let value = _mm256_mul_ps(_mm256_xor_ps(magnitude, _mm256_castsi256_ps(sign)), scale);
-                // SAFETY: depth < 16 · blocks, and the mask ends the store at `width`, within the panel.
-                unsafe { _mm256_maskstore_ps(panel.as_mut_ptr().add(depth * width + first), mask, value) };
-                codes = _mm256_srli_epi32::<4>(codes);
-            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! AVX-512: 512-bit fused multiply-adds; sixteen e2m1 codes looked up by one permutation.
+//! AVX-512: 512-bit fused multiply-adds.
 
 use std::arch::x86_64::*;
 
-use super::{Codes, LANES, Loops, SoftmaxLanes, vector};
+use super::{LANES, Loops, SoftmaxLanes, vector};
 
 const ROWS: usize = 8;
 const VECTORS: usize = 2;
@@ -15,7 +15,6 @@ pub(super) static LOOPS: Loops = Loops {
     columns: COLUMNS,
     accumulators: ROWS * VECTORS,
     multiply,
-    decode,
     softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, COLUMNS>,
     widen,
@@ -54,33 +53,6 @@ unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accu
         for (vector, sum) in sums.iter().enumerate() {
             // SAFETY: row < ROWS and vector < VECTORS, within c.
             unsafe { _mm512_storeu_ps(c.add(row * COLUMNS + 16 * vector), *sum) };
-        }
-    }
-}
-
-#[target_feature(enable = "avx512f")]
-fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
-    assert!(panel.len() >= blocks * 16 * width && width <= super::LANES);
-    let values = _mm512_setr_ps(
-        0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0,
-    );
-    for first in (0..width).step_by(16) {
-        let mask = u16::MAX >> (16 - (width - first).min(16));
-        for half in 0..2 * blocks {
-            // SAFETY: a row of `words` and of `scales` has 32 lanes, and first ≤ 16.
-            let (mut codes, scale) = unsafe {
-                (
-                    _mm512_loadu_si512(codes.words[half][first..].as_ptr().cast()),
-                    _mm512_loadu_ps(codes.scales[half / 2][first..].as_ptr()),
-                )
-            };
-            for depth in 8 * half..8 * half + 8 {
-                // The permutation reads the low four bits of each lane: one code.
-                let value = _mm512_mul_ps(_mm512_permutexvar_ps(codes, values), scale);
-                // SAFETY: depth < 16 · blocks, and the mask ends the store at `width`, within the panel.
-                unsafe { _mm512_mask_storeu_ps(panel.as_mut_ptr().add(depth * width + first), mask, value) };
-                codes = _mm512_srli_epi32::<4>(codes);
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Instruction sets: which there are, which this processor has, and the inner loops of each.
 //!
 //! Everything below this module is ordinary Rust over slices. The loops that must use particular registers
-//! (micro-kernel and decoder) are written with intrinsics per instruction set; those that a compiler vectorises
+//! (micro-kernels) are written with intrinsics per instruction set; those that a compiler vectorises
 //! well ([`vector`]) are written once and compiled for each.
 
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_amx.rs")]
@@ -10,6 +10,7 @@ mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod blocks;
 mod portable;
 mod stream;
 mod vector;
@@ -20,6 +21,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
+pub(crate) use blocks::{Blocks, Operand};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
@@ -137,28 +139,6 @@ fn names(paths: &[SimdPath]) -> String {
 
 /// The widest panel of any path, in lanes.
 pub(crate) const LANES: usize = 32;
-/// Blocks of 16 values decoded at a time.
-pub(crate) const CHUNK_BLOCKS: usize = 16;
-
-/// A chunk of NVFP4 rows on its way into a panel: codes and scales turned so that one vector holds one depth of
-/// neighbouring rows. Filled a whole chunk at a time, so that the decoder's wide loads do not wait for the narrow
-/// stores just before them (no store forwarding from several narrow stores to one wide load).
-#[derive(Debug)]
-pub(crate) struct Codes {
-    /// Eight codes each, lowest nibble first: `[half block][lane]`.
-    pub words: Box<[[u32; LANES]; 2 * CHUNK_BLOCKS]>,
-    /// Dequantised block scales: `[block][lane]`.
-    pub scales: Box<[[f32; LANES]; CHUNK_BLOCKS]>,
-}
-
-impl Codes {
-    pub fn new() -> Self {
-        Self {
-            words: Box::new([[0; LANES]; 2 * CHUNK_BLOCKS]),
-            scales: Box::new([[0.0; LANES]; CHUNK_BLOCKS]),
-        }
-    }
-}
 
 /// What the softmax of one panel carries from step to step, a lane each query.
 #[derive(Debug, Clone, Copy)]
@@ -182,8 +162,6 @@ impl SoftmaxLanes {
 
 /// `c = [c +] a·b` over `depth`: a is k-major `rows` wide, b k-major `columns` wide, c `rows × columns`.
 type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, bool);
-/// Decodes blocks of a chunk into a k-major panel of the given width.
-type Decode = unsafe fn(&Codes, usize, usize, &mut [f32]);
 /// One softmax step on a k-major panel of scores.
 type Softmax = unsafe fn(&mut [f32], f32, &mut SoftmaxLanes);
 /// The values of e4m3 codes.
@@ -202,6 +180,7 @@ type Swiglu = unsafe fn(&[f32], &[f32], [f64; 2], &mut [f32]);
 pub(crate) struct Instructions {
     path: SimdPath,
     loops: &'static Loops,
+    blocks: &'static Blocks,
 }
 
 #[derive(Debug)]
@@ -210,7 +189,6 @@ struct Loops {
     columns: usize,
     accumulators: usize,
     multiply: Multiply,
-    decode: Decode,
     softmax_rows: Softmax,
     softmax_columns: Softmax,
     widen: Widen,
@@ -237,13 +215,20 @@ impl Instructions {
             SimdPath::Avx2 => &avx2::LOOPS,
             _ => &portable::LOOPS,
         };
-        Ok(Self { path, loops })
+        // SAFETY: no feature of the path is missing.
+        let blocks = unsafe { Blocks::of(path) };
+        Ok(Self { path, loops, blocks })
     }
 
     /// The tile unit, if the path has one.
     pub fn tiles(&self) -> Option<Tiles> {
         // SAFETY: the features were found when `self` was made.
         (self.path == SimdPath::Amx).then(|| unsafe { Tiles::found() })
+    }
+
+    /// The loops of a GEMM.
+    pub fn blocks(&self) -> &'static Blocks {
+        self.blocks
     }
 
     /// Which path it is.
@@ -274,14 +259,6 @@ impl Instructions {
         assert!(a.len() >= depth * rows && b.len() >= depth * columns && c.len() >= rows * columns);
         // SAFETY: the features were found when `self` was made, and the lengths are checked above.
         unsafe { (self.loops.multiply)(depth, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), accumulate) }
-    }
-
-    /// Decodes the first `blocks` blocks of `codes` into `panel`, k-major and `width` lanes wide.
-    #[inline]
-    pub fn decode(&self, codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
-        assert!(blocks <= CHUNK_BLOCKS && width <= LANES && panel.len() >= blocks * 16 * width);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
-        unsafe { (self.loops.decode)(codes, blocks, width, panel) }
     }
 
     /// Replaces the raw scores of `panel` (k-major, `width` queries wide, which must be the rows or the columns

@@ -1,8 +1,6 @@
 //! Plain Rust, vectorised by the compiler for the baseline of the architecture.
 
-use gauntlet_formats::e2m1;
-
-use super::{Codes, Loops, SoftmaxLanes, vector};
+use super::{Loops, SoftmaxLanes, vector};
 
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
@@ -13,7 +11,6 @@ pub(super) static LOOPS: Loops = Loops {
     columns: COLUMNS,
     accumulators: ROWS * COLUMNS / 4,
     multiply,
-    decode,
     softmax_rows: softmax::<ROWS, { 4 * ROWS }>,
     softmax_columns: softmax::<COLUMNS, { 2 * COLUMNS }>,
     widen: vector::widen,
@@ -47,17 +44,6 @@ unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accu
         }
     }
     c.copy_from_slice(&sums);
-}
-
-fn decode(codes: &Codes, blocks: usize, width: usize, panel: &mut [f32]) {
-    for (depth, lanes) in panel.chunks_exact_mut(width).take(blocks * 16).enumerate() {
-        let words = &codes.words[depth / 8];
-        let scales = &codes.scales[depth / 16];
-        let shift = 4 * (depth % 8);
-        for ((lane, word), scale) in lanes.iter_mut().zip(words).zip(scales) {
-            *lane = e2m1::VALUES[(word >> shift & 15) as usize] * scale;
-        }
-    }
 }
 
 fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {

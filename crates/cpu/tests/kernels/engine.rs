@@ -155,7 +155,8 @@ fn resources_follow_the_schedule() {
         .unwrap()
         .resources();
     assert_eq!((unified.threads, unified.producers, unified.tiles), (8, 0, 4));
-    assert_eq!(unified.panel_bytes_per_thread, 2 * 64 * 128 * 4);
+    // Two bytes a value, and for each 16 of them two words.
+    assert_eq!(unified.panel_bytes_per_thread, 2 * 64 * 128 / 16 * (2 * 16 + 8));
     let split = Schedule {
         stages: 4,
         roles: Roles::Specialised,
@@ -167,7 +168,7 @@ fn resources_follow_the_schedule() {
     assert_eq!(split.panel_bytes_per_thread, 2 * unified.panel_bytes_per_thread);
     assert_eq!(
         split.register_rows * split.register_columns,
-        4 * split.accumulator_registers
+        split.accumulator_registers
     );
 }
 

@@ -141,7 +141,7 @@ impl<'a> Cut<'a> {
             .map(|query| self.attention.visible_keys(lengths, query).min(lengths.keys))
             .sum();
         let products = (2 * pairs * self.attention.heads * self.attention.head_size) as f64;
-        work.useful += products / (self.rates.rows * self.rates.columns) as f64 * self.rates.step;
+        work.useful += products / (self.rates.block.rows * self.rates.block.columns) as f64 * self.rates.step;
     }
 
     fn tile(&self, kind: Kind) -> TileTimes {
@@ -233,9 +233,9 @@ impl<'a> Cut<'a> {
 
     fn write(&self, queries: usize) -> f64 {
         let (width, run) = if self.schedule.swap_ab {
-            (self.rates.rows, self.rates.output_run_swapped)
+            (self.rates.block.rows, self.rates.output_run_swapped)
         } else {
-            (self.rates.columns, self.rates.output_run)
+            (self.rates.block.columns, self.rates.output_run)
         };
         let runs = self.attention.head_size.div_ceil(width) as f64;
         queries as f64 * (self.rates.output_row + runs * run)

@@ -12,8 +12,8 @@ use super::work::{StepTimes, TileTimes, Work, buffers, share};
 
 const FLOAT: f64 = size_of::<f32>() as f64;
 
-/// The decoder takes a row's codes in runs of so many.
-const RUN: usize = 256;
+/// Values that are scaled, rounded and written at a time.
+const RUN: usize = 32;
 
 /// Operands of a call were last used before all the other copies that calls rotate over: in memory, as far as anything
 /// was measured.
@@ -30,10 +30,6 @@ struct Edge {
 impl Edge {
     fn panels(self, rows: usize) -> usize {
         rows.div_ceil(self.width)
-    }
-
-    fn padded(self) -> usize {
-        self.extent.next_multiple_of(self.width)
     }
 
     /// Rows of block `block` of `total` rows.
@@ -107,9 +103,19 @@ impl<'a> Cut<'a> {
         }
     }
 
+    /// A depth filled up to whole chunks.
+    fn filled(&self, depth: usize) -> usize {
+        depth.next_multiple_of(self.rates.block.chunk)
+    }
+
+    /// Bytes of so many packed rows of a side over a depth.
+    fn packed(&self, edge: Edge, rows: usize, depth: usize) -> f64 {
+        (rows * self.filled(depth)) as f64 * self.rates.block.bytes[edge.side as usize]
+    }
+
     /// Bytes of the panels of one stage.
     fn panel_bytes(&self) -> f64 {
-        (self.weights.padded() * self.depth * self.products) as f64 * FLOAT
+        self.packed(self.weights, self.weights.extent, self.depth) * self.products as f64
     }
 
     /// Bytes of a thread's panels of all stages.
@@ -118,24 +124,28 @@ impl<'a> Cut<'a> {
     }
 
     fn sums(&self) -> f64 {
-        (self.tokens.padded() * self.weights.padded() * self.products) as f64
+        (self.tokens.extent * self.weights.extent * self.products) as f64
     }
 
     /// Bytes of a group's resident panels.
     fn resident_bytes(&self, shape: &GemmShape) -> f64 {
-        let panels: usize = (0..shape.m.div_ceil(self.tokens.extent))
-            .map(|block| self.tokens.panels(self.tokens.block(block, shape.m)))
-            .sum();
-        (panels * self.tokens.width * shape.k) as f64 * FLOAT
+        let steps = self.steps(shape);
+        steps.map(|depth| self.packed(self.tokens, shape.m, depth)).sum()
     }
 
-    /// Dequantising so many rows over a depth into panels of a side.
+    /// The depths of a group's steps.
+    fn steps(&self, shape: &GemmShape) -> impl Iterator<Item = usize> {
+        let (k, depth) = (shape.k, self.depth);
+        (0..k).step_by(depth).map(move |start| depth.min(k - start))
+    }
+
+    /// Packing so many rows over a depth for a side.
     fn pack(&self, edge: Edge, rows: usize, depth: usize, from: f64, asked: bool) -> f64 {
         let index = edge.side as usize;
-        let runs = (rows * depth.div_ceil(RUN)) as f64 * self.rates.pack_run[index];
-        let padded = edge.panels(rows) * edge.width * depth;
+        let chunks = (self.filled(depth) / self.rates.block.chunk) as f64;
+        let row = self.rates.pack_run[index] + chunks * self.rates.pack_chunk[index];
         let away = self.rates.pack_from(depth as f64, from, asked);
-        runs + padded as f64 * self.rates.pack_value[index] + (rows * depth) as f64 * away
+        rows as f64 * (row + depth as f64 * away)
     }
 
     fn add_resident(&self, shape: &GemmShape, work: &mut Work) {
@@ -143,11 +153,13 @@ impl<'a> Cut<'a> {
         for block in 0..shape.m.div_ceil(self.tokens.extent) {
             let rows = self.tokens.block(block, shape.m);
             for first in (0..rows).step_by(self.tokens.width) {
-                let lanes = self.tokens.width.min(rows - first);
-                let written = (self.tokens.width * shape.k) as f64 * FLOAT;
-                // The decoder walks along a row, so that more than its own run is asked for by the processor.
-                let pack = self.pack(self.tokens, lanes, shape.k, LONG_AGO, false);
-                work.resident.push(pack + self.rates.fetch(written, bytes));
+                let rows = self.tokens.width.min(rows - first);
+                let piece = |depth| {
+                    // The packer walks along a row, so that more than its own run is asked for by the processor.
+                    self.pack(self.tokens, rows, depth, LONG_AGO, false)
+                        + self.rates.fetch(self.packed(self.tokens, rows, depth), bytes)
+                };
+                work.resident.push(self.steps(shape).map(piece).sum());
             }
         }
     }
@@ -177,7 +189,8 @@ impl<'a> Cut<'a> {
                 work.tiles.push(class);
             }
             let useful = (tokens * weights * shape.k * self.products) as f64;
-            work.useful += useful / (self.rates.rows * self.rates.columns) as f64 * self.rates.step;
+            work.useful +=
+                useful / (self.rates.block.rows * self.rates.block.columns) as f64 * self.rates.step;
             if split > 1 {
                 let add = split as f64 * self.sums() * self.rates.split_add;
                 work.reductions.push(add + self.write(tokens, weights));
@@ -219,10 +232,10 @@ impl<'a> Cut<'a> {
 
     fn prepare(&self, kind: Kind, depth: usize, asked: bool, shape: &GemmShape) -> f64 {
         // The tile before, of other tokens, used the same codes; its own panels came in between.
-        let before = (self.tokens.padded() * shape.k) as f64 * FLOAT + self.panels_bytes();
+        let before = self.packed(self.tokens, self.tokens.extent, shape.k) + self.panels_bytes();
         let from = if kind.first { LONG_AGO } else { before };
         let pack = self.pack(self.weights, kind.weights, depth, from, asked);
-        let written = (self.weights.panels(kind.weights) * self.weights.width * depth) as f64 * FLOAT;
+        let written = self.packed(self.weights, kind.weights, depth);
         let slots = match self.schedule.roles {
             Roles::Unified => From::Ago(self.panels_bytes()),
             Roles::Specialised => From::Thread,
@@ -232,7 +245,9 @@ impl<'a> Cut<'a> {
 
     fn multiply(&self, kind: Kind, depth: usize, shape: &GemmShape) -> f64 {
         let panel = match self.schedule.roles {
-            Roles::Unified => From::Ago(self.panels_bytes() + (self.tokens.padded() * depth) as f64 * FLOAT),
+            Roles::Unified => {
+                From::Ago(self.panels_bytes() + self.packed(self.tokens, self.tokens.extent, depth))
+            }
             Roles::Specialised => From::Thread,
         };
         let resident = From::Ago(self.resident_bytes(shape) + self.panels_bytes());
@@ -247,23 +262,18 @@ impl<'a> Cut<'a> {
                 kind.weights as f64 / self.weights.width as f64,
             )
         };
+        let depth = self.filled(depth) as f64;
         let product = if self.schedule.swap_ab {
-            self.rates
-                .blocks(weights, tokens, depth as f64, [panel, resident])
+            self.rates.blocks(weights, tokens, depth, [panel, resident])
         } else {
-            self.rates
-                .blocks(tokens, weights, depth as f64, [resident, panel])
+            self.rates.blocks(tokens, weights, depth, [resident, panel])
         };
         self.products as f64 * product
     }
 
     fn write(&self, tokens: usize, weights: usize) -> f64 {
-        let (width, run) = if self.schedule.swap_ab {
-            (self.rates.rows, self.rates.output_run_swapped)
-        } else {
-            (self.rates.columns, self.rates.output_run)
-        };
-        tokens as f64 * (self.rates.output_row + weights.div_ceil(width) as f64 * run)
+        let runs = weights.div_ceil(RUN) as f64;
+        tokens as f64 * (self.rates.output_row + runs * self.rates.output_run)
     }
 
     fn setup(&self, work: &Work) -> f64 {

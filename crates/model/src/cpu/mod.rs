@@ -12,7 +12,7 @@ mod run;
 mod work;
 
 use gauntlet_device::Device;
-use gauntlet_problem::{AttentionFormat, Form, Problem};
+use gauntlet_problem::{Form, Problem};
 use gauntlet_schedule::Schedule;
 
 use crate::breakdown::{Breakdown, Part, PartTime};
@@ -22,7 +22,7 @@ use crate::host::HostTerm;
 use crate::simulate::Simulation;
 use crate::timeline::{Activity, Span, Timeline, Track};
 
-use rates::{Rates, Wanted};
+use rates::{Family, Rates, Wanted};
 use run::{Outcome, run};
 use work::Work;
 
@@ -192,16 +192,17 @@ pub fn cpu_phases(
 }
 
 fn rates(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Rates, MissingFigure> {
-    let (dual, attention) = match problem {
-        Problem::GroupedGemm(gemm) => (gemm.form == Form::Swiglu, AttentionFormat::F16),
-        Problem::Attention(attention) => (false, attention.format),
+    let family = match problem {
+        Problem::GroupedGemm(gemm) => Family::Gemm {
+            dual: gemm.form == Form::Swiglu,
+        },
+        Problem::Attention(attention) => Family::Attention(attention.format),
     };
     let wanted = Wanted {
         output: problem.output_format(),
         epilogue: schedule.epilogue,
-        dual,
         order: schedule.order,
-        attention,
+        family,
     };
     Rates::of(device, wanted)
 }

@@ -13,6 +13,10 @@ const WHOLE: &str = "whole calibration; run `gauntlet calibrate` again";
 /// Runs in a row when the costs of runs were measured.
 const RUNS: f64 = 4.0;
 
+/// How much faster than f32 multiply-adds NVFP4 is multiplied at most: of 16 values each a multiply-add on two units is eight
+/// clocks, the dot of their block with its scales twelve instructions on four units, or six on two.
+const DOTS_OVER_FLOATS: f64 = 8.0 / 3.0;
+
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * KIB;
 
@@ -38,9 +42,7 @@ pub(super) enum From {
 #[derive(Debug, Clone)]
 pub(super) struct Rates {
     pub(super) threads: usize,
-    /// Of the register block.
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+    pub(super) block: RegisterBlock,
     /// Multiply-adds a step of depth of one register block.
     pub(super) step: f64,
     /// A register block, besides its steps.
@@ -49,15 +51,15 @@ pub(super) struct Rates {
     pub(super) row_panel: Curve,
     /// The same of the column panel.
     pub(super) column_panel: Curve,
-    /// Dequantising a value, and a run of up to 256 of a row, into a panel as wide as rows or columns.
-    pub(super) pack_value: [f64; 2],
+    /// GEMM: packing a chunk, and a run of them of a row, as rows or columns.
+    pub(super) pack_chunk: [f64; 2],
     pub(super) pack_run: [f64; 2],
     /// More a value by depth of the run, for codes from so many bytes ago: not asked for, and asked for beforehand.
     pub(super) pack_far: Vec<(f64, Curve)>,
     pub(super) pack_ahead: Vec<(f64, Curve)>,
     /// A row of the output.
     pub(super) output_row: f64,
-    /// A run of it.
+    /// A run of it; of attention one as long as the register block has columns, or is turned at once.
     pub(super) output_run: f64,
     pub(super) output_run_swapped: f64,
     /// A value of a split sum put away, and taken up again.
@@ -69,7 +71,7 @@ pub(super) struct Rates {
     /// A panel handed over, and a wait for one.
     pub(super) hand_over: f64,
     pub(super) ring_wake: f64,
-    /// More a step of depth to multiply a panel that another thread wrote, and to write one that another has read.
+    /// More a byte to multiply a panel that another thread wrote, and to write one that another has read.
     pub(super) ring_read: f64,
     pub(super) ring_write: f64,
     /// A byte of a buffer of a size, made and freed in the call.
@@ -92,20 +94,69 @@ pub(super) struct Rates {
     pub(super) padded: bool,
 }
 
+/// What is multiplied at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RegisterBlock {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// What a depth is filled up to multiples of.
+    pub(super) chunk: usize,
+    /// Bytes that a value of a row, and of a column, takes up in a panel.
+    pub(super) bytes: [f64; 2],
+}
+
+impl RegisterBlock {
+    /// Attention's, of f32, by the SIMD path.
+    fn floats(simd: &str) -> Self {
+        let (rows, columns) = match simd {
+            "amx" | "avx512" => (8, 32),
+            "avx2" => (6, 16),
+            _ => (4, 8),
+        };
+        Self {
+            rows,
+            columns,
+            chunk: 1,
+            bytes: [size_of::<f32>() as f64; 2],
+        }
+    }
+
+    /// A GEMM's, by what its dots are made of. A block of 16 values takes their bytes, an f32 scale and, of columns, an i32.
+    fn dots(dots: &str) -> Self {
+        let (rows, columns, blocks, values) = match dots {
+            "avx512vnni" => (2, 6, 16, 16.0),
+            "avxvnni" | "avx2" => (1, 6, 8, 16.0),
+            _ => (1, 4, 4, 32.0),
+        };
+        Self {
+            rows,
+            columns,
+            chunk: 16 * blocks,
+            bytes: [(values + 4.0) / 16.0, (values + 8.0) / 16.0],
+        }
+    }
+}
+
 /// What the rates are looked up for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) output: OutputFormat,
     pub(super) epilogue: Epilogue,
-    pub(super) dual: bool,
     pub(super) order: Order,
-    pub(super) attention: AttentionFormat,
+    pub(super) family: Family,
+}
+
+/// What is computed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Family {
+    Gemm { dual: bool },
+    Attention(AttentionFormat),
 }
 
 impl Rates {
     /// The calibrated rates of a device; without a calibration products at its peak, and nothing else.
     pub(super) fn of(device: &Device, wanted: Wanted) -> Result<Self, MissingFigure> {
-        let peak = Self::at_peak(device)?;
+        let peak = Self::at_peak(device, wanted.family)?;
         match device.calibration.as_deref() {
             None => Ok(peak),
             Some(calibration) => peak.calibrated(calibration, wanted).ok_or_else(|| MissingFigure {
@@ -115,7 +166,7 @@ impl Rates {
         }
     }
 
-    fn at_peak(device: &Device) -> Result<Self, MissingFigure> {
+    fn at_peak(device: &Device, family: Family) -> Result<Self, MissingFigure> {
         let missing = |figure| MissingFigure {
             device: device.name.clone(),
             figure,
@@ -127,22 +178,31 @@ impl Rates {
         let threads = device.processors.get().max(1.0);
         let features = cpu.map_or(&[][..], |cpu| &cpu.simd.value);
         let has = |name: &str| features.iter().any(|feature| feature == name);
-        let (rows, columns) = register_block(if has("avx512f") {
-            "avx512"
-        } else if has("avx2") {
-            "avx2"
-        } else {
-            "portable"
-        });
+        let (block, faster) = match family {
+            Family::Attention(_) => {
+                let best = [("avx512f", "avx512"), ("avx2", "avx2")]
+                    .into_iter()
+                    .find(|(name, _)| has(name));
+                (
+                    RegisterBlock::floats(best.map_or("portable", |(_, path)| path)),
+                    1.0,
+                )
+            }
+            Family::Gemm { .. } => {
+                let best = ["avx512vnni", "avxvnni", "avx2"]
+                    .into_iter()
+                    .find(|name| has(name));
+                (RegisterBlock::dots(best.unwrap_or("portable")), DOTS_OVER_FLOATS)
+            }
+        };
         Ok(Self {
             threads: threads as usize,
-            rows,
-            columns,
-            step: 2.0 * (rows * columns) as f64 * threads / peak.get(),
+            block,
+            step: 2.0 * (block.rows * block.columns) as f64 * threads / (faster * peak.get()),
             call: 0.0,
             row_panel: Curve::default(),
             column_panel: Curve::default(),
-            pack_value: [0.0; 2],
+            pack_chunk: [0.0; 2],
             pack_run: [0.0; 2],
             pack_far: Vec::new(),
             pack_ahead: Vec::new(),
@@ -191,7 +251,7 @@ impl Rates {
             ])
         };
         let output_row = nanoseconds("epilogue.row")?;
-        let output_run = |side: &str| {
+        let output_run = |kind: &str| {
             let format = match wanted.output {
                 OutputFormat::F16 => "f16",
                 OutputFormat::Bf16 => "bf16",
@@ -201,44 +261,55 @@ impl Rates {
                 Epilogue::Direct => "direct",
                 Epilogue::Staged => "staged",
             };
-            let finish = if wanted.dual { "swiglu" } else { "scale" };
-            let run = nanoseconds(&format!("epilogue.{format}.{manner}.{side}.{finish}"))?;
+            let run = nanoseconds(&format!("epilogue.{format}.{manner}.{kind}"))?;
             Some((run - output_row / RUNS).max(0.0))
         };
-        let format = match wanted.attention {
-            AttentionFormat::E4m3 => "e4m3",
-            AttentionFormat::Int8 => "int8",
-            AttentionFormat::F16 => "f16",
-            AttentionFormat::Bf16 => "bf16",
+        let details = &calibration.machine.details;
+        let (block, product, runs) = match wanted.family {
+            Family::Gemm { dual } => {
+                let run = if dual { "swiglu" } else { "scale" };
+                (RegisterBlock::dots(details.get("dots")?), "dots", [run, run])
+            }
+            Family::Attention(_) => {
+                let runs = ["plain", "swapped"];
+                (RegisterBlock::floats(details.get("simd")?), "multiply", runs)
+            }
         };
+        let format = match wanted.family {
+            Family::Attention(AttentionFormat::E4m3) | Family::Gemm { .. } => "e4m3",
+            Family::Attention(AttentionFormat::Int8) => "int8",
+            Family::Attention(AttentionFormat::F16) => "f16",
+            Family::Attention(AttentionFormat::Bf16) => "bf16",
+        };
+        // Hand-overs are measured with panels of attention's columns.
+        let floats = RegisterBlock::floats(details.get("simd")?);
+        let handed = floats.columns as f64 * floats.bytes[1];
         let order = if wanted.order == Order::Sorted {
             "sorted"
         } else {
             "static"
         };
-        let (rows, columns) = register_block(calibration.machine.details.get("simd")?);
         Some(Self {
-            rows,
-            columns,
-            step: nanoseconds("multiply.step")?,
-            call: nanoseconds("multiply.call")?,
-            row_panel: by_size(calibration, "multiply.rows.", "KiB", KIB)?,
-            column_panel: by_size(calibration, "multiply.columns.", "KiB", KIB)?,
-            pack_value: pair("pack", "value")?,
+            block,
+            step: nanoseconds(&format!("{product}.step"))?,
+            call: nanoseconds(&format!("{product}.call"))?,
+            row_panel: by_size(calibration, &format!("{product}.rows."), "KiB", KIB)?,
+            column_panel: by_size(calibration, &format!("{product}.columns."), "KiB", KIB)?,
+            pack_chunk: pair("pack", "chunk")?,
             pack_run: pair("pack", "run")?,
             pack_far: by_depth(calibration, "pack.far.")?,
             pack_ahead: by_depth(calibration, "pack.ahead.")?,
             output_row,
-            output_run: output_run("plain")?,
-            output_run_swapped: output_run("swapped")?,
+            output_run: output_run(runs[0])?,
+            output_run_swapped: output_run(runs[1])?,
             split_store: nanoseconds("split.store")?,
             split_add: nanoseconds("split.add")?,
             wake: nanoseconds("launch.wake")?,
             join: nanoseconds("launch.join")?,
             hand_over: nanoseconds("ring.step")?,
             ring_wake: nanoseconds("ring.wake")?,
-            ring_read: nanoseconds("ring.read")?,
-            ring_write: nanoseconds("ring.write")?,
+            ring_read: nanoseconds("ring.read")? / handed,
+            ring_write: nanoseconds("ring.write")? / handed,
             buffer: by_size(calibration, "setup.buffer.", "KiB", KIB)?,
             plan_tile: nanoseconds(&format!("setup.tile.{order}"))?,
             group: nanoseconds("lookup.group")?,
@@ -257,44 +328,49 @@ impl Rates {
     /// Rows or columns of the register block.
     pub(super) fn width(&self, side: Side) -> usize {
         match side {
-            Side::Rows => self.rows,
-            Side::Columns => self.columns,
+            Side::Rows => self.block.rows,
+            Side::Columns => self.block.columns,
         }
     }
 
     /// Multiplying so many row panels by so many column panels over a depth. The panels of either side are first met as
     /// they come from there; the row panels pass by again for each column panel.
     pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
-        let float = size_of::<f32>() as f64;
-        let (row, column) = (
-            self.rows as f64 * depth * float,
-            self.columns as f64 * depth * float,
-        );
+        let [row, column] = self.panel_bytes().map(|bytes| bytes * depth);
         let row_again = self.row_panel.at(row_panels * row + column);
         let column_again = self.column_panel.at(column + 2.0 * row);
-        let first = |from, curve: &Curve, width: usize| match from {
-            From::Ago(bytes) => curve.at(bytes),
-            From::Thread => self.ring_read * width as f64 / self.columns as f64,
+        let first = |from, curve: &Curve, bytes: f64| match from {
+            From::Ago(ago) => curve.at(ago),
+            From::Thread => self.ring_read * bytes,
         };
-        let rows = first(from[0], &self.row_panel, self.rows).max(row_again)
+        let [row_bytes, column_bytes] = self.panel_bytes();
+        let rows = first(from[0], &self.row_panel, row_bytes).max(row_again)
             + (column_panels - 1.0).max(0.0) * row_again;
-        let columns = first(from[1], &self.column_panel, self.columns).max(column_again)
+        let columns = first(from[1], &self.column_panel, column_bytes).max(column_again)
             + (row_panels - 1.0).max(0.0) * column_again;
         let steps = row_panels * column_panels * self.step + row_panels * rows + column_panels * columns;
         row_panels * column_panels * self.call + depth * steps
+    }
+
+    /// Bytes of a step of depth of a panel of rows, and of columns.
+    fn panel_bytes(&self) -> [f64; 2] {
+        let RegisterBlock {
+            rows, columns, bytes, ..
+        } = self.block;
+        [rows as f64 * bytes[0], columns as f64 * bytes[1]]
     }
 
     /// Writing panels of so many bytes.
     pub(super) fn store(&self, bytes: f64, to: From) -> f64 {
         match to {
             From::Ago(ago) => self.fetch(bytes, ago),
-            From::Thread => bytes / (self.columns * size_of::<f32>()) as f64 * self.ring_write,
+            From::Thread => bytes * self.ring_write,
         }
     }
 
     /// Bringing so many bytes back into the first-level cache from where they went so many bytes ago.
     pub(super) fn fetch(&self, bytes: f64, ago: f64) -> f64 {
-        bytes / (self.columns * size_of::<f32>()) as f64 * self.column_panel.at(ago)
+        bytes / self.panel_bytes()[1] * self.column_panel.at(ago)
     }
 
     /// More a value to dequantise runs of a depth whose codes come from so many bytes ago.
@@ -302,15 +378,6 @@ impl Rates {
         let costs = if asked { &self.pack_ahead } else { &self.pack_far };
         let points = costs.iter().map(|(at, curve)| (*at, curve.at(ago))).collect();
         Curve::new(points).at(depth)
-    }
-}
-
-/// Rows and columns of the register block of a SIMD path.
-fn register_block(simd: &str) -> (usize, usize) {
-    match simd {
-        "amx" | "avx512" => (8, 32),
-        "avx2" => (6, 16),
-        _ => (4, 8),
     }
 }
 
@@ -359,7 +426,7 @@ impl Rates {
     }
 
     pub(super) fn without_conversion(&mut self) {
-        (self.pack_value, self.pack_run) = ([0.0; 2], [0.0; 2]);
+        (self.pack_chunk, self.pack_run) = ([0.0; 2], [0.0; 2]);
         (self.across, self.along) = ([0.0; 2], [0.0; 2]);
         (self.turn, self.rescale) = (0.0, [0.0; 2]);
         (self.softmax, self.softmax_call) = ([0.0; 2], [0.0; 2]);

@@ -5,64 +5,11 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
 use gauntlet_problem::{AttentionFormat, HeadTensor, Scaling};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use crate::simd::{CHUNK_BLOCKS, Codes, Instructions, LANES, prefetch};
-
-/// Dequantises `columns` (multiples of 16) of the `rows` of `tensor`, at most `width` of them, into `panel`. The
-/// tensor scale is left out, which keeps every value exact.
-pub(crate) fn pack_nvfp4(
-    instructions: &Instructions,
-    tensor: &Nvfp4Tensor,
-    rows: Range<usize>,
-    columns: Range<usize>,
-    width: usize,
-    codes: &mut Codes,
-    panel: &mut [f32],
-) {
-    let blocks_in_row = tensor.columns() / BLOCK;
-    let (mut block, end) = (columns.start / BLOCK, columns.end / BLOCK);
-    let mut panel = panel;
-    while block < end {
-        let blocks = (end - block).min(CHUNK_BLOCKS);
-        for (lane, row) in rows.clone().enumerate() {
-            let first = row * blocks_in_row + block;
-            let (words, _) = tensor.packed()[first * 8..(first + blocks) * 8].as_chunks::<4>();
-            for (turned, word) in codes.words.iter_mut().zip(words) {
-                turned[lane] = u32::from_le_bytes(*word);
-            }
-            for (turned, scale) in codes
-                .scales
-                .iter_mut()
-                .zip(&tensor.scales()[first..first + blocks])
-            {
-                turned[lane] = e4m3::decode(*scale);
-            }
-        }
-        if rows.len() < width {
-            codes.words[..2 * blocks]
-                .iter_mut()
-                .for_each(|words| words[rows.len()..width].fill(0));
-            codes.scales[..blocks]
-                .iter_mut()
-                .for_each(|scales| scales[rows.len()..width].fill(0.0));
-        }
-        instructions.decode(codes, blocks, width, panel);
-        panel = &mut panel[blocks * BLOCK * width..];
-        block += blocks;
-    }
-}
-
-/// Asks the caches for the codes of `columns` of `rows`.
-pub(crate) fn prefetch_nvfp4(tensor: &Nvfp4Tensor, rows: Range<usize>, columns: Range<usize>) {
-    for row in rows {
-        let first = row * tensor.columns() / 2;
-        prefetch(&tensor.packed()[first + columns.start / 2..first + columns.end / 2]);
-    }
-}
+use crate::simd::{Instructions, LANES, prefetch};
 
 /// The rows of one sequence and head in a [`HeadTensor`].
 ///

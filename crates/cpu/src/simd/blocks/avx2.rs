@@ -1,0 +1,165 @@
+//! 256-bit vectors. Products of bytes by AVX2's two steps, or by AVX-VNNI's one.
+
+use std::arch::x86_64::*;
+
+use super::kernel::{HALF_SCALE, Lanes};
+use super::offset::{DOUBLED, DOUBLED_OFFSET, OFFSET};
+
+/// AVX2 and FMA: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2;
+
+/// As AVX2, with the products of AVX-VNNI, which add four bytes to an i32 at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AvxVnni;
+
+/// The four vectors of codes: of each block's eight bytes the first four, their low then their high nibbles, then the last
+/// four. Blocks lie in the order 0, 1, 4, 5, 2, 3, 6, 7, as the shuffle leaves them.
+///
+/// # Safety
+///
+/// AVX2 is there, and 64 bytes at `packed`.
+#[inline(always)]
+unsafe fn codes(packed: *const u8) -> [__m256i; 4] {
+    // SAFETY: the caller promises both.
+    unsafe {
+        let low = _mm256_castsi256_ps(_mm256_loadu_si256(packed.cast()));
+        let high = _mm256_castsi256_ps(_mm256_loadu_si256(packed.add(32).cast()));
+        let first = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(low, high));
+        let second = _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(low, high));
+        let nibbles = _mm256_set1_epi8(15);
+        [
+            _mm256_and_si256(first, nibbles),
+            _mm256_and_si256(_mm256_srli_epi16::<4>(first), nibbles),
+            _mm256_and_si256(second, nibbles),
+            _mm256_and_si256(_mm256_srli_epi16::<4>(second), nibbles),
+        ]
+    }
+}
+
+/// # Safety
+///
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn look_up(table: &[i8; 16], mut codes: [__m256i; 4]) -> [__m256i; 4] {
+    // SAFETY: the caller promises AVX2, and the table has 16 entries.
+    unsafe {
+        let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+        for codes in &mut codes {
+            *codes = _mm256_shuffle_epi8(table, *codes);
+        }
+    }
+    codes
+}
+
+/// # Safety
+///
+/// AVX2 is there, and 8 bytes at `scales`.
+#[inline(always)]
+unsafe fn half_scales(scales: *const u8) -> __m256 {
+    // SAFETY: the caller promises both.
+    unsafe {
+        let order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1);
+        let bytes = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadl_epi64(scales.cast()), order));
+        let magnitude = _mm256_slli_epi32::<20>(_mm256_and_si256(bytes, _mm256_set1_epi32(0x7F)));
+        let sign = _mm256_slli_epi32::<24>(_mm256_and_si256(bytes, _mm256_set1_epi32(0x80)));
+        let half = _mm256_mul_ps(_mm256_castsi256_ps(magnitude), _mm256_set1_ps(HALF_SCALE));
+        _mm256_or_ps(half, _mm256_castsi256_ps(sign))
+    }
+}
+
+/// # Safety
+///
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn totals(sums: [__m256; 4]) -> [f32; 4] {
+    // SAFETY: the caller promises AVX2.
+    unsafe {
+        let pairs = _mm256_hadd_ps(_mm256_hadd_ps(sums[0], sums[1]), _mm256_hadd_ps(sums[2], sums[3]));
+        let total = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs));
+        std::mem::transmute(total)
+    }
+}
+
+macro_rules! lanes_256 {
+    ($name:ident, $dot:expr) => {
+        impl Lanes for $name {
+            const BLOCKS: usize = 8;
+            type Values = __m256i;
+            type Integers = __m256i;
+            type Floats = __m256;
+
+            #[inline(always)]
+            unsafe fn row(packed: *const u8) -> [__m256i; 4] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { look_up(&DOUBLED_OFFSET, codes(packed)) }
+            }
+            #[inline(always)]
+            unsafe fn column(packed: *const u8) -> ([__m256i; 4], __m256i) {
+                // SAFETY: the caller's promise is the same.
+                unsafe {
+                    let values = look_up(&DOUBLED, codes(packed));
+                    let offsets = [_mm256_set1_epi8(OFFSET); 4];
+                    let offset = $dot(_mm256_setzero_si256(), &offsets, &values);
+                    (values, _mm256_sub_epi32(_mm256_setzero_si256(), offset))
+                }
+            }
+            #[inline(always)]
+            unsafe fn half_scales(scales: *const u8) -> __m256 {
+                // SAFETY: the caller's promise is the same.
+                unsafe { half_scales(scales) }
+            }
+            #[inline(always)]
+            unsafe fn dot(start: __m256i, row: &[__m256i; 4], column: &[__m256i; 4]) -> __m256i {
+                // SAFETY: the caller promises the instruction set.
+                unsafe { $dot(start, row, column) }
+            }
+            #[inline(always)]
+            unsafe fn no_floats() -> __m256 {
+                // SAFETY: the caller promises the instruction set.
+                unsafe { _mm256_setzero_ps() }
+            }
+            #[inline(always)]
+            unsafe fn accumulate(sums: __m256, dots: __m256i, a: __m256, b: __m256) -> __m256 {
+                // SAFETY: the caller promises the instruction set.
+                unsafe { _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots), _mm256_mul_ps(a, b), sums) }
+            }
+            #[inline(always)]
+            unsafe fn totals(sums: [__m256; 4]) -> [f32; 4] {
+                // SAFETY: the caller's promise is the same.
+                unsafe { totals(sums) }
+            }
+        }
+    };
+}
+
+/// # Safety
+///
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn dot_in_two_steps(start: __m256i, unsigned: &[__m256i; 4], signed: &[__m256i; 4]) -> __m256i {
+    // SAFETY: the caller promises AVX2.
+    unsafe {
+        let mut sums = _mm256_maddubs_epi16(unsigned[0], signed[0]);
+        for at in 1..4 {
+            sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(unsigned[at], signed[at]));
+        }
+        _mm256_add_epi32(start, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)))
+    }
+}
+
+/// # Safety
+///
+/// AVX-VNNI is there.
+#[inline(always)]
+unsafe fn dot_in_one_step(start: __m256i, unsigned: &[__m256i; 4], signed: &[__m256i; 4]) -> __m256i {
+    let mut sum = start;
+    for at in 0..4 {
+        // SAFETY: the caller promises AVX-VNNI.
+        sum = unsafe { _mm256_dpbusd_avx_epi32(sum, unsigned[at], signed[at]) };
+    }
+    sum
+}
+
+lanes_256!(Avx2, dot_in_two_steps);
+lanes_256!(AvxVnni, dot_in_one_step);

@@ -1,0 +1,168 @@
+//! The algorithm, written once over vectors of [`Lanes`] and compiled for each instruction set.
+//!
+//! Twice an e2m1 value is an integer in {0, ±1, ±2, ±3, ±4, ±6, ±8, ±12}, so the product of two blocks of 16 values is an
+//! integer under 2304 in magnitude, and with both block scales (two times four significant bits) a number of 20 bits,
+//! exact in f32. Only adding blocks up rounds.
+
+/// What turns the bits of an e4m3 magnitude, moved to the place of f32's exponent and mantissa, into half its value: the
+/// bias of f32 less that of e4m3, and one less for the doubling of one operand. Subnormal scales come out right, too.
+pub(super) const HALF_SCALE: f32 = f32::from_bits((127 + 127 - 7 - 1) << 23);
+
+/// Vectors of one instruction set, a 32-bit lane for each block of 16 values.
+///
+/// Lane i of all vectors made from the same blocks belongs to the same block; which one is the instruction set's affair, and
+/// so is the order of the 16 values, as long as both operands have the same.
+///
+/// # Safety
+///
+/// Methods may only be called where the instruction set is there. Those that take a pointer read or write one vector
+/// there, aligned to its size unless they say otherwise.
+pub(super) trait Lanes: Copy {
+    /// Lanes of a vector: blocks of a chunk.
+    const BLOCKS: usize;
+    /// Four values a lane, doubled.
+    type Values: Copy;
+    /// An i32 a lane.
+    type Integers: Copy;
+    /// An f32 a lane.
+    type Floats: Copy;
+
+    /// A chunk of a row as [`dot`](Self::dot) takes it, from its codes: 8 bytes a block, unaligned.
+    unsafe fn row(packed: *const u8) -> [Self::Values; 4];
+    /// A chunk of a column as [`dot`](Self::dot) takes it, and what it starts from.
+    unsafe fn column(packed: *const u8) -> ([Self::Values; 4], Self::Integers);
+    /// Half of each block's scale. Reads a byte a block, unaligned.
+    unsafe fn half_scales(scales: *const u8) -> Self::Floats;
+    /// Four times the products of each block's values, if `start` is the column's.
+    unsafe fn dot(
+        start: Self::Integers,
+        row: &[Self::Values; 4],
+        column: &[Self::Values; 4],
+    ) -> Self::Integers;
+    /// Zeros.
+    unsafe fn no_floats() -> Self::Floats;
+    /// `sums + dots · (a · b)`, rounded once.
+    unsafe fn accumulate(
+        sums: Self::Floats,
+        dots: Self::Integers,
+        a: Self::Floats,
+        b: Self::Floats,
+    ) -> Self::Floats;
+    /// The sum of all lanes of each.
+    unsafe fn totals(sums: [Self::Floats; 4]) -> [f32; 4];
+}
+
+/// What a panel of rows holds of one row and chunk.
+#[repr(C)]
+pub(super) struct RowChunk<L: Lanes> {
+    values: [L::Values; 4],
+    half_scales: L::Floats,
+}
+
+/// What a panel of columns holds of one column and chunk.
+#[repr(C)]
+pub(super) struct ColumnChunk<L: Lanes> {
+    values: [L::Values; 4],
+    half_scales: L::Floats,
+    /// Where its dots begin.
+    start: L::Integers,
+}
+
+/// Packs a chunk of a row of codes and scales.
+///
+/// # Safety
+///
+/// The instruction set is there; `packed` and `scales` hold a chunk, and `target` has room for one, aligned.
+#[inline(always)]
+pub(super) unsafe fn pack_row<L: Lanes>(packed: *const u8, scales: *const u8, target: *mut RowChunk<L>) {
+    // SAFETY: the caller promises all of it.
+    unsafe {
+        target.write(RowChunk {
+            values: L::row(packed),
+            half_scales: L::half_scales(scales),
+        });
+    }
+}
+
+/// Packs a chunk of a column's codes and scales.
+///
+/// # Safety
+///
+/// As [`pack_row`].
+#[inline(always)]
+pub(super) unsafe fn pack_column<L: Lanes>(
+    packed: *const u8,
+    scales: *const u8,
+    target: *mut ColumnChunk<L>,
+) {
+    // SAFETY: the caller promises all of it.
+    unsafe {
+        let (values, start) = L::column(packed);
+        target.write(ColumnChunk {
+            values,
+            half_scales: L::half_scales(scales),
+            start,
+        });
+    }
+}
+
+/// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[row][column]`.
+///
+/// Sums stay one to a lane until the end, so that nothing is moved across lanes in the loop.
+///
+/// # Safety
+///
+/// The instruction set is there; `rows` holds `chunks · M` chunks, those of one depth together, and `columns`
+/// `chunks · N`, both aligned.
+#[inline(always)]
+pub(super) unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
+    chunks: usize,
+    rows: *const RowChunk<L>,
+    columns: *const ColumnChunk<L>,
+) -> [[f32; N]; M] {
+    // SAFETY: the caller promises all of it; row < M, column < N and chunk < chunks.
+    unsafe {
+        let mut sums = [[L::no_floats(); N]; M];
+        for chunk in 0..chunks {
+            let rows = &*rows.add(chunk * M).cast::<[RowChunk<L>; M]>();
+            let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
+            for (at, column) in columns.iter().enumerate() {
+                for (sums, row) in sums.iter_mut().zip(rows) {
+                    let dots = L::dot(column.start, &row.values, &column.values);
+                    sums[at] = L::accumulate(sums[at], dots, row.half_scales, column.half_scales);
+                }
+            }
+        }
+        let mut totals = [[0.0; N]; M];
+        let flat = sums.as_flattened();
+        for (sums, totals) in flat.chunks(4).zip(totals.as_flattened_mut().chunks_mut(4)) {
+            let mut four = [L::no_floats(); 4];
+            four[..sums.len()].copy_from_slice(sums);
+            totals.copy_from_slice(&L::totals(four)[..totals.len()]);
+        }
+        totals
+    }
+}
+
+/// Adds totals to sums, or writes them there; see [`Blocks::multiply`](super::Blocks::multiply).
+///
+/// # Safety
+///
+/// There are sums at all these places.
+#[inline(always)]
+pub(super) unsafe fn put<const M: usize, const N: usize>(
+    totals: &[[f32; N]; M],
+    sums: *mut f32,
+    strides: [usize; 2],
+    accumulate: bool,
+) {
+    for (row, totals) in totals.iter().enumerate() {
+        for (column, total) in totals.iter().enumerate() {
+            // SAFETY: the caller promises it.
+            unsafe {
+                let sum = sums.add(row * strides[0] + column * strides[1]);
+                *sum = if accumulate { *sum + total } else { *total };
+            }
+        }
+    }
+}

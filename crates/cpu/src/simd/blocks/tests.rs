@@ -1,0 +1,136 @@
+use gauntlet_formats::{e2m1, e4m3};
+
+use super::*;
+use crate::memory::AlignedBuffer;
+
+/// All loops that this processor can run.
+fn available() -> Vec<&'static Blocks> {
+    let mut all = vec![&PORTABLE];
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        if has!("avx2") && has!("fma") {
+            all.push(&AVX2);
+            if has!("avxvnni") {
+                all.push(&AVX_VNNI);
+            }
+        }
+        if SimdPath::Avx512.missing_features().is_empty() && has!("avx512vnni") {
+            all.push(&AVX512_VNNI);
+        }
+    }
+    all
+}
+
+/// All codes and all finite scales, those below zero and the subnormal among them, in every lane.
+fn tensor(rows: usize, columns: usize, seed: usize) -> Nvfp4Tensor {
+    let mixed = |at: usize| ((at + seed) * 2_654_435_761) >> 7;
+    let packed = (0..rows * columns / 2).map(|at| mixed(at) as u8).collect();
+    let scale = |at: usize| match mixed(at * 31) as u8 {
+        nan if nan & 0x7F == 0x7F => 0x38,
+        scale => scale,
+    };
+    let scales = (0..rows * columns / BLOCK).map(scale).collect();
+    Nvfp4Tensor::new(rows, columns, packed, scales, 1.0).unwrap()
+}
+
+/// The product of two rows over some columns, and the sum of its blocks' magnitudes.
+fn by_hand(left: &Nvfp4Tensor, right: &Nvfp4Tensor, rows: [usize; 2], columns: Range<usize>) -> (f64, f64) {
+    let value = |tensor: &Nvfp4Tensor, row: usize, column: usize| {
+        let at = row * tensor.columns() + column;
+        let code = tensor.packed()[at / 2] >> (4 * (at % 2)) & 15;
+        let scale = e4m3::decode(tensor.scales()[at / BLOCK]);
+        f64::from(e2m1::VALUES[usize::from(code)]) * f64::from(scale)
+    };
+    let blocks = columns.step_by(BLOCK).map(|first| {
+        (first..first + BLOCK)
+            .map(|column| value(left, rows[0], column) * value(right, rows[1], column))
+            .sum::<f64>()
+    });
+    blocks.fold((0.0, 0.0), |(sum, magnitude), block| {
+        (sum + block, magnitude + block.abs())
+    })
+}
+
+#[test]
+fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
+    const K: usize = 47 * BLOCK;
+    let (left, right) = (tensor(9, K, 1), tensor(11, K, 5));
+    for blocks in available() {
+        for (rows, columns) in
+            (1..=blocks.rows).flat_map(|rows| (1..=blocks.columns).map(move |columns| (rows, columns)))
+        {
+            for depth in [0..0, 0..BLOCK, 3 * BLOCK..20 * BLOCK, 15 * BLOCK..K] {
+                let chunks = blocks.chunks(depth.len());
+                let panel = |operand, tensor, rows| {
+                    let mut panel = AlignedBuffer::zeroed(blocks.panel_words(operand, chunks)).unwrap();
+                    // Nothing of what was there before may show.
+                    panel.values_mut().fill(f32::NAN);
+                    blocks.pack(operand, tensor, rows, depth.clone(), panel.values_mut());
+                    panel
+                };
+                let a = panel(Operand::Rows, &left, 2..2 + rows);
+                let b = panel(Operand::Columns, &right, 3..3 + columns);
+                for strides in [[7, 1], [1, 7]] {
+                    let mut sums = [f32::NAN; 49];
+                    for accumulate in [false, true] {
+                        let panels = [a.values(), b.values()];
+                        blocks.multiply(chunks, [rows, columns], panels, &mut sums, strides, accumulate);
+                    }
+                    for (row, column) in
+                        (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)))
+                    {
+                        let (sum, magnitude) = by_hand(&left, &right, [2 + row, 3 + column], depth.clone());
+                        let found = f64::from(sums[row * strides[0] + column * strides[1]]);
+                        let error = (found - 2.0 * sum).abs();
+                        assert!(
+                            error <= 1e-6 * magnitude,
+                            "{} {rows}×{columns} over {depth:?} at {row}, {column}: {found} for {}",
+                            blocks.name,
+                            2.0 * sum
+                        );
+                    }
+                    let touched = sums.iter().filter(|sum| !sum.is_nan()).count();
+                    assert_eq!(touched, rows * columns);
+                }
+            }
+        }
+    }
+}
+
+/// The largest and the smallest product of two blocks, alone in every lane, are exact.
+#[test]
+fn a_block_is_exact() {
+    for blocks in available() {
+        for (code, scale) in [
+            (0x77, 0x7E),
+            (0xFF, 0x7E),
+            (0x11, 0x01),
+            (0x99, 0x81),
+            (0x7F, 0x08),
+        ] {
+            for block in 0..blocks.lanes {
+                let k = blocks.lanes * BLOCK;
+                let (mut packed, mut scales) = (vec![0; k / 2], vec![0; blocks.lanes]);
+                packed[block * CODE_BYTES..(block + 1) * CODE_BYTES].fill(code);
+                scales[block] = scale;
+                let operand = Nvfp4Tensor::new(1, k, packed, scales, 1.0).unwrap();
+                let panel = |operand_of, rows| {
+                    let mut panel = AlignedBuffer::zeroed(blocks.panel_words(operand_of, 1)).unwrap();
+                    blocks.pack(operand_of, &operand, rows, 0..k, panel.values_mut());
+                    panel
+                };
+                let (a, b) = (panel(Operand::Rows, 0..1), panel(Operand::Columns, 0..1));
+                let mut sums = [0.0];
+                blocks.multiply(1, [1, 1], [a.values(), b.values()], &mut sums, [1, 1], false);
+                let (sum, _) = by_hand(&operand, &operand, [0, 0], 0..k);
+                assert_eq!(
+                    f64::from(sums[0]),
+                    sum,
+                    "{} {code:x} {scale:x} {block}",
+                    blocks.name
+                );
+            }
+        }
+    }
+}
