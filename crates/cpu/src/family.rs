@@ -1,10 +1,11 @@
 //! What a kernel family is to the engine: a plan, a workspace, and the work of one call.
 
-use gauntlet_problem::{Inputs, Output};
+use gauntlet_problem::{AttentionInputs, Output};
 use gauntlet_schedule::Schedule;
 
 use crate::driver::{Space, Team, TileWork};
 use crate::error::{BuildError, RunError};
+use crate::gemm::GemmOperands;
 use crate::memory::OutOfMemory;
 use crate::simd::Instructions;
 
@@ -16,6 +17,13 @@ const TILE_LIMIT: usize = 1 << 24;
 pub(crate) struct Setting<'a> {
     pub instructions: Instructions,
     pub schedule: &'a Schedule,
+}
+
+/// The operands of one call, of either family.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Operands<'a> {
+    GroupedGemm(&'a [GemmOperands<'a>]),
+    Attention(&'a AttentionInputs),
 }
 
 /// A problem cut into tiles: everything that depends on shapes only.
@@ -47,7 +55,7 @@ pub(crate) trait Plan: Sized {
     fn work<'a>(
         &'a self,
         shared: &'a mut Self::Shared,
-        inputs: &'a Inputs,
+        operands: Operands<'a>,
         output: &'a mut Output,
     ) -> Result<Self::Work<'a>, RunError>;
 

@@ -46,6 +46,7 @@ mod simd;
 pub use calibration::CalibrationError;
 pub use engine::{Engine, EngineOptions, Kernel, Phases, Resources, RunTimes};
 pub use error::{BuildError, EngineError, RunError};
+pub use gemm::{GemmOperands, PackedWeights, Weights};
 pub use memory::OutOfMemory;
 pub use service::CpuService;
 pub use simd::{SimdError, SimdPath};

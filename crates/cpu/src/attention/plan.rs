@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Output, Sequence};
+use gauntlet_problem::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Output, Sequence};
 use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::attention::panels::HeadRows;
@@ -10,7 +10,7 @@ use crate::attention::tiles;
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
-use crate::family::{Plan, Setting, limit_tiles, share};
+use crate::family::{Operands, Plan, Setting, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::{Instructions, SIDE, Tiles};
 
@@ -290,8 +290,8 @@ impl AttentionPlan {
     }
 
     /// The operands, if they and the output are of this problem.
-    fn check<'i>(&self, inputs: &'i Inputs, output: &Output) -> Result<&'i AttentionInputs, RunError> {
-        let Inputs::Attention(inputs) = inputs else {
+    fn check<'i>(&self, operands: Operands<'i>, output: &Output) -> Result<&'i AttentionInputs, RunError> {
+        let Operands::Attention(inputs) = operands else {
             return Err(wrong_family("grouped GEMM", "attention"));
         };
         let Attention {
@@ -363,10 +363,10 @@ impl Plan for AttentionPlan {
     fn work<'a>(
         &'a self,
         shared: &'a mut AlignedBuffer,
-        inputs: &'a Inputs,
+        operands: Operands<'a>,
         output: &'a mut Output,
     ) -> Result<AttentionWork<'a>, RunError> {
-        let inputs = self.check(inputs, output)?;
+        let inputs = self.check(operands, output)?;
         Ok(AttentionWork {
             plan: self,
             inputs,

@@ -4,7 +4,9 @@
 //! one stage of depth `tile.k` at a time. Without swap-AB tokens are the rows of the register block and weights its
 //! columns; with it the other way round.
 
+mod operands;
 mod plan;
 mod work;
 
+pub use operands::{GemmOperands, PackedWeights, Weights};
 pub(crate) use plan::GemmPlan;

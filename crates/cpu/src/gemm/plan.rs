@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
-use gauntlet_problem::{Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Output, OutputFormat};
+use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_problem::{Form, GemmShape, GroupedGemm, Output, OutputFormat};
 use gauntlet_schedule::{Epilogue, Lookup};
 
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
-use crate::family::{Plan, Setting, limit_tiles, share};
+use crate::family::{Operands, Plan, Setting, limit_tiles, share};
+use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::work::{GemmState, GemmWork};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::{Blocks, Instructions, Operand};
@@ -290,27 +292,50 @@ impl GemmPlan {
 
     /// The depth range of step `step` of all along K.
     pub fn depth_of(&self, group: usize, step: usize) -> Range<usize> {
-        let start = step * self.depth;
-        start..self.groups[group].shape.k.min(start + self.depth)
+        self.depth_within(self.groups[group].shape.k, step)
     }
 
-    /// The operands, if they and the output are of this problem.
-    fn check<'i>(&self, inputs: &'i Inputs, output: &Output) -> Result<&'i [GroupInputs], RunError> {
-        let Inputs::GroupedGemm(inputs) = inputs else {
-            return Err(wrong_family("attention", "grouped GEMM"));
-        };
-        expect_equal(|| "number of groups".into(), inputs.len(), self.groups.len())?;
-        for (index, (inputs, group)) in inputs.iter().zip(&self.groups).enumerate() {
+    /// The depth range of step `step` of all along a K of `k`.
+    pub fn depth_within(&self, k: usize, step: usize) -> Range<usize> {
+        let start = step * self.depth;
+        start..k.min(start + self.depth)
+    }
+
+    /// Packs some rows of weights over a depth into the panels of a slot.
+    pub fn pack_weights(
+        &self,
+        tensor: &Nvfp4Tensor,
+        rows: &Range<usize>,
+        depth: Range<usize>,
+        panels: &mut [f32],
+    ) {
+        for (at, panel) in panels.chunks_exact_mut(self.weight_panel()).enumerate() {
+            let rows = self.weights.panel(rows, at);
+            self.blocks()
+                .pack(self.weights.operand, tensor, rows, depth.clone(), panel);
+        }
+    }
+
+    /// Whether operands and output are of this problem.
+    fn check(&self, operands: &[GemmOperands<'_>], output: &Output) -> Result<(), RunError> {
+        expect_equal(|| "number of groups".into(), operands.len(), self.groups.len())?;
+        for (index, (operands, group)) in operands.iter().zip(&self.groups).enumerate() {
             let GemmShape { m, n, k } = group.shape;
-            let shape = |tensor: &gauntlet_formats::Nvfp4Tensor| [tensor.rows(), tensor.columns()];
-            expect_equal(|| format!("group {index}: shape of A"), shape(&inputs.a), [m, k])?;
-            expect_equal(|| format!("group {index}: shape of B"), shape(&inputs.b), [n, k])?;
-            let second = (self.form == Form::Swiglu).then_some([n, k]);
+            let a = [operands.a.rows(), operands.a.columns()];
+            expect_equal(|| format!("group {index}: shape of A"), a, [m, k])?;
             expect_equal(
-                || format!("group {index}: shape of B2"),
-                inputs.b2.as_ref().map(shape),
-                second,
+                || format!("group {index}: shape of B"),
+                operands.b.shape(),
+                [n, k],
             )?;
+            let second = (self.form == Form::Swiglu).then_some([n, k]);
+            let found = operands.b2.as_ref().map(Weights::shape);
+            expect_equal(|| format!("group {index}: shape of B2"), found, second)?;
+            for weights in std::iter::once(&operands.b).chain(&operands.b2) {
+                if let Weights::Packed(packed) = weights {
+                    packed.check(self, || format!("group {index}"))?;
+                }
+            }
         }
         let elements: usize = self
             .groups
@@ -322,8 +347,7 @@ impl GemmPlan {
             || "output bytes".into(),
             output.bytes.len(),
             elements * self.format.bytes(),
-        )?;
-        Ok(inputs)
+        )
     }
 }
 
@@ -380,13 +404,16 @@ impl Plan for GemmPlan {
     fn work<'a>(
         &'a self,
         shared: &'a mut GemmShared,
-        inputs: &'a Inputs,
+        operands: Operands<'a>,
         output: &'a mut Output,
     ) -> Result<GemmWork<'a>, RunError> {
-        let inputs = self.check(inputs, output)?;
+        let Operands::GroupedGemm(operands) = operands else {
+            return Err(wrong_family("attention", "grouped GEMM"));
+        };
+        self.check(operands, output)?;
         Ok(GemmWork {
             plan: self,
-            inputs,
+            operands,
             resident: Disjoint::new(shared.resident.values_mut()),
             partials: Disjoint::new(shared.partials.values_mut()),
             writer: Writer::new(self.instructions, self.epilogue, self.format, &mut output.bytes),

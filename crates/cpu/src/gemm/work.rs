@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_problem::{Form, GroupInputs};
+use gauntlet_problem::Form;
 
 use crate::driver::TileWork;
 use crate::epilogue::{Finish, Places, Sums, Target, Writer};
+use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::plan::{GemmPlan, GemmTile, Piece};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::{Operand, prefetch};
@@ -15,7 +15,7 @@ use crate::simd::{Operand, prefetch};
 #[derive(Debug)]
 pub(crate) struct GemmWork<'a> {
     pub plan: &'a GemmPlan,
-    pub inputs: &'a [GroupInputs],
+    pub operands: &'a [GemmOperands<'a>],
     /// Panels of A: written by `load_resident`, read by `multiply`.
     pub resident: Disjoint<'a, f32>,
     /// Sums of split tiles: written by `finish`, read by `reduce`.
@@ -59,10 +59,10 @@ impl GemmState {
 }
 
 impl GemmWork<'_> {
-    /// The weights of `tile`, one or two tensors.
-    fn weights(&self, tile: &GemmTile) -> impl Iterator<Item = &Nvfp4Tensor> {
-        let inputs = &self.inputs[tile.group];
-        std::iter::once(&inputs.b).chain(&inputs.b2)
+    /// The weights of `tile`, once or twice.
+    fn weights(&self, tile: &GemmTile) -> impl Iterator<Item = Weights<'_>> {
+        let operands = &self.operands[tile.group];
+        std::iter::once(operands.b).chain(operands.b2)
     }
 
     fn token_rows(&self, tile: &GemmTile) -> Range<usize> {
@@ -81,7 +81,7 @@ impl GemmWork<'_> {
     fn write(&self, tile: &GemmTile, state: &mut GemmState) {
         let plan = self.plan;
         let group = &plan.groups[tile.group];
-        let inputs = &self.inputs[tile.group];
+        let operands = &self.operands[tile.group];
         let (tokens, weights) = (self.token_rows(tile), self.weight_rows(tile));
         let (first, second) = state.sums.values().split_at(plan.sums());
         let sums = Sums {
@@ -93,10 +93,10 @@ impl GemmWork<'_> {
         };
         // A product of two f32 is exact in f64.
         let scale =
-            |weights: &Nvfp4Tensor| f64::from(inputs.a.tensor_scale()) * f64::from(weights.tensor_scale());
-        let finish = match &inputs.b2 {
-            Some(second) => Finish::Swiglu([scale(&inputs.b), scale(second)]),
-            None => Finish::Scale(scale(&inputs.b)),
+            |weights: Weights<'_>| f64::from(operands.a.tensor_scale()) * f64::from(weights.tensor_scale());
+        let finish = match operands.b2 {
+            Some(second) => Finish::Swiglu([scale(operands.b), scale(second)]),
+            None => Finish::Scale(scale(operands.b)),
         };
         let target = Target {
             start: group.output + tokens.start * group.shape.n + weights.start,
@@ -132,7 +132,7 @@ impl TileWork for GemmWork<'_> {
         for step in 0..plan.groups[*group].steps {
             plan.blocks().pack(
                 plan.tokens.operand,
-                &self.inputs[*group].a,
+                self.operands[*group].a,
                 rows.clone(),
                 plan.depth_of(*group, step),
                 &mut panel[plan.token_step(rows.len(), step)..],
@@ -154,13 +154,10 @@ impl TileWork for GemmWork<'_> {
         let plan = self.plan;
         let depth = plan.step_depth(tile, step);
         let rows = self.weight_rows(tile);
-        let products = self
-            .weights(tile)
-            .zip(panel.chunks_exact_mut(plan.product_panels()));
-        for (weights, panels) in products {
-            for (at, panel) in panels.chunks_exact_mut(plan.weight_panel()).enumerate() {
-                let (operand, rows) = (plan.weights.operand, plan.weights.panel(&rows, at));
-                plan.blocks().pack(operand, weights, rows, depth.clone(), panel);
+        let products = panel.chunks_exact_mut(plan.product_panels());
+        for (weights, panels) in self.weights(tile).zip(products) {
+            if let Weights::Tensor(tensor) = weights {
+                plan.pack_weights(tensor, &rows, depth.clone(), panels);
             }
         }
     }
@@ -168,9 +165,12 @@ impl TileWork for GemmWork<'_> {
     fn prefetch(&self, tile: &GemmTile, step: usize) {
         let depth = self.plan.step_depth(tile, step);
         for weights in self.weights(tile) {
+            let Weights::Tensor(tensor) = weights else {
+                continue;
+            };
             for row in self.weight_rows(tile) {
-                let first = row * weights.columns() / 2;
-                prefetch(&weights.packed()[first + depth.start / 2..first + depth.end / 2]);
+                let first = row * tensor.columns() / 2;
+                prefetch(&tensor.packed()[first + depth.start / 2..first + depth.end / 2]);
             }
         }
     }
@@ -186,20 +186,26 @@ impl TileWork for GemmWork<'_> {
             self.resident
                 .part(tokens_start..tokens_start + token_panels * group.token_panel)
         };
-        let first_step = plan.slice_steps(tile).start;
+        let step_along = plan.slice_steps(tile).start + step;
         let token = |panel: usize| {
             let rows = plan.tokens.panel(&token_rows, panel).len();
-            let start = panel * group.token_panel + plan.token_step(rows, first_step + step);
+            let start = panel * group.token_panel + plan.token_step(rows, step_along);
             (rows, &tokens[start..])
         };
         let weight_panels = plan.weights.panels(weight_rows.len());
         let chunks = plan.blocks().chunks(plan.step_depth(tile, step).len());
         let stride = plan.weights.extent;
-        let products = panel.chunks_exact(plan.product_panels());
-        for (weights, sums) in products.zip(state.sums.values_mut().chunks_exact_mut(plan.sums())) {
+        let products = self.weights(tile).zip(panel.chunks_exact(plan.product_panels()));
+        for ((weights, panels), sums) in products.zip(state.sums.values_mut().chunks_exact_mut(plan.sums())) {
+            let panels = match weights {
+                Weights::Packed(packed) if chunks > 0 => {
+                    packed.panels(tile.weight_block, step_along, plan.product_panels())
+                }
+                _ => panels,
+            };
             let weight = |panel: usize| {
                 let rows = plan.weights.panel(&weight_rows, panel).len();
-                (rows, &weights[panel * plan.weight_panel()..])
+                (rows, &panels[panel * plan.weight_panel()..])
             };
             let mut multiply = |token_panel: usize, weight_panel: usize| {
                 let (token, weight) = (token(token_panel), weight(weight_panel));

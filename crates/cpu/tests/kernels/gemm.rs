@@ -1,12 +1,12 @@
 //! Grouped GEMM against the f64 oracle: every instruction set, every word of the schedule, every kind of input.
 
 use crate::support::{
-    any_output, any_schedule, any_simd, assert_bits, assert_close, expected, run, schedule,
+    any_output, any_schedule, any_simd, assert_bits, assert_close, engine, expected, run, schedule,
 };
-use gauntlet_cpu::SimdPath;
+use gauntlet_cpu::{GemmOperands, SimdPath, Weights};
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_problem::{Form, GemmShape, GroupInputs, GroupedGemm, InputKind, Inputs, OutputFormat, Problem};
-use gauntlet_schedule::{Roles, Tile};
+use gauntlet_schedule::{Roles, Setup, Tile};
 use proptest::prelude::*;
 
 fn any_group() -> impl Strategy<Value = GemmShape> {
@@ -127,4 +127,101 @@ fn problems_without_work_are_done_at_once() {
     let inputs = Inputs::generate(&problem, InputKind::Wide, 1);
     let result = run(SimdPath::best(), 2, &problem, &schedule([64, 64, 64]), &inputs);
     assert!(result.bytes.is_empty());
+}
+
+/// Weights that were packed beforehand give the bits that they give unpacked, in every instruction set, either way round.
+#[test]
+fn packed_weights_change_nothing() {
+    let groups = vec![
+        GemmShape { m: 37, n: 83, k: 720 },
+        GemmShape { m: 5, n: 40, k: 96 },
+    ];
+    let problem = Problem::GroupedGemm(GroupedGemm {
+        groups,
+        form: Form::Swiglu,
+        output: OutputFormat::F32,
+    });
+    let generated = Inputs::generate(&problem, InputKind::Wide, 11);
+    let Inputs::GroupedGemm(inputs) = &generated else {
+        unreachable!("the problem is a GEMM")
+    };
+    for (simd, swap_ab) in SimdPath::available()
+        .into_iter()
+        .flat_map(|simd| [(simd, false), (simd, true)])
+    {
+        for setup in [Setup::Once, Setup::PerCall] {
+            let schedule = gauntlet_schedule::Schedule {
+                swap_ab,
+                setup,
+                split_k: 2,
+                ..schedule([24, 32, 160])
+            };
+            let plain = run(simd, 2, &problem, &schedule, &generated);
+            let mut kernel = engine(simd, 2).build(&problem, &schedule).unwrap();
+            let pack = |tensor| kernel.pack_weights(tensor).unwrap();
+            let packed: Vec<_> = inputs
+                .iter()
+                .map(|group| (pack(&group.b), pack(group.b2.as_ref().unwrap())))
+                .collect();
+            let operands: Vec<_> = inputs
+                .iter()
+                .zip(&packed)
+                .map(|(group, (first, second))| GemmOperands {
+                    a: &group.a,
+                    b: Weights::Packed(first),
+                    b2: Some(Weights::Packed(second)),
+                })
+                .collect();
+            let mut output = gauntlet_problem::Output::poisoned(&problem);
+            kernel.run_gemm(&operands, &mut output).unwrap();
+            assert!(output == plain, "{simd} {swap_ab}");
+        }
+    }
+}
+
+#[test]
+fn weights_packed_by_another_plan_are_refused() {
+    let problem = Problem::GroupedGemm(GroupedGemm {
+        groups: vec![GemmShape { m: 4, n: 48, k: 64 }],
+        form: Form::Plain,
+        output: OutputFormat::F16,
+    });
+    let generated = Inputs::generate(&problem, InputKind::Wide, 3);
+    let Inputs::GroupedGemm(inputs) = &generated else {
+        unreachable!("the problem is a GEMM")
+    };
+    let engine = engine(SimdPath::Portable, 1);
+    let packed = engine
+        .build(&problem, &schedule([4, 24, 64]))
+        .unwrap()
+        .pack_weights(&inputs[0].b)
+        .unwrap();
+    let operands = [GemmOperands {
+        a: &inputs[0].a,
+        b: Weights::Packed(&packed),
+        b2: None,
+    }];
+    let mut output = gauntlet_problem::Output::poisoned(&problem);
+    let mut other = engine.build(&problem, &schedule([4, 48, 64])).unwrap();
+    let error = other.run_gemm(&operands, &mut output).unwrap_err().to_string();
+    assert!(error.starts_with("group 0: packing of weights: "), "{error}");
+}
+
+/// What is recommended can be built, for tokens of any number.
+#[test]
+fn recommended_schedules_are_right() {
+    for (m, n, k) in [(1, 48, 32), (3, 500, 2080), (70, 130, 4112)] {
+        let gemm = GroupedGemm {
+            groups: vec![GemmShape { m, n, k }],
+            form: Form::Plain,
+            output: OutputFormat::F32,
+        };
+        let problem = Problem::GroupedGemm(gemm.clone());
+        let inputs = Inputs::generate(&problem, InputKind::Wide, 7);
+        for simd in SimdPath::available() {
+            let schedule = engine(simd, 3).recommend(&gemm);
+            let result = run(simd, 3, &problem, &schedule, &inputs);
+            assert_close(&result, &expected(&problem, &inputs));
+        }
+    }
 }

@@ -1,0 +1,121 @@
+//! What a grouped GEMM multiplies: tensors as they come, or weights packed beforehand.
+
+use gauntlet_formats::Nvfp4Tensor;
+
+use super::plan::GemmPlan;
+use crate::error::{RunError, expect_equal};
+use crate::memory::{AlignedBuffer, OutOfMemory};
+use crate::simd::Operand;
+
+/// The operands of one group.
+#[derive(Debug, Clone, Copy)]
+pub struct GemmOperands<'a> {
+    /// Tokens, `[m, k]`.
+    pub a: &'a Nvfp4Tensor,
+    /// Weights, `[n, k]`.
+    pub b: Weights<'a>,
+    /// The second weights of the dual form, `[n, k]`.
+    pub b2: Option<Weights<'a>>,
+}
+
+/// Weights, `[n, k]`.
+#[derive(Debug, Clone, Copy)]
+pub enum Weights<'a> {
+    /// Packed in each call.
+    Tensor(&'a Nvfp4Tensor),
+    /// Packed once.
+    Packed(&'a PackedWeights),
+}
+
+impl Weights<'_> {
+    pub(super) fn shape(&self) -> [usize; 2] {
+        match self {
+            Self::Tensor(tensor) => [tensor.rows(), tensor.columns()],
+            Self::Packed(packed) => packed.packing.shape,
+        }
+    }
+
+    pub(super) fn tensor_scale(&self) -> f32 {
+        match self {
+            Self::Tensor(tensor) => tensor.tensor_scale(),
+            Self::Packed(packed) => packed.tensor_scale,
+        }
+    }
+}
+
+/// Weights laid out as a kernel multiplies them: about 2.7 times the size of the tensor (see
+/// [`bytes`](Self::bytes)), which spares calls with many tokens the packing and costs those with few, which are bound by
+/// memory, as much time.
+#[derive(Debug)]
+pub struct PackedWeights {
+    packing: Packing,
+    tensor_scale: f32,
+    /// `[block of weights][step][panel]`.
+    words: AlignedBuffer,
+}
+
+/// How weights are packed, of which a kernel understands its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Packing {
+    shape: [usize; 2],
+    instructions: &'static str,
+    operand: Operand,
+    block: usize,
+    depth: usize,
+}
+
+impl Packing {
+    fn of(plan: &GemmPlan, shape: [usize; 2]) -> Self {
+        Self {
+            shape,
+            instructions: plan.blocks().name(),
+            operand: plan.weights.operand,
+            block: plan.weights.extent,
+            depth: plan.depth,
+        }
+    }
+
+    fn steps(&self) -> usize {
+        self.shape[1].div_ceil(self.depth)
+    }
+}
+
+impl PackedWeights {
+    pub(crate) fn pack(plan: &GemmPlan, tensor: &Nvfp4Tensor) -> Result<Self, OutOfMemory> {
+        let packing = Packing::of(plan, [tensor.rows(), tensor.columns()]);
+        let (blocks, steps) = (packing.shape[0].div_ceil(packing.block), packing.steps());
+        let size = plan.product_panels();
+        let mut words = AlignedBuffer::zeroed(size.saturating_mul(steps).saturating_mul(blocks))?;
+        let places = (0..blocks).flat_map(|block| (0..steps).map(move |step| (block, step)));
+        for ((block, step), panels) in places.zip(words.values_mut().chunks_exact_mut(size)) {
+            let rows = plan.weights.block(block, packing.shape[0]);
+            plan.pack_weights(tensor, &rows, plan.depth_within(packing.shape[1], step), panels);
+        }
+        Ok(Self {
+            packing,
+            tensor_scale: tensor.tensor_scale(),
+            words,
+        })
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.words.values())
+    }
+
+    /// The panels of one step of a block of weights, `size` words.
+    pub(super) fn panels(&self, block: usize, step: usize, size: usize) -> &[f32] {
+        let at = (block * self.packing.steps() + step) * size;
+        &self.words.values()[at..at + size]
+    }
+
+    /// Whether a plan understands these weights.
+    pub(super) fn check(&self, plan: &GemmPlan, what: impl FnOnce() -> String) -> Result<(), RunError> {
+        let expected = Packing::of(plan, self.packing.shape);
+        expect_equal(
+            || format!("{}: packing of weights", what()),
+            self.packing,
+            expected,
+        )
+    }
+}
