@@ -33,6 +33,14 @@ pub struct EngineOptions {
     pub pinned: bool,
 }
 
+/// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
+/// multiples of the register blocks' and of cache lines of the output, but for the last.
+const DOTS: (usize, [usize; 4], usize) = (64, [192, 96, 48, 24], 2048);
+const TILE_UNIT: (usize, [usize; 4], usize) = (128, [256, 128, 64, 32], 1024);
+
+/// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
+const TILES_A_THREAD: usize = 8;
+
 /// A pool of threads and the loops of one instruction set.
 #[derive(Debug)]
 pub struct Engine {
@@ -137,21 +145,27 @@ impl Engine {
 
     /// A good schedule for a grouped GEMM of these shapes.
     ///
-    /// Weights come in blocks whose panels, with the tokens of a tile, stay in a second-level cache while 2048 of K pass by
-    /// in a first-level one: measured on a Xeon and two Zens, 64 × 96 × 2048 is within a tenth of the best of each shape.
-    /// Where that leaves threads without work the blocks are narrower.
+    /// Panels of a tile stay in a second-level cache while a step of K passes by. On the tile unit weights are the rows,
+    /// which need not be turned as they are packed. Where blocks of weights leave threads without work they are narrower.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
-        let tiles = |width: usize| {
-            let blocks = |shape: &GemmShape| shape.m.div_ceil(TOKENS) * shape.n.div_ceil(width);
-            gemm.groups.iter().map(blocks).sum::<usize>()
+        let swap_ab = self.instructions.tiles().is_some();
+        let (tokens, widths, depth) = if swap_ab { TILE_UNIT } else { DOTS };
+        let enough = |width: &usize| {
+            let blocks = |shape: &GemmShape| shape.m.div_ceil(tokens) * shape.n.div_ceil(*width);
+            gemm.groups.iter().map(blocks).sum::<usize>() >= TILES_A_THREAD * self.threads()
         };
-        const TOKENS: usize = 64;
-        // Multiples of what all register blocks take at once.
-        const WIDTHS: [usize; 4] = [96, 48, 24, 12];
-        let enough = |width: &usize| tiles(*width) >= 4 * self.threads();
-        let width = WIDTHS.into_iter().find(enough).unwrap_or(WIDTHS[3]);
+        let width = widths
+            .into_iter()
+            .find(enough)
+            .unwrap_or(widths[widths.len() - 1]);
+        let tile = if swap_ab {
+            [width, tokens, depth]
+        } else {
+            [tokens, width, depth]
+        };
         Schedule {
-            tile: [TOKENS, width, 2048].into(),
+            tile: tile.into(),
+            swap_ab,
             order: Order::Dynamic,
             lookup: Lookup::Precomputed,
             setup: Setup::Once,

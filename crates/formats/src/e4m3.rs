@@ -9,8 +9,10 @@ pub const MAX: f32 = 448.0;
 /// The smallest positive value, 2⁻⁹, which is also the step of the subnormals.
 pub const MIN_SUBNORMAL: f32 = 1.0 / 512.0;
 
+/// The value of each code.
+///
 /// A look-up is several times cheaper than the bit work of `float8`, and decoding is on the oracle's path.
-static VALUES: [f32; 256] = {
+pub const VALUES: [f32; 256] = {
     let mut values = [0.0; 256];
     let mut code = 0;
     while code < 256 {

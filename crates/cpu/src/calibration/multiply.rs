@@ -53,7 +53,7 @@ impl RegisterBlock for Instructions {
 }
 
 /// That of a GEMM.
-impl RegisterBlock for &'static Blocks {
+impl RegisterBlock for Blocks {
     const NAME: &'static str = "dots";
     // Multiples of the depth of all instruction sets' chunks.
     const SHALLOW: usize = 512;
@@ -70,7 +70,7 @@ impl RegisterBlock for &'static Blocks {
     fn multiply(self, depth: usize, rows: &[f32], columns: &[f32], sums: &mut [f32]) {
         let widths = [Operand::Rows, Operand::Columns].map(|operand| self.width(operand));
         Blocks::multiply(
-            self,
+            &self,
             self.chunks(depth),
             widths,
             [rows, columns],

@@ -221,7 +221,7 @@ impl GemmPlan {
     }
 
     /// The loops that multiply.
-    pub fn blocks(&self) -> &'static Blocks {
+    pub fn blocks(&self) -> Blocks {
         self.instructions.blocks()
     }
 
@@ -243,7 +243,7 @@ impl GemmPlan {
 
     /// Where in a panel of A, which holds so many rows, a step begins.
     pub fn token_step(&self, rows: usize, step: usize) -> usize {
-        self.blocks().panel_words(self.tokens.operand, step * self.chunks) / self.tokens.width * rows
+        self.blocks().words(self.tokens.operand, rows, step * self.chunks)
     }
 
     /// Where the resident panels of a token block of `group` start.

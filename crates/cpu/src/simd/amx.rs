@@ -5,12 +5,13 @@
 //! each a row's 16 pairs along the depth; a chunk of a right operand is two tiles, of its columns 0…15 and 16…31, in each
 //! a depth pair's 16 columns.
 
+mod nvfp4;
 mod pack;
 mod product;
 mod softmax;
 
 use std::arch::asm;
-use std::arch::x86_64::*;
+use std::arch::{is_x86_feature_detected, x86_64::*};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
@@ -40,6 +41,8 @@ pub(super) fn features() -> Vec<(&'static str, bool)> {
         (present, present && request())
     });
     vec![
+        // All processors with the unit have it.
+        ("avx512vbmi", is_x86_feature_detected!("avx512vbmi")),
         ("amx-bf16", present),
         ("the system's leave to use amx", permitted),
     ]
@@ -110,6 +113,19 @@ impl Tiles {
                 AttentionFormat::F16 | AttentionFormat::Bf16 => unreachable!("`suit` refuses {format}"),
             }
         }
+    }
+
+    /// The values of NVFP4 codes times their blocks' scales as bf16, in which each is exact, and zeros beyond the last.
+    pub fn widen_nvfp4(&self, codes: &[u8], scales: &[u8], words: &mut [u32]) {
+        assert!(codes.len() == 8 * scales.len() && words.len() >= 8 * scales.len());
+        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        unsafe { nvfp4::widen(codes, scales, words) }
+    }
+
+    /// Turns a block: its rows become its columns.
+    pub fn turn(&self, block: &mut [f32; SIDE * SIDE]) {
+        // SAFETY: the features were found when `self` was made.
+        unsafe { pack::turn(block) }
     }
 
     /// Packs 32 rows of `size` values of bf16, row-major, as a left operand: `size / 32` chunks.

@@ -27,7 +27,7 @@ pub(crate) use stream::{prefetch, stream_rows};
 /// An instruction set for which the kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SimdPath {
-    /// As AVX-512, and AMX's tiles of bf16 for what they compute exactly: attention on 8-bit operands.
+    /// As AVX-512, and AMX's tiles of bf16 for what they compute exactly: NVFP4, and attention on 8-bit operands.
     Amx,
     /// 512-bit vectors: AVX-512 F, VL, BW and DQ.
     Avx512,
@@ -180,7 +180,7 @@ type Swiglu = unsafe fn(&[f32], &[f32], [f64; 2], &mut [f32]);
 pub(crate) struct Instructions {
     path: SimdPath,
     loops: &'static Loops,
-    blocks: &'static Blocks,
+    blocks: Blocks,
 }
 
 #[derive(Debug)]
@@ -216,18 +216,23 @@ impl Instructions {
             _ => &portable::LOOPS,
         };
         // SAFETY: no feature of the path is missing.
-        let blocks = unsafe { Blocks::of(path) };
+        let blocks = unsafe {
+            let unit = (path == SimdPath::Amx).then(|| Tiles::found());
+            Blocks::of(path, unit)
+        };
         Ok(Self { path, loops, blocks })
     }
 
     /// The tile unit, if the path has one.
     pub fn tiles(&self) -> Option<Tiles> {
-        // SAFETY: the features were found when `self` was made.
-        (self.path == SimdPath::Amx).then(|| unsafe { Tiles::found() })
+        match self.blocks {
+            Blocks::Tiles(unit) => Some(unit),
+            Blocks::Dots(_) => None,
+        }
     }
 
     /// The loops of a GEMM.
-    pub fn blocks(&self) -> &'static Blocks {
+    pub fn blocks(&self) -> Blocks {
         self.blocks
     }
 

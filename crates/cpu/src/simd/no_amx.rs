@@ -29,6 +29,14 @@ impl Tiles {
         match *self {}
     }
 
+    pub fn widen_nvfp4(&self, _: &[u8], _: &[u8], _: &mut [u32]) {
+        match *self {}
+    }
+
+    pub fn turn(&self, _: &mut [f32; SIDE * SIDE]) {
+        match *self {}
+    }
+
     pub fn pack_rows(&self, _: &[u32], _: usize, _: &mut [u32]) {
         match *self {}
     }

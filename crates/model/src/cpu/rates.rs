@@ -121,18 +121,27 @@ impl RegisterBlock {
         }
     }
 
-    /// A GEMM's, by what its dots are made of. A block of 16 values takes their bytes, an f32 scale and, of columns, an i32.
+    /// A GEMM's, by what its products are made of: values of bf16 on the tile unit; else a block of 16 values takes its
+    /// integers, an f32 scale and, of columns, an i32.
     fn dots(dots: &str) -> Self {
-        let (rows, columns, blocks, values) = match dots {
-            "avx512vnni" => (2, 6, 16, 16.0),
-            "avxvnni" | "avx2" => (1, 6, 8, 16.0),
-            _ => (1, 4, 4, 32.0),
+        let (rows, columns, blocks, integer) = match dots {
+            "amx" => {
+                return Self {
+                    rows: 32,
+                    columns: 32,
+                    chunk: 32,
+                    bytes: [2.0; 2],
+                };
+            }
+            "avx512vnni" => (2, 6, 16, 1.0),
+            "avxvnni" | "avx2" => (1, 6, 8, 1.0),
+            _ => (1, 4, 4, 2.0),
         };
         Self {
             rows,
             columns,
             chunk: 16 * blocks,
-            bytes: [(values + 4.0) / 16.0, (values + 8.0) / 16.0],
+            bytes: [integer + 4.0 / 16.0, integer + 8.0 / 16.0],
         }
     }
 }

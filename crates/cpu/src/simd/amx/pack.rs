@@ -89,3 +89,21 @@ pub(super) unsafe fn pack_depths(rows: &[u32], size: usize, chunk: usize, stride
         unsafe { transpose(words.as_ptr(), TILE, tile.as_mut_ptr(), TILE) }
     }
 }
+
+/// Turns a block of 32 × 32 words.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+pub(super) fn turn(block: &mut [f32; SIDE * SIDE]) {
+    let before = *block;
+    let (source, target) = (before.as_ptr().cast::<u32>(), block.as_mut_ptr().cast::<u32>());
+    for (row, column) in [(0, 0), (0, TILE), (TILE, 0), (TILE, TILE)] {
+        // SAFETY: a quarter of the 32 × 32 words each.
+        unsafe {
+            transpose(
+                source.add(row * SIDE + column),
+                SIDE,
+                target.add(column * SIDE + row),
+                SIDE,
+            );
+        }
+    }
+}

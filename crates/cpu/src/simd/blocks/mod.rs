@@ -1,57 +1,28 @@
-//! Products of NVFP4 rows, exact but for the addition of blocks: what the loops of a GEMM are made of.
+//! Products of NVFP4 rows: what a GEMM is made of.
 //!
-//! Operands are packed into panels of as many rows, or columns, as a register block has, a chunk of K at a time. Chunks of
-//! one depth lie together; the values, scales and (of a column) correction of each are vectors of its own. A chunk is as
-//! many blocks as a vector has lanes; what lies beyond the end of K is filled up with zeros. Panels are counted in words of
-//! 32 bits, whatever they hold.
+//! Operands are packed into panels of as many rows, or columns, as a register block has, a chunk of K at a time. Panels are
+//! counted in words of 32 bits, whatever they hold.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod dots;
 mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod offset;
 mod portable;
+mod tiles;
 
 use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-use super::SimdPath;
+use self::dots::Dots;
+use super::{CHUNK, SIDE, SimdPath, Tiles};
 
 /// Bytes of codes of a block.
-const CODE_BYTES: usize = BLOCK / 2;
-/// The most lanes of any instruction set.
-const MOST_LANES: usize = 16;
-
-/// Packs a chunk: codes, scales, place.
-type Pack = unsafe fn(*const u8, *const u8, *mut f32);
-/// Multiplies so many chunks of a panel of rows and one of columns, and adds the sums to those that are there or writes
-/// over them; from row to row and from column to column of the sums it is so far.
-type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, [usize; 2], bool);
-
-/// The loops of one instruction set, behind methods that check lengths.
-#[derive(Debug)]
-pub(crate) struct Blocks {
-    name: &'static str,
-    rows: usize,
-    columns: usize,
-    lanes: usize,
-    alignment: usize,
-    row: Side,
-    column: Side,
-    /// `[rows − 1][columns − 1]`.
-    multiply: &'static [&'static [Multiply]],
-}
-
-/// How one side of a register block is packed.
-#[derive(Debug)]
-struct Side {
-    /// Words of a chunk.
-    words: usize,
-    pack: Pack,
-}
+const BLOCK_BYTES: usize = BLOCK / 2;
 
 /// Which side of the register block an operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,127 +33,73 @@ pub(crate) enum Operand {
     Columns,
 }
 
-/// The loops of an instruction set for register blocks of up to so many rows and columns.
-macro_rules! blocks {
-    ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
-        $(#[target_feature(enable = $features)])?
-        unsafe fn pack_row(packed: *const u8, scales: *const u8, target: *mut f32) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_row::<$lanes>(packed, scales, target.cast()) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn pack_column(packed: *const u8, scales: *const u8, target: *mut f32) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_column::<$lanes>(packed, scales, target.cast()) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn multiply<const M: usize, const N: usize>(
-            chunks: usize,
-            rows: *const f32,
-            columns: *const f32,
-            sums: *mut f32,
-            strides: [usize; 2],
-            accumulate: bool,
-        ) {
-            // SAFETY: the caller's promise is the same.
-            unsafe {
-                let totals = kernel::multiply::<$lanes, M, N>(chunks, rows.cast(), columns.cast());
-                kernel::put(&totals, sums, strides, accumulate);
-            }
-        }
-        Blocks {
-            name: $name,
-            rows: *[$($row),*].last().unwrap(),
-            columns: blocks!(@last $columns),
-            lanes: <$lanes as kernel::Lanes>::BLOCKS,
-            alignment: align_of::<kernel::RowChunk<$lanes>>(),
-            row: Side {
-                words: size_of::<kernel::RowChunk<$lanes>>() / size_of::<f32>(),
-                pack: pack_row,
-            },
-            column: Side {
-                words: size_of::<kernel::ColumnChunk<$lanes>>() / size_of::<f32>(),
-                pack: pack_column,
-            },
-            multiply: &[$(blocks!(@row $row $columns)),*],
-        }
-    }};
-    (@row $row:literal [$($column:literal)*]) => { &[$(multiply::<$row, $column>),*] };
-    (@last [$($column:literal)*]) => { *[$($column),*].last().unwrap() };
+/// The loops of one instruction set; a value exists only where its features were found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Blocks {
+    /// Integer dots, exact but for the addition of blocks.
+    Dots(&'static Dots),
+    /// Products of bf16, in which every value times its scale is exact.
+    Tiles(Tiles),
 }
-
-/// 2 × 6: twelve sums, two rows' vectors and a column's fill the 32 registers.
-#[cfg(target_arch = "x86_64")]
-static AVX512_VNNI: Blocks = blocks!(
-    "avx512vnni", avx512::Avx512Vnni, [1 2] by [1 2 3 4 5 6],
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"
-);
-/// 1 × 6: six sums, a row's five vectors and what a dot takes fit into 16 registers, and a column's vectors are operands in
-/// memory. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
-#[cfg(target_arch = "x86_64")]
-static AVX_VNNI: Blocks = blocks!("avxvnni", avx2::AvxVnni, [1] by [1 2 3 4 5 6], "avx2,fma,avxvnni");
-#[cfg(target_arch = "x86_64")]
-static AVX2: Blocks = blocks!("avx2", avx2::Avx2, [1] by [1 2 3 4 5 6], "avx2,fma");
-static PORTABLE: Blocks = blocks!("portable", portable::Portable, [1] by [1 2 3 4]);
 
 impl Blocks {
     /// The best loops of a path.
     ///
     /// # Safety
     ///
-    /// The processor has the path's features.
-    pub(super) unsafe fn of(path: SimdPath) -> &'static Self {
-        match path {
-            #[cfg(target_arch = "x86_64")]
-            SimdPath::Amx | SimdPath::Avx512 if std::arch::is_x86_feature_detected!("avx512vnni") => {
-                &AVX512_VNNI
-            }
-            #[cfg(target_arch = "x86_64")]
-            SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2
-                if std::arch::is_x86_feature_detected!("avxvnni") =>
-            {
-                &AVX_VNNI
-            }
-            #[cfg(target_arch = "x86_64")]
-            SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2 => &AVX2,
-            _ => &PORTABLE,
+    /// The processor has the path's features; `unit` is its tile unit.
+    pub(super) unsafe fn of(path: SimdPath, unit: Option<Tiles>) -> Self {
+        match unit {
+            Some(unit) => Self::Tiles(unit),
+            // SAFETY: the caller's promise is the same.
+            None => Self::Dots(unsafe { Dots::of(path) }),
         }
     }
 
     /// The instructions that they are made of.
     pub fn name(&self) -> &'static str {
-        self.name
+        match self {
+            Self::Dots(dots) => dots.name,
+            Self::Tiles(_) => "amx",
+        }
     }
 
     /// Rows or columns of a register block, which is those of a panel.
     pub fn width(&self, operand: Operand) -> usize {
-        match operand {
-            Operand::Rows => self.rows,
-            Operand::Columns => self.columns,
+        match self {
+            Self::Dots(dots) => dots.width(operand),
+            Self::Tiles(_) => SIDE,
         }
     }
 
     /// Vector registers that hold the sums of a register block.
     pub fn accumulators(&self) -> usize {
-        self.rows * self.columns
+        match self {
+            Self::Dots(dots) => dots.rows * dots.columns,
+            Self::Tiles(_) => tiles::SUM_TILES,
+        }
     }
 
     /// Chunks that hold a depth.
     pub fn chunks(&self, depth: usize) -> usize {
-        depth.div_ceil(BLOCK).div_ceil(self.lanes)
+        match self {
+            Self::Dots(dots) => dots.chunks(depth),
+            Self::Tiles(_) => depth.div_ceil(SIDE),
+        }
+    }
+
+    /// Words of so many chunks of a panel that holds so many rows, or columns.
+    pub fn words(&self, operand: Operand, rows: usize, chunks: usize) -> usize {
+        let chunk = match self {
+            Self::Dots(dots) => rows * dots.words(operand),
+            Self::Tiles(_) => CHUNK,
+        };
+        chunks.saturating_mul(chunk)
     }
 
     /// Words of so many chunks of a whole panel.
     pub fn panel_words(&self, operand: Operand, chunks: usize) -> usize {
-        let words = self.width(operand) * self.side(operand).words;
-        chunks.saturating_mul(words)
-    }
-
-    fn side(&self, operand: Operand) -> &Side {
-        match operand {
-            Operand::Rows => &self.row,
-            Operand::Columns => &self.column,
-        }
+        self.words(operand, self.width(operand), chunks)
     }
 
     /// Packs `columns` (multiples of 16) of the `rows` of `tensor`, at most a panel's, into the start of `panel`. The tensor
@@ -195,36 +112,14 @@ impl Blocks {
         columns: Range<usize>,
         panel: &mut [f32],
     ) {
-        let side = self.side(operand);
-        let (count, chunks) = (rows.len(), self.chunks(columns.len()));
-        assert!(count <= self.width(operand) && panel.len() >= chunks * count * side.words);
-        assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
-        let blocks_in_row = tensor.columns() / BLOCK;
-        let blocks = columns.start / BLOCK..columns.end / BLOCK;
-        for (lane, row) in rows.enumerate() {
-            let blocks = row * blocks_in_row + blocks.start..row * blocks_in_row + blocks.end;
-            let packed = tensor.packed()[blocks.start * CODE_BYTES..blocks.end * CODE_BYTES]
-                .chunks(self.lanes * CODE_BYTES);
-            let scales = tensor.scales()[blocks].chunks(self.lanes);
-            let places = panel.chunks_exact_mut(side.words).skip(lane).step_by(count);
-            for ((packed, scales), place) in packed.zip(scales).zip(places) {
-                let (mut packed_whole, mut scales_whole) = ([0; MOST_LANES * CODE_BYTES], [0; MOST_LANES]);
-                let (packed, scales) = if scales.len() == self.lanes {
-                    (packed, scales)
-                } else {
-                    packed_whole[..packed.len()].copy_from_slice(packed);
-                    scales_whole[..scales.len()].copy_from_slice(scales);
-                    (&packed_whole[..], &scales_whole[..])
-                };
-                // SAFETY: the features were found when `self` was had; codes and scales are a chunk's, and the place is a
-                // chunk's, aligned as the panel and the size of chunks are.
-                unsafe { (side.pack)(packed.as_ptr(), scales.as_ptr(), place.as_mut_ptr()) };
-            }
+        match self {
+            Self::Dots(dots) => dots.pack(operand, tensor, rows, columns, panel),
+            Self::Tiles(unit) => tiles::pack(*unit, operand, tensor, rows, columns, panel),
         }
     }
 
     /// Multiplies panels of `counts` rows and columns over `chunks`, and adds the products to `sums` or writes them there:
-    /// that of row r and column c is `sums[r · strides[0] + c · strides[1]]`.
+    /// that of row r and column c is `sums[r · strides[0] + c · strides[1]]`, and one of the strides is 1.
     #[inline]
     pub fn multiply(
         &self,
@@ -235,24 +130,11 @@ impl Blocks {
         strides: [usize; 2],
         accumulate: bool,
     ) {
-        let [rows, columns] = counts;
-        assert!(panels[0].len() >= chunks * rows * self.row.words);
-        assert!(panels[1].len() >= chunks * columns * self.column.words);
-        for panel in panels {
-            assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
-        }
-        assert!(sums.len() > (rows - 1) * strides[0] + (columns - 1) * strides[1]);
-        let multiply = self.multiply[rows - 1][columns - 1];
-        // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
-        unsafe {
-            multiply(
-                chunks,
-                panels[0].as_ptr(),
-                panels[1].as_ptr(),
-                sums.as_mut_ptr(),
-                strides,
-                accumulate,
-            );
+        match self {
+            Self::Dots(dots) => dots.multiply(chunks, counts, panels, sums, strides, accumulate),
+            Self::Tiles(unit) => {
+                tiles::multiply(*unit, chunks, counts, panels, sums, strides, accumulate);
+            }
         }
     }
 }

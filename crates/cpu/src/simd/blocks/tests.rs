@@ -2,21 +2,25 @@ use gauntlet_formats::{e2m1, e4m3};
 
 use super::*;
 use crate::memory::AlignedBuffer;
+use crate::simd::Instructions;
 
 /// All loops that this processor can run.
-fn available() -> Vec<&'static Blocks> {
-    let mut all = vec![&PORTABLE];
+fn available() -> Vec<Blocks> {
+    let mut all = vec![Blocks::Dots(&dots::PORTABLE)];
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
         if has!("avx2") && has!("fma") {
-            all.push(&AVX2);
+            all.push(Blocks::Dots(&dots::AVX2));
             if has!("avxvnni") {
-                all.push(&AVX_VNNI);
+                all.push(Blocks::Dots(&dots::AVX_VNNI));
             }
         }
         if SimdPath::Avx512.missing_features().is_empty() && has!("avx512vnni") {
-            all.push(&AVX512_VNNI);
+            all.push(Blocks::Dots(&dots::AVX512_VNNI));
+        }
+        if let Ok(instructions) = Instructions::detect(SimdPath::Amx) {
+            all.push(instructions.blocks());
         }
     }
     all
@@ -55,11 +59,19 @@ fn by_hand(left: &Nvfp4Tensor, right: &Nvfp4Tensor, rows: [usize; 2], columns: R
 #[test]
 fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
     const K: usize = 47 * BLOCK;
-    let (left, right) = (tensor(9, K, 1), tensor(11, K, 5));
+    let (left, right) = (tensor(34, K, 1), tensor(35, K, 5));
+    // Of a large block not all sizes.
+    let sizes = |blocks: Blocks| -> Vec<(usize, usize)> {
+        let some = |operand| {
+            let width = blocks.width(operand);
+            (1..=width).filter(move |at| width <= 8 || [1, 9, 17, 32].contains(at))
+        };
+        some(Operand::Rows)
+            .flat_map(|rows| some(Operand::Columns).map(move |columns| (rows, columns)))
+            .collect()
+    };
     for blocks in available() {
-        for (rows, columns) in
-            (1..=blocks.rows).flat_map(|rows| (1..=blocks.columns).map(move |columns| (rows, columns)))
-        {
+        for (rows, columns) in sizes(blocks) {
             for depth in [0..0, 0..BLOCK, 3 * BLOCK..20 * BLOCK, 15 * BLOCK..K] {
                 let chunks = blocks.chunks(depth.len());
                 let panel = |operand, tensor, rows| {
@@ -71,8 +83,8 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
                 };
                 let a = panel(Operand::Rows, &left, 2..2 + rows);
                 let b = panel(Operand::Columns, &right, 3..3 + columns);
-                for strides in [[7, 1], [1, 7]] {
-                    let mut sums = [f32::NAN; 49];
+                for strides in [[33, 1], [1, 33]] {
+                    let mut sums = [f32::NAN; 33 * 33];
                     for accumulate in [false, true] {
                         let panels = [a.values(), b.values()];
                         blocks.multiply(chunks, [rows, columns], panels, &mut sums, strides, accumulate);
@@ -86,7 +98,7 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
                         assert!(
                             error <= 1e-6 * magnitude,
                             "{} {rows}×{columns} over {depth:?} at {row}, {column}: {found} for {}",
-                            blocks.name,
+                            blocks.name(),
                             2.0 * sum
                         );
                     }
@@ -101,6 +113,8 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
 /// The largest and the smallest product of two blocks, alone in every lane, are exact.
 #[test]
 fn a_block_is_exact() {
+    // Those of the widest vector.
+    const LANES: usize = 16;
     for blocks in available() {
         for (code, scale) in [
             (0x77, 0x7E),
@@ -109,26 +123,27 @@ fn a_block_is_exact() {
             (0x99, 0x81),
             (0x7F, 0x08),
         ] {
-            for block in 0..blocks.lanes {
-                let k = blocks.lanes * BLOCK;
-                let (mut packed, mut scales) = (vec![0; k / 2], vec![0; blocks.lanes]);
-                packed[block * CODE_BYTES..(block + 1) * CODE_BYTES].fill(code);
+            for block in 0..LANES {
+                let k = LANES * BLOCK;
+                let (mut packed, mut scales) = (vec![0; k / 2], vec![0; LANES]);
+                packed[block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES].fill(code);
                 scales[block] = scale;
+                let chunks = blocks.chunks(k);
                 let operand = Nvfp4Tensor::new(1, k, packed, scales, 1.0).unwrap();
                 let panel = |operand_of, rows| {
-                    let mut panel = AlignedBuffer::zeroed(blocks.panel_words(operand_of, 1)).unwrap();
+                    let mut panel = AlignedBuffer::zeroed(blocks.panel_words(operand_of, chunks)).unwrap();
                     blocks.pack(operand_of, &operand, rows, 0..k, panel.values_mut());
                     panel
                 };
                 let (a, b) = (panel(Operand::Rows, 0..1), panel(Operand::Columns, 0..1));
                 let mut sums = [0.0];
-                blocks.multiply(1, [1, 1], [a.values(), b.values()], &mut sums, [1, 1], false);
+                blocks.multiply(chunks, [1, 1], [a.values(), b.values()], &mut sums, [1, 1], false);
                 let (sum, _) = by_hand(&operand, &operand, [0, 0], 0..k);
                 assert_eq!(
                     f64::from(sums[0]),
                     sum,
                     "{} {code:x} {scale:x} {block}",
-                    blocks.name
+                    blocks.name()
                 );
             }
         }

@@ -1,0 +1,96 @@
+//! NVFP4 on its way into tiles.
+
+use std::arch::x86_64::*;
+
+use gauntlet_formats::{e2m1, e4m3};
+
+/// The bf16 of each e2m1 code under each scale: six significant bits at most, which the upper half of an f32 holds.
+struct Scaled([[u16; 16]; 256]);
+
+static SCALED: Scaled = Scaled({
+    let mut table = [[0; 16]; 256];
+    let mut scale = 0;
+    while scale < 256 {
+        let mut code = 0;
+        while code < 16 {
+            let value = e2m1::VALUES[code] * e4m3::VALUES[scale];
+            table[scale][code] = (value.to_bits() >> 16) as u16;
+            code += 1;
+        }
+        scale += 1;
+    }
+    table
+});
+
+/// Two blocks at a time: their codes, a word each, look up the rows of the table that their scales point out.
+///
+/// # Safety
+///
+/// There are eight bytes of codes, and room for eight words, to each scale.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+pub(super) unsafe fn widen(codes: &[u8], scales: &[u8], words: &mut [u32]) {
+    let (pairs, last) = scales.as_chunks::<2>();
+    let (code_pairs, last_codes) = codes.as_chunks::<16>();
+    let (places, rest) = words.as_chunks_mut::<16>();
+    let mut places = places.iter_mut();
+    for ((scales, codes), place) in pairs.iter().zip(code_pairs).zip(&mut places) {
+        // SAFETY: 16 bytes.
+        let codes = unsafe { _mm_loadu_si128(codes.as_ptr().cast()) };
+        let values = look_up(codes, scales.map(usize::from));
+        // SAFETY: 16 words.
+        unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), values) };
+    }
+    if let ([scale], [.., _]) = (last, last_codes) {
+        let mut whole = [0; 16];
+        whole[..8].copy_from_slice(last_codes);
+        // SAFETY: 16 bytes.
+        let codes = unsafe { _mm_loadu_si128(whole.as_ptr().cast()) };
+        let values = look_up(codes, [usize::from(*scale), 0]);
+        let mut words = [0_u32; 16];
+        // SAFETY: 16 words.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), values) };
+        match places.next() {
+            Some(place) => place.copy_from_slice(&words),
+            None => rest.copy_from_slice(&words[..rest.len()]),
+        }
+    }
+    places.for_each(|place| place.fill(0));
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+fn look_up(codes: __m128i, scales: [usize; 2]) -> __m512i {
+    // Each of a block's four quarters has its eight bytes, and moves a nibble to the foot of each word.
+    let spread = _mm512_permutexvar_epi64(
+        _mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1),
+        _mm512_castsi128_si512(codes),
+    );
+    let nibble = |quarter: i64| 0x000C_0008_0004_0000 + quarter * 0x0010_0010_0010_0010;
+    let shifts = _mm512_setr_epi64(
+        nibble(0),
+        nibble(1),
+        nibble(2),
+        nibble(3),
+        nibble(0),
+        nibble(1),
+        nibble(2),
+        nibble(3),
+    );
+    let moved = _mm512_multishift_epi64_epi8(shifts, spread);
+    // The second block's values are the upper half of the table: (moved & 15) | 16.
+    let second = _mm512_setr_epi64(
+        0,
+        0,
+        0,
+        0,
+        0x0010_0010_0010_0010,
+        0x0010_0010_0010_0010,
+        0x0010_0010_0010_0010,
+        0x0010_0010_0010_0010,
+    );
+    let places = _mm512_ternarylogic_epi64::<0xF8>(second, moved, _mm512_set1_epi16(15));
+    // SAFETY: rows of the table are 32 bytes.
+    let rows = scales.map(|scale| unsafe { _mm256_loadu_si256(SCALED.0[scale].as_ptr().cast()) });
+    let table = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(rows[0]), rows[1]);
+    _mm512_permutexvar_epi16(places, table)
+}

@@ -1,0 +1,93 @@
+//! Products of bf16 by the tile unit: e2m1 × e4m3 has at most six significant bits, so that every value is exact in bf16 and
+//! every product in f32.
+
+use std::ops::Range;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+
+use super::{BLOCK_BYTES, Operand};
+use crate::simd::{CHUNK, SIDE, Tiles};
+
+/// Tile registers that hold the sums of a register block.
+pub(super) const SUM_TILES: usize = 4;
+
+/// Words of a row of a chunk.
+const ROW: usize = SIDE / 2;
+/// Chunks that are widened before they are turned into columns: 32 rows of them are 16 KiB.
+const TURNED: usize = 8;
+
+/// See [`Blocks::pack`](super::Blocks::pack). Rows beyond the last hold what was there before, which nothing reads.
+pub(super) fn pack(
+    unit: Tiles,
+    operand: Operand,
+    tensor: &Nvfp4Tensor,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    panel: &mut [f32],
+) {
+    let panel: &mut [u32] = cast_slice_mut(panel);
+    let run = |row: usize, columns: Range<usize>| {
+        let first = row * tensor.columns() + columns.start;
+        let blocks = first / BLOCK..(first + columns.len()) / BLOCK;
+        let codes = &tensor.packed()[blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES];
+        (codes, &tensor.scales()[blocks])
+    };
+    match operand {
+        Operand::Rows => {
+            for (at, row) in rows.enumerate() {
+                let (codes, scales) = run(row, columns.clone());
+                let places = panel[at * ROW..].chunks_mut(CHUNK);
+                let chunks = codes.chunks(2 * BLOCK_BYTES).zip(scales.chunks(2));
+                for ((codes, scales), place) in chunks.zip(places) {
+                    unit.widen_nvfp4(codes, scales, &mut place[..ROW]);
+                }
+            }
+        }
+        Operand::Columns => {
+            let mut widened = [0; SIDE * ROW * TURNED];
+            let firsts = columns.clone().step_by(TURNED * SIDE);
+            for (first, panel) in firsts.zip(panel.chunks_mut(TURNED * CHUNK)) {
+                let columns = first..columns.end.min(first + TURNED * SIDE);
+                let size = columns.len().next_multiple_of(SIDE);
+                for (row, words) in rows.clone().zip(widened.chunks_exact_mut(size / 2)) {
+                    let (codes, scales) = run(row, columns.clone());
+                    unit.widen_nvfp4(codes, scales, words);
+                }
+                unit.pack_columns(&widened[..SIDE * size / 2], size, panel);
+            }
+        }
+    }
+}
+
+/// See [`Blocks::multiply`](super::Blocks::multiply).
+pub(super) fn multiply(
+    unit: Tiles,
+    chunks: usize,
+    [rows, columns]: [usize; 2],
+    [a, b]: [&[f32]; 2],
+    sums: &mut [f32],
+    strides: [usize; 2],
+    accumulate: bool,
+) {
+    let mut block = [0.0; SIDE * SIDE];
+    if chunks > 0 {
+        let configured = unit.configure();
+        configured
+            .product((chunks, 1), cast_slice(a), cast_slice(b), &mut block, false)
+            .finish();
+    }
+    // Rows of the sums lie along rows of the block, or along its columns once it is turned.
+    let (lines, length, stride) = if strides[1] == 1 {
+        (rows, columns, strides[0])
+    } else {
+        unit.turn(&mut block);
+        (columns, rows, strides[1])
+    };
+    let places = sums.chunks_mut(stride.max(length));
+    for (line, sums) in block.chunks_exact(SIDE).zip(places).take(lines) {
+        for (sum, product) in sums[..length].iter_mut().zip(line) {
+            *sum = if accumulate { *sum + product } else { *product };
+        }
+    }
+}
