@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_schedule::Roles;
 
+use crate::barrier::{Aborted, Barrier, Tally};
 use crate::memory::{AlignedBuffer, OutOfMemory};
 use crate::order::Assignment;
 use crate::pool::{Pool, lock};
@@ -110,6 +111,9 @@ pub(crate) struct Space<S> {
     panels: Vec<Vec<Mutex<AlignedBuffer>>>,
     /// One a producer; worker `w` is lane `w / producers` of ring `w % producers`.
     rings: Vec<Ring>,
+    /// How far what is dequantised once has come.
+    resident: Tally,
+    reductions: Tally,
 }
 
 #[derive(Debug)]
@@ -149,6 +153,8 @@ impl<S> Space<S> {
             rings: (0..team.producers)
                 .map(|producer| Ring::new(lanes(producer), stages))
                 .collect(),
+            resident: Tally::default(),
+            reductions: Tally::default(),
         })
     }
 }
@@ -198,66 +204,74 @@ impl<W: TileWork> Driver<'_, W> {
     /// Computes everything. Returns the time from the first thread's start of work to the end of the last, and
     /// (zeros unless `TRACED`) where it went.
     pub fn run<const TRACED: bool>(&self) -> (Duration, Busy) {
-        for thread in &self.space.threads {
-            lock(thread).clock = Clock::default();
-        }
-        self.each(self.work.resident_pieces(), |piece, space| {
-            let ThreadSpace { state, clock } = space;
-            clock.measure::<TRACED, _>(|busy| &mut busy.load, || self.work.load_resident(piece, state));
-        });
+        self.space.rings.iter().for_each(Ring::reset);
+        self.space.resident.reset();
+        self.space.reductions.reset();
         self.assignment.restart();
-        for launch in 0..self.assignment.launches() {
-            for ring in &self.space.rings {
-                ring.reset();
-            }
-            self.timed(|thread, space| match self.team.role(thread) {
-                Role::Everything { worker } => self.everything::<TRACED>(launch, worker, space),
-                Role::Producer { producer } => self.produce::<TRACED>(launch, producer, space),
-                Role::Consumer { worker } => self.consume::<TRACED>(worker, space),
-            });
-        }
-        self.each(self.work.reductions(), |index, space| {
-            let ThreadSpace { state, clock } = space;
-            clock.measure::<TRACED, _>(|busy| &mut busy.epilogue, || self.work.reduce(index, state));
+        self.pool.run_in_passes(&|thread, barrier| {
+            let start = Instant::now();
+            let mut space = lock(&self.space.threads[thread]);
+            space.clock = Clock::default();
+            self.passes::<TRACED>(thread, &mut space, barrier)?;
+            space.clock.span = Some((start, Instant::now()));
+            Ok(())
         });
         self.times()
     }
 
-    /// Runs `job` for each of `count` indices, if any, in contiguous shares.
-    fn each(&self, count: usize, job: impl Fn(usize, &mut ThreadSpace<W::State>) + Sync) {
-        if count == 0 {
-            return;
-        }
-        let threads = self.team.threads;
-        self.timed(|thread, space| {
-            for index in count * thread / threads..count * (thread + 1) / threads {
-                job(index, space);
+    /// One thread's share of a call: what is resident, the waves of tiles, and the reductions, each pass beginning when
+    /// the one before is done.
+    fn passes<const TRACED: bool>(
+        &self,
+        thread: usize,
+        space: &mut ThreadSpace<W::State>,
+        barrier: &Barrier,
+    ) -> Result<(), Aborted> {
+        let Space {
+            resident, reductions, ..
+        } = self.space;
+        barrier.each(resident, self.work.resident_pieces(), |piece| {
+            let ThreadSpace { state, clock } = &mut *space;
+            clock.measure::<TRACED, _>(|busy| &mut busy.load, || self.work.load_resident(piece, state));
+        })?;
+        for wave in 0..self.assignment.waves() {
+            if wave > 0 {
+                barrier.wait()?;
+                self.reopen_rings(thread, barrier)?;
             }
-        });
+            match self.team.role(thread) {
+                Role::Everything { worker } => self.everything::<TRACED>(wave, worker, space),
+                Role::Producer { producer } => self.produce::<TRACED>(wave, producer, space),
+                Role::Consumer { worker } => self.consume::<TRACED>(worker, space),
+            }
+        }
+        let results = self.work.reductions();
+        if results > 0 {
+            barrier.wait()?;
+        }
+        barrier.each(reductions, results, |index| {
+            let ThreadSpace { state, clock } = &mut *space;
+            clock.measure::<TRACED, _>(|busy| &mut busy.epilogue, || self.work.reduce(index, state));
+        })
     }
 
-    /// One launch of the pool, its start and end noted on each thread's clock.
-    fn timed(&self, job: impl Fn(usize, &mut ThreadSpace<W::State>) + Sync) {
-        self.pool.run(&|thread| {
-            let start = Instant::now();
-            let mut space = lock(&self.space.threads[thread]);
-            job(thread, &mut space);
-            let first = space.clock.span.map_or(start, |(first, _)| first);
-            space.clock.span = Some((first, Instant::now()));
-        });
+    /// Empties the rings while nobody uses them.
+    fn reopen_rings(&self, thread: usize, barrier: &Barrier) -> Result<(), Aborted> {
+        if self.space.rings.is_empty() {
+            return Ok(());
+        }
+        if thread == 0 {
+            self.space.rings.iter().for_each(Ring::reset);
+        }
+        barrier.wait()
     }
 
     /// Prepares up to `stages` panels, multiplies them, and so on.
-    fn everything<const TRACED: bool>(
-        &self,
-        launch: usize,
-        worker: usize,
-        space: &mut ThreadSpace<W::State>,
-    ) {
+    fn everything<const TRACED: bool>(&self, wave: usize, worker: usize, space: &mut ThreadSpace<W::State>) {
         let ThreadSpace { state, clock } = space;
         let panels = &self.space.panels[worker];
         let mut taken = 0;
-        while let Some(index) = self.assignment.next(launch, worker, taken) {
+        while let Some(index) = self.assignment.next(wave, worker, taken) {
             taken += 1;
             let tile = self.work.find(index);
             let steps = self.work.steps(&tile);
@@ -289,7 +303,7 @@ impl<W: TileWork> Driver<'_, W> {
     }
 
     /// Fills the lanes of one ring, a step each in turn, until no tile is left.
-    fn produce<const TRACED: bool>(&self, launch: usize, producer: usize, space: &mut ThreadSpace<W::State>) {
+    fn produce<const TRACED: bool>(&self, wave: usize, producer: usize, space: &mut ThreadSpace<W::State>) {
         struct Feed<T> {
             taken: usize,
             tile: Option<(usize, T, usize, usize)>,
@@ -305,7 +319,7 @@ impl<W: TileWork> Driver<'_, W> {
             let worker = producer + lane * self.team.producers;
             let feed = &mut feeds[lane];
             let next = feed.tile.or_else(|| {
-                let index = self.assignment.next(launch, worker, feed.taken)?;
+                let index = self.assignment.next(wave, worker, feed.taken)?;
                 feed.taken += 1;
                 let tile = self.work.find(index);
                 Some((index, tile, 0, self.work.steps(&tile)))

@@ -13,11 +13,11 @@
 //! | stages | panels of depth k of the streamed operand that are dequantised before they are multiplied. Unified: a thread prepares so many, then multiplies them, prefetching the quantised bytes that come next if there is more than one. Specialised: the slots of the bounded queue between producer and consumer |
 //! | epilogue | direct: each run of a register block is scaled, rounded and stored to its row of the output. Staged: the tile is finished in a buffer, then whole rows leave by non-temporal stores (plain copies on the portable path) |
 //! | roles | unified: every thread dequantises and multiplies. Specialised: a quarter of the threads, at least one, only dequantises the streamed operand; the others only multiply. Needs two threads |
-//! | order | per-tile: one launch of the pool, with its barrier, for each wave of as many tiles as multiplying threads. Static: one launch, each thread a contiguous share. Sorted: the dearest tile first to the thread with the least. Dynamic: from a shared counter |
+//! | order | per-tile: a pass of its own, ended by a barrier, for each wave of as many tiles as multiplying threads. Static: one pass, each thread a contiguous share. Sorted: the dearest tile first to the thread with the least. Dynamic: from a shared counter |
 //! | lookup | how a tile's number becomes group and position: linear walks the groups, precomputed reads a table |
 //! | setup | per-call: plan, tables and buffers are made and freed in each call. Once: when the kernel is built |
 //! | swap-ab | the weights (attention: the keys) take the rows of tile and register block, the tokens (queries) the columns; the result is turned back as it is written |
-//! | split-k | the steps along K (keys) in so many contiguous parts, computed as tiles of their own and reduced in order by a launch of its own |
+//! | split-k | the steps along K (keys) in so many contiguous parts, computed as tiles of their own and reduced in order in a pass of its own |
 //! | cluster | only \[1, 1\] |
 //!
 //! On a processor with AMX, attention on e4m3 or int8 whose heads have one scale each goes to its tiles if the
@@ -29,6 +29,7 @@
 
 mod affinity;
 mod attention;
+mod barrier;
 mod calibration;
 mod driver;
 mod engine;

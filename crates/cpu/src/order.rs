@@ -14,7 +14,7 @@ pub(crate) struct Assignment {
 
 #[derive(Debug)]
 enum Dealing {
-    /// One tile a worker and launch.
+    /// One tile a worker and wave.
     Waves,
     /// A fixed list a worker.
     Shares(Vec<Vec<usize>>),
@@ -38,8 +38,8 @@ impl Assignment {
         }
     }
 
-    /// Pool launches that compute all tiles: one, or one a wave.
-    pub fn launches(&self) -> usize {
+    /// Waves that compute all tiles, each begun when the one before is done.
+    pub fn waves(&self) -> usize {
         match self.dealing {
             Dealing::Waves => self.tiles.div_ceil(self.workers),
             _ => 1,
@@ -53,11 +53,11 @@ impl Assignment {
         }
     }
 
-    /// The next tile of `worker`, which has `taken` so many in this launch; none when it is done.
-    pub fn next(&self, launch: usize, worker: usize, taken: usize) -> Option<usize> {
+    /// The next tile of `worker`, which has `taken` so many in this wave; none when it is done.
+    pub fn next(&self, wave: usize, worker: usize, taken: usize) -> Option<usize> {
         match &self.dealing {
             Dealing::Waves => {
-                Some(launch * self.workers + worker).filter(|tile| taken == 0 && *tile < self.tiles)
+                Some(wave * self.workers + worker).filter(|tile| taken == 0 && *tile < self.tiles)
             }
             Dealing::Shares(shares) => shares[worker].get(taken).copied(),
             Dealing::Counter(next) => {
@@ -94,10 +94,10 @@ mod tests {
     fn taken(assignment: &Assignment, workers: usize) -> Vec<Vec<usize>> {
         let mut lists = vec![Vec::new(); workers];
         assignment.restart();
-        for launch in 0..assignment.launches() {
+        for wave in 0..assignment.waves() {
             for (worker, list) in lists.iter_mut().enumerate() {
                 let mut count = 0;
-                while let Some(tile) = assignment.next(launch, worker, count) {
+                while let Some(tile) = assignment.next(wave, worker, count) {
                     list.push(tile);
                     count += 1;
                 }
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(deal(Order::PerTile), [vec![0, 2, 4], vec![1, 3]]);
         assert_eq!(deal(Order::Static), [vec![0, 1], vec![2, 3, 4]]);
         assert_eq!(deal(Order::Sorted), [vec![1, 2, 0], vec![3, 4]]);
-        assert_eq!(Assignment::new(Order::PerTile, &costs, 2).launches(), 3);
-        assert_eq!(Assignment::new(Order::Static, &costs, 2).launches(), 1);
+        assert_eq!(Assignment::new(Order::PerTile, &costs, 2).waves(), 3);
+        assert_eq!(Assignment::new(Order::Static, &costs, 2).waves(), 1);
     }
 }

@@ -1,14 +1,21 @@
 //! A pool of threads that lives as long as the engine.
 //!
-//! Idle threads block in the kernel and never spin: two engines in two processes that take turns on the same cores
-//! must not disturb each other's times.
+//! A launch wakes the threads once, however many passes it makes; between passes they meet at a [`Barrier`]. Within a
+//! launch a thread that waits stays awake for a short while; between launches it sleeps in the kernel at once: two
+//! engines in two processes that take turns on the same cores must not disturb each other's times.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::affinity::Processors;
+use crate::barrier::{Aborted, Barrier, Signal};
+
+/// How long a thread waits for others of its launch before it sleeps: about what waking it takes.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// Persistent threads that run one job at a time, the caller being thread 0.
 #[derive(Debug)]
@@ -21,19 +28,17 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
-    start: Condvar,
-    done: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Counts launches, so that a worker runs each of them once.
-    launches: u64,
-    job: Option<Job>,
-    running: usize,
-    panic: Option<Panic>,
-    closing: bool,
+    /// Raised once a launch, and to close.
+    start: Signal,
+    /// What is launched; dangling between launches.
+    job: AtomicPtr<Job<'static>>,
+    barrier: Barrier,
+    /// Workers that have not yet done with the job.
+    running: AtomicU32,
+    done: Signal,
+    panic: Mutex<Option<Panic>>,
+    closing: AtomicBool,
+    awake: Duration,
 }
 
 struct Panic(Box<dyn Any + Send>);
@@ -44,21 +49,26 @@ impl std::fmt::Debug for Panic {
     }
 }
 
-/// A borrowed closure whose lifetime has been forgotten.
-#[derive(Debug, Clone, Copy)]
-struct Job(*const (dyn Fn(usize) + Sync));
-
-// SAFETY: the closure is `Sync`, so a reference to it may be used by any thread; `Pool::run` keeps it alive.
-unsafe impl Send for Job {}
+/// What each thread does, given its number and where to meet the others.
+struct Job<'a>(&'a (dyn Fn(usize, &Barrier) -> Result<(), Aborted> + Sync));
 
 impl Pool {
     /// Starts `threads − 1` threads; the caller of [`run`](Self::run) is the remaining one. Each stays on its processor
     /// if there are some to stay on.
     pub fn new(threads: usize, processors: Option<&Processors>) -> std::io::Result<Self> {
+        // Where threads outnumber processors, who stays awake keeps the one it waits for from running.
+        let crowded = std::thread::available_parallelism().is_ok_and(|there| usize::from(there) < threads);
+        let awake = if crowded { Duration::ZERO } else { AWAKE };
+        let count = u32::try_from(threads).map_err(std::io::Error::other)?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State::default()),
-            start: Condvar::new(),
-            done: Condvar::new(),
+            start: Signal::default(),
+            job: AtomicPtr::default(),
+            barrier: Barrier::new(count, awake),
+            running: AtomicU32::new(0),
+            done: Signal::default(),
+            panic: Mutex::new(None),
+            closing: AtomicBool::new(false),
+            awake,
         });
         let mut pool = Self {
             shared,
@@ -73,7 +83,7 @@ impl Pool {
                     // A thread that is moved about is slower, not wrong.
                     let _ = processors.pin(thread);
                 }
-                serve(&shared, thread);
+                shared.serve(thread);
             };
             let worker = std::thread::Builder::new()
                 .name(format!("gauntlet-cpu-{thread}"))
@@ -91,30 +101,33 @@ impl Pool {
     /// Runs `job` once on each thread, giving it the thread's number, and returns when all are done. A panic of any
     /// thread is raised again here.
     pub fn run(&self, job: &(dyn Fn(usize) + Sync)) {
-        let _launch = lock(&self.launch);
-        // SAFETY: only the lifetime changes. No worker touches the job after it has counted itself out of
-        // `running`, and this function does not return, nor unwind, before `running` is zero.
-        let erased = Job(unsafe {
-            std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync + 'static)>(job)
+        self.run_in_passes(&|thread, _| {
+            job(thread);
+            Ok(())
         });
-        {
-            let mut state = lock(&self.shared.state);
-            state.launches += 1;
-            state.job = Some(erased);
-            state.running = self.workers.len();
+    }
+
+    /// As [`run`](Self::run), for a job of several passes: between them each thread waits at the barrier it is given,
+    /// and returns if that is aborted.
+    pub fn run_in_passes(&self, job: &(dyn Fn(usize, &Barrier) -> Result<(), Aborted> + Sync)) {
+        let _launch = lock(&self.launch);
+        let shared = &*self.shared;
+        let job = Job(job);
+        // Only the lifetime changes: `serve` says why that is sound.
+        let erased = std::ptr::from_ref(&job).cast_mut().cast::<Job<'static>>();
+        let done = shared.done.count();
+        shared.barrier.reset();
+        shared.job.store(erased, Ordering::Relaxed);
+        if !self.workers.is_empty() {
+            let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+            shared.running.store(workers, Ordering::Relaxed);
+            shared.start.raise();
         }
-        self.shared.start.notify_all();
-        let own = catch_unwind(AssertUnwindSafe(|| job(0)));
-        let mut state = lock(&self.shared.state);
-        while state.running > 0 {
-            state = wait(&self.shared.done, state);
+        shared.work(&job, 0);
+        if !self.workers.is_empty() {
+            shared.done.wait(done, shared.awake);
         }
-        state.job = None;
-        let panic = state.panic.take();
-        drop(state);
-        if let Err(payload) = own {
-            resume_unwind(payload);
-        }
+        let panic = lock(&shared.panic).take();
         if let Some(Panic(payload)) = panic {
             resume_unwind(payload);
         }
@@ -123,8 +136,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        lock(&self.shared.state).closing = true;
-        self.shared.start.notify_all();
+        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.start.raise();
         for worker in self.workers.drain(..) {
             // A worker catches the panics of its jobs, so joining cannot fail.
             let _ = worker.join();
@@ -132,33 +145,34 @@ impl Drop for Pool {
     }
 }
 
-fn serve(shared: &Shared, thread: usize) {
-    let mut seen = 0;
-    loop {
-        let job = {
-            let mut state = lock(&shared.state);
-            loop {
-                if state.closing {
-                    return;
-                }
-                match state.job {
-                    Some(job) if state.launches != seen => {
-                        seen = state.launches;
-                        break job;
-                    }
-                    _ => state = wait(&shared.start, state),
-                }
+impl Shared {
+    /// What a worker does all its life.
+    fn serve(&self, thread: usize) {
+        let mut launches = 0;
+        loop {
+            self.start.wait(launches, Duration::ZERO);
+            launches = launches.wrapping_add(1);
+            if self.closing.load(Ordering::Relaxed) {
+                return;
             }
-        };
-        // SAFETY: `Pool::run` keeps the closure alive until this thread has counted itself out below.
-        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { (*job.0)(thread) }));
-        let mut state = lock(&shared.state);
-        if let Err(payload) = outcome {
-            state.panic = Some(Panic(payload));
+            // SAFETY: the pointer was stored before the launch was raised, and `Pool::run_in_passes` keeps what it
+            // points to alive until this thread has counted itself out below: it does not unwind before that, as panics
+            // of its own share are caught too. The closure behind it is `Sync`.
+            let job = unsafe { &*self.job.load(Ordering::Relaxed) };
+            self.work(job, thread);
+            if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+                self.done.raise();
+            }
         }
-        state.running -= 1;
-        if state.running == 0 {
-            shared.done.notify_one();
+    }
+
+    /// One thread's share of a job. If it panics, the others stop at their next barrier.
+    fn work(&self, job: &Job<'_>, thread: usize) {
+        // A share that ended with `Aborted` is over as one that was done.
+        let outcome = catch_unwind(AssertUnwindSafe(|| (job.0)(thread, &self.barrier)));
+        if let Err(payload) = outcome {
+            lock(&self.panic).get_or_insert(Panic(payload));
+            self.barrier.abort();
         }
     }
 }
@@ -176,7 +190,9 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
+
+    use nix::time::{ClockId, clock_gettime};
 
     use super::*;
 
@@ -224,6 +240,67 @@ mod tests {
             runs.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(runs.into_inner(), 3);
+    }
+
+    #[test]
+    fn passes_see_what_all_threads_did_before() {
+        for threads in [1, 2, 3, 8] {
+            let pool = Pool::new(threads, None).unwrap();
+            let sum = AtomicUsize::new(0);
+            for launch in 0..50 {
+                pool.run_in_passes(&|_, barrier| {
+                    for pass in 1..=20 {
+                        sum.fetch_add(1, Ordering::Relaxed);
+                        barrier.wait()?;
+                        assert_eq!(sum.load(Ordering::Relaxed), (launch * 20 + pass) * threads);
+                        barrier.wait()?;
+                    }
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_in_any_pass_ends_the_launch() {
+        let pool = Pool::new(3, None).unwrap();
+        for round in 0..60 {
+            let (panicking, last) = (round % 3, round / 3 % 4);
+            let begun = AtomicUsize::new(0);
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                pool.run_in_passes(&|thread, barrier| {
+                    for pass in 0..4 {
+                        begun.fetch_max(pass, Ordering::Relaxed);
+                        assert!(
+                            thread != panicking || pass != last,
+                            "thread {thread}, pass {pass}"
+                        );
+                        barrier.wait()?;
+                    }
+                    Ok(())
+                });
+            }));
+            let message = outcome.unwrap_err().downcast::<String>().unwrap();
+            assert_eq!(*message, format!("thread {panicking}, pass {last}"));
+            assert_eq!(begun.into_inner(), last);
+            pool.run_in_passes(&|_, barrier| barrier.wait());
+        }
+    }
+
+    #[test]
+    fn threads_sleep_between_launches() {
+        let pool = Pool::new(2, None).unwrap();
+        let used = Mutex::new(Vec::new());
+        for _ in 0..2 {
+            pool.run(&|thread| {
+                if thread == 1 {
+                    lock(&used).push(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
+                }
+            });
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        let used = used.into_inner().unwrap();
+        assert!(Duration::from(used[1] - used[0]) < Duration::from_millis(20));
     }
 
     #[test]

@@ -395,7 +395,7 @@ impl TileWork for AttentionWork<'_> {
         let query_panels = self.tile_query_panels(&tile);
         state.lanes.fill(SoftmaxLanes::EMPTY);
         for slice in 0..plan.split {
-            // SAFETY: the slices were written in an earlier launch of the pool and are only read in this one.
+            // SAFETY: the slices were written in an earlier pass and are only read in this one.
             let part = unsafe { self.partials.part(self.partial(tile.index + slice)) };
             let (part_outputs, part_lanes) = part.split_at(plan.output_values());
             for (query, part) in part_lanes.chunks_exact(2 * width).take(query_panels).enumerate() {

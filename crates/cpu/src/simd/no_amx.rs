@@ -14,7 +14,7 @@ pub(crate) const CHUNK: usize = SIDE * SIDE / 2;
 
 /// Of which there is none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Tiles {}
+pub(crate) struct Tiles(Infallible);
 
 impl Tiles {
     pub(super) unsafe fn found() -> Self {
@@ -22,11 +22,11 @@ impl Tiles {
     }
 
     pub fn configure(&self) -> Configured {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn widen(&self, _: AttentionFormat, _: &[u8], _: &mut [u32]) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn widen_nvfp4(&self, _: &[u8], _: &[u8], _: &mut [u32]) {
@@ -38,23 +38,23 @@ impl Tiles {
     }
 
     pub fn pack_rows(&self, _: &[u32], _: usize, _: &mut [u32]) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn pack_columns(&self, _: &[u32], _: usize, _: &mut [u32]) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn pack_depths(&self, _: &[u32], _: usize, _: usize, _: usize, _: &mut [u32]) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn raise(&self, _: &[f32; SIDE * SIDE], _: &mut [f32; LANES]) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn exponents(&self, _: &[f32; LANES], _: f32, _: &mut SoftmaxLanes) -> Exponents {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn weigh<'a>(
@@ -66,11 +66,11 @@ impl Tiles {
         _: impl Iterator<Item = Product<'a>>,
         _: usize,
     ) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn add_sums(&self, _: &[f32; LANES], _: &mut SoftmaxLanes) {
-        match *self {}
+        match self.0 {}
     }
 }
 

@@ -1,0 +1,30 @@
+//! What the figures were taken on.
+
+use gauntlet_device::Device;
+use serde_json::{Value, json};
+
+/// Taken where the system does not tell: more than most processors have.
+const UNKNOWN_CACHE: usize = 64 << 20;
+
+/// The processor's name.
+pub fn model() -> String {
+    Device::host().title
+}
+
+/// Bytes of the last-level cache.
+pub fn last_level_cache() -> usize {
+    let size = Device::host().cpu.and_then(|cpu| cpu.last_level_size);
+    size.map_or(UNKNOWN_CACHE, |size| size.get() as usize)
+}
+
+/// What the system tells, and how busy it is.
+pub fn describe() -> Value {
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load.as_deref().and_then(|load| load.split(' ').next());
+    json!({
+        "device": Device::host(),
+        "system": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+        "load": load.and_then(|load| load.parse::<f64>().ok()),
+    })
+}

@@ -1,0 +1,95 @@
+//! NVFP4 products beside f32 products of operands dequantised beforehand.
+
+use std::error::Error;
+
+use gauntlet_problem::{Form, Inputs};
+use serde_json::{Value, json};
+
+use crate::Setting;
+use crate::alternate::{Contender, Times, alternate};
+use crate::operands::{Calls, copies, problem, schedule};
+use crate::peers::Dense;
+use crate::table::{heading, row};
+
+/// Tokens, weights, depth.
+const CASES: [[usize; 3]; 4] = [
+    [64, 4096, 7168],
+    [40, 7168, 2048],
+    [248, 4096, 7168],
+    [192, 3072, 4096],
+];
+
+/// The two results' difference over their size that f16, and sums in another order, explain.
+const TOLERANCE: f64 = 2e-3;
+
+pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
+    heading("products", &["ms", "GFLOP/s", "× gemm f32", "× faer f32"]);
+    let plain = CASES.map(|shape| (shape, Form::Plain));
+    let dual = CASES.map(|shape| (shape, Form::Swiglu));
+    let cases = plain.into_iter().chain(dual);
+    cases.map(|(shape, form)| case(setting, shape, form)).collect()
+}
+
+fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<dyn Error>> {
+    let problem = problem(shape, form);
+    let schedule = schedule(shape, setting.threads, setting);
+    let copies = copies(&problem, setting);
+    let engine = setting.engine(setting.threads)?;
+    let mut calls = Calls::new(&engine, &problem, &schedule, &copies)?;
+    let Inputs::GroupedGemm(groups) = &copies[0] else {
+        return Err("a product has operands of a product".into());
+    };
+    let mut by_gemm = Dense::new(&groups[0], setting.threads);
+    let mut by_faer = Dense::new(&groups[0], setting.threads);
+    calls.call(0)?;
+    for theirs in [by_gemm.gemm(), by_faer.faer()] {
+        check(&calls.result(), theirs)?;
+    }
+    let times = alternate(
+        setting.rounds,
+        &mut [
+            Contender::timed("gauntlet", |turn| calls.call(turn)),
+            Contender::timed("gemm", |_| {
+                by_gemm.gemm();
+                Ok(())
+            }),
+            Contender::timed("faer", |_| {
+                by_faer.faer();
+                Ok(())
+            }),
+        ],
+    )?;
+    let products = if form == Form::Swiglu { 2.0 } else { 1.0 };
+    let operations = 2.0 * products * shape.iter().product::<usize>() as f64;
+    let [m, n, k] = shape;
+    let title = format!("{m}×{n}×{k}{}", if products > 1.0 { " dual" } else { "" });
+    let ours = times[0].spread();
+    let over = [1, 2].map(|peer| times[0].speed_over(&times[peer]));
+    let rate = operations / ours.middle / 1e9;
+    let cells = [format!("{:.3}", ours.middle * 1e3), format!("{rate:.0}")];
+    row(&title, &[&cells[..], &over.map(|over| over.to_string())].concat());
+    Ok(json!({
+        "case": title,
+        "schedule": schedule,
+        "operations": operations,
+        "times": times.iter().map(Times::json).collect::<Vec<_>>(),
+        "over-gemm": over[0].json(),
+        "over-faer": over[1].json(),
+    }))
+}
+
+/// Whether all computed the same function.
+fn check(ours: &[f32], theirs: &[f32]) -> Result<(), Box<dyn Error>> {
+    let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+    let mut differences = ours
+        .iter()
+        .zip(theirs)
+        .map(|(ours, theirs)| f64::from(*ours) - f64::from(*theirs));
+    let error = (power(&mut differences) / power(&mut theirs.iter().map(|value| f64::from(*value)))).sqrt();
+    if error > TOLERANCE || error.is_nan() {
+        return Err(
+            format!("the results differ by {error:e} of their size, so the times compare nothing").into(),
+        );
+    }
+    Ok(())
+}
