@@ -19,7 +19,7 @@ use crate::gemm::{GemmOperands, GemmPlan, PackedWeights, Weights};
 use crate::memory::{OutOfMemory, available_bytes};
 use crate::order::Assignment;
 use crate::pool::Pool;
-use crate::simd::{Instructions, SimdPath};
+use crate::simd::{Blocks, Instructions, SimdPath};
 
 /// What an engine runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ pub struct EngineOptions {
 /// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
 /// multiples of the register blocks' and of cache lines of the output, but for the last.
 const DOTS: (usize, [usize; 4], usize) = (64, [192, 96, 48, 24], 2048);
-const TILE_UNIT: (usize, [usize; 4], usize) = (128, [256, 128, 64, 32], 1024);
+const TILE_UNIT: (usize, [usize; 4], usize) = (128, [256, 128, 64, 32], 512);
 
 /// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
 const TILES_A_THREAD: usize = 8;
@@ -124,9 +124,10 @@ impl Engine {
         self.instructions.path()
     }
 
-    /// The instructions that products of NVFP4 are made of: `avx512vnni`, `avxvnni`, `avx2` or `portable`.
+    /// The instructions that products of NVFP4 with many tokens are made of: `amx`, `avx512vnni`, `avxvnni`, `avx2` or
+    /// `portable`.
     pub fn dots(&self) -> &'static str {
-        self.instructions.blocks().name()
+        self.instructions.blocks(usize::MAX).name()
     }
 
     /// Threads, the caller's included.
@@ -148,7 +149,8 @@ impl Engine {
     /// Panels of a tile stay in a second-level cache while a step of K passes by. On the tile unit weights are the rows,
     /// which need not be turned as they are packed. Where blocks of weights leave threads without work they are narrower.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
-        let swap_ab = self.instructions.tiles().is_some();
+        let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
+        let swap_ab = matches!(self.instructions.blocks(most), Blocks::Tiles(_));
         let (tokens, widths, depth) = if swap_ab { TILE_UNIT } else { DOTS };
         let enough = |width: &usize| {
             let blocks = |shape: &GemmShape| shape.m.div_ceil(tokens) * shape.n.div_ceil(*width);

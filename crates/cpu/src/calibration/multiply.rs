@@ -83,7 +83,7 @@ impl RegisterBlock for Blocks {
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
     let mut parameters = costs(bench, bench.instructions)?;
-    parameters.extend(costs(bench, bench.instructions.blocks())?);
+    parameters.extend(costs(bench, bench.instructions.blocks(usize::MAX))?);
     Ok(parameters)
 }
 

@@ -29,7 +29,7 @@ const PANEL_BYTES: usize = 128 << 10;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
     let mut parameters = Vec::new();
-    let blocks = bench.instructions.blocks();
+    let blocks = bench.instructions.blocks(usize::MAX);
     let width = |operand| blocks.width(operand);
     for (side, operand) in [("columns", Operand::Columns), ("rows", Operand::Rows)] {
         // A panel of `WIDE` codes fits every second-level cache.
@@ -77,7 +77,7 @@ fn pack(
         step: usize,
         panel: usize,
     }
-    let blocks = bench.instructions.blocks();
+    let blocks = bench.instructions.blocks(usize::MAX);
     let width = blocks.width(operand);
     let words = blocks.panel_words(operand, blocks.chunks(depth));
     let steps_in_row = WIDE / depth;

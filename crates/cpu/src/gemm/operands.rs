@@ -68,7 +68,7 @@ impl Packing {
     fn of(plan: &GemmPlan, shape: [usize; 2]) -> Self {
         Self {
             shape,
-            instructions: plan.blocks().name(),
+            instructions: plan.blocks.name(),
             operand: plan.weights.operand,
             block: plan.weights.extent,
             depth: plan.depth,

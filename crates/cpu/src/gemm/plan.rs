@@ -18,6 +18,8 @@ use crate::simd::{Blocks, Instructions, Operand};
 #[derive(Debug)]
 pub(crate) struct GemmPlan {
     pub instructions: Instructions,
+    /// The loops that multiply.
+    pub blocks: Blocks,
     pub form: Form,
     pub format: OutputFormat,
     pub epilogue: Epilogue,
@@ -127,14 +129,14 @@ impl GemmPlan {
         // No buffer need be larger than the largest group, however large the tile.
         let largest =
             |size: fn(&GemmShape) -> usize| problem.groups.iter().map(size).max().unwrap_or(0).max(1);
-        let blocks = instructions.blocks();
+        let (most_tokens, most_weights) = (largest(|shape| shape.m), largest(|shape| shape.n));
+        let blocks = instructions.blocks(most_tokens);
         let tile = schedule.tile;
         let side = |operand, extent: usize, most: usize| Side {
             extent: extent.min(most),
             operand,
             width: blocks.width(operand),
         };
-        let (most_tokens, most_weights) = (largest(|shape| shape.m), largest(|shape| shape.n));
         let (tokens, weights) = if schedule.swap_ab {
             (
                 side(Operand::Columns, tile.n, most_tokens),
@@ -149,6 +151,7 @@ impl GemmPlan {
         let depth = tile.k.min(largest(|shape| shape.k).next_multiple_of(16));
         let mut plan = Self {
             instructions,
+            blocks,
             form: problem.form,
             format: problem.output,
             epilogue: schedule.epilogue,
@@ -184,8 +187,8 @@ impl GemmPlan {
         // Each step is filled up to whole chunks.
         let (steps, last) = (shape.k.div_ceil(self.depth), shape.k % self.depth);
         let last = if last == 0 { self.depth } else { last };
-        let chunks = self.chunks * steps.saturating_sub(1) + self.blocks().chunks(last);
-        let token_panel = self.blocks().panel_words(self.tokens.operand, chunks);
+        let chunks = self.chunks * steps.saturating_sub(1) + self.blocks.chunks(last);
+        let token_panel = self.blocks.panel_words(self.tokens.operand, chunks);
         self.groups.push(Group {
             shape: *shape,
             tiles,
@@ -220,11 +223,6 @@ impl GemmPlan {
         }
     }
 
-    /// The loops that multiply.
-    pub fn blocks(&self) -> Blocks {
-        self.instructions.blocks()
-    }
-
     /// The accumulators of one product of a tile: a row for each token.
     pub fn sums(&self) -> usize {
         self.tokens.extent.saturating_mul(self.weights.extent)
@@ -232,7 +230,7 @@ impl GemmPlan {
 
     /// Words of one panel of weights in a slot.
     pub fn weight_panel(&self) -> usize {
-        self.blocks().panel_words(self.weights.operand, self.chunks)
+        self.blocks.panel_words(self.weights.operand, self.chunks)
     }
 
     /// Words of one product's panels in a slot.
@@ -243,7 +241,7 @@ impl GemmPlan {
 
     /// Where in a panel of A, which holds so many rows, a step begins.
     pub fn token_step(&self, rows: usize, step: usize) -> usize {
-        self.blocks().words(self.tokens.operand, rows, step * self.chunks)
+        self.blocks.words(self.tokens.operand, rows, step * self.chunks)
     }
 
     /// Where the resident panels of a token block of `group` start.
@@ -311,7 +309,7 @@ impl GemmPlan {
     ) {
         for (at, panel) in panels.chunks_exact_mut(self.weight_panel()).enumerate() {
             let rows = self.weights.panel(rows, at);
-            self.blocks()
+            self.blocks
                 .pack(self.weights.operand, tensor, rows, depth.clone(), panel);
         }
     }
@@ -372,7 +370,7 @@ impl Plan for GemmPlan {
     }
 
     fn register_block(&self) -> ([usize; 2], usize) {
-        let blocks = self.blocks();
+        let blocks = self.blocks;
         let widths = [Operand::Rows, Operand::Columns].map(|operand| blocks.width(operand));
         (widths, blocks.accumulators())
     }

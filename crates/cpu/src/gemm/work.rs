@@ -130,7 +130,7 @@ impl TileWork for GemmWork<'_> {
         // SAFETY: each piece has its own range and is loaded by one thread; nothing reads before the launch ends.
         let panel = unsafe { self.resident.part_mut(*start..start + words) };
         for step in 0..plan.groups[*group].steps {
-            plan.blocks().pack(
+            plan.blocks.pack(
                 plan.tokens.operand,
                 self.operands[*group].a,
                 rows.clone(),
@@ -193,7 +193,7 @@ impl TileWork for GemmWork<'_> {
             (rows, &tokens[start..])
         };
         let weight_panels = plan.weights.panels(weight_rows.len());
-        let chunks = plan.blocks().chunks(plan.step_depth(tile, step).len());
+        let chunks = plan.blocks.chunks(plan.step_depth(tile, step).len());
         let stride = plan.weights.extent;
         let products = self.weights(tile).zip(panel.chunks_exact(plan.product_panels()));
         for ((weights, panels), sums) in products.zip(state.sums.values_mut().chunks_exact_mut(plan.sums())) {
@@ -215,7 +215,7 @@ impl TileWork for GemmWork<'_> {
                     Operand::Columns => ([weight, token], [1, stride]),
                 };
                 let (counts, panels) = ([rows.0, columns.0], [rows.1, columns.1]);
-                plan.blocks()
+                plan.blocks
                     .multiply(chunks, counts, panels, &mut sums[first..], strides, step > 0);
             };
             // The column panel stays in the first-level cache while the narrower row panels pass by.

@@ -115,11 +115,12 @@ impl Tiles {
         }
     }
 
-    /// The values of NVFP4 codes times their blocks' scales as bf16, in which each is exact, and zeros beyond the last.
-    pub fn widen_nvfp4(&self, codes: &[u8], scales: &[u8], words: &mut [u32]) {
-        assert!(codes.len() == 8 * scales.len() && words.len() >= 8 * scales.len());
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
-        unsafe { nvfp4::widen(codes, scales, words) }
+    /// The values of NVFP4 codes times their blocks' scales as bf16, in which each is exact: two blocks every `stride` words,
+    /// and zeros where the second is beyond the last.
+    pub fn widen_nvfp4(&self, codes: &[u8], scales: &[u8], words: &mut [u32], stride: usize) {
+        assert!(codes.len() == 8 * scales.len() && stride >= TILE);
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { nvfp4::widen(codes, scales, words, stride) }
     }
 
     /// Turns a block: its rows become its columns.

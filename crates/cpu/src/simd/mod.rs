@@ -21,6 +21,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
+use blocks::Dots;
 pub(crate) use blocks::{Blocks, Operand};
 pub(crate) use stream::{prefetch, stream_rows};
 
@@ -180,7 +181,8 @@ type Swiglu = unsafe fn(&[f32], &[f32], [f64; 2], &mut [f32]);
 pub(crate) struct Instructions {
     path: SimdPath,
     loops: &'static Loops,
-    blocks: Blocks,
+    dots: &'static Dots,
+    unit: Option<Tiles>,
 }
 
 #[derive(Debug)]
@@ -216,24 +218,29 @@ impl Instructions {
             _ => &portable::LOOPS,
         };
         // SAFETY: no feature of the path is missing.
-        let blocks = unsafe {
+        let (dots, unit) = unsafe {
             let unit = (path == SimdPath::Amx).then(|| Tiles::found());
-            Blocks::of(path, unit)
+            (Dots::of(path), unit)
         };
-        Ok(Self { path, loops, blocks })
+        Ok(Self {
+            path,
+            loops,
+            dots,
+            unit,
+        })
     }
 
     /// The tile unit, if the path has one.
     pub fn tiles(&self) -> Option<Tiles> {
-        match self.blocks {
-            Blocks::Tiles(unit) => Some(unit),
-            Blocks::Dots(_) => None,
-        }
+        self.unit
     }
 
-    /// The loops of a GEMM.
-    pub fn blocks(&self) -> Blocks {
-        self.blocks
+    /// The loops of a GEMM with so many tokens. Fewer than a block of the tile unit leave most of it idle, and go to dots.
+    pub fn blocks(&self, tokens: usize) -> Blocks {
+        match self.unit {
+            Some(unit) if tokens >= SIDE => Blocks::Tiles(unit),
+            _ => Blocks::Dots(self.dots),
+        }
     }
 
     /// Which path it is.

@@ -29,7 +29,7 @@ impl Tiles {
         match self.0 {}
     }
 
-    pub fn widen_nvfp4(&self, _: &[u8], _: &[u8], _: &mut [u32]) {
+    pub fn widen_nvfp4(&self, _: &[u8], _: &[u8], _: &mut [u32], _: usize) {
         match *self {}
     }
 

@@ -23,43 +23,34 @@ static SCALED: Scaled = Scaled({
 });
 
 /// Two blocks at a time: their codes, a word each, look up the rows of the table that their scales point out.
-///
-/// # Safety
-///
-/// There are eight bytes of codes, and room for eight words, to each scale.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
-pub(super) unsafe fn widen(codes: &[u8], scales: &[u8], words: &mut [u32]) {
+pub(super) fn widen(codes: &[u8], scales: &[u8], words: &mut [u32], stride: usize) {
     let (pairs, last) = scales.as_chunks::<2>();
     let (code_pairs, last_codes) = codes.as_chunks::<16>();
-    let (places, rest) = words.as_chunks_mut::<16>();
-    let mut places = places.iter_mut();
+    let mut places = words.chunks_mut(stride);
     for ((scales, codes), place) in pairs.iter().zip(code_pairs).zip(&mut places) {
-        // SAFETY: 16 bytes.
-        let codes = unsafe { _mm_loadu_si128(codes.as_ptr().cast()) };
-        let values = look_up(codes, scales.map(usize::from));
-        // SAFETY: 16 words.
-        unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), values) };
+        store(look_up(codes, *scales), &mut place[..16]);
     }
-    if let ([scale], [.., _]) = (last, last_codes) {
+    if let ([scale], Some(place)) = (last, places.next()) {
         let mut whole = [0; 16];
         whole[..8].copy_from_slice(last_codes);
-        // SAFETY: 16 bytes.
-        let codes = unsafe { _mm_loadu_si128(whole.as_ptr().cast()) };
-        let values = look_up(codes, [usize::from(*scale), 0]);
-        let mut words = [0_u32; 16];
-        // SAFETY: 16 words.
-        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), values) };
-        match places.next() {
-            Some(place) => place.copy_from_slice(&words),
-            None => rest.copy_from_slice(&words[..rest.len()]),
-        }
+        store(look_up(&whole, [*scale, 0]), &mut place[..16]);
     }
-    places.for_each(|place| place.fill(0));
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
-fn look_up(codes: __m128i, scales: [usize; 2]) -> __m512i {
+fn store(values: __m512i, place: &mut [u32]) {
+    assert!(place.len() == 16);
+    // SAFETY: 16 words.
+    unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), values) };
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
+fn look_up(codes: &[u8; 16], scales: [u8; 2]) -> __m512i {
+    // SAFETY: 16 bytes.
+    let codes = unsafe { _mm_loadu_si128(codes.as_ptr().cast()) };
     // Each of a block's four quarters has its eight bytes, and moves a nibble to the foot of each word.
     let spread = _mm512_permutexvar_epi64(
         _mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1),
@@ -90,7 +81,10 @@ fn look_up(codes: __m128i, scales: [usize; 2]) -> __m512i {
     );
     let places = _mm512_ternarylogic_epi64::<0xF8>(second, moved, _mm512_set1_epi16(15));
     // SAFETY: rows of the table are 32 bytes.
-    let rows = scales.map(|scale| unsafe { _mm256_loadu_si256(SCALED.0[scale].as_ptr().cast()) });
-    let table = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(rows[0]), rows[1]);
+    let table = unsafe {
+        let [first, second] = scales.map(|scale| SCALED.0[usize::from(scale)].as_ptr());
+        let first = _mm512_castsi256_si512(_mm256_loadu_si256(first.cast()));
+        _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(second.cast()))
+    };
     _mm512_permutexvar_epi16(places, table)
 }

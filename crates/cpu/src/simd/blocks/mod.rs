@@ -18,8 +18,8 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-use self::dots::Dots;
-use super::{CHUNK, SIDE, SimdPath, Tiles};
+pub(super) use self::dots::Dots;
+use super::{CHUNK, SIDE, Tiles};
 
 /// Bytes of codes of a block.
 const BLOCK_BYTES: usize = BLOCK / 2;
@@ -43,19 +43,6 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// The best loops of a path.
-    ///
-    /// # Safety
-    ///
-    /// The processor has the path's features; `unit` is its tile unit.
-    pub(super) unsafe fn of(path: SimdPath, unit: Option<Tiles>) -> Self {
-        match unit {
-            Some(unit) => Self::Tiles(unit),
-            // SAFETY: the caller's promise is the same.
-            None => Self::Dots(unsafe { Dots::of(path) }),
-        }
-    }
-
     /// The instructions that they are made of.
     pub fn name(&self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@ use gauntlet_formats::{e2m1, e4m3};
 
 use super::*;
 use crate::memory::AlignedBuffer;
-use crate::simd::Instructions;
+use crate::simd::{Instructions, SimdPath};
 
 /// All loops that this processor can run.
 fn available() -> Vec<Blocks> {
@@ -20,7 +20,7 @@ fn available() -> Vec<Blocks> {
             all.push(Blocks::Dots(&dots::AVX512_VNNI));
         }
         if let Ok(instructions) = Instructions::detect(SimdPath::Amx) {
-            all.push(instructions.blocks());
+            all.push(instructions.blocks(usize::MAX));
         }
     }
     all

@@ -26,6 +26,9 @@ pub(super) fn pack(
     columns: Range<usize>,
     panel: &mut [f32],
 ) {
+    if columns.is_empty() {
+        return;
+    }
     let panel: &mut [u32] = cast_slice_mut(panel);
     let run = |row: usize, columns: Range<usize>| {
         let first = row * tensor.columns() + columns.start;
@@ -37,11 +40,7 @@ pub(super) fn pack(
         Operand::Rows => {
             for (at, row) in rows.enumerate() {
                 let (codes, scales) = run(row, columns.clone());
-                let places = panel[at * ROW..].chunks_mut(CHUNK);
-                let chunks = codes.chunks(2 * BLOCK_BYTES).zip(scales.chunks(2));
-                for ((codes, scales), place) in chunks.zip(places) {
-                    unit.widen_nvfp4(codes, scales, &mut place[..ROW]);
-                }
+                unit.widen_nvfp4(codes, scales, &mut panel[at * ROW..], CHUNK);
             }
         }
         Operand::Columns => {
@@ -52,7 +51,7 @@ pub(super) fn pack(
                 let size = columns.len().next_multiple_of(SIDE);
                 for (row, words) in rows.clone().zip(widened.chunks_exact_mut(size / 2)) {
                     let (codes, scales) = run(row, columns.clone());
-                    unit.widen_nvfp4(codes, scales, words);
+                    unit.widen_nvfp4(codes, scales, words, ROW);
                 }
                 unit.pack_columns(&widened[..SIDE * size / 2], size, panel);
             }
