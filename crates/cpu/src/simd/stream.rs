@@ -57,3 +57,16 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 /// Asks for the cache lines of `bytes`; nothing on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn prefetch(_bytes: &[u8]) {}
+
+/// Asks for a cache line; the address may lie outside of all memory.
+#[inline(always)]
+pub(super) fn prefetch_at(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is in the baseline of x86-64, and a prefetch of whatever address has no effect that could be observed.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
+use super::kernel::Run;
 use super::{BLOCK_BYTES, Operand, kernel, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -15,8 +16,8 @@ use crate::simd::SimdPath;
 /// The most lanes of any instruction set.
 const MOST_LANES: usize = 16;
 
-/// Packs a chunk: codes, scales, place.
-type Pack = unsafe fn(*const u8, *const u8, *mut f32);
+/// Packs a run of chunks.
+type Pack = unsafe fn(Run);
 /// Multiplies so many chunks of a panel of rows and one of columns, and adds the sums to those that are there or writes
 /// over them; from row to row and from column to column of the sums it is so far.
 type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, [usize; 2], bool);
@@ -48,14 +49,14 @@ struct Side {
 macro_rules! dots {
     ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
         $(#[target_feature(enable = $features)])?
-        unsafe fn pack_row(packed: *const u8, scales: *const u8, target: *mut f32) {
+        unsafe fn pack_row(run: Run) {
             // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_row::<$lanes>(packed, scales, target.cast()) }
+            unsafe { kernel::pack_row::<$lanes>(run) }
         }
         $(#[target_feature(enable = $features)])?
-        unsafe fn pack_column(packed: *const u8, scales: *const u8, target: *mut f32) {
+        unsafe fn pack_column(run: Run) {
             // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_column::<$lanes>(packed, scales, target.cast()) }
+            unsafe { kernel::pack_column::<$lanes>(run) }
         }
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply<const M: usize, const N: usize>(
@@ -169,26 +170,46 @@ impl Dots {
         let (count, chunks) = (rows.len(), self.chunks(columns.len()));
         assert!(count <= self.width(operand) && panel.len() >= chunks * count * side.words);
         assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
+        if chunks == 0 {
+            return;
+        }
         let blocks_in_row = tensor.columns() / BLOCK;
         let blocks = columns.start / BLOCK..columns.end / BLOCK;
+        // The next panel's rows are wanted next, and hardware does not see them coming.
+        let ahead = self.width(operand) * blocks_in_row * BLOCK_BYTES;
+        let whole = blocks.len() / self.lanes;
         for (lane, row) in rows.enumerate() {
             let blocks = row * blocks_in_row + blocks.start..row * blocks_in_row + blocks.end;
-            let packed = tensor.packed()[blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES]
-                .chunks(self.lanes * BLOCK_BYTES);
-            let scales = tensor.scales()[blocks].chunks(self.lanes);
-            let places = panel.chunks_exact_mut(side.words).skip(lane).step_by(count);
-            for ((packed, scales), place) in packed.zip(scales).zip(places) {
+            let packed = &tensor.packed()[blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES];
+            let scales = &tensor.scales()[blocks];
+            let run = Run {
+                packed: packed.as_ptr(),
+                scales: scales.as_ptr(),
+                chunks: whole,
+                target: panel[lane * side.words..].as_mut_ptr(),
+                stride: count * side.words,
+                ahead,
+            };
+            // SAFETY: the features were found when `self` was had; codes and scales are so many chunks', and the panel has
+            // been seen to have room for them and to be aligned, as its chunks therefore are.
+            unsafe { (side.pack)(run) };
+            let (packed, scales) = (
+                &packed[whole * self.lanes * BLOCK_BYTES..],
+                &scales[whole * self.lanes..],
+            );
+            if !scales.is_empty() {
                 let (mut packed_whole, mut scales_whole) = ([0; MOST_LANES * BLOCK_BYTES], [0; MOST_LANES]);
-                let (packed, scales) = if scales.len() == self.lanes {
-                    (packed, scales)
-                } else {
-                    packed_whole[..packed.len()].copy_from_slice(packed);
-                    scales_whole[..scales.len()].copy_from_slice(scales);
-                    (&packed_whole[..], &scales_whole[..])
+                packed_whole[..packed.len()].copy_from_slice(packed);
+                scales_whole[..scales.len()].copy_from_slice(scales);
+                let run = Run {
+                    packed: packed_whole.as_ptr(),
+                    scales: scales_whole.as_ptr(),
+                    chunks: 1,
+                    target: panel[(whole * count + lane) * side.words..].as_mut_ptr(),
+                    ..run
                 };
-                // SAFETY: the features were found when `self` was had; codes and scales are a chunk's, and the place is a
-                // chunk's, aligned as the panel and the size of chunks are.
-                unsafe { (side.pack)(packed.as_ptr(), scales.as_ptr(), place.as_mut_ptr()) };
+                // SAFETY: as above, for the last chunk.
+                unsafe { (side.pack)(run) };
             }
         }
     }

@@ -4,6 +4,9 @@
 //! integer under 2304 in magnitude, and with both block scales (two times four significant bits) a number of 20 bits,
 //! exact in f32. Only adding blocks up rounds.
 
+use super::BLOCK_BYTES;
+use crate::simd::stream::prefetch_at;
+
 /// What turns the bits of an e4m3 magnitude, moved to the place of f32's exponent and mantissa, into half its value: the
 /// bias of f32 less that of e4m3, and one less for the doubling of one operand. Subnormal scales come out right, too.
 pub(super) const HALF_SCALE: f32 = f32::from_bits((127 + 127 - 7 - 1) << 23);
@@ -68,41 +71,88 @@ pub(super) struct ColumnChunk<L: Lanes> {
     start: L::Integers,
 }
 
-/// Packs a chunk of a row of codes and scales.
-///
-/// # Safety
-///
-/// The instruction set is there; `packed` and `scales` hold a chunk, and `target` has room for one, aligned.
-#[inline(always)]
-pub(super) unsafe fn pack_row<L: Lanes>(packed: *const u8, scales: *const u8, target: *mut RowChunk<L>) {
-    // SAFETY: the caller promises all of it.
-    unsafe {
-        target.write(RowChunk {
-            values: L::row(packed),
-            half_scales: L::half_scales(scales),
-        });
+/// Codes and scales of a run of whole chunks, and where they go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) packed: *const u8,
+    pub(super) scales: *const u8,
+    pub(super) chunks: usize,
+    /// The first chunk's place.
+    pub(super) target: *mut f32,
+    /// Words from one chunk's place to the next's.
+    pub(super) stride: usize,
+    /// Bytes from these codes to those that are wanted soon, which may lie outside of all memory.
+    pub(super) ahead: usize,
+}
+
+impl Run {
+    /// Packs each chunk by `pack` and asks for as many codes that are wanted soon.
+    ///
+    /// # Safety
+    ///
+    /// The instruction set is there, codes and scales are there, and a place for each chunk.
+    #[inline(always)]
+    unsafe fn each<L: Lanes>(self, pack: impl Fn(*const u8, *const u8, *mut f32)) {
+        const LINE: usize = 64;
+        let (codes, scales) = (L::BLOCKS * BLOCK_BYTES, L::BLOCKS);
+        for chunk in 0..self.chunks {
+            // SAFETY: chunk < chunks.
+            unsafe {
+                let packed = self.packed.add(chunk * codes);
+                for line in (0..codes).step_by(LINE) {
+                    prefetch_at(packed.wrapping_add(self.ahead + line));
+                }
+                pack(
+                    packed,
+                    self.scales.add(chunk * scales),
+                    self.target.add(chunk * self.stride),
+                );
+            }
+        }
     }
 }
 
-/// Packs a chunk of a column's codes and scales.
+/// Packs a run of a row.
+///
+/// # Safety
+///
+/// The instruction set is there, codes and scales are there, and a place for each chunk, aligned.
+#[inline(always)]
+pub(super) unsafe fn pack_row<L: Lanes>(run: Run) {
+    // SAFETY: the caller promises all of it.
+    unsafe {
+        run.each::<L>(
+            #[inline(always)]
+            |packed, scales, target| {
+                target.cast::<RowChunk<L>>().write(RowChunk {
+                    values: L::row(packed),
+                    half_scales: L::half_scales(scales),
+                });
+            },
+        );
+    }
+}
+
+/// Packs a run of a column.
 ///
 /// # Safety
 ///
 /// As [`pack_row`].
 #[inline(always)]
-pub(super) unsafe fn pack_column<L: Lanes>(
-    packed: *const u8,
-    scales: *const u8,
-    target: *mut ColumnChunk<L>,
-) {
+pub(super) unsafe fn pack_column<L: Lanes>(run: Run) {
     // SAFETY: the caller promises all of it.
     unsafe {
-        let (values, start) = L::column(packed);
-        target.write(ColumnChunk {
-            values,
-            half_scales: L::half_scales(scales),
-            start,
-        });
+        run.each::<L>(
+            #[inline(always)]
+            |packed, scales, target| {
+                let (values, start) = L::column(packed);
+                target.cast::<ColumnChunk<L>>().write(ColumnChunk {
+                    values,
+                    half_scales: L::half_scales(scales),
+                    start,
+                });
+            },
+        );
     }
 }
 
