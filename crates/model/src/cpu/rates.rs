@@ -65,7 +65,7 @@ pub(super) struct Rates {
     /// A value of a split sum put away, and taken up again.
     pub(super) split_store: f64,
     pub(super) split_add: f64,
-    /// A launch of the pool: until the others run, and until the caller who waited goes on.
+    /// Threads woken: until the others of a call run, and until one goes on who fell asleep waiting for them.
     pub(super) wake: f64,
     pub(super) join: f64,
     /// A panel handed over, and a wait for one.

@@ -1,4 +1,4 @@
-//! One call, event by event: launches of the pool, tiles dealt out, panels handed over.
+//! One call, event by event: threads woken, passes they make together, tiles dealt out, panels handed over.
 //!
 //! Times are in max-plus form: a thread's next event comes after its own last one and after whatever it waits for.
 //! Nothing is drawn, so that the same work takes the same time to the bit.
@@ -11,6 +11,9 @@ use gauntlet_schedule::{Order, Roles, Schedule};
 use super::rates::Rates;
 use super::work::{TileTimes, Work};
 use crate::timeline::{Activity, Span};
+
+/// How long a thread that waits for the others of its call stays awake, in seconds: as the executor has it.
+const AWAKE: f64 = 50e-6;
 
 /// How the threads of the pool share the roles: as the executor has it, one in four prepares if roles are specialised.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +60,9 @@ pub(super) fn run(work: &Work, schedule: &Schedule, rates: &Rates, record: bool)
         team,
         stages: schedule.stages,
         record,
-        now: 0.0,
+        free: (0..team.threads)
+            .map(|thread| if thread == 0 { 0.0 } else { rates.wake })
+            .collect(),
         outcome: Outcome {
             kernel: 0.0,
             spans: vec![Vec::new(); team.threads],
@@ -71,14 +76,20 @@ pub(super) fn run(work: &Work, schedule: &Schedule, rates: &Rates, record: bool)
         Dealing::Waves => {
             for wave in (0..work.tiles.len()).step_by(team.threads - team.producers) {
                 let tiles = wave..work.tiles.len().min(wave + team.threads - team.producers);
-                call.launch(&mut Shares(tiles.map(|tile| VecDeque::from([tile])).collect()));
+                if wave > 0 {
+                    call.meet();
+                }
+                call.tiles(&mut Shares(tiles.map(|tile| VecDeque::from([tile])).collect()));
             }
         }
-        Dealing::Shares(shares) => call.launch(&mut Shares(shares)),
-        Dealing::Counter => call.launch(&mut Counter(0..work.tiles.len())),
+        Dealing::Shares(shares) => call.tiles(&mut Shares(shares)),
+        Dealing::Counter => call.tiles(&mut Counter(0..work.tiles.len())),
     }
-    call.each(&work.reductions, Activity::Reduce);
-    call.outcome.kernel = call.now;
+    if !work.reductions.is_empty() {
+        call.meet();
+        call.each(&work.reductions, Activity::Reduce);
+    }
+    call.outcome.kernel = call.end();
     call.outcome
 }
 
@@ -144,54 +155,55 @@ struct Call<'a> {
     team: Team,
     stages: usize,
     record: bool,
-    now: f64,
+    /// When each thread can go on: the caller at once, the others when they are awake.
+    free: Vec<f64>,
     outcome: Outcome,
 }
 
 impl Call<'_> {
-    /// One launch that gives each thread a contiguous share of some pieces.
+    /// A pass in which whoever is free takes the next piece, and which is over with the last of them.
     fn each(&mut self, pieces: &[f64], activity: Activity) {
-        if pieces.is_empty() {
-            return;
+        let mut free = std::mem::take(&mut self.free);
+        let mut over = 0.0_f64;
+        for seconds in pieces {
+            let first = (0..free.len()).min_by(|left, right| free[*left].total_cmp(&free[*right]));
+            let thread = first.unwrap_or(0);
+            self.span(thread, activity, &mut free[thread], *seconds, None, None);
+            over = over.max(free[thread]);
         }
-        let threads = self.team.threads;
-        let mut ends = self.starts();
-        for (thread, end) in ends.iter_mut().enumerate() {
-            let share = pieces.len() * thread / threads..pieces.len() * (thread + 1) / threads;
-            for seconds in &pieces[share] {
-                self.span(thread, activity, end, *seconds, None, None);
-            }
-        }
-        self.join(&ends);
+        self.free = free.into_iter().map(|free| free.max(over)).collect();
     }
 
-    /// One launch that gives tiles out.
-    fn launch(&mut self, tiles: &mut dyn Tiles) {
-        let mut ends = self.starts();
+    /// A pass that gives tiles out.
+    fn tiles(&mut self, tiles: &mut dyn Tiles) {
+        let mut free = std::mem::take(&mut self.free);
         if self.team.producers == 0 {
-            self.everything(tiles, &mut ends);
+            self.everything(tiles, &mut free);
         } else {
-            self.specialised(tiles, &mut ends);
+            self.specialised(tiles, &mut free);
         }
-        self.join(&ends);
+        self.free = free;
     }
 
-    /// When each thread begins: the caller at once, the others when they are awake.
-    fn starts(&self) -> Vec<f64> {
-        let wake = |thread| if thread == 0 { 0.0 } else { self.rates.wake };
-        (0..self.team.threads)
-            .map(|thread| self.now + wake(thread))
-            .collect()
+    /// What it takes a thread to go on that waited for so long.
+    fn woken_after(&self, wait: f64) -> f64 {
+        if wait > AWAKE { self.rates.join } else { 0.0 }
     }
 
-    /// The launch is over with its last thread; a caller who was done before must be woken.
-    fn join(&mut self, ends: &[f64]) {
-        let others = ends[1..].iter().copied().fold(0.0, f64::max);
-        self.now = if others > ends[0] {
-            others + self.rates.join
-        } else {
-            ends[0]
-        };
+    /// All threads wait for the last; who had to wait long fell asleep and must be woken.
+    fn meet(&mut self) {
+        let last = self.free.iter().copied().fold(0.0, f64::max);
+        self.free = self
+            .free
+            .iter()
+            .map(|free| last + self.woken_after(last - free))
+            .collect();
+    }
+
+    /// The call is over with its last thread, for a caller who may have fallen asleep.
+    fn end(&self) -> f64 {
+        let last = self.free.iter().copied().fold(0.0, f64::max);
+        last + self.woken_after(last - self.free[0])
     }
 
     /// Every thread prepares and multiplies, always the one that is free first taking its next tile.

@@ -204,7 +204,7 @@ fn each_word_has_its_effect() {
     let base = kept([64, 64, 256]);
     let change = |schedule: Schedule| time(&schedule) - time(&base);
 
-    // Sixteen launches more than one, each woken and joined.
+    // Before each of sixteen waves all wait for the last.
     let waves = change(Schedule {
         order: Order::PerTile,
         ..base.clone()
