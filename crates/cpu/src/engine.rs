@@ -34,9 +34,9 @@ pub struct EngineOptions {
 }
 
 /// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
-/// multiples of the register blocks' and of cache lines of the output, but for the last.
-const DOTS: (usize, [usize; 4], usize) = (64, [192, 96, 48, 24], 2048);
-const TILE_UNIT: (usize, [usize; 4], usize) = (128, [256, 128, 64, 32], 512);
+/// multiples of the register blocks'.
+const DOTS: (usize, [usize; 3], usize) = (64, [192, 96, 48], 2048);
+const TILE_UNIT: (usize, [usize; 3], usize) = (128, [128, 64, 32], 1024);
 
 /// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
 const TILES_A_THREAD: usize = 8;
@@ -146,28 +146,21 @@ impl Engine {
 
     /// A good schedule for a grouped GEMM of these shapes.
     ///
-    /// Panels of a tile stay in a second-level cache while a step of K passes by. On the tile unit weights are the rows,
-    /// which need not be turned as they are packed. Where blocks of weights leave threads without work they are narrower.
+    /// Panels of a tile stay in a second-level cache while a step of K passes by. Where blocks of weights leave threads
+    /// without work they are narrower.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
         let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
-        let swap_ab = matches!(self.instructions.blocks(most), Blocks::Tiles(_));
-        let (tokens, widths, depth) = if swap_ab { TILE_UNIT } else { DOTS };
+        let (tokens, widths, depth) = match self.instructions.blocks(most) {
+            Blocks::Tiles(_) => TILE_UNIT,
+            Blocks::Dots(_) => DOTS,
+        };
         let enough = |width: &usize| {
             let blocks = |shape: &GemmShape| shape.m.div_ceil(tokens) * shape.n.div_ceil(*width);
             gemm.groups.iter().map(blocks).sum::<usize>() >= TILES_A_THREAD * self.threads()
         };
-        let width = widths
-            .into_iter()
-            .find(enough)
-            .unwrap_or(widths[widths.len() - 1]);
-        let tile = if swap_ab {
-            [width, tokens, depth]
-        } else {
-            [tokens, width, depth]
-        };
+        let width = widths.into_iter().find(enough).unwrap_or(widths[2]);
         Schedule {
-            tile: tile.into(),
-            swap_ab,
+            tile: [tokens, width, depth].into(),
             order: Order::Dynamic,
             lookup: Lookup::Precomputed,
             setup: Setup::Once,

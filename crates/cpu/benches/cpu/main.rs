@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// NVFP4 products beside the crates `gemm` and `faer` on operands dequantised to f32 beforehand.
+    /// NVFP4 products beside the crate `gemm` on operands dequantised to f32 beforehand.
     Products,
     /// One to sixteen tokens beside the memory's read bandwidth.
     Decode,

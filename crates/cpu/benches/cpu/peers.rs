@@ -1,12 +1,10 @@
-//! Products of f32 by the crates that a Rust program would otherwise call.
+//! Products of f32 by the crate that a Rust program would otherwise call (`faer` rests on a version of it).
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_problem::GroupInputs;
 use gemm::Parallelism;
 
-/// Operands dequantised beforehand, which these crates are not charged for, and room for the products.
+/// Operands dequantised beforehand, which the crate is not charged for, and room for the products.
 pub struct Dense {
     a: Vec<f32>,
     weights: Vec<Vec<f32>>,
@@ -61,22 +59,6 @@ impl Dense {
                     Parallelism::Rayon(self.threads),
                 );
             }
-        }
-        self.join()
-    }
-
-    /// By the crate `faer`.
-    pub fn faer(&mut self) -> &[f32] {
-        let [m, n, k] = self.shape;
-        for (weights, product) in self.weights.iter().zip(&mut self.products) {
-            matmul(
-                MatMut::from_row_major_slice_mut(product, m, n),
-                Accum::Replace,
-                MatRef::from_row_major_slice(&self.a, m, k),
-                MatRef::from_column_major_slice(weights, k, n),
-                1.0_f32,
-                Par::rayon(self.threads),
-            );
         }
         self.join()
     }

@@ -127,7 +127,7 @@ impl TileWork for GemmWork<'_> {
         let plan = self.plan;
         let Piece { group, rows, start } = &plan.pieces[piece];
         let words = plan.groups[*group].token_panel;
-        // SAFETY: each piece has its own range and is loaded by one thread; nothing reads before the launch ends.
+        // SAFETY: each piece has its own range and is loaded by one thread; nothing reads before the pass ends.
         let panel = unsafe { self.resident.part_mut(*start..start + words) };
         for step in 0..plan.groups[*group].steps {
             plan.blocks.pack(
@@ -181,7 +181,7 @@ impl TileWork for GemmWork<'_> {
         let (token_rows, weight_rows) = (self.token_rows(tile), self.weight_rows(tile));
         let token_panels = plan.tokens.panels(token_rows.len());
         let tokens_start = plan.resident_start(group, tile.token_block);
-        // SAFETY: the resident panels were written in an earlier launch of the pool and are only read in this one.
+        // SAFETY: the resident panels were written in an earlier pass and are only read in this one.
         let tokens = unsafe {
             self.resident
                 .part(tokens_start..tokens_start + token_panels * group.token_panel)
@@ -238,7 +238,7 @@ impl TileWork for GemmWork<'_> {
         if self.plan.split == 1 {
             return self.write(tile, state);
         }
-        // SAFETY: each slice of a tile has its own range, written once; nothing reads it before the launch ends.
+        // SAFETY: each slice of a tile has its own range, written once; nothing reads it before the pass ends.
         unsafe { self.partials.part_mut(self.partial(tile.index)) }.copy_from_slice(state.sums.values());
     }
 
@@ -253,7 +253,7 @@ impl TileWork for GemmWork<'_> {
     fn reduce(&self, index: usize, state: &mut GemmState) {
         let split = self.plan.split;
         for slice in 0..split {
-            // SAFETY: the slices were written in an earlier launch of the pool and are only read in this one.
+            // SAFETY: the slices were written in an earlier pass and are only read in this one.
             let part = unsafe { self.partials.part(self.partial(index * split + slice)) };
             let sums = state.sums.values_mut();
             if slice == 0 {
