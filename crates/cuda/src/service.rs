@@ -18,9 +18,8 @@ use crate::{BuildError, CallTimes, Engine, EngineError, Kernel, Operands, RunErr
 const EXIT_CODE: i32 = 70;
 
 const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its device's description, not a calibration: \
-                                    measure them with `scripts/gpu-parameters/measure.py`, put them into a description of \
-                                    your own, and name it with `--device`; `gauntlet validate --executor cuda` tells how well \
-                                    the model does with it";
+    measure them with `scripts/gpu-parameters/measure.py`, put them into a description, and name its file with \
+    `--device`; `gauntlet validate --executor cuda` tells how well the model does with it";
 
 /// Serves the CUDA executor.
 ///
