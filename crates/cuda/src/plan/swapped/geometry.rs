@@ -180,7 +180,7 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         "epilogue",
         schedule.epilogue,
         Epilogue::Direct,
-        "with swap-ab, sums leave the registers as whole sectors of 32 bytes already",
+        "with swap-ab, results leave in whole lines through shared memory already",
     )?;
     PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
     if schedule.order == Order::Dynamic {
