@@ -261,12 +261,6 @@ DEVICE void registers_decrease() {
 
 // ---- 8×8 matrices of 16-bit elements across a warp.
 
-DEVICE u32 transpose_matrix(u32 matrix) {
-    u32 transposed;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(matrix));
-    return transposed;
-}
-
 // Lane i gives the address of row i % 8 of matrix i / 8; it gets elements 2·(i % 4) and the next of row i / 4.
 DEVICE uint4 load_matrices(u32 address) {
     uint4 matrices;
@@ -291,6 +285,19 @@ DEVICE uint4 load_matrices_turned(u32 address) {
 DEVICE void store_matrices(u32 address, u32 first, u32 second, u32 third, u32 fourth) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first),
                  "r"(second), "r"(third), "r"(fourth)
+                 : "memory");
+}
+
+// The same, transposed: a lane gives elements i / 4 of rows 2·(i % 4) and the next. For two matrices, addresses of the first
+// sixteen lanes count.
+DEVICE void store_matrices_turned(u32 address, u32 first, u32 second, u32 third, u32 fourth) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first),
+                 "r"(second), "r"(third), "r"(fourth)
+                 : "memory");
+}
+
+DEVICE void store_matrices_turned(u32 address, u32 first, u32 second) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second)
                  : "memory");
 }
 

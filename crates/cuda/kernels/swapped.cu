@@ -28,27 +28,23 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
     }
 }
 
-DEVICE void convert_share(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
+DEVICE void convert(const Parameter& parameter, const Tile& first, u32 ring_base, Control* control, Recorder& recorder) {
+    Conversion conversion(parameter, first, ring_base);
     grid_wait();
     recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
-    if (blockIdx.x >= parameter.converters) return named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
-    u32 warp = threadIdx.x / 32, staging = ring_base + RING - (CONSUMER_WARPS - warp) * STAGING_BYTES;
-    convert_tokens(parameter, warp * parameter.converters + blockIdx.x, CONSUMER_WARPS * parameter.converters, staging);
-    named_barrier_arrive(STAGING_FREE, STAGING_THREADS);
-    __threadfence();
-    named_barrier_sync(3, CONSUMER_THREADS);
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(parameter.counters, 1);
-    }
+    conversion.run();
+    barrier_arrive(shared_address(&control->converted));
+    named_barrier_sync(3, CONSUMER_THREADS);        // not by the other: ptxas must see that all threads go one way
     recorder.end(Activity::Convert, NO_TILE);
 }
 
 template <u32 COLUMNS>
 DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, float4* exchange, Ring& ring, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
-    multiply_tile<COLUMNS>(announced.tile, ring_base, control, ring, sums, recorder, number);
-    finish_tile<COLUMNS>(parameter, announced, control, exchange, sums, recorder, number);
+    u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, control, ring, sums, recorder, number);
+    finish_tile<COLUMNS>(parameter, announced, control, exchange, unit, sums, recorder, number);
+    fence_async();      // what was staged there, before the copies that take its place
+    barrier_arrive(shared_address(control->empty) + 8 * ring.last_slot());
 }
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
@@ -84,6 +80,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
             barrier_init(shared_address(&control->full[slot]), 1);
             barrier_init(shared_address(&control->empty[slot]), CONSUMER_THREADS);
         }
+        barrier_init(shared_address(&control->converted), CONSUMER_THREADS);
         barrier_init_fence();
     }
     __syncthreads();
@@ -96,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
         registers_increase<CONSUMER_REGISTERS>();
         Tile first = load_tile(first_tile(parameter));      // early: nothing has announced it yet
         u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
-        convert_share(parameter, ring_base, recorder);
+        convert(parameter, first, ring_base, control, recorder);
         compute_tiles(parameter, width, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
     }
 }

@@ -3,20 +3,6 @@
 #include "swapped_ring.cuh"
 #include "swapped_tokens.cuh"
 
-constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;
-// Units whose weights may be loaded while this block converts tokens: others lie where tokens are staged, and would delay
-// them in the memory's queues.
-constexpr u32 EARLY_UNITS = 1;
-// The hardware barrier at which consumers hand the staging over to both producers. That tokens are counted in memory orders
-// the same, but not for those who check for races.
-constexpr u32 STAGING_FREE = 14, STAGING_THREADS = CONSUMER_THREADS + 64;
-
-// For a producer's warp. The lane that issued copies may be behind the others, and a hardware barrier wants warps whole.
-DEVICE void await_staging() {
-    __syncwarp();
-    named_barrier_sync(STAGING_FREE, STAGING_THREADS);
-}
-
 DEVICE float2 load_scales(const Parameter& parameter, const Tile& tile) {
     return *(const float2*)parameter.group_table[tile.group].scale;
 }
@@ -27,6 +13,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
     float2 next_scales = load_scales(parameter, next);
+    u32 own_units = Start(parameter, next).units;       // others lie where tokens are staged
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
         Announced announced{tile, {next_scales.x, next_scales.y}};
@@ -38,14 +25,15 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
 #pragma unroll 1
         for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
             if (chunk == tile.first_chunk + 1) next_scales = load_scales(parameter, next);
-            if (filling.ring.count == EARLY_UNITS) await_staging();
+            bool own = filling.ring.count < own_units;
+            if (filling.ring.count == own_units) barrier_wait(shared_address(&control->converted), 0);
             filling.acquire(bytes, empty, ends);
             u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
             u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
             if (elect()) {
                 bool even = chunk % 2 == 0;
                 if (chunk == tile.first_chunk) control->tiles[i % ANNOUNCED] = announced;
-                barrier_expect(barrier, bytes + (even ? SCALE_BYTES : 0));
+                barrier_expect(barrier, (own ? WEIGHT_BYTES : bytes) + (even ? SCALE_BYTES : 0));
                 if (even) {
                     copy_tensor(scales, maps + 1, chunk * 8, tile.row, barrier, EVICT_FIRST);
                     if (DUAL) copy_tensor(scales + SCALE_BYTES / 2, maps + 3, chunk * 8, tile.row, barrier, EVICT_FIRST);
@@ -57,17 +45,18 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
         }
         recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
-    if (filling.ring.count <= EARLY_UNITS) await_staging();
 }
 
 DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->token_ends);
     Filling filling;
-    await_staging();
-    wait_for_tokens(parameter);
-    recorder.end(Activity::Wait, NO_TILE);
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
+    u32 own_units = Start(parameter, next).units;
+    barrier_wait(shared_address(&control->converted), 0);
+    count_converted(parameter);
+    wait_for_tokens(parameter);
+    recorder.end(Activity::Wait, NO_TILE);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
         if (tile.is_last()) next.chunks = 0;
@@ -77,7 +66,8 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
 #pragma unroll 1
         for (u32 chunk = 0; chunk < tile.chunks; chunk++, from += (u64)blocks * ITEM_BYTES) {
             filling.acquire(bytes, empty, ends);
-            if (elect()) copy_bulk(ring_base + filling.ring.begin(bytes), from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
+            u32 to = ring_base + filling.ring.begin(bytes);
+            if (filling.ring.count >= own_units && elect()) copy_bulk(to, from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
             filling.ring.advance(bytes);
         }
         recorder.end(Activity::Load, tiles + i - parameter.tiles);

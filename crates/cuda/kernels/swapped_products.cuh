@@ -2,14 +2,13 @@
 //
 // In a chunk, lane quad q owns K = 32q … 32q + 31: 16 packed bytes and 2 scales, one load. Word w of them makes steps 2w
 // and 2w + 1 of `wgmma`, whose columns 2q, 2q + 1, 2q + 8 and 2q + 9 the lane gives; tokens are converted into the same order.
-// A warp's 16 rows stand as 0, 1, 4, 5, … and, eight rows on, 2, 3, 6, 7, …, so that results leave four in a line.
 #pragma once
 #include "convert.cuh"
 #include "swapped_ring.cuh"
 #include "wgmma.cuh"
 
 struct Lane {
-    u32 thread, warp_group, lane, row;      // the thread in its warp group; the first of its two rows in the tile
+    u32 thread, warp_group, lane, row;      // the thread in its warp group; the first of its two rows in the tile, eight apart
 
     DEVICE Lane() {
         u32 index;
@@ -17,7 +16,7 @@ struct Lane {
         thread = index % 128;
         warp_group = index / 128;
         lane = index % 32;
-        row = warp_group * 64 + thread / 32 * 16 + lane / 8 * 4 + lane / 4 % 2;
+        row = warp_group * 64 + thread / 32 * 16 + lane / 4;
     }
 };
 
@@ -41,8 +40,10 @@ DEVICE u64 token_descriptor(u32 address) {
 
 // While one batch of steps is in the matrix unit, the next is converted; the next unit's packed weights are read before the
 // last batch. Wider tiles have smaller batches, for with larger ones units were released too late (measured).
+//
+// Returns where the last unit lies, which is not released: results pass through it.
 template <u32 COLUMNS>
-DEVICE void multiply_tile(const Tile& tile, u32 ring_base, Control* control, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Control* control, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     constexpr u32 STEPS = COLUMNS <= 128 ? 4 : 2, BATCHES = 8 / STEPS, UNIT = unit_bytes(COLUMNS);
     Lane at;
     u32 weights_at = token_bytes(COLUMNS) + at.row * 64 + at.lane % 4 * 16, scales_at = at.row * 16 + at.lane % 4 * 2;
@@ -55,12 +56,12 @@ DEVICE void multiply_tile(const Tile& tile, u32 ring_base, Control* control, Rin
         unit = ring_base + ring.begin(UNIT);
         barrier_wait(full + 8 * slot, ring.parity());
         first = load_shared_16(unit + weights_at);
-        second = load_shared_16(unit + weights_at + 128);
+        second = load_shared_16(unit + weights_at + 8 * 64);
         u32 from = ring_base + ring.scales() + scales_at;
         if (with_scales)
 #pragma unroll
             for (u32 row = 0; row < 2; row++)
-                scales[row] = __byte_perm(load_shared_2(from + row * 32), load_shared_2(from + row * 32 + 8), 0x5410);
+                scales[row] = __byte_perm(load_shared_2(from + row * 8 * 16), load_shared_2(from + row * 8 * 16 + 8), 0x5410);
         ring.advance(UNIT);
     };
 #pragma unroll
@@ -95,8 +96,8 @@ DEVICE void multiply_tile(const Tile& tile, u32 ring_base, Control* control, Rin
         }
     }
     products_wait<0>();
-    barrier_arrive(empty + 8 * previous);
 #pragma unroll
     for (u32 i = 0; i < COLUMNS / 2; i++) asm volatile("" : "+f"(sums[i]));      // none is read before the wait
     recorder.end(Activity::Multiply, number);
+    return unit;
 }

@@ -62,48 +62,55 @@ DEVICE u32 round_pair(float low, float high) {
     return pair;
 }
 
-// The lane's four sums of eight columns, rows r, r + 2 by columns 2q, 2q + 1, turned: four rows in a line of one token.
+// What a token's results of a warp group take on their way, 16 bytes more than they are: matrices' rows are in all banks.
+constexpr u32 STAGED_ROW = 64 * 2 + 16;
+static_assert(2 * WIDTH * STAGED_ROW <= unit_bytes(WIDTH), "the last unit has no room for results");
+
+// Through the unit that was multiplied last, so that whole lines leave, 64 weight rows of a token each: out of the registers
+// it would be 16 rows, which leave at a quarter of the rate.
 template <u32 COLUMNS, u32 LAST>
-DEVICE void store_halves(u16* output, u32 n, u32 row, u32 width, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
-    u32 token = at.lane / 4;
-    row += at.lane % 4 * 4;
-    u16* to = output + (u64)token * n + row;
-    bool whole = n % 4 == 0 && (u64)output % 8 == 0;     // results of groups lie one after another, at any element
+DEVICE void store_halves(u16* output, u32 n, u32 row, u32 width, u32 staging, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
+    u32 to = staging + (at.lane / 16 * 8 + at.lane % 8) * STAGED_ROW + at.thread / 32 * 32 + at.lane / 8 % 2 * 16;
+    auto pair = [&](u32 i) { return round_pair(sums[2 * i] * scale, sums[2 * i + 1] * scale); };
 #pragma unroll
-    for (u32 i = 0; i < LAST / 8; i++, token += 8, to += 8 * (u64)n) {
-        u32 first = transpose_matrix(round_pair(sums[4 * i] * scale, sums[4 * i + 1] * scale));
-        u32 second = transpose_matrix(round_pair(sums[4 * i + 2] * scale, sums[4 * i + 3] * scale));
-        if (token >= width) continue;
-        if (whole) {
-            if (row < n) *(uint2*)to = make_uint2(first, second);
-            continue;
-        }
-        if (row < n) to[0] = (u16)first;
-        if (row + 1 < n) to[1] = (u16)(first >> 16);
-        if (row + 2 < n) to[2] = (u16)second;
-        if (row + 3 < n) to[3] = (u16)(second >> 16);
+    for (u32 i = 0; i < LAST / 16; i++)
+        store_matrices_turned(to + i * 16 * STAGED_ROW, pair(4 * i), pair(4 * i + 1), pair(4 * i + 2), pair(4 * i + 3));
+    if constexpr (LAST % 16 != 0) store_matrices_turned(to + LAST / 16 * 16 * STAGED_ROW, pair(LAST / 4 - 2), pair(LAST / 4 - 1));
+    named_barrier_sync(1 + at.warp_group, 128);
+    if (n % 8 == 0 && (u64)output % 16 == 0) {      // results of groups lie one after another, at any element
+        u32 piece = at.thread % 8;
+        u16* place = output + row + piece * 8;
+        if (row + piece * 8 < n)
+#pragma unroll 4
+            for (u32 token = at.thread / 8; token < width; token += 16)
+                *(uint4*)(place + (u64)token * n) = load_shared_16(staging + token * STAGED_ROW + piece * 16);
+    } else {
+        u32 piece = at.thread % 64;
+        if (row + piece < n)
+            for (u32 token = at.thread / 64; token < width; token += 2)
+                output[(u64)token * n + row + piece] = load_shared_2(staging + token * STAGED_ROW + piece * 2);
     }
 }
 
 template <u32 COLUMNS, u32 LAST>
 DEVICE void store_words(float* output, u32 n, u32 row, u32 width, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
-    row += at.lane / 8 * 4 + at.lane / 4 % 2;
+    row += at.thread / 32 * 16 + at.lane / 4;
 #pragma unroll
     for (u32 i = 0; i < LAST / 8; i++)
 #pragma unroll
         for (u32 which = 0; which < 4; which++) {
-            u32 token = 8 * i + at.lane % 4 * 2 + which % 2, at_row = row + which / 2 * 2;
+            u32 token = 8 * i + at.lane % 4 * 2 + which % 2, at_row = row + which / 2 * 8;
             if (token < width && at_row < n) output[(u64)token * n + at_row] = sums[4 * i + which] * scale;
         }
 }
 
-// The first `LAST` columns of this warp's rows.
+// The first `LAST` columns of this warp group's rows.
 template <u32 COLUMNS, u32 LAST>
-DEVICE void store_results(const Parameter& parameter, u32 group, u32 row, u32 token, u32 width, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
+DEVICE void store_results(const Parameter& parameter, u32 group, u32 row, u32 token, u32 width, u32 staging, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
     u32 n = SHAPE(group, n);
     u64 place = SHAPE(group, output) + (u64)token * n;
     if (OUTPUT == 2) store_words<COLUMNS, LAST>((float*)parameter.output + place, n, row, width, at, sums, scale);
-    else store_halves<COLUMNS, LAST>((u16*)parameter.output + place, n, row, width, at, sums, scale);
+    else store_halves<COLUMNS, LAST>((u16*)parameter.output + place, n, row, width, staging, at, sums, scale);
 }
 
 DEVICE float silu(float x) {
@@ -145,24 +152,25 @@ DEVICE void combine_products(const Lane& at, float4* exchange, float (&sums)[COL
 }
 
 template <u32 COLUMNS>
-DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, Control* control, float4* exchange, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, Control* control, float4* exchange, u32 unit, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     Lane at;
     const Tile& tile = announced.tile;
+    if (!DUAL && OUTPUT != 2) named_barrier_sync(3, CONSUMER_THREADS);      // both groups have read the unit
     if (tile.part_count() > 1) {
         bool last = reduce_parts<COLUMNS>(parameter, tile, control, at, sums);
         recorder.end(Activity::Reduce, number);
         if (!last) return;
     }
     float scale = announced.scales[0] * CONVERTED_UNIT;
-    u32 row = tile.row + at.thread / 32 * 16;
+    u32 staging = unit + at.warp_group * COLUMNS * STAGED_ROW;
     if constexpr (DUAL) {
         constexpr u32 HALF = (COLUMNS / 8 + 1) / 2 * 8;
         combine_products<COLUMNS, HALF>(at, exchange, sums, scale, announced.scales[1] * CONVERTED_UNIT);
         u32 begin = at.warp_group * HALF;
         u32 width = min(tile.width > begin ? tile.width - begin : 0, HALF);
-        store_results<COLUMNS, HALF>(parameter, tile.group, row, tile.token + begin, width, at, sums, 1.0f);
+        store_results<COLUMNS, HALF>(parameter, tile.group, tile.row, tile.token + begin, width, staging, at, sums, 1.0f);
     } else {
-        store_results<COLUMNS, COLUMNS>(parameter, tile.group, row + at.warp_group * 64, tile.token, tile.width, at, sums, scale);
+        store_results<COLUMNS, COLUMNS>(parameter, tile.group, tile.row + at.warp_group * 64, tile.token, tile.width, staging, at, sums, scale);
     }
     recorder.end(Activity::Store, number);
 }

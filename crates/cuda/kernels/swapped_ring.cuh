@@ -25,6 +25,7 @@ constexpr u32 ANNOUNCED = SLOTS;
 struct Control {
     u64 full[SLOTS];
     u64 empty[SLOTS];
+    u64 converted;      // this block's tokens: its share is in memory, its own are in the ring, and the staging is free
     u32 weight_ends[SLOTS];
     u32 token_ends[SLOTS];
     u32 arrived_before[2];
@@ -43,6 +44,7 @@ struct Ring {
     u32 count = 0, position = 0;
 
     DEVICE u32 slot() const { return count % SLOTS; }
+    DEVICE u32 last_slot() const { return (count - 1) % SLOTS; }
     DEVICE u32 parity() const { return count / SLOTS % 2; }
     DEVICE u32 scales() const { return SCALES_AT + count / 2 % SCALE_SLOTS * SCALE_BYTES; }
     DEVICE u32 begin(u32 bytes) const { return position + bytes <= RING ? position : 0; }

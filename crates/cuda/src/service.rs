@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gauntlet_executor::Service;
-use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Resources, Sample};
+use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Parameter, Resources, Sample};
 use gauntlet_problem::{Inputs, Problem};
 use gauntlet_schedule::Schedule;
 
@@ -16,6 +16,10 @@ use crate::{BuildError, CallTimes, Engine, EngineError, Kernel, Operands, RunErr
 
 /// How the process ends when the device can compute nothing more for it: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
+
+const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its device's description, not a calibration: \
+    measure them with `scripts/gpu-parameters/measure.py`, put them into a description, and name its file with \
+    `--device`; `gauntlet validate --executor cuda` tells how well the model does with it";
 
 /// Serves the CUDA executor.
 ///
@@ -158,6 +162,10 @@ impl Service for CudaService {
         std::fs::write(path, &text)
             .map_err(|error| broken(format!("{} cannot be written: {error}", path.display())))?;
         Ok(text.len() as u64)
+    }
+
+    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
+        Err(failure(FailureKind::Refused, NOTHING_TO_CALIBRATE))
     }
 
     fn output(&mut self, path: &Path) -> Result<u64, Failure> {

@@ -22,8 +22,9 @@ const THREADS: usize = (CONSUMERS + 1) * 128;
 /// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
 /// specifications).
 const SHARED_BYTES: usize = 232_448;
-/// Bytes at the ring's end in which tokens are converted, 10.5 KiB for each of 8 warps, while the first unit is loaded.
-const CONVERTED_BYTES: usize = 84 << 10;
+/// Most bytes at the ring's end in which tokens are converted, 10.25 KiB for each of 8 warps; units before them are loaded
+/// meanwhile.
+const CONVERTED_BYTES: usize = 82 << 10;
 /// Bytes of scales of two chunks, for a box's row has 16 at least, and how many of them there are.
 const SCALE_BYTES: usize = 16 * ROWS;
 const SCALE_SLOTS: usize = 4;
@@ -179,7 +180,7 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         "epilogue",
         schedule.epilogue,
         Epilogue::Direct,
-        "with swap-ab, sums leave the registers as whole sectors of 32 bytes already",
+        "with swap-ab, results leave in whole lines through shared memory already",
     )?;
     PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
     if schedule.order == Order::Dynamic {
