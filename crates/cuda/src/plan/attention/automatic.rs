@@ -52,9 +52,13 @@ pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
         order: Order::Sorted,
         ..base
     };
-    let wide = warp_groups(&schedule, attention).most * RESIDENT_QUERIES;
+    let groups = warp_groups(&schedule, attention);
+    let wide = groups.most * RESIDENT_QUERIES;
     if tiles(attention, wide) >= WAVES_FOR_WIDE * processors as usize {
         schedule.tile.m = wide;
+    } else if eights && groups.parts > 1 {
+        // What is converted arrives later.
+        schedule.stages = 3;
     }
     schedule
 }
