@@ -49,7 +49,7 @@ DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float ta
         if (run == RUNS - 1) me.release_keys(stage);
         if (FORMAT == 2 && scales.flip) flip_signs(scores);
         int before = number / RUNS * KEYS + (me.part * RUNS + run) * RUN;
-        if (before + RUN > min(seen, keys)) {
+        if (before + (int)RUN > min(seen, keys)) {
             int row = me.row() % 64;
             hide(scores, me.lane(), CAUSAL ? min(seen + row, keys) - before : keys - before, CAUSAL ? min(seen + row + 8, keys) - before : keys - before);
         }

@@ -46,9 +46,12 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
 // Weights are powers of two, 2^(score · scale + shift): relative to a score that was once the row's largest. To look for the
 // largest of every run before the first exponential takes a quarter of the kernel's time (H200); so a run is weighed by the
 // shift that is there, and only if its weights turn out too large is the run's maximum looked for, and the run weighed again.
+// Where that was so of the last run, of scores that scatter widely, the maximum is looked for at once, if there is a register
+// to remember it in.
 struct Softmax {
     // Of rows r and r + 8. A row that has seen no key has a shift by which every weight is too large.
     float shift[2], sums[2];
+    bool rising = false;
 
     DEVICE Softmax() : shift{BEYOND, BEYOND}, sums{0.0f, 0.0f} {}
 
@@ -56,18 +59,15 @@ struct Softmax {
     // All lanes of a warp take part.
     DEVICE bool weigh(Weights& weights, const Scores& scores, float scale, float table, float (&factors)[2]) {
         float added[2];
-        raise(weights, added, scores, scale, table);
-        bool moved = __any_sync(~0u, added[0] > MOST_ADDED || added[1] > MOST_ADDED);
+        bool moved = rising;
+        if (!moved) {
+            raise(weights, added, scores, scale, table);
+            moved = __any_sync(~0u, added[0] > MOST_ADDED || added[1] > MOST_ADDED);
+        }
         if (moved) begin(weights, scores, scale, table, factors, added);
         sums[0] += added[0];
         sums[1] += added[1];
         return moved;
-    }
-
-    // The same with the first run, of which no weight can be known to be small enough.
-    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table) {
-        float factors[2];
-        begin(weights, scores, scale, table, factors, sums);
     }
 
     // Of a row, over all of its lanes.
@@ -77,7 +77,15 @@ struct Softmax {
         return sum + __shfl_xor_sync(~0u, sum, 2);
     }
 
+    // The same with the first run, of which no weight can be known to be small enough.
+    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table) {
+        float factors[2];
+        begin(weights, scores, scale, table, factors, sums);
+        rising = false;
+    }
+
 private:
+    static constexpr bool REMEMBERS = PARTS == 1;
     static constexpr float BEYOND = 1e30f;
     // A lane's weights of a run add up to no more; so each of them is far from fp16's largest, 65504.
     static constexpr float MOST_ADDED = 16384.0f;
@@ -93,6 +101,7 @@ private:
             factors[row] = power_by_hardware(shift[row] - before);
             sums[row] *= factors[row];
         }
+        rising = REMEMBERS && __any_sync(~0u, factors[0] < 1.0f / MOST_ADDED || factors[1] < 1.0f / MOST_ADDED);
         raise(weights, added, scores, scale, table);
     }
 

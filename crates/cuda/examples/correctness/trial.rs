@@ -160,7 +160,7 @@ fn rules(problem: &Problem, schedule: &Schedule) -> Correctness {
     };
     let coarser = match (schedule.arithmetic, attention, problem.output_format()) {
         (Arithmetic::Fp8, Some(AttentionFormat::E4m3), _) => match HopperAttention::of(schedule) {
-            HopperAttention::Specialised => 8.0,
+            HopperAttention::Specialised => 32.0,
             HopperAttention::Unified | HopperAttention::Resident => 128.0,
         },
         (_, Some(AttentionFormat::Bf16), _) | (_, _, OutputFormat::Bf16) => 8.0,
@@ -184,7 +184,7 @@ fn rules(problem: &Problem, schedule: &Schedule) -> Correctness {
         // Weights that are all alike, as in a long tail, are rounded all the same way: by up to half a step of their format.
         bias: match coarser {
             128.0 => 1.0 / 32.0,
-            8.0 if attention.is_some() => 1.0 / 512.0,
+            8.0 | 32.0 if attention.is_some() => 1.0 / 512.0,
             _ => rules.bias,
         },
         ..rules

@@ -56,8 +56,8 @@ pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
     let wide = groups.most * RESIDENT_QUERIES;
     if tiles(attention, wide) >= WAVES_FOR_WIDE * processors as usize {
         schedule.tile.m = wide;
-    } else if eights && groups.parts > 1 {
-        // What is converted arrives later.
+    } else if groups.parts > 1 {
+        // Groups that share out the keys drift apart by more than a step.
         schedule.stages = 3;
     }
     schedule
