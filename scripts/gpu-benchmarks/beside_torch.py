@@ -28,9 +28,9 @@ STATE = "clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.ac
 class Gauntlet:
     """`benchmark --server`: a request a line, an answer a line."""
 
-    def __init__(self, program, commit):
+    def __init__(self, program, commit, inputs):
         self.process = subprocess.Popen(
-            [program, "--server"],
+            [program, "--server", "--inputs", inputs],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -151,11 +151,12 @@ def main():
     arguments.add_argument("--schedule", default="automatic", help="as benchmark takes it")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--program", default="target/release/examples/benchmark")
+    arguments.add_argument("--inputs", default="wide", help="Gauntlet's: wide; competition is N(0, 1) of attention")
     arguments.add_argument("--commit", default="unknown", help="what benchmark was built from")
     arguments.add_argument("--json", help="where raw times go")
     arguments = arguments.parse_args()
 
-    gauntlet = Gauntlet(arguments.program, arguments.commit)
+    gauntlet = Gauntlet(arguments.program, arguments.commit, arguments.inputs)
     before, results, lines = state(), [], []
     for name in chosen(gauntlet.problems, arguments.case):
         print(name, file=sys.stderr, flush=True)
@@ -171,6 +172,7 @@ def main():
                     "torch": peers.versions(),
                     "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                     "rounds": arguments.rounds,
+                    "inputs": arguments.inputs,
                     "before": before,
                     "after": state(),
                     "summary": lines,

@@ -63,7 +63,7 @@ DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
     return visible <= sequence.queries ? 0 : min(visible - sequence.queries, sequence.keys);
 }
 
-// ---- Powers of two of arguments at most 0 (above by rounding errors at most); −∞ gives 0.
+// ---- Powers of two; −∞ gives 0, and what is beyond fp32 at least 2¹²⁷.
 
 DEVICE float power_by_hardware(float exponent) {
     float power;
@@ -76,7 +76,7 @@ constexpr float NEAREST_INTEGER = 12582912.0f;      // 1.5 · 2²³: added to a 
 // A polynomial of degree 3 over [−½, ½], of least relative error (7.5e-5 by Remez' exchange): a third of what rounding
 // weights to fp16 costs at most. Under 2⁻¹²⁶ the result is 2⁻¹²⁶.
 DEVICE float power_by_polynomial(float exponent) {
-    exponent = fmaxf(exponent, -126.0f);
+    exponent = fminf(fmaxf(exponent, -126.0f), 127.0f);
     float shifted = exponent + NEAREST_INTEGER, part = exponent - (shifted - NEAREST_INTEGER);
     float power = fmaf(fmaf(fmaf(0.05517167f, part, 0.24261112f), part, 0.69326099f), part, 0.99992807f);
     return __uint_as_float(__float_as_uint(power) + (__float_as_uint(shifted) << 23));
@@ -89,7 +89,7 @@ DEVICE float power_table() {
 
 // 32 steps to a power of two, between them a straight line of least relative error (2.9e-5). All lanes take part.
 DEVICE float power_by_table(float exponent, float table) {
-    exponent = fmaxf(exponent, -126.0f);
+    exponent = fminf(fmaxf(exponent, -126.0f), 127.0f);
     float shifted = fmaf(exponent, 32.0f, NEAREST_INTEGER), part = fmaf(shifted - NEAREST_INTEGER, -1.0f / 32.0f, exponent);
     u32 step = __float_as_uint(shifted);
     float power = __shfl_sync(~0u, table, step % 32) * fmaf(0.69314040f, part, 1.00002932f);

@@ -120,10 +120,11 @@ DEVICE float maximum_of_four(float value) {
 // Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and
 // a thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
 // (transpose_block), so the sums are the same.
+template <bool TO_EIGHTS>
 DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
 #pragma unroll
     for (u32 index = 0; index < 4; ++index) {
-        if (EIGHTS) {
+        if (TO_EIGHTS) {
             const float* four = weights + index / 2 * 8 + index % 2 * 2;
             rounded[index] = four_eights(four[0], four[1], four[4], four[5]);
         } else {

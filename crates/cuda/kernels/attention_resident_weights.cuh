@@ -37,7 +37,7 @@ struct Softmax {
 #pragma unroll
         for (u32 index = 0; index < COUNT; ++index)
             weights[index] = power(fmaf(weights[index], scale, bias[index / 2 % 2]), index, table);
-        round_weights(rounded, weights);
+        round_weights<EIGHTS>(rounded, weights);
         add_rows<EIGHTS>(sums, rounded);
     }
 

@@ -37,14 +37,13 @@ DEVICE void copy_raw(u32 base, RawPlace& raw, const TensorMap* map, u32 row, u32
 DEVICE void load(const Parameter& parameter, u32 base) {
     Uses keys, values;
     RawPlace raw;
-    u32 round = 0;
-    for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
-        Job job = locate(parameter, tile);
+    u32 filled = 0;
+    for (u32 round = 0; tile_of_round(round) < parameter.tile_count; round++) {
+        Job job = locate(parameter, tile_of_round(round));
         if (job.steps == 0) continue;
         const TensorMap* maps = parameter.maps + 3 * job.index;
         u32 head = job.kv_head(parameter);
-        barrier_wait(base + QUERY_EMPTY, round & 1 ^ 1);
-        round++;
+        barrier_wait(base + QUERY_EMPTY, filled++ & 1 ^ 1);
         copy_rows(base + QUERIES_AT, maps, job.query, job.head, QUERIES, base + QUERY_FULL);
         for (u32 step = 0; step < job.steps; step++) {
             u32 stage = step % STAGES, row = step * KEYS;
@@ -76,26 +75,6 @@ DEVICE void convert_rows(u32 from, u32 to, u32 thread) {
     }
 }
 
-// Turns KEYS rows of V into HEAD rows of Vᵀ, for the matrix unit takes columns of e4m3 only depth first.
-//
-// A warp takes 32 keys by 16 elements of the head as four 8 × 8 matrices of pairs, transposed: a lane then has elements d
-// and d + 1 of keys 2i, 2i + 1, 8 + 2i and 9 + 2i (i = lane % 4), and 16 further on. The first four go to places 4i … 4i + 3
-// of a row, the others to 16 + 4i …: in this order the weights' fragments lie in the lanes, so both sums meet the same keys.
-DEVICE void turn_rows(u32 from, u32 to, u32 warp, u32 lane) {
-    constexpr u32 GROUPS = KEYS / 32, UNITS = GROUPS * (HEAD / 16);
-    for (u32 unit = warp; unit < UNITS; unit += CONVERTERS) {
-        u32 group = unit % GROUPS, piece = unit / GROUPS;
-        uint4 pairs = load_matrices_turned(from + raw_piece(32 * group + lane, piece));
-        u32 row = 16 * piece + lane / 4 * 2;
-#pragma unroll
-        for (u32 odd = 0; odd < 2; odd++) {
-            u32 line = to + (row + odd) * 128 + lane % 4 * 4, select = odd ? 0x7531 : 0x6420, turn = (row + odd) % 8;
-            store_shared(line + (2 * group ^ turn) * 16, __byte_perm(pairs.x, pairs.y, select));
-            store_shared(line + (2 * group + 1 ^ turn) * 16, __byte_perm(pairs.z, pairs.w, select));
-        }
-    }
-}
-
 // Takes the next copied rows, makes of them the ring's stage, and hands both on.
 template <bool VALUES>
 DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) {
@@ -104,8 +83,7 @@ DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) 
     barrier_wait(base + RAW_FULL + 8 * raw.stage, raw.uses.full_parity(raw.stage));
     barrier_wait(base + EMPTY + 8 * stage, uses.empty_parity(stage));
     u32 from = base + RAW_AT + raw.stage * RAW_BYTES;
-    if (EIGHTS) turn_rows(from, to, thread / 32, thread % 32);
-    else convert_rows(from, to, thread);
+    convert_rows(from, to, thread);
     fence_async();
     __syncwarp();
     if (thread % 32 == 0) {
@@ -121,8 +99,8 @@ DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) 
 DEVICE void convert(const Parameter& parameter, u32 base, u32 thread) {
     Uses keys, values;
     RawPlace raw;
-    for (u32 tile = blockIdx.x; tile < parameter.tile_count; tile += gridDim.x) {
-        u32 steps = locate(parameter, tile).steps;
+    for (u32 round = 0; tile_of_round(round) < parameter.tile_count; round++) {
+        u32 steps = locate(parameter, tile_of_round(round)).steps;
         for (u32 step = 0; step < steps; step++) {
             if constexpr (BY_CONVERTERS_KEYS) prepare<false>(base, keys, step % STAGES, raw, thread);
             prepare<true>(base, values, step % STAGES, raw, thread);

@@ -1,17 +1,16 @@
-// Both products of a step, and the softmax between them, by a warp group that has 64 queries.
+// Both products of a run of keys, and the softmax between them, by a warp group that has 64 queries.
 //
 // A lane has of each row r (lane / 4 of its warp's sixteen) and r + 8 the neighbours 2i and 2i + 1 (i = lane % 4) of every
 // eight columns: sums[4j], sums[4j + 1] of row r and the next two of row r + 8. (PTX ISA, wgmma: register fragments.)
 #pragma once
 #include "attention_specialised_ring.cuh"
 
-constexpr u32 DEPTH = EIGHTS ? 32 : 16;         // of a product
-using Scores = float[KEYS / 2];
+constexpr u32 SCORE_DEPTH = EIGHTS ? 32 : 16, VALUE_DEPTH = 16;     // of a product
+using Scores = float[RUN / 2];
 using Outputs = float[HEAD / 2];
-using Weights = u32[KEYS / DEPTH][4];
-using Queries = u32[HEAD / 16][4];                          // fragments, where they are converted
-
-static_assert(!EIGHTS || KEYS == 128, "rows of Vᵀ fill a line of the swizzle");
+using Weights = u32[RUN / VALUE_DEPTH][4];
+using Queries = u32[HEAD / 16][4];                                  // fragments, where they are converted
+typedef Operand<FORMAT == 2 ? 0 : FORMAT>::Format ValueFormat;      // values of e4m3 are converted, weights not rounded so far
 
 // Rows of 64 bytes, depth first, in the 64-byte swizzle: eight rows are 512 bytes.
 DEVICE u64 narrow_descriptor(u32 address) {
@@ -26,117 +25,105 @@ DEVICE u64 depth_descriptor(u32 address, u32 panel, u32 step) {
     return matrix_descriptor(address + step / 4 * panel) + step % 4 * 2;
 }
 
-// Q·Kᵀ anew. `queries`, `keys`: where the warp group's rows and the step's begin.
-template <class Operand = Format>
+// Q·Kᵀ anew. `queries`, `keys`: where the warp group's rows and the run's begin.
 DEVICE void multiply_scores(Scores& scores, u32 queries, const Queries& fragments, u32 keys) {
 #pragma unroll
-    for (u32 step = 0; step < HEAD / DEPTH; step++) {
+    for (u32 step = 0; step < HEAD / SCORE_DEPTH; step++) {
         u64 columns = depth_descriptor(keys, KEYS * 128, step);
-        if constexpr (CONVERTED) Product<Operand, KEYS>::registers(scores, fragments[step], columns, step > 0);
-        else Product<Operand, KEYS>::shared(scores, depth_descriptor(queries, QUERIES * 128, step), columns, step > 0);
+        if constexpr (CONVERTED) Product<Format, RUN>::registers(scores, fragments[step], columns, step > 0);
+        else Product<Format, RUN>::shared(scores, depth_descriptor(queries, QUERIES * 128, step), columns, step > 0);
     }
 }
 
-// Adds P·V, or begins with it. 16-bit V lies column first: panels of 64 columns are the leading dimension.
-template <class Operand = Format>
-DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values, bool add) {
+// Adds P·V. V lies column first: panels of 64 columns are the leading dimension.
+DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values) {
     constexpr u64 LEADING = (u64)(KEYS * 128 >> 4) << 16, UNUSED = 1ull << 16;
 #pragma unroll
-    for (u32 step = 0; step < KEYS / DEPTH; step++) {
-        if constexpr (EIGHTS)
-            Product<Operand, HEAD>::registers(outputs, weights[step], matrix_descriptor(values) + step * 2, add || step > 0);
-        else
-            Product<Operand, HEAD>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, add || step > 0);
-    }
+    for (u32 step = 0; step < RUN / VALUE_DEPTH; step++)
+        Product<ValueFormat, HEAD>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, true);
 }
 
-// The weighted sum over steps. The matrix unit adds e4m3 products to sums of which it keeps some 14 bits, rounding toward
-// zero: over 2048 keys with V = 1 that left 0.95 of 1. So each step's products get sums of their own, which are added in
-// fp32; 16-bit formats have no such loss, and add up where they are.
-struct Total {
-    static constexpr bool APART = EIGHTS;
-    Outputs sums, step_sums;
-    float pending[2];       // by what `sums` are to be multiplied before the step's are added
-
-    DEVICE Total() : pending{0.0f, 0.0f} {
-#pragma unroll
-        for (u32 i = 0; i < HEAD / 2; i++) sums[i] = 0.0f;
-    }
-
-    DEVICE void multiply(const Weights& weights, u32 values) {
-        if constexpr (APART) multiply_values(step_sums, weights, values, false);
-        else multiply_values(sums, weights, values, true);
-    }
-
-    // Once products are done; weights of later steps are `factors` of what these are.
-    DEVICE void finish_step(const float (&factors)[2]) {
-        pin(APART ? step_sums : sums);
-#pragma unroll
-        for (u32 i = 0; i < HEAD / 2; i++) {
-            if (APART) sums[i] = fmaf(sums[i], pending[i / 2 % 2], step_sums[i]);
-            else sums[i] *= factors[i / 2 % 2];
-        }
-        pending[0] = factors[0];
-        pending[1] = factors[1];
-    }
-};
-
-// Row sums are of unrounded weights, added in the shadow of the exponentials; those of e4m3 by the matrix unit, of rounded
-// ones, for their errors are not small beside V's.
+// Weights are powers of two, 2^(score · scale + shift): relative to a score that was once the row's largest. To look for the
+// largest of every run before the first exponential takes a quarter of the kernel's time (H200); so a run is weighed by the
+// shift that is there, and only if its weights turn out too large is the run's maximum looked for, and the run weighed again.
+// Where that was so of the last run, of scores that scatter widely, the maximum is looked for at once, if there is a register
+// to remember it in.
 struct Softmax {
-    float maximum[2], sums[4];      // of rows r and r + 8; raw scores; sums as `add_rows` has them
+    // Of rows r and r + 8. A row that has seen no key has a shift by which every weight is too large.
+    float shift[2], sums[2];
+    bool rising = false;
 
-    DEVICE Softmax() : maximum{-INFINITE, -INFINITE}, sums{} {}
+    DEVICE Softmax() : shift{BEYOND, BEYOND}, sums{0.0f, 0.0f} {}
 
-    // Scores become weights 2^(score · scale − the row's maximum); what was summed before is to be multiplied by `factors`.
-    // e4m3 has no room for small weights: they are 2⁸ as large, so the largest is 256 of at most 448.
-    DEVICE void weigh(Scores& scores, float scale, float table, float (&factors)[2]) {
-        constexpr float RAISED = EIGHTS ? 8.0f : 0.0f;
-        float shift[2], added[2] = {};
-#pragma unroll
-        for (u32 row = 0; row < 2; row++) {
-            float largest = maximum[row];
-#pragma unroll
-            for (u32 i = 0; i < KEYS / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
-            largest = maximum_of_four(largest);
-            // A row that has seen no key yet has no maximum to subtract.
-            float base = largest == -INFINITE ? 0.0f : largest * scale;
-            factors[row] = power_by_hardware(maximum[row] * scale - base);
-            maximum[row] = largest;
-            shift[row] = RAISED - base;
-            sums[2 * row] *= factors[row];
+    // Makes weights of scores. True if a shift is another now; what was summed before is then to be multiplied by `factors`.
+    // All lanes of a warp take part.
+    DEVICE bool weigh(Weights& weights, const Scores& scores, float scale, float table, float (&factors)[2]) {
+        float added[2];
+        bool moved = rising;
+        if (!moved) {
+            raise(weights, added, scores, scale, table);
+            moved = __any_sync(~0u, added[0] > MOST_ADDED || added[1] > MOST_ADDED);
         }
-#pragma unroll
-        for (u32 i = 0; i < KEYS / 2; i++) {
-            u32 row = i / 2 % 2;
-            scores[i] = power(fmaf(scores[i], scale, shift[row]), i, table);
-            if (!EIGHTS) added[row] += scores[i];
-        }
+        if (moved) begin(weights, scores, scale, table, factors, added);
         sums[0] += added[0];
-        sums[2] += added[1];
-    }
-
-    DEVICE void round(Weights& weights, const Scores& scores) {
-#pragma unroll
-        for (u32 step = 0; step < KEYS / DEPTH; step++) {
-            round_weights(weights[step], scores + step * DEPTH / 2);
-            if (EIGHTS) add_rows<true>(sums, weights[step]);
-        }
+        sums[1] += added[1];
+        return moved;
     }
 
     // Of a row, over all of its lanes.
     DEVICE float sum(u32 row) const {
-        float sum = sums[2 * row];
-        if (EIGHTS) return sum;
+        float sum = sums[row];
         sum += __shfl_xor_sync(~0u, sum, 1);
         return sum + __shfl_xor_sync(~0u, sum, 2);
     }
+
+    // The same with the first run, of which no weight can be known to be small enough.
+    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table) {
+        float factors[2];
+        begin(weights, scores, scale, table, factors, sums);
+        rising = false;
+    }
+
+private:
+    static constexpr bool REMEMBERS = PARTS == 1;
+    static constexpr float BEYOND = 1e30f;
+    // A lane's weights of a run add up to no more; so each of them is far from fp16's largest, 65504.
+    static constexpr float MOST_ADDED = 16384.0f;
+
+    // By shifts of maxima that the run's are part of.
+    DEVICE void begin(Weights& weights, const Scores& scores, float scale, float table, float (&factors)[2], float (&added)[2]) {
+#pragma unroll
+        for (u32 row = 0; row < 2; row++) {
+            float largest = -INFINITE, before = shift[row];
+#pragma unroll
+            for (u32 i = 0; i < RUN / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
+            shift[row] = fminf(before, -maximum_of_four(largest) * scale);
+            factors[row] = power_by_hardware(shift[row] - before);
+            sums[row] *= factors[row];
+        }
+        rising = REMEMBERS && __any_sync(~0u, factors[0] < 1.0f / MOST_ADDED || factors[1] < 1.0f / MOST_ADDED);
+        raise(weights, added, scores, scale, table);
+    }
+
+    DEVICE void raise(Weights& weights, float (&added)[2], const Scores& scores, float scale, float table) const {
+        added[0] = added[1] = 0.0f;
+#pragma unroll
+        for (u32 step = 0; step < RUN / VALUE_DEPTH; step++) {
+            float raised[VALUE_DEPTH / 2];
+#pragma unroll
+            for (u32 i = 0; i < VALUE_DEPTH / 2; i++) {
+                raised[i] = power(fmaf(scores[step * VALUE_DEPTH / 2 + i], scale, shift[i / 2 % 2]), i, table);
+                added[i / 2 % 2] += raised[i];
+            }
+            round_weights<false>(weights[step], raised);
+        }
+    }
 };
 
-// Hides the keys from `visible` on, of each of the lane's two rows; keys are counted from the step's first.
+// Hides the keys from `visible` on, of each of the lane's two rows; keys are counted from the run's first.
 DEVICE void hide(Scores& scores, u32 lane, int visible, int visible_below) {
 #pragma unroll
-    for (u32 i = 0; i < KEYS / 2; i++) {
+    for (u32 i = 0; i < RUN / 2; i++) {
         int key = i / 4 * 8 + lane % 4 * 2 + i % 2;
         if (key >= (i / 2 % 2 ? visible_below : visible)) scores[i] = -INFINITE;
     }
@@ -144,5 +131,5 @@ DEVICE void hide(Scores& scores, u32 lane, int visible, int visible_below) {
 
 DEVICE void flip_signs(Scores& scores) {
 #pragma unroll
-    for (u32 i = 0; i < KEYS / 2; i++) scores[i] = -scores[i];
+    for (u32 i = 0; i < RUN / 2; i++) scores[i] = -scores[i];
 }

@@ -1,26 +1,33 @@
-// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, and, for
-// e4m3, a ring of what was copied and is yet to be converted or turned.
+// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, for e4m3
+// a ring of what was copied and is yet to be converted, and what warp groups leave each other of the same queries.
 //
 // Rows of 16-bit operands lie in panels of 64 elements, 128 bytes a row, swizzled; e4m3 rows of a head in one panel.
 #pragma once
 #include "attention_operands.cuh"
 
-constexpr u32 QUERIES = 64 * CONSUMERS;                     // of a tile
+constexpr u32 QUERIES = 64 * CONSUMERS / PARTS;             // of a tile
+constexpr u32 QUERY_GROUPS = CONSUMERS / PARTS;             // warp groups that share out the queries
+// Keys whose scores a warp group has at a time: as many as its registers hold beside the sums.
+constexpr u32 MOST = CONSUMERS == 2 || CONSUMERS == 3 && HEAD == 64 ? 128 : 64;
+constexpr u32 RUN = KEYS / PARTS < MOST ? KEYS / PARTS : MOST, RUNS = KEYS / PARTS / RUN;    // runs of a step
 constexpr u32 RAW_STAGES = FORMAT != 2 ? 0 : 3;
 constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, CONVERTERS = 3;
 
-constexpr u32 MULTIPLIED_BYTES = EIGHTS ? 1 : 2;                     // of an element, as it is multiplied
-constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_BYTES = KEYS * HEAD * MULTIPLIED_BYTES;
-constexpr u32 VALUE_BYTES = KEY_BYTES, RAW_BYTES = KEYS * ROW_BYTES;
+constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_ROW_BYTES = HEAD * (EIGHTS ? 1 : 2);
+constexpr u32 KEY_BYTES = KEYS * KEY_ROW_BYTES, VALUE_BYTES = KEYS * HEAD * 2, RAW_BYTES = KEYS * ROW_BYTES;
+// Of each thread of a warp group: its sums, and of two rows the shift and the sum of weights.
+constexpr u32 MERGED_FLOATS = HEAD / 2 + 4, MERGED_BYTES = PARTS == 1 ? 0 : QUERY_GROUPS * 128 * 4 * MERGED_FLOATS;
 
 constexpr u32 QUERIES_AT = 0, KEYS_AT = QUERIES_AT + QUERY_BYTES, VALUES_AT = KEYS_AT + STAGES * KEY_BYTES;
-constexpr u32 RAW_AT = VALUES_AT + STAGES * VALUE_BYTES, BARRIERS_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
+constexpr u32 RAW_AT = VALUES_AT + STAGES * VALUE_BYTES, MERGED_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
+constexpr u32 BARRIERS_AT = MERGED_AT + MERGED_BYTES;
 
 // Barriers, 8 bytes each: full ones are arrived at by who fills, empty ones by who has read.
 constexpr u32 QUERY_FULL = BARRIERS_AT, QUERY_EMPTY = QUERY_FULL + 8, KEY_FULL = QUERY_EMPTY + 8;
 constexpr u32 KEY_EMPTY = KEY_FULL + 8 * STAGES, VALUE_FULL = KEY_EMPTY + 8 * STAGES;
 constexpr u32 VALUE_EMPTY = VALUE_FULL + 8 * STAGES, RAW_FULL = VALUE_EMPTY + 8 * STAGES;
-constexpr u32 RAW_EMPTY = RAW_FULL + 8 * RAW_STAGES, END = RAW_EMPTY + 8 * RAW_STAGES;
+constexpr u32 RAW_EMPTY = RAW_FULL + 8 * RAW_STAGES, MERGED_FULL = RAW_EMPTY + 8 * RAW_STAGES;
+constexpr u32 MERGED_EMPTY = MERGED_FULL + 8 * QUERY_GROUPS, END = MERGED_EMPTY + 8 * QUERY_GROUPS;
 static_assert(END <= SHARED, "the plan has reserved less than the kernel needs");
 
 constexpr bool BY_CONVERTERS_KEYS = CONVERTED, BY_CONVERTERS_VALUES = FORMAT == 2;
@@ -38,6 +45,10 @@ DEVICE void init_barriers(u32 base) {
         barrier_init(base + RAW_FULL + 8 * stage, 1);
         barrier_init(base + RAW_EMPTY + 8 * stage, CONVERTERS);
     }
+    for (u32 group = 0; group < QUERY_GROUPS; group++) {
+        barrier_init(base + MERGED_FULL + 8 * group, 128);
+        barrier_init(base + MERGED_EMPTY + 8 * group, 128);
+    }
     barrier_init_fence();
 }
 
@@ -50,6 +61,12 @@ struct Uses {
     DEVICE u32 empty_parity(u32 stage) const { return full_parity(stage) ^ 1; }     // passes at once the first time
     DEVICE void count(u32 stage) { bits ^= 1u << stage; }
 };
+
+// The block's tile of each round; beyond the last there is none. Every other round runs backward, so that of tiles in
+// descending order all blocks get about as much.
+DEVICE u32 tile_of_round(u32 round) {
+    return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+}
 
 // A tile with all that its loops count by.
 struct Job {

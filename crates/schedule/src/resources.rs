@@ -5,7 +5,10 @@ mod attention;
 use gauntlet_device::Arch;
 use gauntlet_problem::{Form, GroupedGemm, Problem};
 
-pub use attention::{HopperAttention, by_mma_sync, multiplied_bytes, operands_made_ready, resident_keys};
+pub use attention::{
+    HopperAttention, WarpGroups, by_mma_sync, multiplied_bytes, multiplied_value_bytes, operands_made_ready,
+    resident_keys, warp_groups,
+};
 
 use crate::{Cluster, Epilogue, Order, Schedule, Tile};
 

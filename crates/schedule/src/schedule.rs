@@ -253,7 +253,8 @@ pub enum Arithmetic {
     /// In 16 bits: e4m3 is converted to fp16, exactly; bf16 stays as it is.
     #[default]
     Fp16,
-    /// e4m3 as it is; weights are scaled by 2⁸ and rounded to e4m3.
+    /// e4m3 as it is where that is fastest: everywhere, with weights scaled by 2⁸ and rounded to e4m3; but the specialised
+    /// kernel of sm_90a so multiplies queries by keys alone, and values, converted, by weights in fp16.
     Fp8,
 }
 

@@ -230,7 +230,7 @@ impl Word {
             ),
             Self::Arithmetic => (
                 "what attention multiplies: fp16: e4m3 converted exactly, bf16 as it is; fp8: e4m3 as it is, and \
-                 weights rounded to e4m3",
+                 weights rounded to e4m3 but where scores alone are multiplied so",
                 "only fp16",
             ),
         }

@@ -78,7 +78,8 @@ fn hopper_takes_each_step_of_attention() {
     assert_eq!(bytes(roles), copied + 3 * 32_768);
     assert_eq!(
         bytes(&format!("{roles}arithmetic = \"fp8\"")),
-        copied + 3 * 16_384
+        copied + 3 * (8_192 + 16_384) + 128 * (256 + 32),
+        "keys of e4m3, values of fp16, and sums of 128 queries with what belongs to them"
     );
     // All keys at once: queries, 256 keys and values as copied and converted, and parts of 2 × 64 rows.
     let resident = "tile = [64, 128, 64]\nroles = \"specialised\"\nsplit-k = 2\ncluster = [1, 2]\n";
@@ -187,7 +188,7 @@ fn who_converts_e4m3() {
         Problem::GroupedGemm(_) => 0,
     };
     assert_eq!(made_ready(roles, &e4m3), 2);
-    assert_eq!(made_ready(&eights, &e4m3), 1, "V is turned");
+    assert_eq!(made_ready(&eights, &e4m3), 1, "V");
     assert_eq!(made_ready("", &e4m3), 0, "by mma.sync in registers");
     assert_eq!(made_ready(roles, &attention(AttentionFormat::Bf16)), 0);
 }

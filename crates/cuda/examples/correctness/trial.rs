@@ -12,6 +12,7 @@ use gauntlet_problem::{
     AttentionFormat, Case, Coverage, ErrorMeasures, Expected, InputKind, Inputs, InputsError, Oracle,
     OutputFormat, Problem, Tolerance,
 };
+use gauntlet_schedule::resources::HopperAttention;
 use gauntlet_schedule::{Arithmetic, Schedule};
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ impl Prepared {
         (kind, _, expected): &(InputKind, Inputs, Expected),
         tally: &mut Tally,
     ) -> Result<(), RunError> {
-        let rules = rules(kernel.problem(), step.schedule.arithmetic);
+        let rules = rules(kernel.problem(), &step.schedule);
         kernel.run(0)?;
         let output = kernel.output()?;
         kernel.run(0)?;
@@ -149,16 +150,19 @@ impl Prepared {
 }
 
 /// The lab's rules, which are made for f16; bf16 has three bits fewer, and e4m3, to which fp8 arithmetic rounds weights,
-/// seven. Attention's weights are rounded too, and an element's error goes by the size of V, which is not that of the
+/// seven; where it only multiplies queries by keys, sums of some 14 bits stand for scores. Attention's weights are rounded too, and an element's error goes by the size of V, which is not that of the
 /// element: the root mean square of all errors is held to the same rule, single elements to a wider one.
-fn rules(problem: &Problem, arithmetic: Arithmetic) -> Correctness {
+fn rules(problem: &Problem, schedule: &Schedule) -> Correctness {
     let rules = Correctness::default();
     let attention = match problem {
         Problem::GroupedGemm(_) => None,
         Problem::Attention(attention) => Some(attention.format),
     };
-    let coarser = match (arithmetic, attention, problem.output_format()) {
-        (Arithmetic::Fp8, Some(AttentionFormat::E4m3), _) => 128.0,
+    let coarser = match (schedule.arithmetic, attention, problem.output_format()) {
+        (Arithmetic::Fp8, Some(AttentionFormat::E4m3), _) => match HopperAttention::of(schedule) {
+            HopperAttention::Specialised => 32.0,
+            HopperAttention::Unified | HopperAttention::Resident => 128.0,
+        },
         (_, Some(AttentionFormat::Bf16), _) | (_, _, OutputFormat::Bf16) => 8.0,
         _ => 1.0,
     };
@@ -180,7 +184,7 @@ fn rules(problem: &Problem, arithmetic: Arithmetic) -> Correctness {
         // Weights that are all alike, as in a long tail, are rounded all the same way: by up to half a step of their format.
         bias: match coarser {
             128.0 => 1.0 / 32.0,
-            8.0 if attention.is_some() => 1.0 / 512.0,
+            8.0 | 32.0 if attention.is_some() => 1.0 / 512.0,
             _ => rules.bias,
         },
         ..rules
@@ -217,7 +221,7 @@ mod tests {
             let factor = if index == largest.0 { factor } else { 1.0 };
             output.set(index, value * factor);
         }
-        let rules = rules(&case.problem, Arithmetic::Fp16);
+        let rules = rules(&case.problem, &Schedule::baseline());
         let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
         fault(&case, InputKind::Wide, &errors, &rules)
     }

@@ -52,6 +52,7 @@ const HEADERS: &[File] = &[
     file!("attention_resident_values.cuh"),
     file!("attention_resident_weights.cuh"),
     file!("attention_specialised_loads.cuh"),
+    file!("attention_specialised_merge.cuh"),
     file!("attention_specialised_products.cuh"),
     file!("attention_specialised_ring.cuh"),
     file!("attention_unified_fragments.cuh"),

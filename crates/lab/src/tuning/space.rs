@@ -107,7 +107,7 @@ impl Grid {
                 };
                 // What the kernels of sm_90a take; there one stage is of use too, where all keys are held at once.
                 let (rows, columns, stages): (&[usize], &[usize], _) = match arch {
-                    Arch::Sm90a => (&[64, 128, 192], &[64, 128, 256], [1, 2, 3, 4].as_slice()),
+                    Arch::Sm90a => (&[64, 128, 192, 256], &[64, 128, 256], [1, 2, 3, 4].as_slice()),
                     Arch::Cpu | Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => (rows, columns, stages),
                 };
                 Self {

@@ -3,7 +3,7 @@
 use gauntlet_device::{Arch, Device, Gpu};
 use gauntlet_problem::{AttentionFormat, Problem};
 use gauntlet_schedule::Schedule;
-use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes};
+use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes, multiplied_value_bytes};
 
 use super::assumed;
 use crate::estimate::MissingFigure;
@@ -176,7 +176,14 @@ impl Machine {
             return self;
         };
         let rate = match gpu.fp8_rate.as_ref() {
-            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => narrow.get(),
+            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => {
+                // Of both products together, which are of one size.
+                let of_values = match multiplied_value_bytes(schedule, attention, self.arch) {
+                    1 => narrow.get(),
+                    _ => gpu.fp16_rate.get(),
+                };
+                2.0 / (1.0 / narrow.get() + 1.0 / of_values)
+            }
             _ => gpu.fp16_rate.get(),
         };
         let share = if self.arch == Arch::Sm90a && by_mma_sync(schedule, self.arch) {

@@ -98,7 +98,7 @@ fn fp8_multiplies_faster_and_has_less_to_make_ready() {
     let shared = |schedule: &Schedule| Traffic::of(&long(), schedule, &device("h200")).unwrap().shared;
     assert!(
         shared(&fp8) < 0.6 * shared(&roles()),
-        "V is turned, and nothing widened"
+        "V alone is converted"
     );
     let bf16 = attention(2048, false, AttentionFormat::Bf16);
     assert!(

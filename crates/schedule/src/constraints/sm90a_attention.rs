@@ -2,7 +2,7 @@
 
 use super::lever::Lever;
 use super::{Rule, Situation};
-use crate::resources::{HopperAttention, resident_keys};
+use crate::resources::{HopperAttention, resident_keys, warp_groups};
 use crate::{Arithmetic, Epilogue, Order};
 
 const UNIFIED: &str =
@@ -11,6 +11,8 @@ const PRODUCTS: &str =
     "the CUDA kernels: a warp group owns 64 queries, and there are products for so many keys";
 const RINGS: &str = "the CUDA kernels: the next scores begin before this step's values are done; where there is one \
                      step, values are multiplied by a run of weights while the next run is computed";
+const REGISTERS: &str =
+    "the CUDA kernels: a warp group's sums, scores, weights and converted queries are in registers";
 const BUILT: &str = "the CUDA kernels: so the kernel is built";
 const CLUSTERS: &str =
     "the CUDA kernels: blocks that share the keys of a tile are a cluster, and merge over its shared memory";
@@ -28,6 +30,12 @@ pub(super) const RULES: &[Rule] = &[
         broken: queries,
     },
     Rule {
+        word: Lever::TileM,
+        levers: &[Lever::TileM, Lever::Arithmetic],
+        source: REGISTERS,
+        broken: registers,
+    },
+    Rule {
         word: Lever::TileN,
         levers: &[Lever::TileN],
         source: UNIFIED,
@@ -37,10 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         word: Lever::TileN,
         levers: &[Lever::TileN],
         source: PRODUCTS,
-        broken: |situation| match situation.schedule.arithmetic {
-            Arithmetic::Fp16 => keys(situation, HopperAttention::Specialised, &[64, 128]),
-            Arithmetic::Fp8 => keys(situation, HopperAttention::Specialised, &[128]),
-        },
+        broken: |situation| keys(situation, HopperAttention::Specialised, &[64, 128]),
     },
     Rule {
         word: Lever::TileN,
@@ -119,7 +124,7 @@ fn listed(numbers: &[usize]) -> String {
 fn queries(situation: &Situation) -> Option<String> {
     let allowed: &[usize] = match kernel(situation)? {
         HopperAttention::Unified => &[64, 128],
-        HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192],
+        HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192, 256],
     };
     (!allowed.contains(&situation.schedule.tile.m)).then(|| {
         format!(
@@ -132,15 +137,17 @@ fn queries(situation: &Situation) -> Option<String> {
 
 fn keys(situation: &Situation, of: HopperAttention, allowed: &[usize]) -> Option<String> {
     let schedule = situation.schedule;
-    (kernel(situation)? == of && !allowed.contains(&schedule.tile.n)).then(|| {
-        let arithmetic = match (of, schedule.arithmetic) {
-            (HopperAttention::Specialised, Arithmetic::Fp8) => " with fp8 arithmetic",
-            _ => "",
-        };
+    (kernel(situation)? == of && !allowed.contains(&schedule.tile.n))
+        .then(|| format!("{} on sm_90a takes N of {}", name(of), listed(allowed)))
+}
+
+fn registers(situation: &Situation) -> Option<String> {
+    let attention = situation.attention()?;
+    let groups = warp_groups(situation.schedule, attention);
+    (kernel(situation)? == HopperAttention::Specialised && groups.count > groups.most).then(|| {
         format!(
-            "{} on sm_90a takes N of {}{arithmetic}",
-            name(of),
-            listed(allowed)
+            "registers are there for {} warp groups of 64 queries, with heads of {} multiplied in {}",
+            groups.most, attention.head_size, situation.schedule.arithmetic
         )
     })
 }

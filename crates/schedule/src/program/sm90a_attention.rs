@@ -6,7 +6,6 @@ use gauntlet_problem::{Attention, Problem};
 
 use super::Operation::{Acquire, Await, AwaitProducts, Convert, Multiply, Publish, SynchroniseRole};
 use super::mma_sync;
-use super::sm90a::ROWS;
 use super::text::{
     Buffers, CONSUMER, CONVERTER, bulk_epilogue, bulk_producer, now, repeat, role, softmax_in_registers,
     stages,
@@ -15,7 +14,7 @@ use super::{
     BufferIndex, Contents, Extent, Filled, Guard, Operation, Product, Role, Signal, Statement, TileProgram,
 };
 use crate::Schedule;
-use crate::resources::{HopperAttention, operands_made_ready};
+use crate::resources::{HopperAttention, operands_made_ready, warp_groups};
 
 /// Slots of what is yet to be converted. The kernel's ring of three has keys or values in each, and here both are in
 /// one.
@@ -31,20 +30,20 @@ pub(super) fn program(schedule: &Schedule, attention: &Attention, problem: &Prob
     let is_made_ready = operands_made_ready(schedule, attention) > 0;
     match (HopperAttention::of(schedule), is_made_ready) {
         (HopperAttention::Unified, _) => mma_sync::program(schedule, problem, Arch::Sm90a),
-        (HopperAttention::Specialised, false) => copied(schedule, problem),
-        (HopperAttention::Specialised, true) => converted(schedule, problem),
-        (HopperAttention::Resident, _) => resident(schedule, problem, is_made_ready),
+        (HopperAttention::Specialised, false) => copied(schedule, attention, problem),
+        (HopperAttention::Specialised, true) => converted(schedule, attention, problem),
+        (HopperAttention::Resident, _) => resident(schedule, attention, problem, is_made_ready),
     }
 }
 
 /// Keys and values are multiplied as they were copied.
-fn copied(schedule: &Schedule, problem: &Problem) -> TileProgram {
+fn copied(schedule: &Schedule, attention: &Attention, problem: &Problem) -> TileProgram {
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
     let queries = buffers.queries(problem, Guard::Barriers);
     let roles = vec![
         bulk_producer(operands, queries),
-        consumer(schedule, queries, multiply(operands, operands)),
+        consumer(schedule, attention, queries, multiply(operands, operands)),
     ];
     TileProgram {
         buffers: buffers.0,
@@ -53,7 +52,7 @@ fn copied(schedule: &Schedule, problem: &Problem) -> TileProgram {
 }
 
 /// Warps of the block make of what was copied what is multiplied.
-fn converted(schedule: &Schedule, problem: &Problem) -> TileProgram {
+fn converted(schedule: &Schedule, attention: &Attention, problem: &Problem) -> TileProgram {
     let mut buffers = Buffers::default();
     let raw = buffers.add(Contents::Operands, RAW_SLOTS, Filled::Step, Guard::Barriers);
     let queries = buffers.queries(problem, Guard::Barriers);
@@ -88,7 +87,7 @@ fn converted(schedule: &Schedule, problem: &Problem) -> TileProgram {
     let roles = vec![
         bulk_producer(raw, queries),
         converter,
-        consumer(schedule, queries, multiply(ready, ready)),
+        consumer(schedule, attention, queries, multiply(ready, ready)),
     ];
     TileProgram {
         buffers: buffers.0,
@@ -98,7 +97,12 @@ fn converted(schedule: &Schedule, problem: &Problem) -> TileProgram {
 
 /// There is room for all keys: a step for each of the two warp groups, so nothing is waited for but copies. Both warp
 /// groups take part in each step here; one warp stands for the threads that issue copies.
-fn resident(schedule: &Schedule, problem: &Problem, is_made_ready: bool) -> TileProgram {
+fn resident(
+    schedule: &Schedule,
+    attention: &Attention,
+    problem: &Problem,
+    is_made_ready: bool,
+) -> TileProgram {
     let mut buffers = Buffers::default();
     let mut held = |contents, guard| buffers.add(contents, RESIDENT_GROUPS, Filled::Step, guard);
     let operands = held(Contents::Operands, Guard::Barriers);
@@ -118,7 +122,7 @@ fn resident(schedule: &Schedule, problem: &Problem, is_made_ready: bool) -> Tile
     };
     let roles = vec![
         bulk_producer(operands, queries),
-        consumer(schedule, queries, step),
+        consumer(schedule, attention, queries, step),
     ];
     TileProgram {
         buffers: buffers.0,
@@ -127,10 +131,15 @@ fn resident(schedule: &Schedule, problem: &Problem, is_made_ready: bool) -> Tile
 }
 
 /// The warp groups that multiply, once the queries are there.
-fn consumer(schedule: &Schedule, queries: Option<BufferIndex>, step: Vec<Statement>) -> Role {
+fn consumer(
+    schedule: &Schedule,
+    attention: &Attention,
+    queries: Option<BufferIndex>,
+    step: Vec<Statement>,
+) -> Role {
     let groups = match HopperAttention::of(schedule) {
         HopperAttention::Resident => RESIDENT_GROUPS,
-        HopperAttention::Unified | HopperAttention::Specialised => schedule.tile.m / ROWS,
+        HopperAttention::Unified | HopperAttention::Specialised => warp_groups(schedule, attention).count,
     };
     let mut tile: Vec<Statement> = queries
         .map(|buffer| Await { buffer }.into())

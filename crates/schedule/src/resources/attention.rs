@@ -19,14 +19,15 @@ const RESIDENT_BARRIERS: usize = 64;
 const RESIDENT_LEAST: usize = 114 << 10;
 /// Bytes of a row's largest score and sum of weights.
 const STATISTICS: usize = 8;
+/// Bytes of the same of a thread of the specialised kernel, which has two rows, of which each is three others' too.
+const MERGED_STATISTICS: usize = 16;
 
 /// The CUDA kernels of attention on sm_90a.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HopperAttention {
     /// Everyone does everything, by `mma.sync`.
     Unified,
-    /// One warp loads, two or three warp groups of 64 queries multiply by `wgmma`, and three warps make ready what is
-    /// e4m3.
+    /// One warp loads, two to four warp groups of 64 queries multiply by `wgmma`, and three warps convert what is e4m3.
     Specialised,
     /// All keys are in shared memory at once, split over the two warp groups of each block of a cluster.
     Resident,
@@ -59,7 +60,36 @@ pub fn resident_keys(schedule: &Schedule, arch: Arch) -> Option<usize> {
     is_resident.then(|| RESIDENT_GROUPS * schedule.split_k * schedule.tile.n)
 }
 
-/// Bytes of an operand of attention as a GPU's matrix unit takes it.
+/// How the specialised kernel of sm_90a shares out a tile over its warp groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarpGroups {
+    /// All of them.
+    pub count: usize,
+    /// Groups that have the same queries, each with a part of every step's keys.
+    pub parts: usize,
+    /// As many as have the registers for their sums, scores and weights.
+    pub most: usize,
+}
+
+/// The warp groups of a tile: a group for 64 queries, or, where four have the registers, two for the same 64. Four find
+/// more to do at a time than two.
+pub fn warp_groups(schedule: &Schedule, attention: &Attention) -> WarpGroups {
+    let is_converted = operands_made_ready(schedule, attention) == 2;
+    let most = match (attention.head_size, is_converted) {
+        (_, true) => 2,
+        (..=64, false) => 4,
+        (65.., false) => 3,
+    };
+    let groups = schedule.tile.m / GROUP_QUERIES;
+    let parts = if 2 * groups == most { 2 } else { 1 };
+    WarpGroups {
+        count: groups * parts,
+        parts,
+        most,
+    }
+}
+
+/// Bytes of keys, and of queries, of attention as a GPU's matrix unit takes them.
 pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     match schedule.arithmetic {
         Arithmetic::Fp8 => attention.format.bytes(),
@@ -67,8 +97,18 @@ pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     }
 }
 
+/// Bytes of values, likewise: the specialised kernel of sm_90a multiplies them by weights in 16 bits, also where scores are
+/// products of e4m3.
+pub fn multiplied_value_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    match (arch, HopperAttention::of(schedule)) {
+        (Arch::Sm90a, HopperAttention::Specialised) => HALF,
+        _ => multiplied_bytes(schedule, attention),
+    }
+}
+
 /// Operands of a step, of keys and values, that a block on sm_90a makes ready in shared memory before `wgmma` takes them:
-/// both of 8-bit operands that are multiplied as fp16, and values that are multiplied as e4m3, which it takes keys first.
+/// both of 8-bit operands that are multiplied as fp16, and only values where scores are products of e4m3: converted, or
+/// with the keys first.
 pub fn operands_made_ready(schedule: &Schedule, attention: &Attention) -> usize {
     let is_eight_bits = attention.format.bytes() < HALF;
     match (HopperAttention::of(schedule), schedule.arithmetic) {
@@ -81,7 +121,12 @@ pub fn operands_made_ready(schedule: &Schedule, attention: &Attention) -> usize 
 
 /// Bytes of keys and values that one stage holds for one block.
 pub(super) fn stage_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
-    2 * schedule.tile.n * attention.head_size * element_bytes(schedule, attention, arch)
+    let values = match arch {
+        Arch::Sm90a if !by_mma_sync(schedule, arch) => multiplied_value_bytes(schedule, attention, arch),
+        _ => element_bytes(schedule, attention, arch),
+    };
+    let of_a_value = element_bytes(schedule, attention, arch) + values;
+    schedule.tile.n * attention.head_size * of_a_value
 }
 
 /// Bytes of all buffers of one block.
@@ -111,7 +156,8 @@ fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize
         + output
 }
 
-/// Queries as they were copied, the ring of what is multiplied, and that of what is yet to be made ready.
+/// Queries as they were copied, the ring of what is multiplied, that of what is yet to be converted, and what warp groups
+/// leave each other of the same queries: sums of fp32, with two shifts and two sums of weights a thread.
 fn specialised_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     let row = attention.head_size * attention.format.bytes();
     let raw = if operands_made_ready(schedule, attention) > 0 {
@@ -120,7 +166,11 @@ fn specialised_bytes(schedule: &Schedule, attention: &Attention) -> usize {
         0
     };
     let ring = schedule.stages * stage_bytes(schedule, attention, Arch::Sm90a);
-    schedule.tile.m * row + ring + raw + SPECIALISED_BARRIERS
+    let merged = match warp_groups(schedule, attention).parts {
+        1 => 0,
+        _ => schedule.tile.m * attention.head_size * SUM + schedule.tile.m * 2 * MERGED_STATISTICS,
+    };
+    schedule.tile.m * row + ring + raw + merged + SPECIALISED_BARRIERS
 }
 
 /// Queries, keys and values as they were copied, what is made of them, and partial results of which each block merges

@@ -1,21 +1,24 @@
 //! Which schedule is fastest for a problem, of those tried on an H200.
 
 use gauntlet_problem::{Attention, AttentionFormat};
+use gauntlet_schedule::resources::warp_groups;
 use gauntlet_schedule::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
 
 /// Queries of the resident kernel's tile.
 const RESIDENT_QUERIES: usize = 64;
+/// Queries of the specialised kernel's tile where there are few.
+const NARROW_QUERIES: usize = 128;
 /// Blocks that share the resident kernel's keys.
 const SPLIT: usize = 2;
 /// Keys of a warp group of the resident kernel, of which a block has two.
 const RESIDENT_KEYS: [usize; 2] = [64, 128];
-/// Tiles of three warp groups a multiprocessor from which on those are faster than tiles of two: before, too many
-/// multiprocessors are left without.
-const WAVES_FOR_THREE: usize = 3;
+/// Tiles of as many warp groups as there can be, a multiprocessor, from which on those are faster than tiles of 128
+/// queries: before, too many multiprocessors are left without.
+const WAVES_FOR_WIDE: usize = 3;
 
 /// The schedule that is fastest for a problem on a device of so many multiprocessors: the resident kernel where its blocks
-/// all run at once, else the specialised one. Of e4m3 it multiplies the values as they are, which rounds the weights; who
-/// wants them exact chooses fp16 arithmetic.
+/// all run at once, else the specialised one. Of e4m3 both multiply queries by keys as they are, which sums to some 14 bits,
+/// and the resident one values by rounded weights; who wants all of it exact chooses fp16 arithmetic.
 pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
     let size = attention.head_size;
     let eights = attention.format == AttentionFormat::E4m3;
@@ -39,17 +42,25 @@ pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
             ..base
         };
     }
-    let three = size == 64 && !eights && tiles(attention, 192) >= WAVES_FOR_THREE * processors as usize;
-    Schedule {
+    let mut schedule = Schedule {
         tile: Tile {
-            m: if three { 192 } else { 128 },
+            m: NARROW_QUERIES,
             n: 128,
             k: size,
         },
         stages: 2,
         order: Order::Sorted,
         ..base
+    };
+    let groups = warp_groups(&schedule, attention);
+    let wide = groups.most * RESIDENT_QUERIES;
+    if tiles(attention, wide) >= WAVES_FOR_WIDE * processors as usize {
+        schedule.tile.m = wide;
+    } else if groups.parts > 1 {
+        // Groups that share out the keys drift apart by more than a step.
+        schedule.stages = 3;
     }
+    schedule
 }
 
 /// Keys of a warp group with which the resident kernel holds the longest sequence, if all of its blocks run at once.
@@ -114,13 +125,15 @@ mod tests {
     }
 
     #[test]
-    fn three_warp_groups_multiply_where_there_are_tiles_for_all() {
-        let queries = |positions| {
-            chosen(&attention(4, 16, positions, AttentionFormat::F16))
-                .1
-                .tile
-                .m
+    fn all_warp_groups_have_queries_of_their_own_where_there_are_tiles_for_all() {
+        let queries = |positions, head_size| {
+            let attention = Attention {
+                head_size,
+                ..attention(4, 16, positions, AttentionFormat::F16)
+            };
+            chosen(&attention).1.tile.m
         };
-        assert_eq!((queries(4096), queries(1024)), (192, 128));
+        assert_eq!((queries(4096, 64), queries(1024, 64)), (256, 128));
+        assert_eq!((queries(4096, 128), queries(1024, 128)), (192, 128));
     }
 }

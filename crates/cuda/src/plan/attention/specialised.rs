@@ -1,7 +1,8 @@
-//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; of e4m3 operands three more warps
-//! make what the matrix unit takes.
+//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; e4m3 operands are converted by three
+//! more warps, all of them or the values alone.
 
 use gauntlet_problem::{Attention, AttentionFormat};
+use gauntlet_schedule::resources::{WarpGroups, warp_groups};
 use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 
 use super::{SHARED_BYTES, Work, is_sorted};
@@ -12,9 +13,8 @@ use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, W
 const ROWS: usize = 64;
 /// Threads of a warp group.
 const GROUP_THREADS: usize = 128;
-/// Keys of a step that there are products for; those of e4m3 as it is fill a line of the swizzle.
+/// Keys of a step that there are products for.
 const KEYS: [usize; 2] = [64, 128];
-const EIGHTS_KEYS: usize = 128;
 /// Stages of what is copied and yet to be converted.
 const RAW_STAGES: usize = 3;
 /// Bytes for barriers.
@@ -37,7 +37,7 @@ enum Way {
     Copied,
     /// Converted from e4m3 to fp16.
     Converted,
-    /// As e4m3, V turned.
+    /// Queries and keys as e4m3, values converted.
     Eights,
 }
 
@@ -48,7 +48,7 @@ impl SpecialisedPlan {
     /// If the kernel cannot do what a word says, or a size is beyond its numbers.
     pub fn new(attention: &Attention, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         let way = way(attention, schedule);
-        check_words(schedule, way)?;
+        check_words(attention, schedule)?;
         let (queries, keys) = (schedule.tile.m, schedule.tile.n);
         let work = Work::new(attention, schedule, queries)?;
         check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
@@ -89,11 +89,12 @@ fn way(attention: &Attention, schedule: &Schedule) -> Way {
 }
 
 fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
-    let consumers = schedule.tile.m / ROWS;
+    let groups = warp_groups(schedule, &work.attention);
     let shared_bytes = shared_bytes(work, schedule, way);
     let mut defines = work.defines(schedule);
     let numbers = [
-        ("CONSUMERS", consumers),
+        ("CONSUMERS", groups.count),
+        ("PARTS", groups.parts),
         ("KEYS", schedule.tile.n),
         ("STAGES", schedule.stages),
         ("ARITHMETIC", usize::from(way == Way::Eights)),
@@ -105,7 +106,7 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
         ),
     ];
     defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
-    let threads = (consumers + 1) * GROUP_THREADS;
+    let threads = (groups.count + 1) * GROUP_THREADS;
     Variant {
         source: Source::AttentionSpecialised,
         defines,
@@ -118,14 +119,19 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
 /// As `kernels/attention_specialised_ring.cuh` lays it out.
 fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
     let (head, row) = (work.attention.head_size, work.row_bytes());
+    // Bytes of a key's element and of a value's with it.
     let (multiplied, raw) = match way {
-        Way::Copied => (2, 0),
-        Way::Converted => (2, RAW_STAGES),
-        Way::Eights => (1, RAW_STAGES),
+        Way::Copied => (4, 0),
+        Way::Converted => (4, RAW_STAGES),
+        Way::Eights => (3, RAW_STAGES),
     };
     let (queries, keys) = (schedule.tile.m, schedule.tile.n);
-    let stage = 2 * keys * head * multiplied;
-    queries * row + schedule.stages * stage + raw * keys * row + BARRIER_BYTES
+    let stage = keys * head * multiplied;
+    let merged = match warp_groups(schedule, &work.attention).parts {
+        1 => 0,
+        _ => queries / ROWS * GROUP_THREADS * size_of::<f32>() * (head / 2 + 4),
+    };
+    queries * row + schedule.stages * stage + raw * keys * row + merged + BARRIER_BYTES
 }
 
 /// A block that does not fit would be refused at its launch, with less to say.
@@ -141,23 +147,27 @@ fn check_shared_bytes(bytes: usize, schedule: &Schedule) -> Result<(), PlanError
     ))
 }
 
-fn check_words(schedule: &Schedule, way: Way) -> Result<(), PlanError> {
+fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
     let tile = schedule.tile;
-    if ![2 * ROWS, 3 * ROWS].contains(&tile.m) {
+    if ![2 * ROWS, 3 * ROWS, 4 * ROWS].contains(&tile.m) {
         return Err(PlanError::word(
             "tile.m",
             tile.m,
-            "two or three warp groups multiply, of 64 queries each",
-            "choose 128 or 192",
+            "two to four warp groups multiply, of 64 queries each",
+            "choose 128, 192 or 256",
         ));
     }
-    if way == Way::Eights {
-        PlanError::unless(
-            "tile.n",
-            tile.n,
-            EIGHTS_KEYS,
-            "with fp8 arithmetic the turned rows of V are one line of shared memory",
-        )?;
+    let WarpGroups { count, most, .. } = warp_groups(schedule, attention);
+    if count > most {
+        return Err(PlanError::word(
+            "tile.m",
+            tile.m,
+            format!(
+                "registers are there for {most} warp groups of 64 queries, with heads of {} multiplied in {}",
+                attention.head_size, schedule.arithmetic
+            ),
+            format!("choose {}", most * ROWS),
+        ));
     }
     if !KEYS.contains(&tile.n) {
         return Err(PlanError::word(

@@ -1,4 +1,4 @@
-//! The specialised kernel: one warp loads, two or three warp groups multiply.
+//! The specialised kernel: one warp loads, two to four warp groups multiply.
 
 use gauntlet_schedule::{Arithmetic, Lookup, Order, Roles, Schedule, Setup, Tile};
 
@@ -24,10 +24,50 @@ pub(super) fn shipped() -> Vec<Shipped> {
         variant("specialised", HALVES.long_heads(), specialised(128, 2, fp16)),
         variant("specialised", BRAINS.causal(), specialised(128, 2, fp16)),
         variant("specialised", BRAINS.long_heads(), specialised(128, 2, fp16)),
-        variant("specialised, 192 queries", HALVES, specialised(192, 2, fp16)),
+        variant("specialised, 256 queries", HALVES, specialised(256, 2, fp16)),
+        variant(
+            "specialised, 256 queries",
+            HALVES.equal(),
+            specialised(256, 2, fp16),
+        ),
+        variant(
+            "specialised, 256 queries",
+            BRAINS.causal(),
+            specialised(256, 2, fp16),
+        ),
+        variant(
+            "specialised, 192 queries",
+            HALVES.long_heads(),
+            specialised(192, 2, fp16),
+        ),
+        variant(
+            "specialised, 192 queries",
+            BRAINS.long_heads().causal(),
+            specialised(192, 2, fp16),
+        ),
         variant("specialised, converted", EIGHTS, specialised(128, 2, fp16)),
         variant("specialised, fp8", EIGHTS.equal(), specialised(128, 2, fp8)),
         variant("specialised, fp8", EIGHTS.causal(), specialised(128, 2, fp8)),
         variant("specialised, fp8", EIGHTS.long_heads(), specialised(128, 2, fp8)),
+        variant(
+            "specialised, fp8, 256 queries",
+            EIGHTS.equal(),
+            specialised(256, 2, fp8),
+        ),
+        variant(
+            "specialised, fp8, 256 queries",
+            EIGHTS.causal(),
+            specialised(256, 2, fp8),
+        ),
+        variant(
+            "specialised, fp8, 192 queries",
+            EIGHTS.long_heads(),
+            specialised(192, 2, fp8),
+        ),
+        variant(
+            "specialised, fp8, 192 queries",
+            EIGHTS.long_heads().causal(),
+            specialised(192, 2, fp8),
+        ),
     ]
 }

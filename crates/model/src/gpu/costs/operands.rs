@@ -3,7 +3,7 @@
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, GroupedGemm, Problem};
 use gauntlet_schedule::resources::{
-    by_mma_sync, converts_beforehand, multiplied_bytes, operands_made_ready, weights,
+    by_mma_sync, converts_beforehand, multiplied_bytes, multiplied_value_bytes, operands_made_ready, weights,
 };
 
 use super::{Setting, Transfer};
@@ -90,12 +90,12 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     ]
 }
 
-/// Bytes of a value as it is copied, and as it is multiplied.
+/// Bytes of a value as it is copied, and as it is multiplied; of attention one of V, which is made ready if any is.
 fn value_bytes(setting: &Setting) -> [f64; 2] {
     match setting.problem {
         Problem::GroupedGemm(_) => [PACKED, HALF],
         Problem::Attention(attention) => {
-            let multiplied = multiplied_bytes(setting.schedule, attention);
+            let multiplied = multiplied_value_bytes(setting.schedule, attention, setting.machine.arch);
             [attention.format.bytes(), multiplied].map(|bytes| bytes as f64)
         }
     }

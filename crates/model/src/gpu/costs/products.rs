@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, Problem};
-use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes, weights};
+use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes, multiplied_value_bytes, weights};
 use gauntlet_schedule::{Exponential, Layout, Scores, Values};
 
 use super::Setting;
@@ -142,7 +142,9 @@ fn shapes(setting: &Setting) -> [Option<Shape>; 3] {
         Problem::Attention(attention) => {
             let bytes = multiplied_bytes(setting.schedule, attention) as f64;
             let scores = shape(columns, k, bytes, 1.0, true);
-            let values = shape(k, columns, bytes, 1.0, blackwell);
+            let value_bytes =
+                multiplied_value_bytes(setting.schedule, attention, setting.machine.arch) as f64;
+            let values = shape(k, columns, value_bytes, 1.0, blackwell);
             let [of_scores, of_values] = fragments(attention, setting);
             let with = |shape: Shape, fragments| Shape { fragments, ..shape };
             [

@@ -1,0 +1,99 @@
+// Who multiplies in the specialised kernel, and how a tile ends: groups that have the same queries merge, one stores.
+#pragma once
+#include "attention_specialised_products.cuh"
+
+DEVICE void release(u32 barrier) {
+    if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
+}
+
+// A warp group that multiplies, and which stages it has used. Groups of one part follow one another.
+struct Consumer {
+    static constexpr u32 VALUES = 16, TILES = 31;       // `uses` has bits of stages of K, from here on of V, and one of tiles
+    u32 base, part;
+    Uses uses;                                          // in one register: there are few left
+
+    DEVICE explicit Consumer(u32 base) : base(base), part(PARTS == 1 ? 0 : __shfl_sync(~0u, threadIdx.x / (128 * QUERY_GROUPS), 0)) {}
+
+    // Among those of its part.
+    DEVICE u32 group() const { return threadIdx.x / 128 % QUERY_GROUPS; }
+    DEVICE u32 lane() const { return threadIdx.x % 32; }
+    // The lane's first, in the tile.
+    DEVICE u32 row() const { return threadIdx.x / 32 % (4 * QUERY_GROUPS) * 16 + lane() / 4; }
+
+    DEVICE void await_queries() {
+        barrier_wait(base + QUERY_FULL, uses.full_parity(TILES));
+        uses.count(TILES);
+    }
+    DEVICE void await_keys(u32 stage) { barrier_wait(base + KEY_FULL + 8 * stage, uses.full_parity(stage)); }
+    DEVICE void await_values(u32 stage) { barrier_wait(base + VALUE_FULL + 8 * stage, uses.full_parity(VALUES + stage)); }
+    // Where a run of the group's part of a step begins, in the first panel.
+    DEVICE u32 key_rows(u32 stage, u32 run) const {
+        return base + KEYS_AT + stage * KEY_BYTES + (part * RUNS + run) * RUN * (KEY_ROW_BYTES < 128 ? KEY_ROW_BYTES : 128);
+    }
+    DEVICE u32 value_rows(u32 stage, u32 run) const {
+        return base + VALUES_AT + stage * VALUE_BYTES + (part * RUNS + run) * RUN * 128;
+    }
+    DEVICE void release_keys(u32 stage) {
+        release(base + KEY_EMPTY + 8 * stage);
+        uses.count(stage);
+    }
+    DEVICE void release_values(u32 stage) {
+        release(base + VALUE_EMPTY + 8 * stage);
+        uses.count(VALUES + stage);
+    }
+};
+
+DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me, const Outputs& outputs, const float (&factors)[2]) {
+#pragma unroll
+    for (u32 half = 0; half < 2; half++) {
+        u32 query = job.query + me.row() + 8 * half;
+        if (query >= job.sequence.queries) continue;
+        u64 element = ((u64)job.sequence.query_row + (u64)job.head * job.sequence.queries + query) * HEAD + me.lane() % 4 * 2;
+#pragma unroll
+        for (u32 i = 0; i < HEAD / 8; i++)
+            store_pair(parameter, element + 8 * i, outputs[4 * i + 2 * half] * factors[half], outputs[4 * i + 2 * half + 1] * factors[half]);
+    }
+}
+
+// Ends a tile: sums become results, of all parts together. The second part leaves its own in shared memory, float after
+// float, each of all threads, and the first adds them: always in this order, so results repeat.
+DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& me, const Scales& scales, const Softmax& softmax, Outputs& sums) {
+    float totals[2] = {softmax.sum(0), softmax.sum(1)}, factors[2];
+    if constexpr (PARTS == 2) {
+        u32 full = me.base + MERGED_FULL + 8 * me.group(), empty = me.base + MERGED_EMPTY + 8 * me.group(), parity = me.uses.full_parity(Consumer::TILES);
+        u32 at = me.base + MERGED_AT + (me.group() * MERGED_FLOATS * 128 + threadIdx.x % 128) * 4;
+        auto left = [&](u32 index) { return __uint_as_float(load_shared(at + 512 * index)); };
+        auto leave = [&](u32 index, float value) { store_shared(at + 512 * index, __float_as_uint(value)); };
+        if (me.part == 1) {
+            barrier_wait(empty, parity);
+#pragma unroll
+            for (u32 row = 0; row < 2; row++) {
+                leave(row, softmax.shift[row]);
+                leave(2 + row, totals[row]);
+            }
+#pragma unroll
+            for (u32 i = 0; i < HEAD / 2; i++) leave(4 + i, sums[i]);
+            barrier_arrive(full);
+            return;
+        }
+        barrier_wait(full, parity ^ 1);
+        float others[2];
+#pragma unroll
+        for (u32 row = 0; row < 2; row++) {
+            float shift = left(row), least = fminf(softmax.shift[row], shift);
+            factors[row] = power_by_hardware(least - softmax.shift[row]);
+            others[row] = power_by_hardware(least - shift);
+            totals[row] = fmaf(left(2 + row), others[row], totals[row] * factors[row]);
+        }
+#pragma unroll
+        for (u32 i = 0; i < HEAD / 2; i++) {
+            u32 row = i / 2 % 2;
+            sums[i] = fmaf(left(4 + i), others[row], sums[i] * factors[row]);
+        }
+        barrier_arrive(empty);
+    }
+    // A row that sees no key has no weights, and no result but 0.
+#pragma unroll
+    for (u32 row = 0; row < 2; row++) factors[row] = totals[row] > 0.0f ? scales.value / totals[row] : 0.0f;
+    store(parameter, job, me, sums, factors);
+}
