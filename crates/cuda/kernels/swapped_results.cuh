@@ -72,9 +72,11 @@ template <u32 COLUMNS, u32 LAST>
 DEVICE void store_halves(u16* output, u32 n, u32 row, u32 width, u32 staging, const Lane& at, const float (&sums)[COLUMNS / 2], float scale) {
     u32 to = staging + (at.lane / 16 * 8 + at.lane % 8) * STAGED_ROW + at.thread / 32 * 32 + at.lane / 8 % 2 * 16;
     auto pair = [&](u32 i) { return round_pair(sums[2 * i] * scale, sums[2 * i + 1] * scale); };
+    if constexpr (LAST >= 16) {
 #pragma unroll
-    for (u32 i = 0; i < LAST / 16; i++)
-        store_matrices_turned(to + i * 16 * STAGED_ROW, pair(4 * i), pair(4 * i + 1), pair(4 * i + 2), pair(4 * i + 3));
+        for (u32 i = 0; i < LAST / 16; i++)
+            store_matrices_turned(to + i * 16 * STAGED_ROW, pair(4 * i), pair(4 * i + 1), pair(4 * i + 2), pair(4 * i + 3));
+    }
     if constexpr (LAST % 16 != 0) store_matrices_turned(to + LAST / 16 * 16 * STAGED_ROW, pair(LAST / 4 - 2), pair(LAST / 4 - 1));
     named_barrier_sync(1 + at.warp_group, 128);
     if (n % 8 == 0 && (u64)output % 16 == 0) {      // results of groups lie one after another, at any element

@@ -96,10 +96,10 @@ fn fp8_multiplies_faster_and_has_less_to_make_ready() {
     };
     assert!(time(&long(), &fp8) < 0.95 * time(&long(), &roles()));
     let shared = |schedule: &Schedule| Traffic::of(&long(), schedule, &device("h200")).unwrap().shared;
-    assert!(
-        shared(&fp8) < 0.6 * shared(&roles()),
-        "V alone is converted"
-    );
+    // Written, read, written as fp16 and multiplied, a value takes six bytes of shared memory; one of K that stays as it is
+    // takes two.
+    let share = shared(&fp8) / shared(&roles());
+    assert!((share - 8.0 / 12.0).abs() < 0.01, "{share}");
     let bf16 = attention(2048, false, AttentionFormat::Bf16);
     assert!(
         time(&bf16, &roles()) < time(&long(), &roles()),
