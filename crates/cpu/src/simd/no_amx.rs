@@ -30,11 +30,11 @@ impl Tiles {
     }
 
     pub fn widen_nvfp4(&self, _: &[u8], _: &[u8], _: &mut [u32], _: usize) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn turn(&self, _: &mut [f32; SIDE * SIDE]) {
-        match *self {}
+        match self.0 {}
     }
 
     pub fn pack_rows(&self, _: &[u32], _: usize, _: &mut [u32]) {

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::kernel::{HALF_SCALE, Lanes};
-use super::offset::{DOUBLED, DOUBLED_OFFSET, OFFSET};
+use super::kernel::Lanes;
+use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_SCALE, OFFSET};
 
 /// AVX2 and FMA: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::kernel::{HALF_SCALE, Lanes};
-use super::offset::{DOUBLED, DOUBLED_OFFSET, OFFSET};
+use super::kernel::Lanes;
+use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_SCALE, OFFSET};
 
 /// AVX-512 F, BW, DQ and VNNI.
 #[derive(Debug, Clone, Copy)]

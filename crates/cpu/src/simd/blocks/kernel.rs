@@ -7,10 +7,6 @@
 use super::BLOCK_BYTES;
 use crate::simd::stream::prefetch_at;
 
-/// What turns the bits of an e4m3 magnitude, moved to the place of f32's exponent and mantissa, into half its value: the
-/// bias of f32 less that of e4m3, and one less for the doubling of one operand. Subnormal scales come out right, too.
-pub(super) const HALF_SCALE: f32 = f32::from_bits((127 + 127 - 7 - 1) << 23);
-
 /// Vectors of one instruction set, a 32-bit lane for each block of 16 values.
 ///
 /// Lane i of all vectors made from the same blocks belongs to the same block; which one is the instruction set's affair, and

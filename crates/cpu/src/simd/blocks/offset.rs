@@ -1,4 +1,4 @@
-//! Tables for instructions that multiply unsigned by signed bytes.
+//! Constants of x86, whose instructions multiply unsigned by signed bytes.
 //!
 //! Rows are stored with an offset that makes them unsigned; a column's dots start from what that offset will have added,
 //! negated.
@@ -19,3 +19,7 @@ pub(super) const DOUBLED_OFFSET: [i8; 16] = {
     }
     table
 };
+
+/// What turns the bits of an e4m3 magnitude, moved to the place of f32's exponent and mantissa, into half its value: the
+/// bias of f32 less that of e4m3, and one less for the doubling of one operand. Subnormal scales come out right, too.
+pub(super) const HALF_SCALE: f32 = f32::from_bits((127 + 127 - 7 - 1) << 23);
