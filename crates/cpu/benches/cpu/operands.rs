@@ -22,13 +22,17 @@ pub fn problem(shape: [usize; 3], form: Form) -> Problem {
 }
 
 /// The schedule that was asked for, or one with blocks of weights small enough that every thread gets several.
-pub fn schedule([m, n, _]: [usize; 3], threads: usize, setting: &Setting) -> Schedule {
+pub fn schedule([_, n, _]: [usize; 3], threads: usize, setting: &Setting) -> Schedule {
     if let Some(schedule) = &setting.schedule {
         return schedule.clone();
     }
-    let columns = (n / (4 * threads)).next_multiple_of(32).clamp(32, 256);
+    // As the engine recommends for dots.
+    let columns = [192, 96]
+        .into_iter()
+        .find(|width| n / width >= 8 * threads)
+        .unwrap_or(48);
     Schedule {
-        tile: [m.min(256), columns, 512].into(),
+        tile: [64, columns, 2048].into(),
         order: Order::Dynamic,
         lookup: Lookup::Precomputed,
         setup: Setup::Once,
