@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::kernel::Lanes;
-use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_SCALE, OFFSET};
+use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_BIAS, HALF_SMALLEST, OFFSET, SUBNORMALS};
 
 /// AVX2 and FMA: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
 #[derive(Debug, Clone, Copy)]
@@ -61,9 +61,17 @@ unsafe fn half_scales(scales: *const u8) -> __m256 {
     unsafe {
         let order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1);
         let bytes = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadl_epi64(scales.cast()), order));
-        let magnitude = _mm256_slli_epi32::<20>(_mm256_and_si256(bytes, _mm256_set1_epi32(0x7F)));
+        let magnitude = _mm256_and_si256(bytes, _mm256_set1_epi32(0x7F));
+        let normal = _mm256_add_epi32(_mm256_slli_epi32::<20>(magnitude), _mm256_set1_epi32(HALF_BIAS));
+        let next = _mm256_castsi256_ps(_mm256_add_epi32(normal, _mm256_set1_epi32(1 << 23)));
+        let subnormal = _mm256_sub_ps(next, _mm256_set1_ps(HALF_SMALLEST));
+        let is_subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(SUBNORMALS), magnitude);
+        let half = _mm256_blendv_ps(
+            _mm256_castsi256_ps(normal),
+            subnormal,
+            _mm256_castsi256_ps(is_subnormal),
+        );
         let sign = _mm256_slli_epi32::<24>(_mm256_and_si256(bytes, _mm256_set1_epi32(0x80)));
-        let half = _mm256_mul_ps(_mm256_castsi256_ps(magnitude), _mm256_set1_ps(HALF_SCALE));
         _mm256_or_ps(half, _mm256_castsi256_ps(sign))
     }
 }

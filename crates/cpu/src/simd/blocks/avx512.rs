@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::kernel::Lanes;
-use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_SCALE, OFFSET};
+use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_BIAS, HALF_SMALLEST, OFFSET, SUBNORMALS};
 
 /// AVX-512 F, BW, DQ and VNNI.
 #[derive(Debug, Clone, Copy)]
@@ -77,9 +77,17 @@ impl Lanes for Avx512Vnni {
         unsafe {
             let order = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
             let bytes = _mm512_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadu_si128(scales.cast()), order));
-            let magnitude = _mm512_slli_epi32::<20>(_mm512_and_si512(bytes, _mm512_set1_epi32(0x7F)));
+            let magnitude = _mm512_and_si512(bytes, _mm512_set1_epi32(0x7F));
+            let normal = _mm512_add_epi32(_mm512_slli_epi32::<20>(magnitude), _mm512_set1_epi32(HALF_BIAS));
+            let next = _mm512_castsi512_ps(_mm512_add_epi32(normal, _mm512_set1_epi32(1 << 23)));
+            let is_subnormal = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(SUBNORMALS));
+            let half = _mm512_mask_sub_ps(
+                _mm512_castsi512_ps(normal),
+                is_subnormal,
+                next,
+                _mm512_set1_ps(HALF_SMALLEST),
+            );
             let sign = _mm512_slli_epi32::<24>(_mm512_and_si512(bytes, _mm512_set1_epi32(0x80)));
-            let half = _mm512_mul_ps(_mm512_castsi512_ps(magnitude), _mm512_set1_ps(HALF_SCALE));
             _mm512_or_ps(half, _mm512_castsi512_ps(sign))
         }
     }

@@ -20,6 +20,13 @@ pub(super) const DOUBLED_OFFSET: [i8; 16] = {
     table
 };
 
-/// What turns the bits of an e4m3 magnitude, moved to the place of f32's exponent and mantissa, into half its value: the
-/// bias of f32 less that of e4m3, and one less for the doubling of one operand. Subnormal scales come out right, too.
-pub(super) const HALF_SCALE: f32 = f32::from_bits((127 + 127 - 7 - 1) << 23);
+/// What makes f32 bits of half an e4m3 value out of its magnitude, moved to the place of exponent and mantissa: the bias of
+/// f32 less that of e4m3, and one less for the doubling of one operand.
+pub(super) const HALF_BIAS: i32 = (127 - 7 - 1) << 23;
+
+/// Codes of e4m3 under this have no leading one: with the smallest exponent they are that much too large. No f32 is
+/// subnormal on the way, which processors are slow at.
+pub(super) const SUBNORMALS: i32 = 8;
+
+/// Half the smallest normal value of e4m3.
+pub(super) const HALF_SMALLEST: f32 = 1.0 / 128.0;
