@@ -19,7 +19,7 @@ use crate::gemm::{GemmOperands, GemmPlan, PackedWeights, Weights};
 use crate::memory::{OutOfMemory, available_bytes};
 use crate::order::Assignment;
 use crate::pool::Pool;
-use crate::simd::{Blocks, Instructions, SimdPath};
+use crate::simd::{Blocks, Instructions, Operand, SimdPath};
 
 /// What an engine runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,8 +35,12 @@ pub struct EngineOptions {
 
 /// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
 /// multiples of the register blocks'.
-const DOTS: (usize, [usize; 3], usize) = (64, [192, 96, 48], 2048);
+const DOTS: (usize, [usize; 3], usize) = (128, [96, 48, 24], 2560);
 const TILE_UNIT: (usize, [usize; 3], usize) = (128, [128, 64, 32], 1024);
+
+/// Weights of a tile from many to few, and values of packed tokens that stay in the first-level cache, where all tokens are one
+/// panel and weights are multiplied straight from their codes. Rows of codes that are read whole are read fastest.
+const UNPACKED: ([usize; 3], usize) = ([64, 32, 16], 1 << 13);
 
 /// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
 const TILES_A_THREAD: usize = 8;
@@ -144,28 +148,53 @@ impl Engine {
         calibration::measure(&self.pool, self.instructions, quick)
     }
 
+    /// Multiply-adds a second of all threads together in the inner loop of NVFP4 products of so many tokens, on panels that lie
+    /// in the first-level cache: what no product exceeds.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for the panels.
+    pub fn inner_loop_rate(&self, tokens: usize) -> Result<f64, CalibrationError> {
+        calibration::inner_loop_rate(&self.pool, self.instructions, tokens)
+    }
+
     /// A good schedule for a grouped GEMM of these shapes.
     ///
-    /// Panels of a tile stay in a second-level cache while a step of K passes by. Where blocks of weights leave threads
-    /// without work they are narrower.
+    /// Panels of a tile stay in a second-level cache while a step of K passes by; a few tokens stay in the first-level cache
+    /// while weights pass by in the order of memory. Where blocks of weights leave threads without work they are narrower.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
-        let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
+        let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0).max(1);
         let (tokens, widths, depth) = match self.instructions.blocks(most) {
             Blocks::Tiles(_) => TILE_UNIT,
+            Blocks::Dots(dots) if most <= dots.width(Operand::Columns) => {
+                return self.recommend_unpacked(gemm, most);
+            }
             Blocks::Dots(_) => DOTS,
         };
+        Schedule {
+            tile: [tokens, self.narrow(gemm, tokens, widths), depth].into(),
+            ..dynamic()
+        }
+    }
+
+    /// For few tokens.
+    fn recommend_unpacked(&self, gemm: &GroupedGemm, tokens: usize) -> Schedule {
+        let (widths, values) = UNPACKED;
+        let weights = self.narrow(gemm, tokens, widths);
+        Schedule {
+            swap_ab: true,
+            tile: [weights, tokens, values / tokens.next_power_of_two()].into(),
+            ..dynamic()
+        }
+    }
+
+    /// The widest blocks of weights that leave no thread without work.
+    fn narrow(&self, gemm: &GroupedGemm, tokens: usize, widths: [usize; 3]) -> usize {
         let enough = |width: &usize| {
             let blocks = |shape: &GemmShape| shape.m.div_ceil(tokens) * shape.n.div_ceil(*width);
             gemm.groups.iter().map(blocks).sum::<usize>() >= TILES_A_THREAD * self.threads()
         };
-        let width = widths.into_iter().find(enough).unwrap_or(widths[2]);
-        Schedule {
-            tile: [tokens, width, depth].into(),
-            order: Order::Dynamic,
-            lookup: Lookup::Precomputed,
-            setup: Setup::Once,
-            ..Schedule::baseline()
-        }
+        widths.into_iter().find(enough).unwrap_or(widths[2])
     }
 
     /// Plans `problem` under `schedule`.
@@ -201,6 +230,16 @@ impl Engine {
             }
         };
         Ok(Kernel { resources, family })
+    }
+}
+
+/// What all good schedules have in common.
+fn dynamic() -> Schedule {
+    Schedule {
+        order: Order::Dynamic,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        ..Schedule::baseline()
     }
 }
 

@@ -27,7 +27,7 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
     for m in TOKENS {
         let shape = [m, n, k];
         let problem = problem(shape, Form::Plain);
-        let schedule = schedule(shape, setting.threads, setting);
+        let schedule = schedule(&engine, &problem, setting);
         let copies = copies(&problem, setting);
         let bytes = copies[0].memory_bytes() as f64;
         let mut calls = Calls::new(&engine, &problem, &schedule, &copies)?;

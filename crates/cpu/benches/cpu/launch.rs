@@ -31,7 +31,7 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
                 let schedule = Schedule {
                     tile: [16, 16, 32].into(),
                     split_k,
-                    ..schedule(shape, threads, setting)
+                    ..schedule(&engine, &problem, setting)
                 };
                 let mut calls = Calls::new(&engine, &problem, &schedule, &copies)?;
                 let mut call = Contender::timed("", move |turn| calls.call(turn));

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use gauntlet_cpu::{Engine, Kernel};
 use gauntlet_problem::{Form, GemmShape, GroupedGemm, InputKind, Inputs, Output, OutputFormat, Problem};
-use gauntlet_schedule::{Lookup, Order, Schedule, Setup};
+use gauntlet_schedule::Schedule;
 
 use crate::Setting;
 
@@ -21,22 +21,12 @@ pub fn problem(shape: [usize; 3], form: Form) -> Problem {
     })
 }
 
-/// The schedule that was asked for, or one with blocks of weights small enough that every thread gets several.
-pub fn schedule([_, n, _]: [usize; 3], threads: usize, setting: &Setting) -> Schedule {
-    if let Some(schedule) = &setting.schedule {
-        return schedule.clone();
-    }
-    // As the engine recommends for dots.
-    let columns = [192, 96]
-        .into_iter()
-        .find(|width| n / width >= 8 * threads)
-        .unwrap_or(48);
-    Schedule {
-        tile: [64, columns, 2048].into(),
-        order: Order::Dynamic,
-        lookup: Lookup::Precomputed,
-        setup: Setup::Once,
-        ..Schedule::baseline()
+/// The schedule that was asked for, or the one that the engine recommends.
+pub fn schedule(engine: &Engine, problem: &Problem, setting: &Setting) -> Schedule {
+    match (&setting.schedule, problem) {
+        (None, Problem::GroupedGemm(gemm)) => engine.recommend(gemm),
+        (Some(schedule), _) => schedule.clone(),
+        (None, Problem::Attention(_)) => Schedule::baseline(),
     }
 }
 

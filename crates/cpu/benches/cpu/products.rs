@@ -23,7 +23,10 @@ const CASES: [[usize; 3]; 4] = [
 const TOLERANCE: f64 = 2e-3;
 
 pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
-    heading("products", &["ms", "GFLOP/s", "× gemm f32"]);
+    heading(
+        "products",
+        &["ms", "GFLOP/s", "× gemm f32", "share of inner loop"],
+    );
     let plain = CASES.map(|shape| (shape, Form::Plain));
     let dual = CASES.map(|shape| (shape, Form::Swiglu));
     let cases = plain.into_iter().chain(dual);
@@ -32,9 +35,9 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
 
 fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<dyn Error>> {
     let problem = problem(shape, form);
-    let schedule = schedule(shape, setting.threads, setting);
-    let copies = copies(&problem, setting);
     let engine = setting.engine(setting.threads)?;
+    let schedule = schedule(&engine, &problem, setting);
+    let copies = copies(&problem, setting);
     let mut calls = Calls::new(&engine, &problem, &schedule, &copies)?;
     let Inputs::GroupedGemm(groups) = &copies[0] else {
         return Err("a product has operands of a product".into());
@@ -42,6 +45,8 @@ fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<d
     let mut by_gemm = Dense::new(&groups[0], setting.threads);
     calls.call(0)?;
     check(&calls.result(), by_gemm.gemm())?;
+    let products = if form == Form::Swiglu { 2.0 } else { 1.0 };
+    let operations = 2.0 * products * shape.iter().product::<usize>() as f64;
     let times = alternate(
         setting.rounds,
         &mut [
@@ -50,19 +55,23 @@ fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<d
                 by_gemm.gemm();
                 Ok(())
             }),
+            // The register block alone, for as many multiply-adds.
+            Contender {
+                name: "inner loop".to_owned(),
+                turn: Box::new(|_| Ok(operations / 2.0 / engine.inner_loop_rate(shape[0])?)),
+            },
         ],
     )?;
-    let products = if form == Form::Swiglu { 2.0 } else { 1.0 };
-    let operations = 2.0 * products * shape.iter().product::<usize>() as f64;
     let [m, n, k] = shape;
     let title = format!("{m}×{n}×{k}{}", if products > 1.0 { " dual" } else { "" });
     let ours = times[0].spread();
-    let over = times[0].speed_over(&times[1]);
+    let [over, share] = [1, 2].map(|other| times[0].speed_over(&times[other]));
     let rate = operations / ours.middle / 1e9;
     let cells = [
         format!("{:.3}", ours.middle * 1e3),
         format!("{rate:.0}"),
         over.to_string(),
+        share.to_string(),
     ];
     row(&title, &cells);
     Ok(json!({
@@ -71,6 +80,7 @@ fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<d
         "operations": operations,
         "times": times.iter().map(Times::json).collect::<Vec<_>>(),
         "over-gemm": over.json(),
+        "share-of-inner-loop": share.json(),
     }))
 }
 

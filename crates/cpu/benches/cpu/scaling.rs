@@ -23,13 +23,9 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
         let counts = counts(setting.threads);
         let mut calls = Vec::new();
         for threads in &counts {
-            let schedule = schedule(shape, *threads, setting);
-            calls.push(Calls::new(
-                &setting.engine(*threads)?,
-                &problem,
-                &schedule,
-                &copies,
-            )?);
+            let engine = setting.engine(*threads)?;
+            let schedule = schedule(&engine, &problem, setting);
+            calls.push(Calls::new(&engine, &problem, &schedule, &copies)?);
         }
         let mut contenders: Vec<_> = counts
             .iter()

@@ -60,6 +60,17 @@ pub(crate) fn measure(
     Ok(parameters)
 }
 
+/// See [`Engine::inner_loop_rate`](crate::Engine::inner_loop_rate).
+pub(crate) fn inner_loop_rate(
+    pool: &Pool,
+    instructions: Instructions,
+    tokens: usize,
+) -> Result<f64, CalibrationError> {
+    let bench = Bench::new(pool, instructions, true);
+    let seconds = multiply::inner_loop(&bench, instructions.blocks(tokens))?;
+    Ok(pool.threads() as f64 / seconds)
+}
+
 /// A cost of so many seconds; a difference of two costs that comes out negative is nothing.
 fn cost(name: impl Into<String>, per: &str, seconds: f64) -> Parameter {
     Parameter {

@@ -87,6 +87,12 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError>
     Ok(parameters)
 }
 
+/// Seconds a multiply-add of a GEMM's inner loop, with nothing to be fetched.
+pub(super) fn inner_loop(bench: &Bench, blocks: Blocks) -> Result<f64, CalibrationError> {
+    let step = block(bench, blocks, Blocks::DEEP, 1, 1)?;
+    Ok(step / RegisterBlock::sums(blocks) as f64)
+}
+
 fn costs<B: RegisterBlock>(bench: &Bench, kind: B) -> Result<Vec<Parameter>, CalibrationError> {
     let shallow = block(bench, kind, B::SHALLOW, 1, 1)? * B::SHALLOW as f64;
     let deep = block(bench, kind, B::DEEP, 1, 1)? * B::DEEP as f64;

@@ -12,7 +12,7 @@ use crate::family::{Operands, Plan, Setting, limit_tiles, share};
 use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::work::{GemmState, GemmWork};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::simd::{Blocks, Instructions, Operand};
+use crate::simd::{Blocks, Dots, Instructions, Operand};
 
 /// Everything about a grouped GEMM that depends on shapes only.
 #[derive(Debug)]
@@ -20,6 +20,9 @@ pub(crate) struct GemmPlan {
     pub instructions: Instructions,
     /// The loops that multiply.
     pub blocks: Blocks,
+    /// The loops that multiply weights straight from their codes, if that is how it is done: each weight then meets one panel
+    /// of tokens, and what packing writes would be read but once.
+    pub unpacked: Option<&'static Dots>,
     pub form: Form,
     pub format: OutputFormat,
     pub epilogue: Epilogue,
@@ -148,10 +151,15 @@ impl GemmPlan {
                 side(Operand::Columns, tile.n, most_weights),
             )
         };
+        let unpacked = match blocks {
+            Blocks::Dots(dots) if schedule.swap_ab && most_tokens <= tokens.width => Some(dots),
+            _ => None,
+        };
         let depth = tile.k.min(largest(|shape| shape.k).next_multiple_of(16));
         let mut plan = Self {
             instructions,
             blocks,
+            unpacked,
             form: problem.form,
             format: problem.output,
             epilogue: schedule.epilogue,
@@ -376,6 +384,9 @@ impl Plan for GemmPlan {
     }
 
     fn panel_values(&self) -> usize {
+        if self.unpacked.is_some() {
+            return 0;
+        }
         self.product_panels().saturating_mul(self.products())
     }
 

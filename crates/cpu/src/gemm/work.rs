@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_problem::Form;
 
 use crate::driver::TileWork;
@@ -9,7 +10,7 @@ use crate::epilogue::{Finish, Places, Sums, Target, Writer};
 use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::plan::{GemmPlan, GemmTile, Piece};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::simd::{Operand, prefetch};
+use crate::simd::{Dots, Operand, Row, prefetch};
 
 /// Plan, memory and operands of one call.
 #[derive(Debug)]
@@ -115,6 +116,76 @@ impl GemmWork<'_> {
     }
 }
 
+/// What one step of a tile multiplies.
+struct Part<'a> {
+    plan: &'a GemmPlan,
+    /// The packed tokens of the tile, whole along K.
+    tokens: &'a [f32],
+    /// Words of one of their panels.
+    token_panel: usize,
+    token_rows: Range<usize>,
+    weight_rows: Range<usize>,
+    depth: Range<usize>,
+    /// The step's number of all along K.
+    along: usize,
+    /// Whether there are sums already.
+    accumulate: bool,
+}
+
+impl Part<'_> {
+    /// The tokens of a panel, and what is packed of them from this step on.
+    fn tokens(&self, panel: usize) -> (usize, &[f32]) {
+        let rows = self.plan.tokens.panel(&self.token_rows, panel).len();
+        let start = panel * self.token_panel + self.plan.token_step(rows, self.along);
+        (rows, &self.tokens[start..])
+    }
+
+    /// One panel of tokens with weights straight from their codes.
+    fn multiply_codes(&self, dots: &Dots, weights: &Nvfp4Tensor, sums: &mut [f32]) {
+        let (tokens, panel) = self.tokens(0);
+        for (at, row) in self.weight_rows.clone().enumerate() {
+            let row = Row::of(weights, row, &self.depth);
+            let stride = self.plan.weights.extent;
+            dots.multiply_codes(row, tokens, panel, &mut sums[at..], stride, self.accumulate);
+        }
+    }
+
+    fn multiply_panels(&self, weights: &[f32], sums: &mut [f32]) {
+        let plan = self.plan;
+        let token_panels = plan.tokens.panels(self.token_rows.len());
+        let weight_panels = plan.weights.panels(self.weight_rows.len());
+        let chunks = plan.blocks.chunks(self.depth.len());
+        let stride = plan.weights.extent;
+        let mut multiply = |token_panel: usize, weight_panel: usize| {
+            let token = self.tokens(token_panel);
+            let rows = plan.weights.panel(&self.weight_rows, weight_panel).len();
+            let weight = (rows, &weights[weight_panel * plan.weight_panel()..]);
+            let first = token_panel * plan.tokens.width * stride + weight_panel * plan.weights.width;
+            let ([rows, columns], strides) = match plan.tokens.operand {
+                Operand::Rows => ([token, weight], [stride, 1]),
+                Operand::Columns => ([weight, token], [1, stride]),
+            };
+            let (counts, panels) = ([rows.0, columns.0], [rows.1, columns.1]);
+            let sums = &mut sums[first..];
+            plan.blocks
+                .multiply(chunks, counts, panels, sums, strides, self.accumulate);
+        };
+        // The column panel stays in the first-level cache while the narrower row panels pass by.
+        match plan.tokens.operand {
+            Operand::Rows => {
+                for weight in 0..weight_panels {
+                    (0..token_panels).for_each(|token| multiply(token, weight));
+                }
+            }
+            Operand::Columns => {
+                for token in 0..token_panels {
+                    (0..weight_panels).for_each(|weight| multiply(token, weight));
+                }
+            }
+        }
+    }
+}
+
 impl TileWork for GemmWork<'_> {
     type Tile = GemmTile;
     type State = GemmState;
@@ -152,6 +223,9 @@ impl TileWork for GemmWork<'_> {
 
     fn prepare(&self, tile: &GemmTile, step: usize, panel: &mut [f32], _state: &mut GemmState) {
         let plan = self.plan;
+        if plan.unpacked.is_some() {
+            return;
+        }
         let depth = plan.step_depth(tile, step);
         let rows = self.weight_rows(tile);
         let products = panel.chunks_exact_mut(plan.product_panels());
@@ -177,58 +251,36 @@ impl TileWork for GemmWork<'_> {
 
     fn multiply(&self, tile: &GemmTile, step: usize, panel: &[f32], state: &mut GemmState) {
         let plan = self.plan;
+        let depth = plan.step_depth(tile, step);
+        if depth.is_empty() {
+            // The only step of a slice that has nothing to do.
+            state.sums.values_mut().fill(0.0);
+            return;
+        }
         let group = &plan.groups[tile.group];
-        let (token_rows, weight_rows) = (self.token_rows(tile), self.weight_rows(tile));
-        let token_panels = plan.tokens.panels(token_rows.len());
-        let tokens_start = plan.resident_start(group, tile.token_block);
-        // SAFETY: the resident panels were written in an earlier pass and are only read in this one.
-        let tokens = unsafe {
-            self.resident
-                .part(tokens_start..tokens_start + token_panels * group.token_panel)
+        let token_rows = self.token_rows(tile);
+        let panels = plan.tokens.panels(token_rows.len()) * group.token_panel;
+        let start = plan.resident_start(group, tile.token_block);
+        let along = plan.slice_steps(tile).start + step;
+        let part = Part {
+            plan,
+            // SAFETY: the resident panels were written in an earlier pass and are only read in this one.
+            tokens: unsafe { self.resident.part(start..start + panels) },
+            token_panel: group.token_panel,
+            token_rows,
+            weight_rows: self.weight_rows(tile),
+            depth,
+            along,
+            accumulate: step > 0,
         };
-        let step_along = plan.slice_steps(tile).start + step;
-        let token = |panel: usize| {
-            let rows = plan.tokens.panel(&token_rows, panel).len();
-            let start = panel * group.token_panel + plan.token_step(rows, step_along);
-            (rows, &tokens[start..])
-        };
-        let weight_panels = plan.weights.panels(weight_rows.len());
-        let chunks = plan.blocks.chunks(plan.step_depth(tile, step).len());
-        let stride = plan.weights.extent;
-        let products = self.weights(tile).zip(panel.chunks_exact(plan.product_panels()));
-        for ((weights, panels), sums) in products.zip(state.sums.values_mut().chunks_exact_mut(plan.sums())) {
-            let panels = match weights {
-                Weights::Packed(packed) if chunks > 0 => {
-                    packed.panels(tile.weight_block, step_along, plan.product_panels())
-                }
-                _ => panels,
-            };
-            let weight = |panel: usize| {
-                let rows = plan.weights.panel(&weight_rows, panel).len();
-                (rows, &panels[panel * plan.weight_panel()..])
-            };
-            let mut multiply = |token_panel: usize, weight_panel: usize| {
-                let (token, weight) = (token(token_panel), weight(weight_panel));
-                let first = token_panel * plan.tokens.width * stride + weight_panel * plan.weights.width;
-                let ([rows, columns], strides) = match plan.tokens.operand {
-                    Operand::Rows => ([token, weight], [stride, 1]),
-                    Operand::Columns => ([weight, token], [1, stride]),
-                };
-                let (counts, panels) = ([rows.0, columns.0], [rows.1, columns.1]);
-                plan.blocks
-                    .multiply(chunks, counts, panels, &mut sums[first..], strides, step > 0);
-            };
-            // The column panel stays in the first-level cache while the narrower row panels pass by.
-            match plan.tokens.operand {
-                Operand::Rows => {
-                    for weight in 0..weight_panels {
-                        (0..token_panels).for_each(|token| multiply(token, weight));
-                    }
-                }
-                Operand::Columns => {
-                    for token in 0..token_panels {
-                        (0..weight_panels).for_each(|weight| multiply(token, weight));
-                    }
+        let size = plan.product_panels();
+        let sums = state.sums.values_mut().chunks_exact_mut(plan.sums());
+        for (product, (weights, sums)) in self.weights(tile).zip(sums).enumerate() {
+            match (weights, plan.unpacked) {
+                (Weights::Tensor(tensor), Some(dots)) => part.multiply_codes(dots, tensor, sums),
+                (Weights::Tensor(_), None) => part.multiply_panels(&panel[product * size..], sums),
+                (Weights::Packed(packed), _) => {
+                    part.multiply_panels(packed.panels(tile.weight_block, along, size), sums);
                 }
             }
         }

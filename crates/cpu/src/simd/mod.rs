@@ -21,8 +21,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
-use blocks::Dots;
-pub(crate) use blocks::{Blocks, Operand};
+pub(crate) use blocks::{Blocks, Dots, Operand, Row};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
@@ -32,7 +31,7 @@ pub enum SimdPath {
     Amx,
     /// 512-bit vectors: AVX-512 F, VL, BW and DQ.
     Avx512,
-    /// 256-bit vectors: AVX2 and FMA.
+    /// 256-bit vectors: AVX2, FMA and F16C.
     Avx2,
     /// Plain Rust for the baseline of the architecture, vectorised by the compiler.
     Portable,
@@ -91,8 +90,10 @@ impl SimdPath {
         }
         match self {
             Self::Amx => [Self::Avx512.features(), amx::features()].concat(),
-            Self::Avx512 => features!("avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"),
-            Self::Avx2 => features!("avx2", "fma"),
+            Self::Avx512 => features!(
+                "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma", "f16c"
+            ),
+            Self::Avx2 => features!("avx2", "fma", "f16c"),
             Self::Portable => Vec::new(),
         }
     }

@@ -3,9 +3,9 @@
 use std::arch::x86_64::*;
 
 use super::kernel::Lanes;
-use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_BIAS, HALF_SMALLEST, OFFSET, SUBNORMALS};
+use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
-/// AVX2 and FMA: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
+/// AVX2, FMA and F16C: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2;
 
@@ -54,25 +54,15 @@ unsafe fn look_up(table: &[i8; 16], mut codes: [__m256i; 4]) -> [__m256i; 4] {
 
 /// # Safety
 ///
-/// AVX2 is there, and 8 bytes at `scales`.
+/// AVX2 and F16C are there, and 8 bytes at `scales`.
 #[inline(always)]
-unsafe fn half_scales(scales: *const u8) -> __m256 {
+unsafe fn scales(scales: *const u8) -> __m256 {
     // SAFETY: the caller promises both.
     unsafe {
         let order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1);
-        let bytes = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadl_epi64(scales.cast()), order));
-        let magnitude = _mm256_and_si256(bytes, _mm256_set1_epi32(0x7F));
-        let normal = _mm256_add_epi32(_mm256_slli_epi32::<20>(magnitude), _mm256_set1_epi32(HALF_BIAS));
-        let next = _mm256_castsi256_ps(_mm256_add_epi32(normal, _mm256_set1_epi32(1 << 23)));
-        let subnormal = _mm256_sub_ps(next, _mm256_set1_ps(HALF_SMALLEST));
-        let is_subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(SUBNORMALS), magnitude);
-        let half = _mm256_blendv_ps(
-            _mm256_castsi256_ps(normal),
-            subnormal,
-            _mm256_castsi256_ps(is_subnormal),
-        );
-        let sign = _mm256_slli_epi32::<24>(_mm256_and_si256(bytes, _mm256_set1_epi32(0x80)));
-        _mm256_or_ps(half, _mm256_castsi256_ps(sign))
+        let bytes = _mm_cvtepi8_epi16(_mm_shuffle_epi8(_mm_loadl_epi64(scales.cast()), order));
+        let halves = _mm_and_si128(_mm_slli_epi16::<HALF_SHIFT>(bytes), _mm_set1_epi16(HALF_MASK));
+        _mm256_cvtph_ps(halves)
     }
 }
 
@@ -93,6 +83,7 @@ macro_rules! lanes_256 {
     ($name:ident, $dot:expr) => {
         impl Lanes for $name {
             const BLOCKS: usize = 8;
+            const UNIT: f32 = UNIT;
             type Values = __m256i;
             type Integers = __m256i;
             type Floats = __m256;
@@ -113,9 +104,9 @@ macro_rules! lanes_256 {
                 }
             }
             #[inline(always)]
-            unsafe fn half_scales(scales: *const u8) -> __m256 {
+            unsafe fn scales(from: *const u8) -> __m256 {
                 // SAFETY: the caller's promise is the same.
-                unsafe { half_scales(scales) }
+                unsafe { scales(from) }
             }
             #[inline(always)]
             unsafe fn dot(start: __m256i, row: &[__m256i; 4], column: &[__m256i; 4]) -> __m256i {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::kernel::Lanes;
-use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_BIAS, HALF_SMALLEST, OFFSET, SUBNORMALS};
+use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
 /// AVX-512 F, BW, DQ and VNNI.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,7 @@ unsafe fn look_up(table: &[i8; 16], mut codes: [__m512i; 4]) -> [__m512i; 4] {
 
 impl Lanes for Avx512Vnni {
     const BLOCKS: usize = 16;
+    const UNIT: f32 = UNIT;
     type Values = __m512i;
     type Integers = __m512i;
     type Floats = __m512;
@@ -72,23 +73,16 @@ impl Lanes for Avx512Vnni {
     }
 
     #[inline(always)]
-    unsafe fn half_scales(scales: *const u8) -> __m512 {
+    unsafe fn scales(scales: *const u8) -> __m512 {
         // SAFETY: the caller promises the instruction set, and 16 bytes at `scales`.
         unsafe {
             let order = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
-            let bytes = _mm512_cvtepu8_epi32(_mm_shuffle_epi8(_mm_loadu_si128(scales.cast()), order));
-            let magnitude = _mm512_and_si512(bytes, _mm512_set1_epi32(0x7F));
-            let normal = _mm512_add_epi32(_mm512_slli_epi32::<20>(magnitude), _mm512_set1_epi32(HALF_BIAS));
-            let next = _mm512_castsi512_ps(_mm512_add_epi32(normal, _mm512_set1_epi32(1 << 23)));
-            let is_subnormal = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(SUBNORMALS));
-            let half = _mm512_mask_sub_ps(
-                _mm512_castsi512_ps(normal),
-                is_subnormal,
-                next,
-                _mm512_set1_ps(HALF_SMALLEST),
+            let bytes = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(_mm_loadu_si128(scales.cast()), order));
+            let halves = _mm256_and_si256(
+                _mm256_slli_epi16::<HALF_SHIFT>(bytes),
+                _mm256_set1_epi16(HALF_MASK),
             );
-            let sign = _mm512_slli_epi32::<24>(_mm512_and_si512(bytes, _mm512_set1_epi32(0x80)));
-            _mm512_or_ps(half, _mm512_castsi512_ps(sign))
+            _mm512_cvtph_ps(halves)
         }
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-use super::kernel::Run;
+use super::kernel::Codes;
 use super::{BLOCK_BYTES, Operand, kernel, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -16,11 +16,66 @@ use crate::simd::SimdPath;
 /// The most lanes of any instruction set.
 const MOST_LANES: usize = 16;
 
-/// Packs a run of chunks.
-type Pack = unsafe fn(Run);
+/// Packs chunks to a place, and on from chunk to chunk by so many words.
+type Pack = unsafe fn(Codes, *mut f32, usize);
 /// Multiplies so many chunks of a panel of rows and one of columns, and adds the sums to those that are there or writes
 /// over them; from row to row and from column to column of the sums it is so far.
 type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, [usize; 2], bool);
+/// Multiplies chunks of a row, straight from its codes, and of a panel of columns; from column to column of the sums it is so
+/// far.
+type MultiplyCodes = unsafe fn(Codes, *const f32, *mut f32, usize, bool);
+
+/// Bytes of codes that are asked for before they are multiplied.
+const AHEAD: usize = 4096;
+
+/// Some columns of a row of a tensor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'t> {
+    packed: &'t [u8],
+    scales: &'t [u8],
+    /// From a row's codes to the next one's.
+    bytes: usize,
+}
+
+impl<'t> Row<'t> {
+    /// `columns`, which are multiples of 16, of row `row`.
+    pub fn of(tensor: &'t Nvfp4Tensor, row: usize, columns: &Range<usize>) -> Self {
+        let first = row * tensor.columns();
+        let (start, end) = ((first + columns.start) / BLOCK, (first + columns.end) / BLOCK);
+        Self {
+            packed: &tensor.packed()[start * BLOCK_BYTES..end * BLOCK_BYTES],
+            scales: &tensor.scales()[start..end],
+            bytes: tensor.columns() / 2,
+        }
+    }
+}
+
+/// The last blocks of a row, filled up to any instruction set's chunk.
+struct Rest {
+    packed: [u8; MOST_LANES * BLOCK_BYTES],
+    scales: [u8; MOST_LANES],
+}
+
+impl Rest {
+    fn of(packed: &[u8], scales: &[u8]) -> Self {
+        let mut rest = Self {
+            packed: [0; MOST_LANES * BLOCK_BYTES],
+            scales: [0; MOST_LANES],
+        };
+        rest.packed[..packed.len()].copy_from_slice(packed);
+        rest.scales[..scales.len()].copy_from_slice(scales);
+        rest
+    }
+
+    fn codes(&self) -> Codes {
+        Codes {
+            packed: self.packed.as_ptr(),
+            scales: self.scales.as_ptr(),
+            chunks: 1,
+            ahead: 0,
+        }
+    }
+}
 
 /// The loops of one instruction set, behind methods that check lengths.
 #[derive(Debug)]
@@ -35,6 +90,8 @@ pub(crate) struct Dots {
     column: Side,
     /// `[rows − 1][columns − 1]`.
     multiply: &'static [&'static [Multiply]],
+    /// `[columns − 1]`.
+    multiply_codes: &'static [MultiplyCodes],
 }
 
 /// How one side of a register block is packed.
@@ -49,14 +106,14 @@ struct Side {
 macro_rules! dots {
     ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
         $(#[target_feature(enable = $features)])?
-        unsafe fn pack_row(run: Run) {
+        unsafe fn pack_row(codes: Codes, target: *mut f32, stride: usize) {
             // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_row::<$lanes>(run) }
+            unsafe { kernel::pack_row::<$lanes>(codes, target, stride) }
         }
         $(#[target_feature(enable = $features)])?
-        unsafe fn pack_column(run: Run) {
+        unsafe fn pack_column(codes: Codes, target: *mut f32, stride: usize) {
             // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_column::<$lanes>(run) }
+            unsafe { kernel::pack_column::<$lanes>(codes, target, stride) }
         }
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply<const M: usize, const N: usize>(
@@ -71,6 +128,20 @@ macro_rules! dots {
             unsafe {
                 let totals = kernel::multiply::<$lanes, M, N>(chunks, rows.cast(), columns.cast());
                 kernel::put(&totals, sums, strides, accumulate);
+            }
+        }
+        $(#[target_feature(enable = $features)])?
+        unsafe fn multiply_codes<const N: usize>(
+            codes: Codes,
+            columns: *const f32,
+            sums: *mut f32,
+            stride: usize,
+            accumulate: bool,
+        ) {
+            // SAFETY: the caller's promise is the same.
+            unsafe {
+                let totals = kernel::multiply_codes::<$lanes, N>(codes, columns.cast());
+                kernel::put(&totals, sums, [0, stride], accumulate);
             }
         }
         Dots {
@@ -88,9 +159,11 @@ macro_rules! dots {
                 pack: pack_column,
             },
             multiply: &[$(dots!(@row $row $columns)),*],
+            multiply_codes: dots!(@codes $columns),
         }
     }};
     (@row $row:literal [$($column:literal)*]) => { &[$(multiply::<$row, $column>),*] };
+    (@codes [$($column:literal)*]) => { &[$(multiply_codes::<$column>),*] };
     (@last [$($column:literal)*]) => { *[$($column),*].last().unwrap() };
 }
 
@@ -103,9 +176,10 @@ pub(super) static AVX512_VNNI: Dots = dots!(
 /// 1 × 6: six sums, a row's five vectors and what a dot takes fit into 16 registers, and a column's vectors are operands in
 /// memory. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
 #[cfg(target_arch = "x86_64")]
-pub(super) static AVX_VNNI: Dots = dots!("avxvnni", avx2::AvxVnni, [1] by [1 2 3 4 5 6], "avx2,fma,avxvnni");
+pub(super) static AVX_VNNI: Dots =
+    dots!("avxvnni", avx2::AvxVnni, [1] by [1 2 3 4 5 6], "avx2,fma,f16c,avxvnni");
 #[cfg(target_arch = "x86_64")]
-pub(super) static AVX2: Dots = dots!("avx2", avx2::Avx2, [1] by [1 2 3 4 5 6], "avx2,fma");
+pub(super) static AVX2: Dots = dots!("avx2", avx2::Avx2, [1] by [1 2 3 4 5 6], "avx2,fma,f16c");
 pub(super) static PORTABLE: Dots = dots!("portable", portable::Portable, [1] by [1 2 3 4]);
 
 impl Dots {
@@ -173,44 +247,62 @@ impl Dots {
         if chunks == 0 {
             return;
         }
-        let blocks_in_row = tensor.columns() / BLOCK;
-        let blocks = columns.start / BLOCK..columns.end / BLOCK;
         // The next panel's rows are wanted next, and hardware does not see them coming.
-        let ahead = self.width(operand) * blocks_in_row * BLOCK_BYTES;
-        let whole = blocks.len() / self.lanes;
+        let ahead = self.width(operand) * tensor.columns() / 2;
         for (lane, row) in rows.enumerate() {
-            let blocks = row * blocks_in_row + blocks.start..row * blocks_in_row + blocks.end;
-            let packed = &tensor.packed()[blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES];
-            let scales = &tensor.scales()[blocks];
-            let run = Run {
-                packed: packed.as_ptr(),
-                scales: scales.as_ptr(),
-                chunks: whole,
-                target: panel[lane * side.words..].as_mut_ptr(),
-                stride: count * side.words,
-                ahead,
-            };
+            let row = Row::of(tensor, row, &columns);
+            let place = |chunk: usize| (chunk * count + lane) * side.words;
+            let (whole, rest) = self.cut(row, ahead);
             // SAFETY: the features were found when `self` was had; codes and scales are so many chunks', and the panel has
             // been seen to have room for them and to be aligned, as its chunks therefore are.
-            unsafe { (side.pack)(run) };
-            let (packed, scales) = (
-                &packed[whole * self.lanes * BLOCK_BYTES..],
-                &scales[whole * self.lanes..],
-            );
-            if !scales.is_empty() {
-                let (mut packed_whole, mut scales_whole) = ([0; MOST_LANES * BLOCK_BYTES], [0; MOST_LANES]);
-                packed_whole[..packed.len()].copy_from_slice(packed);
-                scales_whole[..scales.len()].copy_from_slice(scales);
-                let run = Run {
-                    packed: packed_whole.as_ptr(),
-                    scales: scales_whole.as_ptr(),
-                    chunks: 1,
-                    target: panel[(whole * count + lane) * side.words..].as_mut_ptr(),
-                    ..run
-                };
+            unsafe { (side.pack)(whole, panel[place(0)..].as_mut_ptr(), count * side.words) };
+            if let Some(rest) = &rest {
                 // SAFETY: as above, for the last chunk.
-                unsafe { (side.pack)(run) };
+                unsafe { (side.pack)(rest.codes(), panel[place(whole.chunks)..].as_mut_ptr(), 0) };
             }
+        }
+    }
+
+    /// A row's whole chunks, and what is left filled up with zeros to one more.
+    fn cut(&self, row: Row<'_>, ahead: usize) -> (Codes, Option<Rest>) {
+        let chunks = row.scales.len() / self.lanes;
+        let (_, packed) = row.packed.split_at(chunks * self.lanes * BLOCK_BYTES);
+        let (_, scales) = row.scales.split_at(chunks * self.lanes);
+        let whole = Codes {
+            packed: row.packed.as_ptr(),
+            scales: row.scales.as_ptr(),
+            chunks,
+            ahead,
+        };
+        (whole, (!scales.is_empty()).then(|| Rest::of(packed, scales)))
+    }
+
+    /// Multiplies a row straight from its codes with a panel of `columns` over its depth, and adds the products to `sums`,
+    /// from column to column `stride` of them, or writes them there. It pays where a row meets a panel of columns once.
+    pub fn multiply_codes(
+        &self,
+        row: Row<'_>,
+        columns: usize,
+        panel: &[f32],
+        sums: &mut [f32],
+        stride: usize,
+        accumulate: bool,
+    ) {
+        let chunk = columns * self.column.words;
+        assert!(panel.len() >= row.scales.len().div_ceil(self.lanes) * chunk);
+        assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
+        assert!(sums.len() > (columns - 1) * stride);
+        let multiply = self.multiply_codes[columns - 1];
+        // So far ahead that a memory's latency passes meanwhile: in this row, or where its part is short in a later one.
+        let ahead = AHEAD.div_ceil(row.packed.len().max(1)) * row.bytes;
+        let (whole, rest) = self.cut(row, ahead);
+        // SAFETY: the features were found when `self` was had; codes and scales are so many chunks', and lengths and alignment
+        // are checked above.
+        unsafe { multiply(whole, panel.as_ptr(), sums.as_mut_ptr(), stride, accumulate) };
+        if let Some(rest) = &rest {
+            let panel = &panel[whole.chunks * chunk..];
+            // SAFETY: as above, for the last chunk.
+            unsafe { multiply(rest.codes(), panel.as_ptr(), sums.as_mut_ptr(), stride, true) };
         }
     }
 

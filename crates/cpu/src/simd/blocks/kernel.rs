@@ -19,6 +19,8 @@ use crate::simd::stream::prefetch_at;
 pub(super) trait Lanes: Copy {
     /// Lanes of a vector: blocks of a chunk.
     const BLOCKS: usize;
+    /// What a sum of one stands for: the powers of two in [`scales`](Self::scales) and [`dot`](Self::dot), undone.
+    const UNIT: f32;
     /// Four values a lane, doubled.
     type Values: Copy;
     /// An i32 a lane.
@@ -30,8 +32,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn row(packed: *const u8) -> [Self::Values; 4];
     /// A chunk of a column as [`dot`](Self::dot) takes it, and what it starts from.
     unsafe fn column(packed: *const u8) -> ([Self::Values; 4], Self::Integers);
-    /// Half of each block's scale. Reads a byte a block, unaligned.
-    unsafe fn half_scales(scales: *const u8) -> Self::Floats;
+    /// Each block's scale times a power of two. Reads a byte a block, unaligned.
+    unsafe fn scales(scales: *const u8) -> Self::Floats;
     /// Four times the products of each block's values, if `start` is the column's.
     unsafe fn dot(
         start: Self::Integers,
@@ -55,96 +57,89 @@ pub(super) trait Lanes: Copy {
 #[repr(C)]
 pub(super) struct RowChunk<L: Lanes> {
     values: [L::Values; 4],
-    half_scales: L::Floats,
+    scales: L::Floats,
 }
 
 /// What a panel of columns holds of one column and chunk.
 #[repr(C)]
 pub(super) struct ColumnChunk<L: Lanes> {
     values: [L::Values; 4],
-    half_scales: L::Floats,
+    scales: L::Floats,
     /// Where its dots begin.
     start: L::Integers,
 }
 
-/// Codes and scales of a run of whole chunks, and where they go.
+/// Codes and scales of whole chunks of one row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct Codes {
     pub(super) packed: *const u8,
     pub(super) scales: *const u8,
     pub(super) chunks: usize,
-    /// The first chunk's place.
-    pub(super) target: *mut f32,
-    /// Words from one chunk's place to the next's.
-    pub(super) stride: usize,
     /// Bytes from these codes to those that are wanted soon, which may lie outside of all memory.
     pub(super) ahead: usize,
 }
 
-impl Run {
-    /// Packs each chunk by `pack` and asks for as many codes that are wanted soon.
+impl Codes {
+    /// Hands each chunk's number, codes and scales to `take`, and asks for as many codes that are wanted soon.
     ///
     /// # Safety
     ///
-    /// The instruction set is there, codes and scales are there, and a place for each chunk.
+    /// Codes and scales are there.
     #[inline(always)]
-    unsafe fn each<L: Lanes>(self, pack: impl Fn(*const u8, *const u8, *mut f32)) {
+    unsafe fn each<L: Lanes>(self, mut take: impl FnMut(usize, *const u8, *const u8)) {
         const LINE: usize = 64;
         let (codes, scales) = (L::BLOCKS * BLOCK_BYTES, L::BLOCKS);
         for chunk in 0..self.chunks {
             // SAFETY: chunk < chunks.
-            unsafe {
-                let packed = self.packed.add(chunk * codes);
-                for line in (0..codes).step_by(LINE) {
-                    prefetch_at(packed.wrapping_add(self.ahead + line));
-                }
-                pack(
-                    packed,
-                    self.scales.add(chunk * scales),
-                    self.target.add(chunk * self.stride),
-                );
+            let (packed, scales) =
+                unsafe { (self.packed.add(chunk * codes), self.scales.add(chunk * scales)) };
+            for line in (0..codes).step_by(LINE) {
+                prefetch_at(packed.wrapping_add(self.ahead + line));
             }
+            take(chunk, packed, scales);
         }
     }
 }
 
-/// Packs a run of a row.
+/// Packs chunks of a row to `target`, from one chunk to the next so many words.
 ///
 /// # Safety
 ///
 /// The instruction set is there, codes and scales are there, and a place for each chunk, aligned.
 #[inline(always)]
-pub(super) unsafe fn pack_row<L: Lanes>(run: Run) {
+pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: usize) {
     // SAFETY: the caller promises all of it.
     unsafe {
-        run.each::<L>(
+        codes.each::<L>(
             #[inline(always)]
-            |packed, scales, target| {
-                target.cast::<RowChunk<L>>().write(RowChunk {
+            |chunk, packed, scales| {
+                let target = target.add(chunk * stride).cast::<RowChunk<L>>();
+                target.write(RowChunk {
                     values: L::row(packed),
-                    half_scales: L::half_scales(scales),
+                    scales: L::scales(scales),
                 });
             },
         );
     }
 }
 
-/// Packs a run of a column.
+/// Packs chunks of a column.
 ///
 /// # Safety
 ///
 /// As [`pack_row`].
 #[inline(always)]
-pub(super) unsafe fn pack_column<L: Lanes>(run: Run) {
+pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, stride: usize) {
     // SAFETY: the caller promises all of it.
     unsafe {
-        run.each::<L>(
+        codes.each::<L>(
             #[inline(always)]
-            |packed, scales, target| {
+            |chunk, packed, scales| {
                 let (values, start) = L::column(packed);
-                target.cast::<ColumnChunk<L>>().write(ColumnChunk {
+                let target = target.add(chunk * stride).cast::<ColumnChunk<L>>();
+                target.write(ColumnChunk {
                     values,
-                    half_scales: L::half_scales(scales),
+                    scales: L::scales(scales),
                     start,
                 });
             },
@@ -175,19 +170,60 @@ pub(super) unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
             for (at, column) in columns.iter().enumerate() {
                 for (sums, row) in sums.iter_mut().zip(rows) {
                     let dots = L::dot(column.start, &row.values, &column.values);
-                    sums[at] = L::accumulate(sums[at], dots, row.half_scales, column.half_scales);
+                    sums[at] = L::accumulate(sums[at], dots, row.scales, column.scales);
                 }
             }
         }
-        let mut totals = [[0.0; N]; M];
-        let flat = sums.as_flattened();
-        for (sums, totals) in flat.chunks(4).zip(totals.as_flattened_mut().chunks_mut(4)) {
+        totals::<L, M, N>(sums)
+    }
+}
+
+/// As [`multiply`], of one row straight from its codes, which pays where a row meets few columns.
+///
+/// # Safety
+///
+/// The instruction set is there, codes and scales are there; `columns` holds as many chunks of `N`, aligned.
+#[inline(always)]
+pub(super) unsafe fn multiply_codes<L: Lanes, const N: usize>(
+    codes: Codes,
+    columns: *const ColumnChunk<L>,
+) -> [[f32; N]; 1] {
+    // SAFETY: the caller promises all of it; chunk < chunks.
+    unsafe {
+        let mut sums = [L::no_floats(); N];
+        codes.each::<L>(
+            #[inline(always)]
+            |chunk, packed, scales| {
+                let (row, scales) = (L::row(packed), L::scales(scales));
+                let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
+                for (sum, column) in sums.iter_mut().zip(columns) {
+                    let dots = L::dot(column.start, &row, &column.values);
+                    *sum = L::accumulate(*sum, dots, scales, column.scales);
+                }
+            },
+        );
+        totals::<L, 1, N>([sums])
+    }
+}
+
+/// What lanes add up to.
+///
+/// # Safety
+///
+/// The instruction set is there.
+#[inline(always)]
+unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; N]; M] {
+    let mut totals = [[0.0; N]; M];
+    let flat = sums.as_flattened();
+    for (sums, totals) in flat.chunks(4).zip(totals.as_flattened_mut().chunks_mut(4)) {
+        // SAFETY: the caller promises it.
+        unsafe {
             let mut four = [L::no_floats(); 4];
             four[..sums.len()].copy_from_slice(sums);
             totals.copy_from_slice(&L::totals(four)[..totals.len()]);
         }
-        totals
     }
+    totals.map(|row| row.map(|total| total * L::UNIT))
 }
 
 /// Adds totals to sums, or writes them there; see [`Blocks::multiply`](super::Blocks::multiply).

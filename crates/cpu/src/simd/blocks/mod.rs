@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-pub(super) use self::dots::Dots;
+pub(crate) use self::dots::{Dots, Row};
 use super::{CHUNK, SIDE, Tiles};
 
 /// Bytes of codes of a block.

@@ -31,6 +31,8 @@ static DOUBLED_PAIRS: [[i16; 2]; 256] = {
 
 impl Lanes for Portable {
     const BLOCKS: usize = BLOCKS;
+    /// Dots are four times what they stand for.
+    const UNIT: f32 = 0.25;
     /// The values of two vectors, two neighbours of each block in turn.
     type Values = [i16x8; 2];
     type Integers = i32x4;
@@ -59,10 +61,10 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
-    unsafe fn half_scales(scales: *const u8) -> Self::Floats {
+    unsafe fn scales(scales: *const u8) -> Self::Floats {
         // SAFETY: the caller promises so many bytes.
         let scales = unsafe { &*scales.cast::<[u8; BLOCKS]>() };
-        f32x4::new(scales.map(|scale| 0.5 * e4m3::decode(scale)))
+        f32x4::new(scales.map(e4m3::decode))
     }
 
     #[inline(always)]

@@ -10,7 +10,7 @@ fn available() -> Vec<Blocks> {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
-        if has!("avx2") && has!("fma") {
+        if has!("avx2") && has!("fma") && has!("f16c") {
             all.push(Blocks::Dots(&dots::AVX2));
             if has!("avxvnni") {
                 all.push(Blocks::Dots(&dots::AVX_VNNI));
@@ -105,6 +105,46 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
                     let touched = sums.iter().filter(|sum| !sum.is_nan()).count();
                     assert_eq!(touched, rows * columns);
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_multiply_straight_from_their_codes() {
+    const K: usize = 47 * BLOCK;
+    let (left, right) = (tensor(5, K, 1), tensor(9, K, 5));
+    for blocks in available() {
+        let Blocks::Dots(dots) = blocks else { continue };
+        for columns in 1..=blocks.width(Operand::Columns) {
+            for depth in [
+                0..0,
+                0..BLOCK,
+                3 * BLOCK..20 * BLOCK,
+                0..32 * BLOCK,
+                15 * BLOCK..K,
+            ] {
+                let words = blocks.panel_words(Operand::Columns, blocks.chunks(depth.len()));
+                let mut panel = AlignedBuffer::zeroed(words).unwrap();
+                panel.values_mut().fill(f32::NAN);
+                let rows = 3..3 + columns;
+                blocks.pack(Operand::Columns, &right, rows, depth.clone(), panel.values_mut());
+                let mut sums = [f32::NAN; 64];
+                for accumulate in [false, true] {
+                    let row = Row::of(&left, 4, &depth);
+                    dots.multiply_codes(row, columns, panel.values(), &mut sums, 9, accumulate);
+                }
+                for column in 0..columns {
+                    let (sum, magnitude) = by_hand(&left, &right, [4, 3 + column], depth.clone());
+                    let found = f64::from(sums[9 * column]);
+                    assert!(
+                        (found - 2.0 * sum).abs() <= 1e-6 * magnitude,
+                        "{} {columns} over {depth:?} at {column}: {found} for {}",
+                        blocks.name(),
+                        2.0 * sum
+                    );
+                }
+                assert_eq!(sums.iter().filter(|sum| !sum.is_nan()).count(), columns);
             }
         }
     }
