@@ -2,11 +2,12 @@
 //! be fetched from further away than the first-level cache.
 
 use gauntlet_executor::protocol::Parameter;
+use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
 use super::bench::{Bench, advance};
 use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
-use crate::simd::{Blocks, Instructions, Operand};
+use crate::simd::{Blocks, Dots, Instructions, Operand, Row};
 
 /// Bytes touched between two uses of a panel.
 const DISTANCES_KIB: [usize; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 16384];
@@ -84,7 +85,59 @@ impl RegisterBlock for Blocks {
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
     let mut parameters = costs(bench, bench.instructions)?;
     parameters.extend(costs(bench, bench.instructions.blocks(usize::MAX))?);
+    parameters.extend(codes(bench)?);
     Ok(parameters)
+}
+
+/// Rows of codes, near, multiplied with one column and with as many as fit.
+fn codes(bench: &Bench) -> Result<Vec<Parameter>, CalibrationError> {
+    let Blocks::Dots(dots) = bench.instructions.blocks(1) else {
+        return Ok(Vec::new());
+    };
+    let most = dots.width(Operand::Columns);
+    let (one, all) = (
+        multiply_codes(bench, dots, 1)?,
+        multiply_codes(bench, dots, most)?,
+    );
+    let column = (all - one) / (most - 1) as f64;
+    Ok(vec![
+        cost("codes.value", "value", one - column),
+        cost("codes.column", "value and column", column),
+    ])
+}
+
+/// Seconds a value.
+fn multiply_codes(bench: &Bench, dots: &Dots, columns: usize) -> Result<f64, CalibrationError> {
+    const DEPTH: usize = <Blocks as RegisterBlock>::SHALLOW;
+    const ROWS: usize = 32;
+    struct State {
+        rows: Nvfp4Tensor,
+        columns: AlignedBuffer,
+        sums: Vec<f32>,
+    }
+    let make = || {
+        let mut state = State {
+            // Codes and scales of 1.0.
+            rows: Nvfp4Tensor::new(
+                ROWS,
+                DEPTH,
+                vec![0x22; ROWS * DEPTH / 2],
+                vec![0x38; ROWS * DEPTH / BLOCK],
+                1.0,
+            )?,
+            columns: AlignedBuffer::zeroed(dots.chunks(DEPTH) * columns * dots.words(Operand::Columns))?,
+            sums: vec![0.0; columns],
+        };
+        state.columns.values_mut().fill(0.25);
+        Ok(state)
+    };
+    bench.each(make, |state| {
+        for row in 0..ROWS {
+            let row = Row::of(&state.rows, row, &(0..DEPTH));
+            dots.multiply_codes(row, columns, state.columns.values(), &mut state.sums, 1, true);
+        }
+        (ROWS * DEPTH) as f64
+    })
 }
 
 /// Seconds a multiply-add of a GEMM's inner loop, with nothing to be fetched.

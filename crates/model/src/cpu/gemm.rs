@@ -47,6 +47,8 @@ struct Cut<'a> {
     weights: Edge,
     depth: usize,
     products: usize,
+    /// Whether weights are multiplied straight from their codes.
+    unpacked: bool,
 }
 
 /// What tells one tile of a group from another.
@@ -92,11 +94,13 @@ impl<'a> Cut<'a> {
             extent: edge.extent.min(most),
             ..edge
         };
+        let most_tokens = largest(|shape| shape.m);
         Self {
+            unpacked: schedule.swap_ab && most_tokens <= rates.block.unpacked,
             gemm,
             schedule,
             rates,
-            tokens: clamp(tokens, largest(|shape| shape.m)),
+            tokens: clamp(tokens, most_tokens),
             weights: clamp(weight_rows, largest(|shape| shape.n)),
             depth: tile.k.min(largest(|shape| shape.k).next_multiple_of(16)),
             products: weights(gemm),
@@ -115,6 +119,9 @@ impl<'a> Cut<'a> {
 
     /// Bytes of the panels of one stage.
     fn panel_bytes(&self) -> f64 {
+        if self.unpacked {
+            return 0.0;
+        }
         self.packed(self.weights, self.weights.extent, self.depth) * self.products as f64
     }
 
@@ -230,10 +237,17 @@ impl<'a> Cut<'a> {
         }
     }
 
-    fn prepare(&self, kind: Kind, depth: usize, asked: bool, shape: &GemmShape) -> f64 {
-        // The tile before, of other tokens, used the same codes; its own panels came in between.
+    /// How long ago a tile's codes were used: by the tile before, of other tokens, since when its own panels came in between.
+    fn codes_ago(&self, kind: Kind, shape: &GemmShape) -> f64 {
         let before = self.packed(self.tokens, self.tokens.extent, shape.k) + self.panels_bytes();
-        let from = if kind.first { LONG_AGO } else { before };
+        if kind.first { LONG_AGO } else { before }
+    }
+
+    fn prepare(&self, kind: Kind, depth: usize, asked: bool, shape: &GemmShape) -> f64 {
+        if self.unpacked {
+            return 0.0;
+        }
+        let from = self.codes_ago(kind, shape);
         let pack = self.pack(self.weights, kind.weights, depth, from, asked);
         let written = self.packed(self.weights, kind.weights, depth);
         let slots = match self.schedule.roles {
@@ -243,7 +257,19 @@ impl<'a> Cut<'a> {
         self.products as f64 * (pack + self.rates.store(written, slots))
     }
 
+    /// Multiplying weights straight from their codes, which are asked for ahead.
+    fn multiply_codes(&self, kind: Kind, depth: usize, shape: &GemmShape) -> f64 {
+        let away = self
+            .rates
+            .pack_from(depth as f64, self.codes_ago(kind, shape), true);
+        let value = self.rates.codes_value + kind.tokens as f64 * self.rates.codes_column + away;
+        (self.products * kind.weights * depth) as f64 * value
+    }
+
     fn multiply(&self, kind: Kind, depth: usize, shape: &GemmShape) -> f64 {
+        if self.unpacked {
+            return self.multiply_codes(kind, depth, shape);
+        }
         let panel = match self.schedule.roles {
             Roles::Unified => {
                 From::Ago(self.panels_bytes() + self.packed(self.tokens, self.tokens.extent, depth))

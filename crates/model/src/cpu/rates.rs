@@ -54,6 +54,9 @@ pub(super) struct Rates {
     /// GEMM: packing a chunk, and a run of them of a row, as rows or columns.
     pub(super) pack_chunk: [f64; 2],
     pub(super) pack_run: [f64; 2],
+    /// GEMM: a value that is multiplied straight from its code, and that for each column.
+    pub(super) codes_value: f64,
+    pub(super) codes_column: f64,
     /// More a value by depth of the run, for codes from so many bytes ago: not asked for, and asked for beforehand.
     pub(super) pack_far: Vec<(f64, Curve)>,
     pub(super) pack_ahead: Vec<(f64, Curve)>,
@@ -103,6 +106,8 @@ pub(super) struct RegisterBlock {
     pub(super) chunk: usize,
     /// Bytes that a value of a row, and of a column, takes up in a panel.
     pub(super) bytes: [f64; 2],
+    /// The most columns with which rows are multiplied straight from their codes.
+    pub(super) unpacked: usize,
 }
 
 impl RegisterBlock {
@@ -118,6 +123,7 @@ impl RegisterBlock {
             columns,
             chunk: 1,
             bytes: [size_of::<f32>() as f64; 2],
+            unpacked: 0,
         }
     }
 
@@ -131,6 +137,8 @@ impl RegisterBlock {
                     columns: 32,
                     chunk: 32,
                     bytes: [2.0; 2],
+                    // So few go to the vectors' dots.
+                    unpacked: 6,
                 };
             }
             "avx512vnni" => (2, 6, 16, 1.0),
@@ -142,6 +150,7 @@ impl RegisterBlock {
             columns,
             chunk: 16 * blocks,
             bytes: [integer + 4.0 / 16.0, integer + 8.0 / 16.0],
+            unpacked: columns,
         }
     }
 }
@@ -204,15 +213,18 @@ impl Rates {
                 (RegisterBlock::dots(best.unwrap_or("portable")), DOTS_OVER_FLOATS)
             }
         };
+        let product = 2.0 * threads / (faster * peak.get());
         Ok(Self {
             threads: threads as usize,
             block,
-            step: 2.0 * (block.rows * block.columns) as f64 * threads / (faster * peak.get()),
+            step: (block.rows * block.columns) as f64 * product,
             call: 0.0,
             row_panel: Curve::default(),
             column_panel: Curve::default(),
             pack_chunk: [0.0; 2],
             pack_run: [0.0; 2],
+            codes_value: 0.0,
+            codes_column: product,
             pack_far: Vec::new(),
             pack_ahead: Vec::new(),
             output_row: 0.0,
@@ -306,6 +318,8 @@ impl Rates {
             column_panel: by_size(calibration, &format!("{product}.columns."), "KiB", KIB)?,
             pack_chunk: pair("pack", "chunk")?,
             pack_run: pair("pack", "run")?,
+            codes_value: nanoseconds("codes.value")?,
+            codes_column: nanoseconds("codes.column")?,
             pack_far: by_depth(calibration, "pack.far.")?,
             pack_ahead: by_depth(calibration, "pack.ahead.")?,
             output_row,
@@ -436,6 +450,7 @@ impl Rates {
 
     pub(super) fn without_conversion(&mut self) {
         (self.pack_chunk, self.pack_run) = ([0.0; 2], [0.0; 2]);
+        self.codes_value = 0.0;
         (self.across, self.along) = ([0.0; 2], [0.0; 2]);
         (self.turn, self.rescale) = (0.0, [0.0; 2]);
         (self.softmax, self.softmax_call) = ([0.0; 2], [0.0; 2]);

@@ -82,6 +82,8 @@ fn parameters() -> BTreeMap<String, f64> {
         ("setup.tile.sorted", 20.0),
         ("lookup.group", 0.5),
         ("attention.turn", 0.6),
+        ("codes.value", 0.01),
+        ("codes.column", 0.005),
         ("memory.read", 20.0),
         ("memory.write", 15.0),
     ] {
@@ -194,6 +196,34 @@ fn a_lone_tile_by_hand() {
     let write = 16.0 * (12.0 + 2.0 * (20.0 - 12.0 / 4.0));
     let by_hand = (pack + multiply + write) * 1e-9;
     assert!((found / by_hand - 1.0).abs() < 1e-9, "{found} {by_hand}");
+}
+
+/// Few tokens with swap-AB: no weight is packed.
+#[test]
+fn a_lone_tile_straight_from_codes_by_hand() {
+    let device = with(1, |parameters| {
+        for (name, value) in parameters.iter_mut() {
+            if name.starts_with("pack.ahead") || name.starts_with("pack.far") {
+                *value = 0.0;
+            }
+        }
+    });
+    let schedule = Schedule {
+        swap_ab: true,
+        ..kept([60, 8, 512])
+    };
+    let found = seconds(&gemm(&[3], 60, 512), &schedule, &device);
+    // Three tokens of two chunks.
+    let pack = 3.0 * (2.0 * 6.0 + 6.0);
+    let multiply = 60.0 * 512.0 * (0.01 + 3.0 * 0.005);
+    let write = 3.0 * (12.0 + 2.0 * (20.0 - 12.0 / 4.0));
+    let by_hand = (pack + multiply + write) * 1e-9;
+    assert!((found / by_hand - 1.0).abs() < 1e-9, "{found} {by_hand}");
+
+    // A seventh token needs a second panel, and weights are packed.
+    let six = seconds(&gemm(&[6], 60, 512), &schedule, &device);
+    let seven = seconds(&gemm(&[7], 60, 512), &schedule, &device);
+    assert!(seven - six > 60.0 * 6e-9, "{six} {seven}");
 }
 
 #[test]
