@@ -12,6 +12,7 @@ mod decode;
 mod launch;
 mod machine;
 mod operands;
+mod paths;
 mod peers;
 mod products;
 mod scaling;
@@ -34,6 +35,8 @@ enum Part {
     Decode,
     /// One to all threads.
     Scaling,
+    /// Each instruction set beside the portable code.
+    Paths,
     /// Calls that have hardly anything to do.
     Launch,
 }
@@ -109,10 +112,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let mut found = serde_json::Map::new();
     type Measure = fn(&Setting) -> Result<Value, Box<dyn Error>>;
-    let parts: [(Part, &str, Measure); 4] = [
+    let parts: [(Part, &str, Measure); 5] = [
         (Part::Products, "products", products::measure),
         (Part::Decode, "decode", decode::measure),
         (Part::Scaling, "scaling", scaling::measure),
+        (Part::Paths, "paths", paths::measure),
         (Part::Launch, "launch", launch::measure),
     ];
     for (part, name, measure) in parts {

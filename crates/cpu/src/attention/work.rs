@@ -28,7 +28,7 @@ pub(crate) struct AttentionWork<'a> {
 pub(crate) struct AttentionState {
     /// Panels of Q.
     pub(super) queries: AlignedBuffer,
-    /// Blocks of raw scores.
+    /// Blocks of raw scores: of one panel of queries, or for the tile unit of all.
     pub(super) scores: AlignedBuffer,
     /// The scores turned k-major, or weights as the tile unit takes them; empty if the product leaves them as they are
     /// used.
@@ -77,7 +77,7 @@ impl AttentionState {
         let (scores, turned) = match plan.unit {
             Some(_) => tiles::lengths(plan),
             None => {
-                let scores = queries.saturating_mul(plan.key_panels() * plan.key_width);
+                let scores = plan.query_width * plan.key_panels() * plan.key_width;
                 (scores, if plan.swapped { 0 } else { scores })
             }
         };
@@ -116,43 +116,34 @@ impl<'a> AttentionWork<'a> {
         self.plan.tile_queries(tile).len().div_ceil(self.plan.query_width)
     }
 
-    /// Raw scores of all queries of the tile against `keys`, as blocks; returns them.
-    fn score(&self, tile: &AttentionTile, keys: usize, panels: &[f32], state: &mut AttentionState) {
+    /// Raw scores of one panel of queries against `keys` keys, as register blocks. One panel at a time goes all the way to the
+    /// output, so that its scores stay in a near cache.
+    fn score(&self, query: usize, keys: usize, panels: &[f32], state: &mut AttentionState) {
         let plan = self.plan;
         let size = plan.problem.head_size;
-        let (query_panels, key_panels) = (self.tile_query_panels(tile), keys.div_ceil(plan.key_width));
-        let query = |panel: usize| &state.queries.values()[panel * plan.query_width * size..];
-        let key = |panel: usize| &panels[panel * plan.key_width * size..];
-        let block = plan.query_width * plan.key_width;
-        let mut blocks = state.scores.values_mut().chunks_exact_mut(block);
-        if plan.swapped {
-            for column in 0..query_panels {
-                for (row, block) in (0..key_panels).zip(&mut blocks) {
-                    plan.instructions
-                        .multiply(size, key(row), query(column), block, false);
-                }
-            }
-        } else {
-            for column in 0..key_panels {
-                for (row, block) in (0..query_panels).zip(&mut blocks) {
-                    plan.instructions
-                        .multiply(size, query(row), key(column), block, false);
-                }
-            }
+        let queries = &state.queries.values()[query * plan.query_width * size..];
+        let blocks = state
+            .scores
+            .values_mut()
+            .chunks_exact_mut(plan.query_width * plan.key_width);
+        let keys = panels
+            .chunks(plan.key_width * size)
+            .take(keys.div_ceil(plan.key_width));
+        for (key, block) in keys.zip(blocks) {
+            let (a, b) = if plan.swapped {
+                (key, queries)
+            } else {
+                (queries, key)
+            };
+            plan.instructions.multiply(size, a, b, block, false);
         }
     }
 
-    /// Turns the blocks of query panel `panel` k-major in the keys.
-    fn turn(&self, tile: &AttentionTile, keys: usize, panel: usize, state: &mut AttentionState) {
+    /// Turns the blocks of a query panel k-major in the keys.
+    fn turn(&self, keys: usize, state: &mut AttentionState) {
         let (width, columns) = (self.plan.query_width, self.plan.key_width);
-        let query_panels = self.tile_query_panels(tile);
-        let blocks = state
-            .scores
-            .values()
-            .chunks_exact(width * columns)
-            .skip(panel)
-            .step_by(query_panels);
-        let turned = &mut state.turned.values_mut()[panel * width * self.plan.keys..][..width * keys];
+        let blocks = state.scores.values().chunks_exact(width * columns);
+        let turned = &mut state.turned.values_mut()[..width * keys];
         for (block, turned) in blocks.zip(turned.chunks_mut(width * columns)) {
             turn_block(block, turned, width, columns);
         }
@@ -333,19 +324,18 @@ impl TileWork for AttentionWork<'_> {
         if let Some(unit) = plan.unit {
             return self.multiply_tiles(unit, tile, (step, keys), (key_panels, value_panels), state);
         }
-        self.score(tile, keys.len(), key_panels, state);
         let scale = self.softmax_scale(tile);
         let query_panels = self.tile_query_panels(tile);
         let width = plan.query_width;
         for query in 0..query_panels {
-            let (start, buffer) = if plan.swapped {
-                let rows = keys.len().next_multiple_of(plan.key_width);
-                (query * width * rows, &mut state.scores)
+            self.score(query, keys.len(), key_panels, state);
+            let buffer = if plan.swapped {
+                &mut state.scores
             } else {
-                self.turn(tile, keys.len(), query, state);
-                (query * width * plan.keys, &mut state.turned)
+                self.turn(keys.len(), state);
+                &mut state.turned
             };
-            let scores = &mut buffer.values_mut()[start..start + width * keys.len()];
+            let scores = &mut buffer.values_mut()[..width * keys.len()];
             self.mask(tile, &keys, query, scores);
             let lanes = &mut state.lanes[query];
             plan.instructions.softmax(scores, width, scale, lanes);
