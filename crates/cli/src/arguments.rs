@@ -187,7 +187,7 @@ pub struct Check {
     /// Only this schedule (suites).
     #[arg(long)]
     pub schedule: Option<String>,
-    /// Only this SIMD path (suites): amx, avx512, avx2 or portable.
+    /// Only this SIMD path (suites): amx, avx512, avx2, neon or portable.
     #[arg(long)]
     pub simd: Option<String>,
     /// Write the whole result as JSON (`-`: to standard output, in place of the report).
@@ -332,7 +332,7 @@ pub struct Worker {
     /// Which cheat.
     #[arg(hide = true, required_if_eq("executor", "cheat"))]
     pub cheat: Option<String>,
-    /// amx, avx512, avx2 or portable; the best there is by default.
+    /// amx, avx512, avx2, neon or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
     pub simd: Option<String>,
     /// Threads; as many as there are processors by default.

@@ -123,7 +123,9 @@ impl<'a> Writer<'a> {
                     .map(output_row)
                     .zip(staging.chunks_exact(row_bytes.max(1)));
                 match self.instructions.path() {
-                    SimdPath::Portable => rows.for_each(|(row, staged)| row.copy_from_slice(staged)),
+                    SimdPath::Neon | SimdPath::Portable => {
+                        rows.for_each(|(row, staged)| row.copy_from_slice(staged));
+                    }
                     SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2 => stream_rows(rows),
                 }
             }

@@ -46,7 +46,7 @@ struct Arguments {
     /// Only these parts; may be given several times.
     #[arg(long, value_enum)]
     only: Vec<Part>,
-    /// amx, avx512, avx2 or portable; the best there is by default.
+    /// amx, avx512, avx2, neon or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
     simd: Option<SimdPath>,
     /// Threads; as many as there are processors by default.

@@ -33,6 +33,8 @@ pub enum SimdPath {
     Avx512,
     /// 256-bit vectors: AVX2, FMA and F16C.
     Avx2,
+    /// Dot products of bytes on AArch64 (NEON with DOTPROD), and for the rest plain Rust.
+    Neon,
     /// Plain Rust for the baseline of the architecture, vectorised by the compiler.
     Portable,
 }
@@ -41,7 +43,7 @@ pub enum SimdPath {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimdError {
     /// A name that is none of them.
-    #[error("simd: unknown path `{name}`; one of amx, avx512, avx2, portable")]
+    #[error("simd: unknown path `{name}`; one of amx, avx512, avx2, neon, portable")]
     Unknown {
         /// The name as given.
         name: String,
@@ -60,7 +62,7 @@ pub enum SimdError {
 
 impl SimdPath {
     /// Every path, the widest first.
-    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 5] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Neon, Self::Portable];
 
     /// The paths that this processor can run, the widest first.
     pub fn available() -> Vec<Self> {
@@ -83,27 +85,34 @@ impl SimdPath {
             .collect()
     }
 
-    #[cfg(target_arch = "x86_64")]
     fn features(self) -> Vec<(&'static str, bool)> {
-        macro_rules! features {
-            ($($name:tt),*) => { vec![$(($name, std::arch::is_x86_feature_detected!($name))),*] };
-        }
         match self {
-            Self::Amx => [Self::Avx512.features(), amx::features()].concat(),
-            Self::Avx512 => features!(
-                "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma", "f16c"
-            ),
-            Self::Avx2 => features!("avx2", "fma", "f16c"),
+            Self::Amx | Self::Avx512 | Self::Avx2 => self.x86_features(),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => vec![("dotprod", std::arch::is_aarch64_feature_detected!("dotprod"))],
+            #[cfg(not(target_arch = "aarch64"))]
+            Self::Neon => vec![("an AArch64 processor", false)],
             Self::Portable => Vec::new(),
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
-    fn features(self) -> Vec<(&'static str, bool)> {
-        match self {
-            Self::Amx | Self::Avx512 | Self::Avx2 => vec![("an x86-64 processor", false)],
-            Self::Portable => Vec::new(),
+    #[cfg(target_arch = "x86_64")]
+    fn x86_features(self) -> Vec<(&'static str, bool)> {
+        macro_rules! features {
+            ($($name:tt),*) => { vec![$(($name, std::arch::is_x86_feature_detected!($name))),*] };
         }
+        match self {
+            Self::Amx => [Self::Avx512.x86_features(), amx::features()].concat(),
+            Self::Avx512 => features!(
+                "avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma", "f16c"
+            ),
+            _ => features!("avx2", "fma", "f16c"),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn x86_features(self) -> Vec<(&'static str, bool)> {
+        vec![("an x86-64 processor", false)]
     }
 }
 
@@ -113,6 +122,7 @@ impl fmt::Display for SimdPath {
             Self::Amx => "amx",
             Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
+            Self::Neon => "neon",
             Self::Portable => "portable",
         })
     }

@@ -5,6 +5,9 @@ use super::{Loops, SoftmaxLanes, vector};
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
+/// Whether the baseline of the architecture has a fused multiply-add.
+const FMA: bool = cfg!(target_arch = "aarch64");
+
 /// 4 × 8: eight 128-bit accumulators leave room for both operands in the 16 registers of SSE2.
 pub(super) static LOOPS: Loops = Loops {
     rows: ROWS,
@@ -16,7 +19,7 @@ pub(super) static LOOPS: Loops = Loops {
     widen: vector::widen,
     turn: vector::turn::<COLUMNS>,
     scale: vector::scale,
-    swiglu: vector::swiglu::<false>,
+    swiglu: vector::swiglu::<FMA>,
 };
 
 /// # Safety
@@ -39,7 +42,8 @@ unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accu
     for (a, b) in a.as_chunks::<ROWS>().0.iter().zip(b.as_chunks::<COLUMNS>().0) {
         for row in 0..ROWS {
             for column in 0..COLUMNS {
-                sums[row][column] += a[row] * b[column];
+                let sum = &mut sums[row][column];
+                *sum = vector::multiply_add::<FMA>(a[row], b[column], *sum);
             }
         }
     }
@@ -47,5 +51,5 @@ unsafe fn multiply(depth: usize, a: *const f32, b: *const f32, c: *mut f32, accu
 }
 
 fn softmax<const W: usize, const C: usize>(panel: &mut [f32], scale: f32, lanes: &mut SoftmaxLanes) {
-    vector::softmax::<W, C, false>(panel, scale, lanes);
+    vector::softmax::<W, C, FMA>(panel, scale, lanes);
 }

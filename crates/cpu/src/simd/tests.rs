@@ -13,7 +13,7 @@ fn portable_is_always_there_and_names_round_trip() {
     let error = "sse9".parse::<SimdPath>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "simd: unknown path `sse9`; one of amx, avx512, avx2, portable"
+        "simd: unknown path `sse9`; one of amx, avx512, avx2, neon, portable"
     );
 }
 

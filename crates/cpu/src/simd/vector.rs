@@ -167,6 +167,6 @@ pub(super) fn exp_nonpositive<const FMA: bool>(x: f32) -> f32 {
 }
 
 #[inline(always)]
-fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
+pub(super) fn multiply_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }

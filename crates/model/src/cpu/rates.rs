@@ -143,6 +143,7 @@ impl RegisterBlock {
             }
             "avx512vnni" => (2, 6, 16, 1.0),
             "avxvnni" | "avx2" => (1, 6, 8, 1.0),
+            "neon" => (2, 6, 4, 1.0),
             _ => (1, 4, 4, 2.0),
         };
         Self {

@@ -2,8 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use super::DOUBLED;
 use super::kernel::Lanes;
-use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
+use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
 /// AVX2, FMA and F16C: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,9 @@
 
 use std::arch::x86_64::*;
 
+use super::DOUBLED;
 use super::kernel::Lanes;
-use super::offset::{DOUBLED, DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
+use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
 /// AVX-512 F, BW, DQ and VNNI.
 #[derive(Debug, Clone, Copy)]

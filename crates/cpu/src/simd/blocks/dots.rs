@@ -8,6 +8,8 @@ use std::ops::Range;
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
 use super::kernel::Codes;
+#[cfg(target_arch = "aarch64")]
+use super::neon;
 use super::{BLOCK_BYTES, Operand, kernel, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
@@ -180,6 +182,9 @@ pub(super) static AVX_VNNI: Dots =
     dots!("avxvnni", avx2::AvxVnni, [1] by [1 2 3 4 5 6], "avx2,fma,f16c,avxvnni");
 #[cfg(target_arch = "x86_64")]
 pub(super) static AVX2: Dots = dots!("avx2", avx2::Avx2, [1] by [1 2 3 4 5 6], "avx2,fma,f16c");
+/// As AVX-512, with as many registers.
+#[cfg(target_arch = "aarch64")]
+pub(super) static NEON: Dots = dots!("neon", neon::Neon, [1 2] by [1 2 3 4 5 6], "neon,dotprod");
 pub(super) static PORTABLE: Dots = dots!("portable", portable::Portable, [1] by [1 2 3 4]);
 
 impl Dots {
@@ -202,6 +207,8 @@ impl Dots {
             }
             #[cfg(target_arch = "x86_64")]
             SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2 => &AVX2,
+            #[cfg(target_arch = "aarch64")]
+            SimdPath::Neon => &NEON,
             _ => &PORTABLE,
         }
     }

@@ -9,6 +9,8 @@ mod avx2;
 mod avx512;
 mod dots;
 mod kernel;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod offset;
 mod portable;
@@ -23,6 +25,10 @@ use super::{CHUNK, SIDE, Tiles};
 
 /// Bytes of codes of a block.
 const BLOCK_BYTES: usize = BLOCK / 2;
+
+/// Twice the value of each e2m1 code.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 /// Which side of the register block an operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,13 +3,12 @@
 //! Rows are stored with an offset that makes them unsigned; a column's dots start from what that offset will have added,
 //! negated.
 
+use super::DOUBLED;
+
 /// What is added to the values of rows.
 pub(super) const OFFSET: i8 = 12;
 
-/// Twice the value of each e2m1 code.
-pub(super) const DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
-
-/// The same, plus [`OFFSET`].
+/// [`DOUBLED`] plus [`OFFSET`].
 pub(super) const DOUBLED_OFFSET: [i8; 16] = {
     let mut table = DOUBLED;
     let mut code = 0;

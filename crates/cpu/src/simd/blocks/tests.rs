@@ -23,6 +23,10 @@ fn available() -> Vec<Blocks> {
             all.push(instructions.blocks(usize::MAX));
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("dotprod") {
+        all.push(Blocks::Dots(&dots::NEON));
+    }
     all
 }
 
