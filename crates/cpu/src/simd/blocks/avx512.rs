@@ -6,12 +6,12 @@ use super::DOUBLED;
 use super::kernel::Lanes;
 use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
-/// AVX-512 F, BW, DQ and VNNI.
+/// AVX-512 F, BW, DQ and VNNI; and VBMI, whose table of 64 bytes takes codes with whatever lies above them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Avx512Vnni;
+pub(super) struct Avx512Vnni<const VBMI: bool>;
 
-/// The four vectors of codes: of each block's eight bytes the first four, their low then their high nibbles, then the last
-/// four. Blocks lie in the order 0, 1, 8, 9, 2, 3, 10, 11, …, as the shuffle leaves them.
+/// The four vectors of codes, each in the low nibble of a byte: of each block's eight bytes the first four, their low then
+/// their high nibbles, then the last four. Blocks lie in the order 0, 1, 8, 9, 2, 3, 10, 11, …, as the shuffle leaves them.
 ///
 /// # Safety
 ///
@@ -24,32 +24,35 @@ unsafe fn codes(packed: *const u8) -> [__m512i; 4] {
         let high = _mm512_castsi512_ps(_mm512_loadu_si512(packed.add(64).cast()));
         let first = _mm512_castps_si512(_mm512_shuffle_ps::<0x88>(low, high));
         let second = _mm512_castps_si512(_mm512_shuffle_ps::<0xDD>(low, high));
-        let nibbles = _mm512_set1_epi8(15);
         [
-            _mm512_and_si512(first, nibbles),
-            _mm512_and_si512(_mm512_srli_epi16::<4>(first), nibbles),
-            _mm512_and_si512(second, nibbles),
-            _mm512_and_si512(_mm512_srli_epi16::<4>(second), nibbles),
+            first,
+            _mm512_srli_epi16::<4>(first),
+            second,
+            _mm512_srli_epi16::<4>(second),
         ]
     }
 }
 
 /// # Safety
 ///
-/// AVX-512 F and BW are there.
+/// AVX-512 F and BW are there, and VBMI if it says so.
 #[inline(always)]
-unsafe fn look_up(table: &[i8; 16], mut codes: [__m512i; 4]) -> [__m512i; 4] {
-    // SAFETY: the caller promises both, and the table has 16 entries.
+unsafe fn look_up<const VBMI: bool>(table: &[i8; 16], mut codes: [__m512i; 4]) -> [__m512i; 4] {
+    // SAFETY: the caller promises them, and the table has 16 entries.
     unsafe {
         let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
         for codes in &mut codes {
-            *codes = _mm512_shuffle_epi8(table, *codes);
+            *codes = if VBMI {
+                _mm512_permutexvar_epi8(*codes, table)
+            } else {
+                _mm512_shuffle_epi8(table, _mm512_and_si512(*codes, _mm512_set1_epi8(15)))
+            };
         }
     }
     codes
 }
 
-impl Lanes for Avx512Vnni {
+impl<const VBMI: bool> Lanes for Avx512Vnni<VBMI> {
     const BLOCKS: usize = 16;
     const UNIT: f32 = UNIT;
     type Values = __m512i;
@@ -59,14 +62,14 @@ impl Lanes for Avx512Vnni {
     #[inline(always)]
     unsafe fn row(packed: *const u8) -> [__m512i; 4] {
         // SAFETY: the caller's promise is the same.
-        unsafe { look_up(&DOUBLED_OFFSET, codes(packed)) }
+        unsafe { look_up::<VBMI>(&DOUBLED_OFFSET, codes(packed)) }
     }
 
     #[inline(always)]
     unsafe fn column(packed: *const u8) -> ([__m512i; 4], __m512i) {
         // SAFETY: the caller's promise is the same.
         unsafe {
-            let values = look_up(&DOUBLED, codes(packed));
+            let values = look_up::<VBMI>(&DOUBLED, codes(packed));
             let offsets = [_mm512_set1_epi8(OFFSET); 4];
             let offset = Self::dot(_mm512_setzero_si512(), &offsets, &values);
             (values, _mm512_sub_epi32(_mm512_setzero_si512(), offset))

@@ -18,6 +18,9 @@ fn available() -> Vec<Blocks> {
         }
         if SimdPath::Avx512.missing_features().is_empty() && has!("avx512vnni") {
             all.push(Blocks::Dots(&dots::AVX512_VNNI));
+            if has!("avx512vbmi") {
+                all.push(Blocks::Dots(&dots::AVX512_VBMI));
+            }
         }
         if let Ok(instructions) = Instructions::detect(SimdPath::Amx) {
             all.push(instructions.blocks(usize::MAX));
