@@ -8,6 +8,7 @@ use gauntlet_executor::CandidateRecord;
 use gauntlet_lab::forecast::TrackRecord;
 use gauntlet_lab::panel::{Dossier, Flag, Panel};
 use gauntlet_lab::{Candidate, ExecutorKind, Overrides, Round, Tournament, Verdict};
+use gauntlet_model::prove::recorded::RecordedLoop;
 use gauntlet_schedule::check;
 
 fn example(file: &str) -> PathBuf {
@@ -234,6 +235,7 @@ fn keeps_the_rules(round: &Round) {
             schedule: pitch.schedule.apply(below),
             command: None,
             dispatch: round.dispatch(&pitch.dispatch),
+            recorded_loop: pitch.recorded_loop,
         };
         let same = Candidate {
             schedule: below.clone(),
@@ -282,5 +284,32 @@ fn a_table_of_the_staircase_of_attention_says_something_of_every_case_and_change
             tables += 1;
         }
         assert_eq!(tables, 1, "{}", round.file().name);
+    }
+}
+
+#[test]
+fn each_recorded_loop_is_pitched_once_on_a_schedule_that_keeps_the_rules() {
+    let round = Round::load(
+        &example("../attention/rounds/recorded-loops.toml"),
+        &Overrides::default(),
+    )
+    .unwrap();
+    let mut pitched: Vec<_> = round
+        .pitches
+        .iter()
+        .filter_map(|pitch| pitch.recorded_loop)
+        .collect();
+    assert_eq!(pitched.len(), round.pitches.len());
+    pitched.retain(|one| RecordedLoop::ALL.contains(one));
+    pitched.dedup();
+    assert_eq!(pitched.len(), RecordedLoop::ALL.len());
+    let baseline = round.baseline_schedule().unwrap();
+    for pitch in &round.pitches {
+        let schedule = pitch.schedule.apply(&baseline);
+        let loop_stages = pitch.recorded_loop.unwrap().program().buffers[0].slots;
+        assert_eq!(schedule.stages, loop_stages, "{}", pitch.name);
+        for case in &round.benchmark_cases {
+            assert_eq!(check(&schedule, &case.problem, &round.device), []);
+        }
     }
 }
