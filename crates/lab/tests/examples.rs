@@ -189,7 +189,12 @@ fn two_of_the_judges_four_sums_are_wrong() {
 
 #[test]
 fn the_tournament_on_the_h200_is_measured_there() {
-    for file in ["../h200", "../h200/staircase.toml", "../attention/staircase.toml"] {
+    for file in [
+        "../h200",
+        "../h200/staircase.toml",
+        "../h200/host-setup.toml",
+        "../attention/staircase.toml",
+    ] {
         for round in &load(file).rounds {
             let file = round.file();
             assert_eq!(
@@ -221,6 +226,31 @@ fn each_step_of_the_staircase_keeps_the_rules_on_top_of_the_one_before() {
         for round in &load(file).rounds {
             keeps_the_rules(round);
         }
+    }
+}
+
+#[test]
+fn the_last_step_on_its_own_begins_where_the_staircase_has_come_to() {
+    let (whole, last) = (load("../h200/staircase.toml"), load("../h200/host-setup.toml"));
+    for (staircase, alone) in whole.rounds.iter().zip(&last.rounds) {
+        let [pitch] = alone.pitches.as_slice() else {
+            panic!("{}", alone.file().name);
+        };
+        let named = |name: &str| staircase.pitches.iter().find(|one| one.name == name);
+        let step = named(&pitch.name).unwrap();
+        assert_eq!(pitch.schedule, step.schedule);
+        let mut below = Vec::new();
+        let mut after = step.after.as_deref();
+        while let Some(one) = after.and_then(named) {
+            below.push(one);
+            after = one.after.as_deref();
+        }
+        let mut schedule = staircase.baseline_schedule().unwrap();
+        for one in below.into_iter().rev() {
+            schedule = one.schedule.apply(&schedule);
+        }
+        assert_eq!(alone.baseline_schedule().unwrap(), schedule);
+        keeps_the_rules(alone);
     }
 }
 
