@@ -68,7 +68,7 @@ fn the_prover_stops_each_of_the_recorded_loops() {
     for (name, verdict, words) in [
         ("two-stages", "blocked", "no executor has a kernel of this loop"),
         ("fused-softmax", "racy", "mission: read before full"),
-        ("three-stages", "racy", "mission: read before full"),
+        ("three-stages", "racy", "mission: missing commit"),
     ] {
         let one = judged.iter().find(|one| one["name"] == name).unwrap();
         assert_eq!(one["verdict"], verdict, "{one}");

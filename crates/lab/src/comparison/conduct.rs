@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::suspicion::Suspicion;
 use crate::error::LabError;
 
-pub use case::CaseConduct;
 use case::Witness;
+pub use case::{Around, CaseConduct};
 
 /// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, if the difference
 /// is sure at all: as much as is practically nothing.
@@ -54,6 +54,9 @@ pub struct Conduct {
     /// The candidate's speed-up in later calls over that in the first call on operands not seen before, less what a lone
     /// call costs the control: by its reports or by the coordinator's clock, whichever makes more of it.
     pub memory: Option<Interval>,
+    /// What the control's slots took beside calls, case by case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<Around>,
     /// CPU time that the control used while nothing was asked of it, as a share of that used when something was; the
     /// median over pairs of the worst case. None where the system does not tell.
     pub idle_control: Option<f64>,
@@ -99,6 +102,12 @@ impl Conduct {
             by_coordinator,
             own_clock: clock.as_ref().map(|excess| excess.suite.clone()),
             memory: memory.as_ref().map(|excess| excess.suite.clone()),
+            around: cases
+                .iter()
+                .filter_map(|seen| {
+                    Around::over(&seen.iter().filter_map(CaseConduct::around).collect::<Vec<_>>())
+                })
+                .collect(),
             idle_control,
             idle_candidate,
             loading: in_most_pairs(CaseConduct::loading),

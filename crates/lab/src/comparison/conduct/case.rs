@@ -7,6 +7,7 @@
 //! long would otherwise be held for a liar by what no call has a part in.
 
 use gauntlet_stats::{Arm, Block, median};
+use serde::{Deserialize, Serialize};
 
 use crate::comparison::contender::{CpuUse, Effort};
 use crate::comparison::pair::Slot;
@@ -43,6 +44,8 @@ pub struct CaseConduct {
     pub(super) first: Vec<[Slot; 2]>,
     /// The median later call of each side.
     later: Option<[f64; 2]>,
+    /// What slots take beside calls.
+    around: Option<Around>,
     /// One of the control's calls, in seconds of work or of time.
     call: f64,
     /// Work of both sides in loading, each time.
@@ -61,6 +64,7 @@ impl CaseConduct {
             clock: Vec::new(),
             first: Vec::new(),
             later: None,
+            around: None,
             call: 0.0,
             loading: Vec::new(),
             handing_out: Vec::new(),
@@ -106,6 +110,7 @@ impl CaseConduct {
             side_by_side(&|slot| (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls as f64);
         // The other way round: the longer the candidate's slots against its reports, the more these flatter it.
         self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, later[0]));
+        self.around = Some(around);
     }
 
     /// Notes the CPU time of both sides.
@@ -124,6 +129,11 @@ impl CaseConduct {
     /// Slots side by side: what the reports make of a slot over what the coordinator's clock does.
     pub fn clock(&self) -> &[Block] {
         &self.clock
+    }
+
+    /// What slots take beside calls, by the control's.
+    pub fn around(&self) -> Option<Around> {
+        self.around
     }
 
     /// CPU time of both sides while nothing was asked of them, as a share of that when something was.
@@ -174,16 +184,28 @@ impl CaseConduct {
 }
 
 /// What a slot takes beside its calls, by the control's.
-struct Around {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Around {
     /// Seconds of messages and between calls.
-    messages: f64,
+    pub messages: f64,
     /// By how many seconds the first call is longer than the median one.
-    begin: f64,
+    pub begin: f64,
     /// The mean of the other calls over the median one.
-    scatter: f64,
+    pub scatter: f64,
 }
 
 impl Around {
+    /// Of several pairs, each figure's median; none of none.
+    pub fn over(pairs: &[Self]) -> Option<Self> {
+        let of = |figure: fn(&Self) -> f64| median(&pairs.iter().map(figure).collect::<Vec<_>>());
+        (!pairs.is_empty()).then(|| Self {
+            messages: of(|one| one.messages),
+            begin: of(|one| one.begin),
+            scatter: of(|one| one.scatter),
+        })
+    }
+
     fn of(control: &[Slot]) -> Self {
         let others = |slot: &Slot| (slot.sum - slot.first) / ((slot.calls - 1) as f64 * slot.median);
         Self {
