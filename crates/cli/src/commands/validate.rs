@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gauntlet_cuda::plan::plan;
 use gauntlet_device::{Arch, Calibration, Device};
-use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, grid, measure};
+use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
+use gauntlet_model::MissingFigure;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -55,6 +56,14 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         ));
     }
     let shapes = shapes(&device);
+    let missing = |error: MissingFigure| {
+        let remedy = match device.arch {
+            Arch::Cpu => "run `gauntlet calibrate` again",
+            _ => "put the figure into the device's file: scripts/gpu-parameters measures it",
+        };
+        Trouble::bad_input(error.to_string(), remedy)
+    };
+    check(&shapes, &device).map_err(missing)?;
     let plan = Plan {
         processes: if arguments.quick {
             QUICK_PROCESSES
@@ -69,8 +78,7 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         let line = Line(Progress::new());
         measure(&workshop, &shapes, plan, &line)?
     };
-    let found = Validation::of(&shapes, &measured, &device)
-        .map_err(|error| Trouble::bad_input(error.to_string(), "run `gauntlet calibrate` again"))?;
+    let found = Validation::of(&shapes, &measured, &device).map_err(missing)?;
     let noted = calibration
         .as_mut()
         .map(|calibration| {

@@ -16,6 +16,7 @@ mod tally;
 mod trial;
 
 use std::error::Error;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
@@ -27,6 +28,7 @@ use clap::{Parser, ValueEnum};
 use gauntlet_cuda::compiler::Compiler;
 use gauntlet_device::Device;
 use gauntlet_problem::InputsError;
+use rayon::ThreadPoolBuilder;
 use serde_json::json;
 
 use problems::{Family, Named};
@@ -36,8 +38,12 @@ use trial::{Bench, Prepared};
 /// Problems that wait for the GPU; the largest takes gigabytes of the host's memory.
 const AHEAD: usize = 3;
 
-/// Threads that prepare one each. What they compute in parallel they share cores for; drawing a tensor is one thread's work.
+/// So many are prepared at a time: drawing a tensor is one thread's work, and some problems are of two.
 const PREPARING: usize = 3;
+
+/// They take this share of the cores, in a pool of their own: comparisons are short, and in one pool each of them would wait
+/// behind the oracle.
+const SHARE: f64 = 0.75;
 
 /// The GPU for which kernels are compiled where there is none: its number of multiprocessors decides on some of them.
 const COMPILED_FOR: &str = "h200";
@@ -167,15 +173,25 @@ fn try_problems(
 ) -> (usize, Result<(), Box<dyn Error>>) {
     let all = named.len();
     let named = Mutex::new(named.into_iter());
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (SHARE * cores as f64).ceil() as usize;
+    let pool = match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool,
+        Err(error) => return (0, Err(error.into())),
+    };
     let mut done = 0;
     let ended = thread::scope(|scope| {
         let (sender, prepared) = sync_channel::<Result<Prepared, InputsError>>(AHEAD);
         for _ in 0..PREPARING {
-            let (named, sender) = (&named, sender.clone());
+            let (named, pool, sender) = (&named, &pool, sender.clone());
             scope.spawn(move || {
                 while let Some(one) = next(named) {
-                    // The receiver has gone once the budget is spent or the device is.
-                    if Instant::now() > deadline || sender.send(Prepared::new(one, seed)).is_err() {
+                    if Instant::now() > deadline {
+                        return;
+                    }
+                    let prepared = pool.install(|| Prepared::new(one, seed));
+                    // The receiver has gone once the device has.
+                    if sender.send(prepared).is_err() {
                         return;
                     }
                 }
