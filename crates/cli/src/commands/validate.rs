@@ -133,3 +133,15 @@ fn operand_bytes(device: &Device) -> u64 {
         (2.0 * cache.get()).min(MOST_OPERAND_BYTES)
     }) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_know_every_schedule_of_the_grid() {
+        let device = Device::builtin("h200").unwrap();
+        let points = |shapes: &[Shape]| shapes.iter().map(|shape| shape.schedules.len()).sum::<usize>();
+        assert_eq!(points(&shapes(&device)), points(&grid(&device)));
+    }
+}
