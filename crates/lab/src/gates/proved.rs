@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn the_recorded_faults_end_as_they_should_have() {
         for (recorded, verdict, words) in [
-            (RecordedLoop::BarrierRemoved, Verdict::Racy, "scores"),
-            (RecordedLoop::RacesOnTheLastStep, Verdict::Racy, "step"),
+            (RecordedLoop::BarrierRemoved, Verdict::Racy, "softmax of step 0"),
+            (RecordedLoop::RacesOnTheLastStep, Verdict::Racy, "missing commit"),
             (
                 RecordedLoop::WaitsForTheCopyJustCommitted,
                 Verdict::Blocked,
