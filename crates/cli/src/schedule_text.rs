@@ -50,6 +50,7 @@ pub fn candidate(name: &str, text: &str, base: &Schedule) -> Result<Candidate, T
         },
         command: None,
         dispatch,
+        recorded_loop: None,
     })
 }
 

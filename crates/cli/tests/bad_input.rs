@@ -57,6 +57,31 @@ fn an_unknown_value_of_a_word() {
 }
 
 #[test]
+fn a_recorded_loop_that_is_unknown_or_out_of_place() {
+    let with = |schedule: &str, rest: &str| tiny_round(&pitch("loop", schedule, rest));
+    refused(
+        &with("", "recorded-loop = \"barrier-removd\""),
+        TINY_SUITE,
+        &[
+            "round.toml:31",
+            "barrier-removd",
+            "races-on-the-last-step",
+            "help:",
+        ],
+    );
+    refused(
+        &with("", "recorded-loop = \"barrier-removed\""),
+        TINY_SUITE,
+        &["round.toml:31", "case `one` is a GEMM", "a suite of attention"],
+    );
+    refused(
+        &with("", "recorded-loop = \"barrier-removed\"\ncommand = [\"kernel\"]"),
+        TINY_SUITE,
+        &["`recorded-loop` and something else", "never run"],
+    );
+}
+
+#[test]
 fn a_missing_claim() {
     let whole = pitch("no-claim", "stages = 2", "");
     let without: String = whole

@@ -99,6 +99,16 @@ fn a_suite_is_checked_on_every_path() {
     assert!(workers.contains("portable"));
 }
 
+/// A suite has lists of cases under the names that a round has a table under.
+#[test]
+fn a_round_that_says_what_counts_as_right_is_no_suite() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let round = tiny_round(&pitch("deeper", "stages = 2", ""));
+    place.write("round.toml", &(round + "\n[correctness]\nnrmse = 1e-3\n"));
+    place.run(&["check", "round.toml"]).expect(0);
+}
+
 #[test]
 fn a_round_is_checked_without_measuring() {
     let place = Place::new();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use gauntlet_device::Device;
+use gauntlet_model::prove::recorded::RecordedLoop;
 use gauntlet_problem::{Case, Problem};
 use gauntlet_schedule::{DispatchTable, Match, Schedule, accepts};
 use serde::{Deserialize, Serialize};
@@ -21,12 +22,18 @@ pub struct Candidate {
     /// The schedule of each problem; `schedule` is that of problems to which no entry comes near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchTable>,
+    /// The loop that is proved in place of the one that its schedule stands for; nothing is built of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_loop: Option<RecordedLoop>,
 }
 
 impl Candidate {
     /// Whether anything else is built or run than for `other`, whatever they are called.
     pub fn differs_from(&self, other: &Self) -> bool {
-        self.schedule != other.schedule || self.command != other.command || self.dispatch != other.dispatch
+        self.schedule != other.schedule
+            || self.command != other.command
+            || self.dispatch != other.dispatch
+            || self.recorded_loop != other.recorded_loop
     }
 
     /// How it computes a problem: workers are told a schedule, never a table.

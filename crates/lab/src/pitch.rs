@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use gauntlet_model::prove::recorded::RecordedLoop;
 use gauntlet_schedule::ScheduleChange;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,10 @@ pub struct Pitch {
     /// Someone else's program that speaks the worker protocol, in place of the round's executor.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
+    /// A loop of attention from the records, in place of the one that `schedule` stands for. There is no kernel of it:
+    /// the prover says what is wrong with it, and that is all there is to examine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_loop: Option<RecordedLoop>,
     /// What it promises.
     pub claim: Claim,
     /// How likely each verdict is, in the contestant's view.
@@ -259,15 +264,25 @@ pub struct Fallback {
 pub const FALLBACK: &str = " (fallback)";
 
 impl Pitch {
+    /// Whether it names anything that is built, run or proved otherwise.
+    pub fn changes_something(&self) -> bool {
+        self.schedule != ScheduleChange::default()
+            || self.command.is_some()
+            || self.dispatch.is_some()
+            || self.recorded_loop.is_some()
+    }
+
     /// What makes two pitches the same change: the words changed and the program run.
     pub fn identity(&self) -> String {
         // A change that no word of a schedule can say is known by its sentence.
-        if self.command.is_none() && self.dispatch.is_none() && self.schedule == ScheduleChange::default() {
+        if !self.changes_something() {
             return self.change.clone();
         }
         let dispatch = self.dispatch.as_ref();
         let dispatch = dispatch.map_or_else(String::new, |file| format!(" {}", file.display()));
-        format!("{:?} {:?}{dispatch}", self.schedule, self.command)
+        let recorded = self.recorded_loop;
+        let recorded = recorded.map_or_else(String::new, |recorded| format!(" {recorded:?}"));
+        format!("{:?} {:?}{dispatch}{recorded}", self.schedule, self.command)
     }
 
     /// The same of what is tried in its place, if something is.

@@ -108,6 +108,7 @@ fn own_baseline(round: &Round) -> Option<Candidate> {
         schedule,
         command,
         dispatch,
+        recorded_loop: None,
     })
 }
 
@@ -273,6 +274,7 @@ impl Player<'_> {
                     dispatch: round
                         .dispatch(&pitch.dispatch)
                         .or_else(|| baseline.dispatch.clone()),
+                    recorded_loop: pitch.recorded_loop,
                 };
                 Dossier {
                     pitch,

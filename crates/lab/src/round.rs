@@ -295,6 +295,7 @@ impl Round {
         texts.extend(dispatch.values().map(|table| format!("{table:?}")));
         check::check(&source, &pitches)?;
         let benchmark_cases = named::chosen_cases(&source, &suite)?;
+        check::check_loops(&source, &pitches, &benchmark_cases)?;
         let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
         texts.extend(named::digests_of_named_files(&source, &suite, &pitches));
         let digest = digest_of(&texts);

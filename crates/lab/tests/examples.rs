@@ -8,6 +8,7 @@ use gauntlet_executor::CandidateRecord;
 use gauntlet_lab::forecast::TrackRecord;
 use gauntlet_lab::panel::{Dossier, Flag, Panel};
 use gauntlet_lab::{Candidate, ExecutorKind, Overrides, Round, Tournament, Verdict};
+use gauntlet_model::prove::recorded::RecordedLoop;
 use gauntlet_schedule::check;
 
 fn example(file: &str) -> PathBuf {
@@ -188,7 +189,12 @@ fn two_of_the_judges_four_sums_are_wrong() {
 
 #[test]
 fn the_tournament_on_the_h200_is_measured_there() {
-    for file in ["../h200", "../h200/staircase.toml", "../attention/staircase.toml"] {
+    for file in [
+        "../h200",
+        "../h200/staircase.toml",
+        "../h200/host-setup.toml",
+        "../attention/staircase.toml",
+    ] {
         for round in &load(file).rounds {
             let file = round.file();
             assert_eq!(
@@ -223,6 +229,31 @@ fn each_step_of_the_staircase_keeps_the_rules_on_top_of_the_one_before() {
     }
 }
 
+#[test]
+fn the_last_step_on_its_own_begins_where_the_staircase_has_come_to() {
+    let (whole, last) = (load("../h200/staircase.toml"), load("../h200/host-setup.toml"));
+    for (staircase, alone) in whole.rounds.iter().zip(&last.rounds) {
+        let [pitch] = alone.pitches.as_slice() else {
+            panic!("{}", alone.file().name);
+        };
+        let named = |name: &str| staircase.pitches.iter().find(|one| one.name == name);
+        let step = named(&pitch.name).unwrap();
+        assert_eq!(pitch.schedule, step.schedule);
+        let mut below = Vec::new();
+        let mut after = step.after.as_deref();
+        while let Some(one) = after.and_then(named) {
+            below.push(one);
+            after = one.after.as_deref();
+        }
+        let mut schedule = staircase.baseline_schedule().unwrap();
+        for one in below.into_iter().rev() {
+            schedule = one.schedule.apply(&schedule);
+        }
+        assert_eq!(alone.baseline_schedule().unwrap(), schedule);
+        keeps_the_rules(alone);
+    }
+}
+
 fn keeps_the_rules(round: &Round) {
     let baseline = round.baseline_schedule().unwrap();
     let mut steps = BTreeMap::new();
@@ -234,6 +265,7 @@ fn keeps_the_rules(round: &Round) {
             schedule: pitch.schedule.apply(below),
             command: None,
             dispatch: round.dispatch(&pitch.dispatch),
+            recorded_loop: pitch.recorded_loop,
         };
         let same = Candidate {
             schedule: below.clone(),
@@ -282,5 +314,32 @@ fn a_table_of_the_staircase_of_attention_says_something_of_every_case_and_change
             tables += 1;
         }
         assert_eq!(tables, 1, "{}", round.file().name);
+    }
+}
+
+#[test]
+fn each_recorded_loop_is_pitched_once_on_a_schedule_that_keeps_the_rules() {
+    let round = Round::load(
+        &example("../attention/rounds/recorded-loops.toml"),
+        &Overrides::default(),
+    )
+    .unwrap();
+    let mut pitched: Vec<_> = round
+        .pitches
+        .iter()
+        .filter_map(|pitch| pitch.recorded_loop)
+        .collect();
+    assert_eq!(pitched.len(), round.pitches.len());
+    pitched.retain(|one| RecordedLoop::ALL.contains(one));
+    pitched.dedup();
+    assert_eq!(pitched.len(), RecordedLoop::ALL.len());
+    let baseline = round.baseline_schedule().unwrap();
+    for pitch in &round.pitches {
+        let schedule = pitch.schedule.apply(&baseline);
+        let loop_stages = pitch.recorded_loop.unwrap().program().buffers[0].slots;
+        assert_eq!(schedule.stages, loop_stages, "{}", pitch.name);
+        for case in &round.benchmark_cases {
+            assert_eq!(check(&schedule, &case.problem, &round.device), []);
+        }
     }
 }

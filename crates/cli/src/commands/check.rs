@@ -70,11 +70,12 @@ pub fn check(arguments: &Check, calibrations: &Calibrations) -> Result<Exit, Tro
     })
 }
 
-/// A TOML file with cases is a suite; with anything else, a round or a tournament.
+/// A TOML file with cases is a suite; with anything else, a round or a tournament. A round's `correctness` is one table.
 fn is_suite_file(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lists = |table: &toml::Table, name: &str| table.get(name).is_some_and(toml::Value::is_array);
     text.parse::<toml::Table>()
-        .is_ok_and(|table| table.contains_key("benchmark") || table.contains_key("correctness"))
+        .is_ok_and(|table| lists(&table, "benchmark") || lists(&table, "correctness"))
 }
 
 /// Plays a tournament through the gates that measure nothing; what it finds is not kept.

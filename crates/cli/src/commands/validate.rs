@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use gauntlet_cuda::plan::plan;
 use gauntlet_device::{Arch, Calibration, Device};
-use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, grid, measure};
+use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
+use gauntlet_model::MissingFigure;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -55,6 +56,14 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         ));
     }
     let shapes = shapes(&device);
+    let missing = |error: MissingFigure| {
+        let remedy = match device.arch {
+            Arch::Cpu => "run `gauntlet calibrate` again",
+            _ => "put the figure into the device's file: scripts/gpu-parameters measures it",
+        };
+        Trouble::bad_input(error.to_string(), remedy)
+    };
+    check(&shapes, &device).map_err(missing)?;
     let plan = Plan {
         processes: if arguments.quick {
             QUICK_PROCESSES
@@ -69,8 +78,7 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         let line = Line(Progress::new());
         measure(&workshop, &shapes, plan, &line)?
     };
-    let found = Validation::of(&shapes, &measured, &device)
-        .map_err(|error| Trouble::bad_input(error.to_string(), "run `gauntlet calibrate` again"))?;
+    let found = Validation::of(&shapes, &measured, &device).map_err(missing)?;
     let noted = calibration
         .as_mut()
         .map(|calibration| {
@@ -124,4 +132,16 @@ fn operand_bytes(device: &Device) -> u64 {
     cache.map_or(MOST_OPERAND_BYTES, |cache| {
         (2.0 * cache.get()).min(MOST_OPERAND_BYTES)
     }) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_know_every_schedule_of_the_grid() {
+        let device = Device::builtin("h200").unwrap();
+        let points = |shapes: &[Shape]| shapes.iter().map(|shape| shape.schedules.len()).sum::<usize>();
+        assert_eq!(points(&shapes(&device)), points(&grid(&device)));
+    }
 }

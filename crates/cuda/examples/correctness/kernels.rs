@@ -10,35 +10,40 @@ use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use rayon::prelude::*;
 
-use super::problems::{Named, with_output};
+use super::problems::{Family, Named, with_output};
 
-/// A schedule with a name.
+/// A schedule with a name, and the family that it is shipped for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub name: String,
+    pub family: Family,
     pub schedule: Schedule,
 }
 
-/// The schedules of all shipped variants, each once: what a variant is shipped for, form and format, the problems say.
+/// The schedules of all shipped variants, each once a family: for which form and format it is shipped, the problems say.
 pub fn schedules() -> Vec<Step> {
     let mut seen = HashSet::new();
     shipped()
         .into_iter()
-        .filter(|one| seen.insert(one.schedule.clone()))
         .map(|one| Step {
             name: one.name,
+            family: Family::of(&one.problem),
             schedule: one.schedule,
         })
+        .filter(|one| seen.insert((one.family, one.schedule.clone())))
         .collect()
 }
 
-/// The schedules that have a kernel for a problem.
+/// The schedules of a problem's family that have a kernel for it. The words of one family mean something for the other too,
+/// but are none that anybody ships.
 pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> Vec<(&'s Step, Variant)> {
     let planned = |step: &'s Step| {
         let plan = plan::plan(problem, &step.schedule, processors).ok()?;
         Some((step, plan.variant().clone()))
     };
-    steps.par_iter().filter_map(planned).collect()
+    let family = Family::of(problem);
+    let own = steps.par_iter().filter(|step| step.family == family);
+    own.filter_map(planned).collect()
 }
 
 /// Compiles, on all cores, every variant that the problems need; for each what is wrong with it, if anything.
@@ -73,7 +78,7 @@ mod tests {
     use gauntlet_problem::Form;
 
     use super::*;
-    use crate::problems::{self, Family};
+    use crate::problems;
 
     #[test]
     fn every_schedule_is_tried_on_drawn_problems_and_every_form_and_format_has_kernels() {

@@ -4,6 +4,9 @@
 //! `cargo run --release -p gauntlet-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--json FILE]`
 //!
 //! What counts as right is what the lab's gate says. The exit code is 1 if anything is wrong.
+//!
+//! With `--compile-only` the kernels are compiled into the cache that `GAUNTLET_CUBIN_CACHE` names, without a GPU, so that
+//! no time on one goes by for it.
 
 mod kernels;
 #[path = "../support/machine.rs"]
@@ -13,22 +16,37 @@ mod tally;
 mod trial;
 
 use std::error::Error;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_device::Device;
 use gauntlet_problem::InputsError;
+use rayon::ThreadPoolBuilder;
 use serde_json::json;
 
 use problems::{Family, Named};
 use tally::Tally;
 use trial::{Bench, Prepared};
 
-/// Problems prepared beforehand while the GPU computes; the largest takes gigabytes of the host's memory.
+/// Problems that wait for the GPU; the largest takes gigabytes of the host's memory.
 const AHEAD: usize = 3;
+
+/// So many are prepared at a time: drawing a tensor is one thread's work, and some problems are of two.
+const PREPARING: usize = 3;
+
+/// They take this share of the cores, in a pool of their own: comparisons are short, and in one pool each of them would wait
+/// behind the oracle.
+const SHARE: f64 = 0.75;
+
+/// The GPU for which kernels are compiled where there is none: its number of multiprocessors decides on some of them.
+const COMPILED_FOR: &str = "h200";
 
 /// Holds every shipped schedule against the f64 oracle on a Hopper GPU.
 #[derive(Parser)]
@@ -48,10 +66,18 @@ struct Arguments {
     /// Where to write what was found
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Compile the kernels for an H200 into the cache, and nothing else; needs no GPU
+    #[arg(long, conflicts_with_all = ["budget", "json"])]
+    compile_only: bool,
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    let arguments = Arguments::parse();
+    let ended = match arguments.compile_only {
+        true => compile(&arguments),
+        false => run(&arguments),
+    };
+    match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -61,10 +87,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all is right.
-fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
-    let began = Instant::now();
-    let engine = machine::engine()?;
+/// The problems of the families that are asked for.
+fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
     let families = match &arguments.family {
         Some(family) => std::slice::from_ref(family),
         None => Family::value_variants(),
@@ -74,6 +98,25 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         named.extend(problems::of_suites(family)?);
         named.extend(problems::drawn(family, arguments.seed, arguments.problems));
     }
+    Ok(named)
+}
+
+/// Whether all kernels compile.
+fn compile(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let processors = Device::builtin(COMPILED_FOR)?.processors.get() as u32;
+    let (named, steps) = (problems_of(arguments)?, kernels::schedules());
+    let kernels = kernels::compile_all(&Compiler::new()?, &named, &steps, processors);
+    let broken: Vec<_> = kernels.values().flatten().collect();
+    broken.iter().for_each(|error| println!("{error}"));
+    println!("{} kernels, {} do not compile", kernels.len(), broken.len());
+    Ok(broken.is_empty())
+}
+
+/// Whether all is right.
+fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let began = Instant::now();
+    let engine = machine::engine()?;
+    let named = problems_of(arguments)?;
     let all = named.len();
     let steps = kernels::schedules();
     let bench = Bench {
@@ -129,17 +172,32 @@ fn try_problems(
     tally: &mut Tally,
 ) -> (usize, Result<(), Box<dyn Error>>) {
     let all = named.len();
+    let named = Mutex::new(named.into_iter());
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (SHARE * cores as f64).ceil() as usize;
+    let pool = match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool,
+        Err(error) => return (0, Err(error.into())),
+    };
     let mut done = 0;
     let ended = thread::scope(|scope| {
         let (sender, prepared) = sync_channel::<Result<Prepared, InputsError>>(AHEAD);
-        scope.spawn(move || {
-            for one in named {
-                // The receiver has gone once the budget is spent or the device is.
-                if Instant::now() > deadline || sender.send(Prepared::new(one, seed)).is_err() {
-                    return;
+        for _ in 0..PREPARING {
+            let (named, pool, sender) = (&named, &pool, sender.clone());
+            scope.spawn(move || {
+                while let Some(one) = next(named) {
+                    if Instant::now() > deadline {
+                        return;
+                    }
+                    let prepared = pool.install(|| Prepared::new(one, seed));
+                    // The receiver has gone once the device has.
+                    if sender.send(prepared).is_err() {
+                        return;
+                    }
                 }
-            }
-        });
+            });
+        }
+        drop(sender);
         for prepared in prepared {
             let prepared = prepared?;
             prepared.try_all(bench, tally)?;
@@ -149,4 +207,9 @@ fn try_problems(
         Ok(())
     });
     (done, ended)
+}
+
+/// The next problem that nobody has taken.
+fn next(named: &Mutex<impl Iterator<Item = Named>>) -> Option<Named> {
+    named.lock().unwrap_or_else(PoisonError::into_inner).next()
 }

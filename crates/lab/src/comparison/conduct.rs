@@ -1,15 +1,18 @@
 //! Can the times be believed? A worker takes its own times, so what it does around them is watched: by the
 //! coordinator's clock, by the CPU time it uses, and by what it does with operands it has not seen before.
 
+mod case;
+
 use gauntlet_stats::{
-    Arm, Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median,
+    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median,
 };
 use serde::{Deserialize, Serialize};
 
-use super::contender::{CpuUse, Effort};
-use super::pair::Slot;
 use super::suspicion::Suspicion;
 use crate::error::LabError;
+
+use case::Witness;
+pub use case::{Around, CaseConduct};
 
 /// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, if the difference
 /// is sure at all: as much as is practically nothing.
@@ -23,15 +26,10 @@ const MEMORY_SLACK: f64 = 0.05;
 /// threads that spin on for a while are over it, honest or not, and disturb the other side.
 const IDLE_SHARE: f64 = 0.01;
 
-/// Loading may take as much work as the control's and a quarter more, and this many of the control's calls besides; so
-/// may handing out the result. A slow loader and one that computes look alike from outside: on problems so small that
-/// loading outweighs a call, neither is believed.
+/// Loading may take as much work as the control's and a part of this more ([`case`] says which), and this many of the
+/// control's calls besides; so may handing out the result. A slow loader and one that computes look alike from outside: on
+/// problems so small that loading outweighs a call, neither is believed.
 const UNTIMED_CALLS: f64 = 0.35;
-const UNTIMED_FACTOR: f64 = 1.25;
-
-/// Messages around a slot take less than this, in seconds: a fixed part, and a part for each call's time in it.
-const MESSAGE: f64 = 2e-3;
-const MESSAGE_A_CALL: f64 = 4e-6;
 
 /// Confidence that what is seen of clocks is no accident, shared by the suite and its cases.
 const CONFIDENCE: f64 = 0.99;
@@ -51,10 +49,14 @@ pub struct Conduct {
     /// The candidate's speed-up by the coordinator's clock alone, which sees the messages too.
     pub by_coordinator: Option<Interval>,
     /// The candidate's speed-up by its and the control's reports over that by the coordinator's clock, as a log
-    /// speed-up: 0 when both tell the same.
+    /// speed-up: 0 when both tell the same. What a slot has that calls do not grow with is taken out.
     pub own_clock: Option<Interval>,
-    /// The candidate's speed-up in later calls over that in the first call on operands not seen before.
+    /// The candidate's speed-up in later calls over that in the first call on operands not seen before, less what a lone
+    /// call costs the control: by its reports or by the coordinator's clock, whichever makes more of it.
     pub memory: Option<Interval>,
+    /// What the control's slots took beside calls, case by case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<Around>,
     /// CPU time that the control used while nothing was asked of it, as a share of that used when something was; the
     /// median over pairs of the worst case. None where the system does not tell.
     pub idle_control: Option<f64>,
@@ -69,139 +71,6 @@ pub struct Conduct {
     pub suspicion: Option<Suspicion>,
 }
 
-/// What was seen of one case in one pair of processes.
-#[derive(Debug, Clone)]
-pub struct CaseConduct {
-    process: usize,
-    /// Slots side by side: seconds a call by the coordinator's clock.
-    seen: Vec<Block>,
-    /// The same over seconds as reported.
-    clock: Vec<Block>,
-    /// First calls of both sides on operands not seen before.
-    first: Vec<[f64; 2]>,
-    /// The median later call of each side.
-    later: Option<[f64; 2]>,
-    /// One of the control's calls, in seconds of work or of time.
-    call: f64,
-    /// Work of both sides in loading, each time.
-    loading: Vec<[f64; 2]>,
-    /// The same in handing out the result.
-    handing_out: Vec<[f64; 2]>,
-    idle: Option<[f64; 2]>,
-}
-
-impl CaseConduct {
-    /// Nothing seen yet.
-    pub fn new(process: usize) -> Self {
-        Self {
-            process,
-            seen: Vec::new(),
-            clock: Vec::new(),
-            first: Vec::new(),
-            later: None,
-            call: 0.0,
-            loading: Vec::new(),
-            handing_out: Vec::new(),
-            idle: None,
-        }
-    }
-
-    /// Notes the first call of each side on operands not seen before.
-    pub fn note_first_calls(&mut self, calls: &[(Arm, Slot)]) {
-        let messages = messages(&of(calls, Arm::Baseline));
-        // By whichever clock says more: a call's own report is not believed before it is confirmed.
-        let first = |slot: Slot| slot.median.max(slot.effort.exchange - messages);
-        self.first.extend(both(calls).map(|sides| sides.map(first)));
-    }
-
-    /// Notes what loading took each side.
-    pub fn note_loading(&mut self, efforts: &[(Arm, Effort)]) {
-        self.loading
-            .extend(both(efforts).map(|sides| sides.map(Effort::work)));
-    }
-
-    /// Notes what handing out the result took each side.
-    pub fn note_handing_out(&mut self, control: Effort, candidate: Effort) {
-        self.handing_out.push([control, candidate].map(Effort::work));
-    }
-
-    /// Notes the slots of both sides, in the order taken.
-    pub fn note_slots(&mut self, slots: &[(Arm, Slot)]) {
-        let [control, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
-        let median_of =
-            |slots: &[Slot], figure: fn(&Slot) -> f64| median(&slots.iter().map(figure).collect::<Vec<_>>());
-        self.later = Some([&control, &candidate].map(|slots| median_of(slots, |slot| slot.median)));
-        // By whichever says more: a call that waits for a device takes next to no CPU time.
-        self.call = median_of(&control, |slot| {
-            slot.effort.work().max(slot.effort.exchange) / slot.calls as f64
-        });
-        let messages = messages(&control);
-        let call = |slot: &Slot| (slot.effort.exchange - messages).max(slot.sum) / slot.calls as f64;
-        let side_by_side = |baseline, candidate| Block::new(self.process, vec![baseline], vec![candidate]);
-        let pairs = || control.iter().zip(&candidate);
-        self.seen = pairs()
-            .map(|(control, candidate)| side_by_side(call(control), call(candidate)))
-            .collect();
-        self.clock = pairs()
-            .map(|(control, candidate)| {
-                side_by_side(call(candidate) / candidate.median, call(control) / control.median)
-            })
-            .collect();
-    }
-
-    /// Work beyond what the control's allows, in the control's calls; none where no work was noted.
-    fn untimed(&self, work: &[[f64; 2]]) -> f64 {
-        if work.is_empty() {
-            return 0.0;
-        }
-        let beyond: Vec<f64> = work
-            .iter()
-            .map(|[control, candidate]| (candidate - UNTIMED_FACTOR * control) / self.call)
-            .collect();
-        median(&beyond)
-    }
-
-    /// Notes the CPU time of both sides.
-    pub fn note_cpu(&mut self, control: CpuUse, candidate: CpuUse) {
-        let asked = [control.asked, candidate.asked];
-        if asked.iter().all(|seconds| *seconds > 0.0) {
-            self.idle = Some([control.idle / control.asked, candidate.idle / candidate.asked]);
-        }
-    }
-
-    fn memory(&self) -> Option<Block> {
-        let [control, candidate] = self.later.filter(|_| !self.first.is_empty())?;
-        let over = |side: usize, later: f64| self.first.iter().map(|first| first[side] / later).collect();
-        Some(Block::new(self.process, over(1, candidate), over(0, control)))
-    }
-}
-
-fn of<T: Copy>(both: &[(Arm, T)], wanted: Arm) -> Vec<T> {
-    let own = both.iter().filter(|(arm, _)| *arm == wanted);
-    own.map(|(_, one)| *one).collect()
-}
-
-/// The first of the control's and of the candidate's.
-fn both<T: Copy>(both: &[(Arm, T)]) -> Option<[T; 2]> {
-    Some([
-        *of(both, Arm::Baseline).first()?,
-        *of(both, Arm::Candidate).first()?,
-    ])
-}
-
-/// What messages take, by the control's slots: the exchange less the calls in it. Bounded, so that a control that
-/// reports too little cannot hide it there.
-fn messages(control: &[Slot]) -> f64 {
-    let around: Vec<f64> = control
-        .iter()
-        .map(|slot| slot.effort.exchange - slot.sum)
-        .collect();
-    let most = control
-        .first()
-        .map_or(0.0, |slot| MESSAGE + MESSAGE_A_CALL * slot.calls as f64);
-    median(&around).clamp(0.0, most)
-}
-
 impl Conduct {
     /// Judges what was seen, by case; each case was measured by the same pairs. What the reports come to, by their
     /// assessment, needs the coordinator's clock to say as much, if they speak for the candidate.
@@ -210,21 +79,16 @@ impl Conduct {
         assessment: &Assessment,
         criteria: &Criteria,
     ) -> Result<Self, LabError> {
-        let seen = cases
-            .iter()
-            .map(|seen| seen.iter().flat_map(|one| one.seen.clone()).collect());
-        let by_coordinator = by_coordinator(seen.collect(), criteria)?;
-        let clock = cases
-            .iter()
-            .map(|seen| seen.iter().flat_map(|one| one.clock.clone()).collect());
-        let memory = cases
-            .iter()
-            .map(|seen| seen.iter().filter_map(CaseConduct::memory).collect());
-        let clock = excess(clock.collect(), CONFIDENCE)?;
-        let memory = excess(memory.collect(), CONFIDENCE_OF_MEMORY)?;
+        let blocks = |of_pair: fn(&CaseConduct) -> &[Block]| {
+            let of_case = |seen: &Vec<CaseConduct>| seen.iter().flat_map(of_pair).cloned().collect();
+            cases.iter().map(of_case).collect()
+        };
+        let by_coordinator = by_coordinator(blocks(CaseConduct::seen), criteria)?;
+        let clock = excess(blocks(CaseConduct::clock), CONFIDENCE)?;
+        let memory = memory(cases)?;
         let [idle_control, idle_candidate] = [0, 1].map(|side| {
             let shares = cases.iter().filter_map(|seen| {
-                let shares: Vec<f64> = seen.iter().filter_map(|one| Some(one.idle?[side])).collect();
+                let shares: Vec<f64> = seen.iter().filter_map(|one| Some(one.idle()?[side])).collect();
                 (!shares.is_empty()).then(|| median(&shares))
             });
             shares.reduce(f64::max)
@@ -238,10 +102,16 @@ impl Conduct {
             by_coordinator,
             own_clock: clock.as_ref().map(|excess| excess.suite.clone()),
             memory: memory.as_ref().map(|excess| excess.suite.clone()),
+            around: cases
+                .iter()
+                .filter_map(|seen| {
+                    Around::over(&seen.iter().filter_map(CaseConduct::around).collect::<Vec<_>>())
+                })
+                .collect(),
             idle_control,
             idle_candidate,
-            loading: in_most_pairs(|one| one.untimed(&one.loading)),
-            handing_out: in_most_pairs(|one| one.untimed(&one.handing_out)),
+            loading: in_most_pairs(CaseConduct::loading),
+            handing_out: in_most_pairs(CaseConduct::handing_out),
             suspicion: None,
         };
         conduct.suspicion = conduct
@@ -302,6 +172,21 @@ fn by_coordinator(cases: Vec<Vec<Block>>, criteria: &Criteria) -> Result<Option<
 fn samples(cases: &[Vec<Block>]) -> Result<Vec<Sample>, LabError> {
     let samples = cases.iter().map(|blocks| Sample::from_blocks(blocks));
     Ok(samples.collect::<Result<_, _>>()?)
+}
+
+/// How much faster the candidate is on operands that it knows, by the witness that makes most of it: what is sure of either
+/// is enough, so each gets half of the error.
+fn memory(cases: &[Vec<CaseConduct>]) -> Result<Option<Excess>, LabError> {
+    let confidence = 1.0 - (1.0 - CONFIDENCE_OF_MEMORY) / 2.0;
+    let by = |witness: Witness| {
+        let of_case = |seen: &Vec<CaseConduct>| seen.iter().filter_map(|one| one.memory(witness)).collect();
+        excess(cases.iter().map(of_case).collect(), confidence)
+    };
+    let told = [by(Witness::Reports)?, by(Witness::Coordinator)?];
+    Ok(told
+        .into_iter()
+        .flatten()
+        .max_by(|one, other| one.surely.total_cmp(&other.surely)))
 }
 
 /// An excess of log speed-up.

@@ -170,7 +170,7 @@ fn best(
 
 fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospect, LabError> {
     let nothing = |reason: &str| Ok(Prospect::Nothing(reason.to_owned()));
-    if pitch.command.is_some() || pitch.dispatch.is_some() {
+    if pitch.command.is_some() || pitch.dispatch.is_some() || pitch.recorded_loop.is_some() {
         return nothing("it is no change of a schedule");
     }
     let candidate = Candidate {

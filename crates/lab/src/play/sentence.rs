@@ -54,6 +54,7 @@ impl Player<'_> {
                     .dispatch(&entrant.pitch.dispatch)
                     .or_else(|| control.dispatch.clone())
             },
+            recorded_loop: entrant.pitch.recorded_loop.filter(|_| !entrant.is_fallback()),
         }
     }
 
@@ -107,6 +108,7 @@ impl Player<'_> {
                 schedule: change.apply(&control.schedule),
                 command: control.command.clone(),
                 dispatch: control.dispatch.clone(),
+                recorded_loop: None,
             };
             UntriedFallback {
                 plan: pitch.fallback.plan.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gauntlet_schedule::ScheduleChange;
+use gauntlet_problem::{Case, Problem};
 use jiff::SignedDuration;
 
 use super::{Correctness, ExecutorKind, Judge, Measurement, Overrides, RoundFile};
@@ -195,9 +195,16 @@ fn check_pitch(
             NO_PROGRAM,
         );
     }
-    let nothing =
-        pitch.schedule == ScheduleChange::default() && pitch.command.is_none() && pitch.dispatch.is_none();
-    if nothing && executor != ExecutorKind::Replay {
+    if pitch.recorded_loop.is_some() && (pitch.command.is_some() || pitch.dispatch.is_some()) {
+        return at(
+            format!(
+                "the pitch `{}` has a `recorded-loop` and something else that is to be run",
+                pitch.name
+            ),
+            "leave `command` and `dispatch` out: a recorded loop is proved and never run",
+        );
+    }
+    if !pitch.changes_something() && executor != ExecutorKind::Replay {
         return at(
             format!(
                 "the pitch `{}` changes nothing: neither `schedule` nor `command`",
@@ -227,6 +234,28 @@ fn check_pitch(
         );
     }
     Ok(())
+}
+
+/// A loop from the records multiplies scores and values; no GEMM has such.
+pub fn check_loops(
+    source: &Source<RoundFile>,
+    pitches: &[Source<Pitch>],
+    cases: &[Case],
+) -> Result<(), FileError> {
+    let of_attention = |case: &Case| matches!(case.problem, Problem::Attention(_));
+    let Some(stranger) = cases.iter().find(|case| !of_attention(case)) else {
+        return Ok(());
+    };
+    let Some(pitch) = pitches.iter().find(|pitch| pitch.value.recorded_loop.is_some()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the pitch `{}` has a `recorded-loop`, which is of attention, and the round's case `{}` is a GEMM",
+        pitch.value.name, stranger.name
+    );
+    let suite = &source.value.suite;
+    let remedy = format!("take the loop out, or put a suite of attention in the place of `{suite}`");
+    Err(pitch.error_at("recorded-loop", message, remedy))
 }
 
 /// Pitches that wait for one another in a circle would all be left without a control.

@@ -154,6 +154,7 @@ fn candidate(name: &str, schedule: &Schedule) -> Candidate {
         schedule: schedule.clone(),
         command: None,
         dispatch: None,
+        recorded_loop: None,
     }
 }
 

@@ -83,11 +83,11 @@ pub fn schedules(gemm: &GroupedGemm) -> Vec<Schedule> {
         lookup: Lookup::Precomputed,
         ..rows(tile, stages)
     };
-    // In the dual form a tile's rows are those of each of the two weights.
-    let most = if gemm.form == Form::Swiglu { 128 } else { 256 };
-    let swapped = |part: usize, width: usize, stages: usize, order: Order| Schedule {
+    // Two groups of warps hold 64 rows of weights each; in the dual form, those of one of the two weights.
+    let weights = if gemm.form == Form::Swiglu { 64 } else { 128 };
+    let swapped = |width: usize, stages: usize, order: Order| Schedule {
         swap_ab: true,
-        ..specialised([most / part, width, 128], stages, order)
+        ..specialised([weights, width, 128], stages, order)
     };
     vec![
         rows([128, 128, 128], 1),
@@ -104,20 +104,17 @@ pub fn schedules(gemm: &GroupedGemm) -> Vec<Schedule> {
         specialised([128, 128, 128], 3, Order::Static),
         specialised([128, 64, 128], 4, Order::Sorted),
         specialised([128, 64, 128], 4, Order::Dynamic),
-        swapped(1, 128, 3, Order::PerTile),
-        swapped(1, 128, 4, Order::Sorted),
-        swapped(1, 64, 4, Order::Sorted),
-        swapped(1, 32, 6, Order::Sorted),
-        swapped(2, 128, 4, Order::Static),
-        swapped(2, 128, 4, Order::Sorted),
-        swapped(2, 64, 6, Order::Dynamic),
+        swapped(128, 3, Order::PerTile),
+        swapped(64, 4, Order::PerTile),
+        swapped(128, 4, Order::Static),
+        swapped(64, 4, Order::Static),
+        swapped(192, 3, Order::Sorted),
+        swapped(128, 4, Order::Sorted),
+        swapped(64, 4, Order::Sorted),
+        swapped(32, 4, Order::Sorted),
         Schedule {
             split_k: 2,
-            ..swapped(1, 64, 4, Order::Sorted)
-        },
-        Schedule {
-            epilogue: Epilogue::Staged,
-            ..swapped(1, 64, 4, Order::Sorted)
+            ..swapped(128, 3, Order::Sorted)
         },
     ]
 }

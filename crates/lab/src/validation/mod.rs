@@ -29,7 +29,7 @@ pub struct Validation {
     /// The model with the calibration.
     pub calibrated: Fit,
     /// The model with what the device's description says; of a GPU, whose description holds what was measured of its
-    /// units, without that.
+    /// units, without that but for the latency of products, without which the model says nothing.
     pub uncalibrated: Fit,
     /// The calibrated model on the shapes that nobody had seen when it was made, where some had been seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,14 +142,7 @@ impl Validation {
     /// # Errors
     /// If the device lacks a figure that the model needs.
     pub fn of(shapes: &[Shape], measured: &[Measured], device: &Device) -> Result<Self, MissingFigure> {
-        let plain = Device {
-            calibration: None,
-            gpu: device.gpu.clone().map(|gpu| Gpu {
-                pipeline: Pipeline::default(),
-                ..gpu
-            }),
-            ..device.clone()
-        };
+        let plain = uncalibrated(device);
         let mut points = Vec::new();
         for one in measured {
             let problem = &shapes[one.shape].problem;
@@ -211,6 +204,40 @@ impl Validation {
             regret_of_first,
             regret_of_eight,
         }
+    }
+}
+
+/// Whether the model has all the figures that a validation on these shapes takes: to be known before time on a device goes by.
+///
+/// # Errors
+/// If the device lacks a figure that the model needs.
+pub fn check(shapes: &[Shape], device: &Device) -> Result<(), MissingFigure> {
+    let plain = uncalibrated(device);
+    for Shape {
+        problem, schedules, ..
+    } in shapes
+    {
+        for device in [device, &plain] {
+            if let Some(schedule) = schedules.first() {
+                simulate(problem, schedule, device, HostTerm::default())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn uncalibrated(device: &Device) -> Device {
+    let without_units = |gpu: Gpu| Gpu {
+        pipeline: Pipeline {
+            products: gpu.pipeline.products,
+            ..Pipeline::default()
+        },
+        ..gpu
+    };
+    Device {
+        calibration: None,
+        gpu: device.gpu.clone().map(without_units),
+        ..device.clone()
     }
 }
 
@@ -281,4 +308,40 @@ fn phase_accuracies(points: &[Point]) -> Vec<PhaseAccuracy> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_of_which_kernels_are_measured_has_all_figures_with_and_without_what_was_measured_of_its_units() {
+        let device = Device::builtin("h200").unwrap_or_else(|error| panic!("{error}"));
+        let shapes = grid(&device);
+        assert_eq!(check(&shapes, &device), Ok(()));
+        let measured: Vec<Measured> = shapes
+            .iter()
+            .enumerate()
+            .map(|(shape, one)| Measured {
+                shape,
+                schedule: one.schedules[0].clone(),
+                calls: vec![1e-4],
+                fastest: 1e-4,
+                phases: BTreeMap::new(),
+            })
+            .collect();
+        let found = Validation::of(&shapes, &measured, &device).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(found.points.len(), shapes.len());
+        assert!(
+            found
+                .points
+                .iter()
+                .all(|point| point.calibrated != point.uncalibrated)
+        );
+        let nothing_known = Device {
+            clock: None,
+            ..device
+        };
+        assert!(check(&shapes, &nothing_known).is_err());
+    }
 }

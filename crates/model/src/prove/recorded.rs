@@ -5,6 +5,37 @@ use gauntlet_schedule::program::{
     Buffer, BufferIndex, Condition, Contents, Copy, Extent, Filled, Guard, Operation, Product, Role,
     Statement, TileProgram,
 };
+use serde::{Deserialize, Serialize};
+
+/// One of them, by the name that a pitch calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordedLoop {
+    /// [`barrier_removed`]
+    BarrierRemoved,
+    /// [`waits_for_the_copy_just_committed`]
+    WaitsForTheCopyJustCommitted,
+    /// [`races_on_the_last_step`]
+    RacesOnTheLastStep,
+}
+
+impl RecordedLoop {
+    /// All three.
+    pub const ALL: [Self; 3] = [
+        Self::BarrierRemoved,
+        Self::WaitsForTheCopyJustCommitted,
+        Self::RacesOnTheLastStep,
+    ];
+
+    /// The loop written out.
+    pub fn program(self) -> TileProgram {
+        match self {
+            Self::BarrierRemoved => barrier_removed(),
+            Self::WaitsForTheCopyJustCommitted => waits_for_the_copy_just_committed(),
+            Self::RacesOnTheLastStep => races_on_the_last_step(),
+        }
+    }
+}
 
 const OPERANDS: BufferIndex = 0;
 const SCORES: BufferIndex = 1;

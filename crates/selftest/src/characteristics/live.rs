@@ -104,6 +104,7 @@ fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
         schedule: Schedule::baseline(),
         command,
         dispatch: None,
+        recorded_loop: None,
     }
 }
 

@@ -14,10 +14,20 @@ use rand_chacha::ChaCha8Rng;
 pub const OUTPUTS: [OutputFormat; 3] = [OutputFormat::F16, OutputFormat::Bf16, OutputFormat::F32];
 
 /// A kernel family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Family {
     Gemm,
     Attention,
+}
+
+impl Family {
+    /// That of a problem.
+    pub fn of(problem: &Problem) -> Self {
+        match problem {
+            Problem::GroupedGemm(_) => Self::Gemm,
+            Problem::Attention(_) => Self::Attention,
+        }
+    }
 }
 
 /// A problem with a name, and the formats that its results are asked for in.

@@ -1,8 +1,10 @@
 //! What honest and dishonest sides look like from outside.
 
-use gauntlet_stats::{compare, without_interval};
+use gauntlet_stats::{Arm, compare, without_interval};
 
 use super::*;
+use crate::comparison::contender::{CpuUse, Effort};
+use crate::comparison::pair::Slot;
 
 const CALL: f64 = 1e-3;
 const SUITE: [&str; 1] = ["case"];
@@ -14,7 +16,20 @@ fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
         calls: 20,
         median: reported * noise,
         sum: 20.0 * reported * noise,
+        first: reported * noise,
         effort: effort(20.0 * call * noise + 150e-6),
+        clock: None,
+    }
+}
+
+/// A lone call around which messages took so much longer than usual.
+fn lone(call: f64, late: f64) -> Slot {
+    Slot {
+        calls: 1,
+        median: call,
+        sum: call,
+        first: call,
+        effort: effort(call + 150e-6 + late),
         clock: None,
     }
 }
@@ -33,13 +48,7 @@ fn sides<T>(control: T, candidate: T) -> [(Arm, T); 2] {
 /// An honest pair whose candidate is no faster.
 fn honest(process: usize) -> CaseConduct {
     let mut conduct = CaseConduct::new(process);
-    let one = Slot {
-        calls: 1,
-        sum: CALL,
-        effort: effort(CALL + 150e-6),
-        ..slot(CALL, CALL, 2)
-    };
-    conduct.note_first_calls(&sides(one, one));
+    conduct.note_first_calls(&sides(lone(CALL, 0.0), lone(CALL, 0.0)));
     conduct.note_loading(&sides(effort(1e-3), effort(1e-3)));
     conduct.note_handing_out(effort(1e-3), effort(1e-3));
     take_slots(&mut conduct, |jitter| slot(CALL, CALL, jitter));
@@ -81,7 +90,7 @@ fn honest_workers_are_not_suspected() {
 fn a_true_speedup_is_not_suspected() {
     let faster = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 3.0, CALL / 3.0, jitter));
-        conduct.first = vec![[CALL, CALL / 3.0]];
+        conduct.first = vec![[lone(CALL, 0.0), lone(CALL / 3.0, 0.0)]];
     };
     assert_eq!(judge(faster), None);
 }
@@ -134,7 +143,7 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
         .map(|process| {
             let mut conduct = honest(process);
             take_slots(&mut conduct, |jitter| slot(0.9 * CALL, 0.9 * CALL, jitter));
-            conduct.first = vec![[CALL, 0.9 * CALL]];
+            conduct.first = vec![[lone(CALL, 0.0), lone(0.9 * CALL, 0.0)]];
             conduct
         })
         .collect();
@@ -154,6 +163,125 @@ fn results_that_are_remembered_are_told() {
         take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
     };
     assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
+}
+
+/// A slot of calls of microseconds, of which the first takes `begin` longer, and messages an odd time.
+fn short(call: f64, reported: f64, begin: f64, jitter: usize) -> Slot {
+    const CALLS: usize = 32;
+    let odd = 5e-6 * ((jitter * 7 % 5) as f64 - 2.0);
+    let sum = CALLS as f64 * reported + begin;
+    Slot {
+        calls: CALLS,
+        median: reported,
+        sum,
+        first: reported + begin,
+        effort: effort(sum + CALLS as f64 * (call - reported) + 150e-6 + odd),
+        clock: None,
+    }
+}
+
+/// A pair whose candidate takes a twentieth of the control's 2 ms and says so with a factor.
+fn much_faster(conduct: &mut CaseConduct, factor: f64) {
+    let begin = 160e-6;
+    let slots: Vec<(Arm, Slot)> = (0..12)
+        .map(|turn| match turn % 2 {
+            0 => (Arm::Baseline, short(2e-3, 2e-3, begin, conduct.process + turn)),
+            _ => (
+                Arm::Candidate,
+                short(1e-4, factor * 1e-4, begin, conduct.process + turn),
+            ),
+        })
+        .collect();
+    conduct.note_slots(&slots);
+    let candidate = factor * 1e-4 + begin;
+    conduct.first = vec![[lone(2e-3 + begin, 0.0), lone(candidate, (1.0 - factor) * 1e-4)]];
+}
+
+#[test]
+fn what_is_constant_in_a_slot_does_not_make_a_much_faster_side_a_liar() {
+    assert_eq!(judge(|conduct| much_faster(conduct, 1.0)), None);
+    let told = judge(|conduct| much_faster(conduct, 0.8));
+    assert!(
+        matches!(told, Some(Suspicion::OwnClock { factor }) if (1.15..1.3).contains(&factor)),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_control_that_scatters_more_than_its_median_shows_does_not_hide_a_lie() {
+    let lying = |conduct: &mut CaseConduct| {
+        let slots: Vec<(Arm, Slot)> = (0..12)
+            .map(|turn| match turn % 2 {
+                0 => {
+                    let mut control = slot(1.1 * CALL, 1.1 * CALL, conduct.process + turn);
+                    (control.median, control.first) = (control.median / 1.1, control.first / 1.1);
+                    (Arm::Baseline, control)
+                }
+                _ => (
+                    Arm::Candidate,
+                    slot(1.1 * CALL, 0.9 * CALL, conduct.process + turn),
+                ),
+            })
+            .collect();
+        conduct.note_slots(&slots);
+    };
+    assert!(matches!(judge(lying), Some(Suspicion::OwnClock { factor }) if factor > 1.05));
+}
+
+/// Calls of 18 and 13 µs, which take 20 µs more when they are alone; `late` is what the messages of the candidate's lone
+/// calls took beyond the control's.
+fn microseconds(conduct: &mut CaseConduct, alone: f64, late: impl Fn(usize) -> f64) {
+    let process = conduct.process;
+    let slots: Vec<(Arm, Slot)> = (0..12)
+        .map(|turn| match turn % 2 {
+            0 => (Arm::Baseline, short(18e-6, 18e-6, 20e-6, process + turn)),
+            _ => (Arm::Candidate, short(13e-6, 13e-6, 20e-6, process + turn)),
+        })
+        .collect();
+    conduct.note_slots(&slots);
+    conduct.first = (0..8)
+        .map(|set| [lone(18e-6 + 20e-6, 0.0), lone(13e-6 + alone, late(process + set))])
+        .collect();
+}
+
+#[test]
+fn what_a_lone_call_costs_the_control_is_no_memory_of_the_candidates() {
+    let honest = |conduct: &mut CaseConduct| microseconds(conduct, 20e-6, |_| 0.0);
+    assert_eq!(judge(honest), None);
+    let messages_stray = |conduct: &mut CaseConduct| {
+        microseconds(conduct, 20e-6, |odd| 40e-6 * ((odd * 7 % 5) as f64 - 2.0));
+    };
+    assert_eq!(judge(messages_stray), None);
+    let remembering = |conduct: &mut CaseConduct| microseconds(conduct, 20e-6 + 10e-6, |_| 0.0);
+    assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
+}
+
+#[test]
+fn a_first_call_that_is_reported_too_short_is_told_by_the_coordinators_clock() {
+    let lying = |conduct: &mut CaseConduct| {
+        take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
+        conduct.first = vec![[lone(CALL, 0.0), lone(CALL / 2.0, CALL / 2.0)]];
+    };
+    assert!(matches!(judge(lying), Some(Suspicion::Memory { factor }) if factor > 1.5));
+}
+
+#[test]
+fn a_slower_candidate_whose_calls_scatter_as_the_controls_is_not_suspected() {
+    let slower = |conduct: &mut CaseConduct| {
+        let scattered = |call: f64, jitter: usize| Slot {
+            median: 0.95 * call,
+            ..slot(call, call, jitter)
+        };
+        let slots: Vec<(Arm, Slot)> = (0..12)
+            .map(|turn| match turn % 2 {
+                0 => (Arm::Baseline, scattered(CALL, conduct.process + turn)),
+                _ => (Arm::Candidate, scattered(5.0 * CALL, conduct.process + turn)),
+            })
+            .collect();
+        conduct.note_slots(&slots);
+        conduct.first = vec![[lone(1.2 * CALL, 0.0), lone(6.0 * CALL, 0.0)]];
+    };
+    assert_eq!(judge(slower), None);
 }
 
 #[test]
