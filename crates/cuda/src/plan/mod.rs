@@ -22,7 +22,7 @@ use gauntlet_schedule::{Schedule, Tile};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
-pub(crate) use groups::{depth, table};
+pub(crate) use groups::{depth, matrices, table};
 use narrow::NarrowPlan;
 use rows::RowsPlan;
 use swapped::SwappedPlan;
