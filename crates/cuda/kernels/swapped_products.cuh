@@ -61,7 +61,8 @@ struct RowScales {
 };
 
 // While one batch of steps is in the matrix unit, the next is converted; the next unit's packed weights are read before the
-// last batch. Wider tiles have smaller batches, for with larger ones units were released too late (measured).
+// last batch. Wider tiles have smaller batches, for with larger ones units were released too late (measured). A round of the
+// loop is as many chunks as have their scales in a slot.
 //
 // Returns where the last unit lies, which is not released: results pass through it.
 template <u32 COLUMNS>
