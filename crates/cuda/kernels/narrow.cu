@@ -83,29 +83,48 @@ DEVICE void copy_8(u32 to, const void* from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
+// Bytes from a row of weights to the next, from a chunk to the next, and rows in memory. Repacked, chunks lie one after
+// another, filled up to a multiple of 16 rows.
+struct Strides {
+    u64 row, chunk;
+    u32 rows;
+
+    DEVICE Strides(const Group& group, u32 row_bytes) : row(group.k / CHUNK * row_bytes), chunk(row_bytes), rows(group.n) {
+        if (REPACKED) {
+            rows = (group.n + 15) / 16 * 16;
+            row = row_bytes;
+            chunk = rows * row;
+        }
+    }
+};
+
 // One lane's part of the weights; rows after the last are the last once more, and nobody stores their results.
 struct Weights {
     const u8* packed[WEIGHT_EIGHTS];
     const u8* scales;
+    u64 step, scale_step;       // bytes to the warp's next chunk
 
     DEVICE Weights(const Group& group, const Block& block, u32 warp, u32 lane) {
-        auto row_of = [&](u32 row) { return (u64)min(block.row + row % MATRIX_ROWS, group.n - 1); };
+        Strides strides(group, PACKED_BYTES), scale_strides(group, SCALE_BYTES);
+        step = WARPS * strides.chunk;
+        scale_step = WARPS * scale_strides.chunk;
+        auto row_of = [&](u32 row) { return (u64)min(block.row + row % MATRIX_ROWS, strides.rows - 1); };
 #pragma unroll
         for (u32 eight = 0; eight < WEIGHT_EIGHTS; ++eight)
-            packed[eight] = group.weights[eight * 8 / MATRIX_ROWS] + row_of(eight * 8 + lane / 4) * (group.k / 2) +
-                            warp * PACKED_BYTES + lane % 4 * 16;
+            packed[eight] = group.weights[eight * 8 / MATRIX_ROWS] + row_of(eight * 8 + lane / 4) * strides.row +
+                            warp * strides.chunk + lane % 4 * 16;
         const u8* matrix = lane < MATRIX_ROWS ? group.weight_scales[0] : group.weight_scales[1];
-        scales = matrix + row_of(lane) * (group.k / 16) + warp * SCALE_BYTES;
+        scales = matrix + row_of(lane) * scale_strides.row + warp * scale_strides.chunk;
     }
 
     DEVICE void load(u32 slot, u32 lane) {
 #pragma unroll
         for (u32 eight = 0; eight < WEIGHT_EIGHTS; ++eight) {
             copy_16_once(slot + eight * EIGHT_BYTES + lane * 16, packed[eight]);
-            packed[eight] += WARPS * PACKED_BYTES;
+            packed[eight] += step;
         }
         copy_8(slot + WEIGHT_SCALE_PART + lane * SCALE_BYTES, scales, SCALE_BYTES);
-        scales += WARPS * SCALE_BYTES;
+        scales += scale_step;
     }
 };
 
@@ -152,20 +171,25 @@ DEVICE void multiply(float (&sums)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// The scales of a lane's part of a row, of eight rows that lie one after another.
+DEVICE u16 load_scales(u32 rows, u32 lane) {
+    return load_shared_2(rows + lane / 4 * SCALE_BYTES + lane % 4 * 2);
+}
+
 // What a lane has of a row's chunk, packed.
 struct Piece {
     u32 words[4];
     u32 scales;
 
-    DEVICE Piece(u32 packed, u32 row_scales, u32 lane) {
+    DEVICE Piece(u32 packed, u16 packed_scales, u32 lane) : scales(convert_scales(packed_scales)) {
         uint4 all = load_shared_16(packed + lane * 16);
         words[0] = all.x, words[1] = all.y, words[2] = all.z, words[3] = all.w;
-        scales = convert_scales(load_shared_2(row_scales + lane / 4 * SCALE_BYTES + lane % 4 * 2));
     }
 
-    template <u32 WORD>
+    template <u32 WORD, bool OF_WEIGHTS>
     DEVICE void convert(u32 (&pairs)[4]) const {
-        convert_8(words[WORD], both_halves<WORD / 2>(scales), pairs[0], pairs[1], pairs[2], pairs[3]);
+        if (OF_WEIGHTS && REPACKED) convert_repacked_8(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
+        else convert_8(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
     }
 };
 
@@ -175,10 +199,10 @@ struct Converted {
     DEVICE Converted() {}
 
     DEVICE explicit Converted(const Piece& piece) {
-        piece.convert<0>(words[0]);
-        piece.convert<1>(words[1]);
-        piece.convert<2>(words[2]);
-        piece.convert<3>(words[3]);
+        piece.convert<0, false>(words[0]);
+        piece.convert<1, false>(words[1]);
+        piece.convert<2, false>(words[2]);
+        piece.convert<3, false>(words[3]);
     }
 };
 
@@ -186,8 +210,8 @@ template <u32 WORD>
 DEVICE void multiply_word(float (&sums)[TOKEN_EIGHTS][4], const Piece& upper, const Piece& lower,
                           const Converted (&tokens)[TOKEN_EIGHTS]) {
     u32 a[4], b[4];
-    upper.convert<WORD>(a);
-    lower.convert<WORD>(b);
+    upper.convert<WORD, true>(a);
+    lower.convert<WORD, true>(b);
 #pragma unroll
     for (u32 half = 0; half < 4; half += 2)
 #pragma unroll
@@ -200,7 +224,7 @@ DEVICE void convert_tokens(Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane
 #pragma unroll
     for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
         tokens[eight] = Converted(Piece(slot + TOKEN_PART + eight * EIGHT_BYTES,
-                                        slot + TOKEN_SCALE_PART + eight * 8 * SCALE_BYTES, lane));
+                                        load_scales(slot + TOKEN_SCALE_PART + eight * 8 * SCALE_BYTES, lane), lane));
 }
 
 DEVICE void multiply_weights(Sums& sums, const Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane) {
@@ -208,7 +232,9 @@ DEVICE void multiply_weights(Sums& sums, const Converted (&tokens)[TOKEN_EIGHTS]
     for (u32 sixteen = 0; sixteen < ROWS / 16; ++sixteen) {
         u32 packed = slot + sixteen * 2 * EIGHT_BYTES;
         u32 scales = slot + WEIGHT_SCALE_PART + sixteen * 16 * SCALE_BYTES;
-        Piece upper(packed, scales, lane), lower(packed + EIGHT_BYTES, scales + 8 * SCALE_BYTES, lane);
+        u32 both = REPACKED ? load_shared(scales + lane * 4) : 0;       // two of the upper row, two of the lower
+        Piece upper(packed, REPACKED ? (u16)both : load_scales(scales, lane), lane);
+        Piece lower(packed + EIGHT_BYTES, REPACKED ? (u16)(both >> 16) : load_scales(scales + 8 * SCALE_BYTES, lane), lane);
         multiply_word<0>(sums[sixteen], upper, lower, tokens);
         multiply_word<1>(sums[sixteen], upper, lower, tokens);
         multiply_word<2>(sums[sixteen], upper, lower, tokens);

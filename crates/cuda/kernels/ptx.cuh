@@ -80,6 +80,25 @@ DEVICE bool barrier_try_wait(u32 barrier, u32 parity) {
     return done;
 }
 
+// Whether the phase of this parity has ended; does not wait.
+DEVICE u32 barrier_test(u32 barrier, u32 parity) {
+    u32 ended;
+    asm volatile("{ .reg .pred ended; mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2; selp.u32 %0, 1, 0, ended; }"
+                 : "=r"(ended)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return ended;
+}
+
+// Waits for the end of the phase of this parity, unless it is known to have ended.
+DEVICE void barrier_wait_unless(u32 ended, u32 barrier, u32 parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nsetp.ne.u32 done, %2, 0;\n@done bra ended;\n"
+        "waiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra waiting;\nended:\n}" ::"r"(barrier),
+        "r"(parity), "r"(ended)
+        : "memory");
+}
+
 // Waits for the end of the phase of this parity.
 DEVICE void barrier_wait(u32 barrier, u32 parity) {
     asm volatile(

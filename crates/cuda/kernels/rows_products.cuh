@@ -50,8 +50,8 @@ DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 turn, u32 step, u3
     to += stored.chunk * 2 * CONVERTED_64 + stored.row * 128 + (lane / 8 ^ stored.row) * 16;
 #pragma unroll
     for (u32 word = 0; word < 4; ++word) {
-        u32 pairs[4], scale = word < 2 ? both_halves<0>(both) : both_halves<1>(both);
-        convert_8(word_of(words, word), scale, pairs[0], pairs[1], pairs[2], pairs[3]);
+        u32 pairs[4];
+        convert_8(word_of(words, word), both, word >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
         store_matrices((to ^ word % 2 * 64) + word / 2 * CONVERTED_64, pairs[0], pairs[1], pairs[2], pairs[3]);
     }
 }
@@ -99,10 +99,9 @@ DEVICE void convert_tokens(const PackedTokens& tokens, u32 part, u32 (&rows)[4][
 #pragma unroll
     for (u32 which = 0; which < 2; ++which) {
         u32 scales = convert_scales(tokens.scales[chunk][which]);
-        u32 scale = half == 0 ? both_halves<0>(scales) : both_halves<1>(scales);
 #pragma unroll
         for (u32 word = 0; word < 2; ++word)
-            convert_8(word_of(tokens.values[chunk][which], 2 * half + word), scale, rows[2 * word][which],
+            convert_8(word_of(tokens.values[chunk][which], 2 * half + word), scales, half, rows[2 * word][which],
                       rows[2 * word][2 + which], rows[2 * word + 1][which], rows[2 * word + 1][2 + which]);
     }
 }

@@ -7,6 +7,28 @@ DEVICE float2 load_scales(const Parameter& parameter, const Tile& tile) {
     return *(const float2*)parameter.group_table[tile.group].scale;
 }
 
+// Where a tensor map's box begins.
+struct Box {
+    u32 column, row;
+};
+
+// Repacked weights lie chunk after chunk, sixteen rows after one another.
+DEVICE u32 sixteens(const Parameter& parameter, const Tile& tile, u32 chunk) {
+    return chunk * ((SHAPE(tile.group, n) + 15) / 16) + tile.row / 16;
+}
+
+// 64 bytes of a row, or 256 of four rows.
+DEVICE Box value_box(const Parameter& parameter, const Tile& tile, u32 chunk) {
+    if (REPACKED) return {0, sixteens(parameter, tile, chunk) * 4};
+    return {chunk * 64, tile.row};
+}
+
+// Sixteen bytes of a row, or the 128 of sixteen rows.
+DEVICE Box scale_box(const Parameter& parameter, const Tile& tile, u32 chunk) {
+    if (REPACKED) return {0, sixteens(parameter, tile, chunk)};
+    return {chunk * 8, tile.row};
+}
+
 DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->weight_ends);
     Filling filling;
@@ -31,15 +53,16 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
             u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
             u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
             if (elect()) {
-                bool even = chunk % 2 == 0;
+                bool with_scales = chunk % CHUNKS_OF_SCALES == 0;
+                Box values = value_box(parameter, tile, chunk), of_scales = scale_box(parameter, tile, chunk);
                 if (chunk == tile.first_chunk) control->tiles[i % ANNOUNCED] = announced;
-                barrier_expect(barrier, (own ? WEIGHT_BYTES : bytes) + (even ? SCALE_BYTES : 0));
-                if (even) {
-                    copy_tensor(scales, maps + 1, chunk * 8, tile.row, barrier, EVICT_FIRST);
-                    if (DUAL) copy_tensor(scales + SCALE_BYTES / 2, maps + 3, chunk * 8, tile.row, barrier, EVICT_FIRST);
+                barrier_expect(barrier, (own ? WEIGHT_BYTES : bytes) + (with_scales ? SCALE_BYTES : 0));
+                if (with_scales) {
+                    copy_tensor(scales, maps + 1, of_scales.column, of_scales.row, barrier, EVICT_FIRST);
+                    if (DUAL) copy_tensor(scales + SCALE_BYTES / 2, maps + 3, of_scales.column, of_scales.row, barrier, EVICT_FIRST);
                 }
-                copy_tensor(to, maps, chunk * 64, tile.row, barrier, EVICT_FIRST);
-                if (DUAL) copy_tensor(to + WEIGHT_BYTES / 2, maps + 2, chunk * 64, tile.row, barrier, EVICT_FIRST);
+                copy_tensor(to, maps, values.column, values.row, barrier, EVICT_FIRST);
+                if (DUAL) copy_tensor(to + WEIGHT_BYTES / 2, maps + 2, values.column, values.row, barrier, EVICT_FIRST);
             }
             filling.ring.advance(bytes);
         }

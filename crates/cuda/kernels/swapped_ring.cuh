@@ -1,14 +1,15 @@
 // The ring of operand buffers between the warps that load and those that multiply.
 //
-// A unit is one chunk of a tile: converted tokens, then packed weights. Scales come with every even chunk for two, since a
-// tensor map's box has at least 16 bytes a row, and have slots of their own: with units of two sizes the ring held two of
-// the widest where three fit (measured: 13 % of all stalls). Units are as long as their tile is wide, so that narrow tiles
+// A unit is one chunk of a tile: converted tokens, then packed weights. Scales have slots of their own: of weights that are
+// not repacked they come with every even chunk for two, since a tensor map's box has at least 16 bytes a row, and with units
+// of two sizes the ring held two of the widest where three fit (measured: 13 % of all stalls). Units are as long as their tile is wide, so that narrow tiles
 // have more of them on their way. All who walk the ring step the same positions.
 #pragma once
 #include "swapped_problem.cuh"
 
-constexpr u32 SLOTS = 8, SCALE_SLOTS = SLOTS / 2;
-constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * 16;
+constexpr u32 SLOTS = 8;
+constexpr u32 CHUNKS_OF_SCALES = REPACKED ? 1 : 2, SCALE_SLOTS = SLOTS / CHUNKS_OF_SCALES;
+constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16 * CHUNKS_OF_SCALES;
 constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, EXCHANGE_AT = CONTROL_AT + 1024;
 
 // A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
@@ -46,7 +47,7 @@ struct Ring {
     DEVICE u32 slot() const { return count % SLOTS; }
     DEVICE u32 last_slot() const { return (count - 1) % SLOTS; }
     DEVICE u32 parity() const { return count / SLOTS % 2; }
-    DEVICE u32 scales() const { return SCALES_AT + count / 2 % SCALE_SLOTS * SCALE_BYTES; }
+    DEVICE u32 scales() const { return SCALES_AT + count / CHUNKS_OF_SCALES % SCALE_SLOTS * SCALE_BYTES; }
     DEVICE u32 begin(u32 bytes) const { return position + bytes <= RING ? position : 0; }
     DEVICE void advance(u32 bytes) {
         position = begin(bytes) + bytes;

@@ -107,9 +107,9 @@ DEVICE void convert_item(u32 from, u32 to, bool is_there) {
     u32 lines[4][4];
 #pragma unroll
     for (u32 quad = 0; quad < 4; quad++) {
-        u32 scale = __byte_perm(quad < 2 ? scales.x : scales.y, 0, (quad % 2 * 2 + word / 2) * 0x11);
+        u32 scale = (quad < 2 ? scales.x : scales.y) >> (quad % 2 * 2 + word / 2) * 8;
         u32 packed = load_shared(from + packed_place(token, quad) + word * 4);
-        convert_8(packed, convert_scales((u16)scale), lines[0][quad], lines[1][quad], lines[2][quad], lines[3][quad]);
+        convert_8(packed, convert_scales((u16)scale), false, lines[0][quad], lines[1][quad], lines[2][quad], lines[3][quad]);
     }
     to += word / 2 * 1024 + token * 128;
 #pragma unroll

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::compiler::LIBRARIES_VARIABLE;
 use crate::driver::DriverError;
+use crate::packing::PackingError;
 use crate::plan::PlanError;
 use crate::trace::TraceError;
 
@@ -174,6 +175,9 @@ pub enum RunError {
     /// The kernel has no operands yet.
     #[error("the kernel has no operands; attach some first")]
     NoOperands,
+    /// Weights cannot be repacked.
+    #[error(transparent)]
+    Packing(#[from] PackingError),
     /// The plan cannot be made again (set-up per call).
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -10,6 +10,7 @@ pub mod driver;
 mod engine;
 mod error;
 pub mod nvml;
+pub mod packing;
 pub mod plan;
 mod service;
 mod shipped;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat, Problem};
-use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_schedule::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
@@ -298,7 +298,25 @@ fn swapped() -> Vec<Shipped> {
         ..swapped(128, 64, Order::Sorted)
     };
     shipped.push(variant("swapped, split", PLAIN, &MANY, split));
+    for (result, schedule) in [
+        (PLAIN, swapped(128, 256, Order::Sorted)),
+        (RESULTS[3], swapped(64, 192, Order::Sorted)),
+        (PLAIN, swapped(128, 64, Order::Static)),
+    ] {
+        let name = format!(
+            "swapped, {}, {} tokens, repacked",
+            schedule.order, schedule.tile.n
+        );
+        shipped.push(variant(&name, result, &MANY, repacked(schedule)));
+    }
     shipped
+}
+
+fn repacked(schedule: Schedule) -> Schedule {
+    Schedule {
+        packing: Packing::Fragments,
+        ..schedule
+    }
 }
 
 /// Few tokens.
@@ -319,6 +337,10 @@ fn narrow() -> Vec<Shipped> {
     for result in &RESULTS[1..] {
         let rows = if result.0 == Form::Swiglu { 16 } else { 32 };
         shipped.push(variant("narrow, 16 tokens", *result, &FEW, narrow(rows, 16)));
+    }
+    for (result, rows) in [(PLAIN, 32), (RESULTS[3], 16)] {
+        let schedule = repacked(narrow(rows, 16));
+        shipped.push(variant("narrow, 16 tokens, repacked", result, &FEW, schedule));
     }
     shipped
 }

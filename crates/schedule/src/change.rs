@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use crate::read::{Number, Switch};
 use crate::{
-    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores, Setup, Tile,
-    Values, Word,
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Schedule, Scores,
+    Setup, Tile, Values, Word,
 };
 
 /// A schedule of which only some words are given.
@@ -48,6 +48,9 @@ pub struct ScheduleChange {
     /// See [`Schedule::cluster`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
+    /// See [`Schedule::packing`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packing: Option<Packing>,
     /// See [`Schedule::scores`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
@@ -102,6 +105,7 @@ impl ScheduleChange {
             swap_ab: self.swap_ab.unwrap_or(base.swap_ab),
             split_k: self.split_k.unwrap_or(base.split_k),
             cluster: self.cluster.unwrap_or(base.cluster),
+            packing: self.packing.unwrap_or(base.packing),
             scores: self.scores.unwrap_or(base.scores),
             values: self.values.unwrap_or(base.values),
             layout: self.layout.unwrap_or(base.layout),
@@ -177,7 +181,8 @@ impl fmt::Debug for ScheduleChange {
             .field("swap_ab", &self.swap_ab)
             .field("split_k", &self.split_k)
             .field("cluster", &self.cluster);
-        let later: [(&str, Option<&dyn fmt::Debug>); 5] = [
+        let later: [(&str, Option<&dyn fmt::Debug>); 6] = [
+            ("packing", self.packing.as_ref().map(|value| value as _)),
             ("scores", self.scores.as_ref().map(|value| value as _)),
             ("values", self.values.as_ref().map(|value| value as _)),
             ("layout", self.layout.as_ref().map(|value| value as _)),
@@ -227,6 +232,7 @@ impl<'de> Visitor<'de> for Words {
                 Word::SwapAb => change.swap_ab = Some(map.next_value_seed(Switch(word))?),
                 Word::SplitK => change.split_k = Some(map.next_value_seed(Number(word))?),
                 Word::Cluster => change.cluster = Some(map.next_value()?),
+                Word::Packing => change.packing = Some(map.next_value()?),
                 Word::Scores => change.scores = Some(map.next_value()?),
                 Word::Values => change.values = Some(map.next_value()?),
                 Word::Layout => change.layout = Some(map.next_value()?),

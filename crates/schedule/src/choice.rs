@@ -6,7 +6,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::read::suggestion;
-use crate::{Arithmetic, Epilogue, Exponential, Layout, Lookup, Order, Roles, Scores, Setup, Values, Word};
+use crate::{
+    Arithmetic, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Scores, Setup, Values, Word,
+};
 
 /// A word whose value is one of a few names.
 pub trait Choice: Copy + PartialEq + Sized + 'static {
@@ -57,6 +59,7 @@ choices! {
     Order { PerTile = "per-tile", Static = "static", Sorted = "sorted", Dynamic = "dynamic" }
     Lookup { Linear = "linear", Precomputed = "precomputed" }
     Setup { PerCall = "per-call", Once = "once" }
+    Packing { Canonical = "canonical", Fragments = "fragments" }
     Scores { Registers = "registers", InPlace = "in-place", Separate = "separate" }
     Values { Matrix = "matrix", Scalar = "scalar" }
     Layout { Swizzled = "swizzled", Plain = "plain" }

@@ -22,7 +22,7 @@ pub use dispatch::{
 pub use distance::FARTHEST;
 pub use pairwise::{Options, pairwise};
 pub use schedule::{
-    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores, Setup, Tile,
-    Values,
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Schedule, Scores,
+    Setup, Tile, Values,
 };
 pub use word::{Meaning, Word, words};

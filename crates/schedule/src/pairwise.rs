@@ -8,8 +8,8 @@ use gauntlet_device::Device;
 use gauntlet_problem::Problem;
 
 use crate::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores,
-    Setup, Tile, Values, Word, accepts,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Schedule,
+    Scores, Setup, Tile, Values, Word, accepts,
 };
 
 /// The values to combine, a list for each word.
@@ -35,6 +35,8 @@ pub struct Options {
     pub split_k: Vec<usize>,
     /// Of [`Schedule::cluster`].
     pub clusters: Vec<Cluster>,
+    /// Of [`Schedule::packing`].
+    pub packings: Vec<Packing>,
     /// Of [`Schedule::scores`].
     pub scores: Vec<Scores>,
     /// Of [`Schedule::values`].
@@ -78,6 +80,7 @@ impl Options {
             swap_ab: vec![false, true],
             split_k: vec![1, 2, 3],
             clusters: vec![Cluster { m: 1, n: 1 }],
+            packings: vec![Packing::default()],
             scores: vec![Scores::default()],
             values: vec![Values::default()],
             layouts: vec![Layout::default()],
@@ -99,6 +102,7 @@ impl Options {
             self.swap_ab.len(),
             self.split_k.len(),
             self.clusters.len(),
+            self.packings.len(),
             self.scores.len(),
             self.values.len(),
             self.layouts.len(),
@@ -123,11 +127,12 @@ impl Options {
                 swap_ab: self.swap_ab[at[7]],
                 split_k: self.split_k[at[8]],
                 cluster: self.clusters[at[9]],
-                scores: self.scores[at[10]],
-                values: self.values[at[11]],
-                layout: self.layouts[at[12]],
-                exponential: self.exponentials[at[13]],
-                arithmetic: self.arithmetics[at[14]],
+                packing: self.packings[at[10]],
+                scores: self.scores[at[11]],
+                values: self.values[at[12]],
+                layout: self.layouts[at[13]],
+                exponential: self.exponentials[at[14]],
+                arithmetic: self.arithmetics[at[15]],
             }
         })
     }
@@ -192,6 +197,7 @@ fn code(word: Word, schedule: &Schedule) -> u64 {
         Word::SwapAb => u64::from(schedule.swap_ab),
         Word::SplitK => schedule.split_k as u64,
         Word::Cluster => join(&<[usize; 2]>::from(schedule.cluster)),
+        Word::Packing => position(schedule.packing),
         Word::Scores => position(schedule.scores),
         Word::Values => position(schedule.values),
         Word::Layout => position(schedule.layout),

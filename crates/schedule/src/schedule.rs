@@ -34,6 +34,9 @@ pub struct Schedule {
     pub split_k: usize,
     /// Blocks that share loads.
     pub cluster: Cluster,
+    /// In which order a GEMM's weights lie in memory.
+    #[serde(skip_serializing_if = "is_default")]
+    pub packing: Packing,
     /// Where attention's scores and weights lie between its two products.
     #[serde(skip_serializing_if = "is_default")]
     pub scores: Scores,
@@ -74,6 +77,7 @@ impl Schedule {
             swap_ab: false,
             split_k: 1,
             cluster: Cluster { m: 1, n: 1 },
+            packing: Packing::default(),
             scores: Scores::default(),
             values: Values::default(),
             layout: Layout::default(),
@@ -89,8 +93,8 @@ impl Default for Schedule {
     }
 }
 
-/// One line; swap-AB, split-K and cluster appear only where they are in use, and how attention computes only where it
-/// differs from the [baseline](Schedule::baseline).
+/// One line; swap-AB, split-K and cluster appear only where they are in use, packing and how attention computes only where
+/// they differ from the [baseline](Schedule::baseline).
 impl fmt::Display for Schedule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -107,7 +111,7 @@ impl fmt::Display for Schedule {
         if self.cluster != (Cluster { m: 1, n: 1 }) {
             write!(formatter, " · cluster {}", self.cluster)?;
         }
-        for word in Word::OF_ATTENTION {
+        for word in [Word::Packing].into_iter().chain(Word::OF_ATTENTION) {
             let value = word.value(self);
             if value != word.value(&Self::baseline()) {
                 write!(formatter, " · {word} {value}")?;
@@ -200,6 +204,17 @@ pub enum Setup {
     PerCall,
     /// Once, when the problem is loaded.
     Once,
+}
+
+/// In which order a GEMM's weights lie in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// Row by row, as NVFP4 tensors do.
+    #[default]
+    Canonical,
+    /// Repacked beforehand, once: what a thread multiplies together lies together, its bits in the order in which they are
+    /// converted. As many bytes, of rows filled up to a multiple of 64.
+    Fragments,
 }
 
 /// Where attention's scores and weights lie between its two products.

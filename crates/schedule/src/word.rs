@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::choice::names;
 use crate::read::{LARGEST, suggestion};
 use crate::{
-    Arithmetic, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule, Scores, Setup, Values,
+    Arithmetic, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Schedule, Scores, Setup, Values,
 };
 
 /// A word of a schedule.
@@ -35,6 +35,8 @@ pub enum Word {
     SplitK,
     /// [`Schedule::cluster`].
     Cluster,
+    /// [`Schedule::packing`].
+    Packing,
     /// [`Schedule::scores`].
     Scores,
     /// [`Schedule::values`].
@@ -79,7 +81,7 @@ pub fn words() -> Vec<Meaning> {
 
 impl Word {
     /// Every word, in the order in which a schedule is written.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Tile,
         Self::Stages,
         Self::Epilogue,
@@ -90,6 +92,7 @@ impl Word {
         Self::SwapAb,
         Self::SplitK,
         Self::Cluster,
+        Self::Packing,
         Self::Scores,
         Self::Values,
         Self::Layout,
@@ -119,6 +122,7 @@ impl Word {
             Self::SwapAb => "swap-ab",
             Self::SplitK => "split-k",
             Self::Cluster => "cluster",
+            Self::Packing => "packing",
             Self::Scores => "scores",
             Self::Values => "values",
             Self::Layout => "layout",
@@ -139,6 +143,7 @@ impl Word {
             Self::Order => names::<Order>(),
             Self::Lookup => names::<Lookup>(),
             Self::Setup => names::<Setup>(),
+            Self::Packing => names::<Packing>(),
             Self::Scores => names::<Scores>(),
             Self::Values => names::<Values>(),
             Self::Layout => names::<Layout>(),
@@ -160,6 +165,7 @@ impl Word {
             Self::SwapAb => schedule.swap_ab.to_string(),
             Self::SplitK => schedule.split_k.to_string(),
             Self::Cluster => schedule.cluster.to_string(),
+            Self::Packing => schedule.packing.to_string(),
             Self::Scores => schedule.scores.to_string(),
             Self::Values => schedule.values.to_string(),
             Self::Layout => schedule.layout.to_string(),
@@ -208,6 +214,11 @@ impl Word {
                 "tasks that share one tile's depth; partial sums added in a fixed order",
             ),
             Self::Cluster => ("blocks along rows and columns that share loads", "only 1×1"),
+            Self::Packing => (
+                "weights in memory: canonical: row by row; fragments: repacked once, what a thread multiplies together and \
+                 its bits in the order in which they are converted",
+                "only canonical",
+            ),
             Self::Scores => (
                 "where attention's scores lie between its products: registers; in-place: shared memory, where the \
                  weights overwrite them; separate: shared memory, with a buffer for the weights",

@@ -8,8 +8,8 @@ use gauntlet_problem::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Problem, Scaling, Sequence,
 };
 use gauntlet_schedule::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Roles, Schedule, ScheduleChange,
-    Scores, Tile, Values, accepts, check, resources,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Packing, Roles, Schedule,
+    ScheduleChange, Scores, Tile, Values, accepts, check, resources,
 };
 use proptest::prelude::*;
 
@@ -241,6 +241,7 @@ fn messages() {
             "tile = [64, 64, 128]\nswap-ab = true\nsplit-k = 9",
         ),
         ("h200", plain(), "values = \"scalar\"\nscores = \"in-place\""),
+        ("h200", plain(), "packing = \"fragments\""),
         ("h200", fp8.clone(), "tile = [96, 72, 64]"),
         ("h200", fp8.clone(), "tile = [64, 64, 64]\nvalues = \"scalar\""),
         (
@@ -323,6 +324,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         proptest::sample::select(Order::ALL.iter().map(|(order, _)| *order).collect::<Vec<_>>()),
         any::<bool>(),
         (
+            any_of::<Packing>(),
             any_of::<Scores>(),
             any_of::<Values>(),
             any_of::<Layout>(),
@@ -338,7 +340,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         choices,
     )
         .prop_map(|((m, n, k), stages, split_k, (rows, columns), choices)| {
-            let (epilogue, roles, order, swap_ab, (scores, values, layout, exponential, arithmetic)) =
+            let (epilogue, roles, order, swap_ab, (packing, scores, values, layout, exponential, arithmetic)) =
                 choices;
             Schedule {
                 tile: Tile { m, n, k },
@@ -349,6 +351,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
                 roles,
                 order,
                 swap_ab,
+                packing,
                 scores,
                 values,
                 layout,

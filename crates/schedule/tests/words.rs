@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gauntlet_schedule::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Roles, Schedule,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Schedule,
     ScheduleChange, Scores, Setup, Tile, Values, words,
 };
 use proptest::prelude::*;
@@ -29,17 +29,18 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         any_of::<Lookup>(),
         any_of::<Setup>(),
     );
-    let of_attention = (
+    let later = (
+        any_of::<Packing>(),
         any_of::<Scores>(),
         any_of::<Values>(),
         any_of::<Layout>(),
         any_of::<Exponential>(),
         any_of::<Arithmetic>(),
     );
-    (numbers, choices, any::<bool>(), of_attention).prop_map(
-        |(numbers, (epilogue, roles, order, lookup, setup), swap_ab, of_attention)| {
+    (numbers, choices, any::<bool>(), later).prop_map(
+        |(numbers, (epilogue, roles, order, lookup, setup), swap_ab, later)| {
             let (m, n, k, stages, split_k, rows, columns) = numbers;
-            let (scores, values, layout, exponential, arithmetic) = of_attention;
+            let (packing, scores, values, layout, exponential, arithmetic) = later;
             Schedule {
                 tile: Tile { m, n, k },
                 stages,
@@ -51,6 +52,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
                 swap_ab,
                 split_k,
                 cluster: Cluster { m: rows, n: columns },
+                packing,
                 scores,
                 values,
                 layout,
@@ -72,6 +74,7 @@ proptest! {
     fn a_change_lists_exactly_the_words_it_changes(before in any_schedule(), after in any_schedule()) {
         // What is left out of a file changes nothing.
         let before = Schedule {
+            packing: Packing::default(),
             scores: Scores::default(),
             values: Values::default(),
             layout: Layout::default(),
@@ -143,7 +146,7 @@ fn a_change_replaces_only_its_words() {
 }
 
 #[test]
-fn words_of_attention_are_written_only_where_they_differ_from_the_baseline() {
+fn later_words_are_written_only_where_they_differ_from_the_baseline() {
     let text = |schedule: &Schedule| toml::to_string(schedule).unwrap();
     let plain = text(&Schedule::baseline());
     assert!(plain.contains("split-k") && !plain.contains("scores"), "{plain}");
@@ -152,6 +155,15 @@ fn words_of_attention_are_written_only_where_they_differ_from_the_baseline() {
         ..Schedule::baseline()
     });
     assert_eq!(scalar, format!("{plain}values = \"scalar\"\n"));
+    let repacked = Schedule {
+        packing: Packing::Fragments,
+        ..Schedule::baseline()
+    };
+    assert_eq!(text(&repacked), format!("{plain}packing = \"fragments\"\n"));
+    assert!(
+        repacked.to_string().ends_with(" · packing fragments"),
+        "{repacked}"
+    );
 }
 
 #[test]

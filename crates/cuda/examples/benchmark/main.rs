@@ -31,7 +31,7 @@ struct Arguments {
     /// A case or a family of them, such as group-gemm/case-1 or decode; may be given again; all without it
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
-    /// A step of the staircase, `automatic`, or the words as TOML, in a file or not; may be given again; all steps without
+    /// A step of the staircase, `automatic`, `repacked`, or the words as TOML, in a file or not; may be given again; all steps without
     /// it
     #[arg(long, value_name = "NAME")]
     schedule: Vec<String>,

@@ -4,17 +4,18 @@ use std::error::Error;
 use std::path::Path;
 
 use gauntlet_cuda::plan::attention;
-use gauntlet_cuda::{Choice, LayerShape, Planner, ProductShape};
+use gauntlet_cuda::{Choice, LayerShape, Planner, ProductShape, ServeError};
 use gauntlet_lab::RoundFile;
-use gauntlet_problem::{Form, Problem};
+use gauntlet_problem::{Form, GroupedGemm, Problem};
 use gauntlet_schedule::Schedule;
 
 const PLAIN_ROUND: &str = include_str!("../../../../examples/h200/rounds/staircase.toml");
 const DUAL_ROUND: &str = include_str!("../../../../examples/h200/rounds/staircase-dual.toml");
 const BASELINE: &str = "baseline";
 
-/// The name of what `gauntlet_cuda::api` chooses by itself.
+/// The names of what `gauntlet_cuda::api` chooses by itself, for weights as they are and repacked.
 pub const AUTOMATIC: &str = "automatic";
+pub const REPACKED: &str = "repacked";
 
 /// A schedule with a name.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +48,22 @@ pub fn staircase(form: Form) -> Result<Vec<Step>, Box<dyn Error>> {
     Ok(steps)
 }
 
-/// All steps and the automatic choice for a problem on a device of so many multiprocessors.
+/// All steps and the automatic choices for a problem on a device of so many multiprocessors.
 pub fn all(problem: &Problem, processors: u32) -> Result<Vec<Step>, Box<dyn Error>> {
-    let mut steps = match problem {
-        Problem::GroupedGemm(gemm) => staircase(gemm.form)?,
-        Problem::Attention(_) => Vec::new(),
+    let step = |name: &str, schedule| Step {
+        name: name.to_owned(),
+        schedule,
     };
-    steps.push(Step {
-        name: AUTOMATIC.to_owned(),
-        schedule: automatic(problem, processors)?,
-    });
-    Ok(steps)
+    match problem {
+        Problem::GroupedGemm(gemm) => {
+            let mut steps = staircase(gemm.form)?;
+            for (name, choice) in [(AUTOMATIC, Choice::Automatic), (REPACKED, Choice::Repacked)] {
+                steps.push(step(name, chosen(gemm, choice, processors)?));
+            }
+            Ok(steps)
+        }
+        Problem::Attention(problem) => Ok(vec![step(AUTOMATIC, attention::automatic(problem, processors))]),
+    }
 }
 
 /// A step by its name, `automatic`, or the words themselves as TOML, in a file or not.
@@ -88,11 +94,7 @@ pub fn named(wanted: &str, problem: &Problem, processors: u32) -> Result<Step, B
     })
 }
 
-fn automatic(problem: &Problem, processors: u32) -> Result<Schedule, Box<dyn Error>> {
-    let gemm = match problem {
-        Problem::GroupedGemm(gemm) => gemm,
-        Problem::Attention(attention) => return Ok(attention::automatic(attention, processors)),
-    };
+fn chosen(gemm: &GroupedGemm, choice: Choice, processors: u32) -> Result<Schedule, ServeError> {
     let shape = LayerShape {
         products: gemm
             .groups
@@ -106,14 +108,14 @@ fn automatic(problem: &Problem, processors: u32) -> Result<Schedule, Box<dyn Err
         output: gemm.output,
     };
     let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
-    let plan = Planner::new(shape, Choice::Automatic, processors).plan(&tokens)?;
+    let plan = Planner::new(shape, choice, processors).plan(&tokens)?;
     Ok(plan.schedule().clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_problem::{GemmShape, GroupedGemm, OutputFormat};
-    use gauntlet_schedule::Setup;
+    use gauntlet_problem::{GemmShape, OutputFormat};
+    use gauntlet_schedule::{Packing, Setup};
 
     use super::*;
 
@@ -150,6 +152,7 @@ mod tests {
         let named = |wanted: &str| named(wanted, &problem, 132);
         assert_eq!(named("stages-3").unwrap().schedule.stages, 3);
         assert!(named(AUTOMATIC).unwrap().schedule.swap_ab);
+        assert_eq!(named(REPACKED).unwrap().schedule.packing, Packing::Fragments);
         let words = named("stages = 2\nswap-ab = true").unwrap();
         assert_eq!((words.schedule.stages, words.name.as_str()), (2, "words"));
         let folder = tempfile::tempdir().unwrap();
@@ -158,7 +161,7 @@ mod tests {
         assert_eq!(named(path.to_str().unwrap()).unwrap().schedule.stages, 5);
         let error = named("fastest").unwrap_err().to_string();
         assert!(
-            error.contains("`fastest`") && error.contains("host-setup, automatic"),
+            error.contains("`fastest`") && error.contains("host-setup, automatic, repacked"),
             "{error}"
         );
     }

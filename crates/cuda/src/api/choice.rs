@@ -1,7 +1,7 @@
 //! Which schedule a call gets.
 
 use gauntlet_problem::{Form, GroupedGemm};
-use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_schedule::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 
 /// Most tokens of a group that the narrow kernel computes without reading weights twice.
 const NARROW: usize = 16;
@@ -13,6 +13,8 @@ pub enum Choice {
     /// balanced. Few variants, so that a new list of numbers hardly ever has to wait for a compiler.
     #[default]
     Automatic,
+    /// The same for weights that were [repacked](crate::packing).
+    Repacked,
     /// This one, always.
     Fixed(Schedule),
 }
@@ -22,6 +24,10 @@ impl Choice {
     pub(super) fn schedule(&self, gemm: &GroupedGemm) -> Schedule {
         match self {
             Self::Automatic => automatic(gemm),
+            Self::Repacked => Schedule {
+                packing: Packing::Fragments,
+                ..automatic(gemm)
+            },
             Self::Fixed(schedule) => schedule.clone(),
         }
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use gauntlet_problem::{Output, Problem};
-use gauntlet_schedule::{Schedule, Setup};
+use gauntlet_schedule::{Packing, Schedule, Setup};
 
 use super::Shared;
 use super::operands::Operands;
@@ -155,7 +155,8 @@ impl Kernel {
         self.copies.len()
     }
 
-    /// Takes copies of the operands to run on, which must be of this problem, and makes what is made once.
+    /// Takes copies of the operands to run on, which must be of this problem, and makes what is made once: repacked weights
+    /// too, if that is how the schedule has them.
     ///
     /// # Errors
     /// If there is no memory for tables, or a tensor map is refused.
@@ -163,17 +164,20 @@ impl Kernel {
         // The old ones' tables go first.
         self.copies.clear();
         for operands in copies {
+            let operands = match (self.schedule.packing, &self.problem) {
+                (Packing::Fragments, Problem::GroupedGemm(gemm)) => {
+                    Rc::new(operands.repacked(&self.shared.stream, gemm)?)
+                }
+                _ => Rc::clone(operands),
+            };
             let tables = match self.schedule.setup {
                 Setup::Once => {
                     let memory = self.plan.memory(&operands.weights);
-                    Some(Tables::new(&self.shared.context, &memory, operands)?)
+                    Some(Tables::new(&self.shared.context, &memory, &operands)?)
                 }
                 Setup::PerCall => None,
             };
-            self.copies.push(Copy {
-                operands: Rc::clone(operands),
-                tables,
-            });
+            self.copies.push(Copy { operands, tables });
         }
         Ok(())
     }

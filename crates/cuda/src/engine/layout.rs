@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_problem::{Form, GroupInputs, GroupedGemm};
+use gauntlet_problem::{GroupInputs, GroupedGemm};
 
 use crate::plan::{self, Weights};
 
@@ -54,7 +54,7 @@ pub(super) struct Pieces<'a> {
 
 impl Layout {
     pub fn new(gemm: &GroupedGemm) -> Self {
-        let matrices = weight_matrices(gemm);
+        let matrices = plan::matrices(gemm);
         let table = plan::table(gemm, &[], |_| 0);
         let (mut token_bytes, mut token_scale_bytes, mut weight_bytes) = (0, 0, 0);
         let mut groups = Vec::with_capacity(table.len());
@@ -124,13 +124,6 @@ impl Layout {
     }
 }
 
-fn weight_matrices(gemm: &GroupedGemm) -> usize {
-    match gemm.form {
-        Form::Plain => 1,
-        Form::Swiglu => 2,
-    }
-}
-
 /// The rows of a tensor, each filled up with zeros to `stride` bytes.
 fn padded<'a>(tensor: &Nvfp4Tensor, bytes: &'a [u8], stride: usize) -> Cow<'a, [u8]> {
     let row_bytes = bytes.len() / tensor.rows().max(1);
@@ -146,7 +139,7 @@ fn padded<'a>(tensor: &Nvfp4Tensor, bytes: &'a [u8], stride: usize) -> Cow<'a, [
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_problem::{GemmShape, InputKind, Inputs, OutputFormat, Problem};
+    use gauntlet_problem::{Form, GemmShape, InputKind, Inputs, OutputFormat, Problem};
     use proptest::prelude::*;
 
     use super::*;
@@ -230,7 +223,7 @@ mod tests {
         #[test]
         fn matrices_lie_apart_and_aligned(gemm in problems()) {
             let layout = Layout::new(&gemm);
-            let matrices = weight_matrices(&gemm);
+            let matrices = plan::matrices(&gemm);
             let mut spans = Vec::new();
             for (place, shape) in layout.groups.iter().zip(&gemm.groups) {
                 prop_assert_eq!(place.depth % plan::DEPTH_STEP, 0);

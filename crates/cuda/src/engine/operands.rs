@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use gauntlet_problem::{Attention, AttentionInputs, Inputs, InputsError, Problem};
+use gauntlet_problem::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsError, Problem};
 
 use super::layout::Layout;
-use crate::driver::{Context, DeviceMemory, DriverError};
+use crate::driver::{Context, DeviceMemory, DriverError, Stream};
 use crate::error::RunError;
-use crate::plan::{OPERANDS, Weights};
+use crate::packing::pack;
+use crate::plan::{self, OPERANDS, Weights};
 
 /// One copy of a problem's operands in device memory.
 #[derive(Debug)]
@@ -19,12 +20,49 @@ pub struct Operands {
     /// Where each group's weights lie.
     pub(super) weights: Vec<Weights>,
     memory: Vec<DeviceMemory>,
+    /// Whose tokens these are, if not its own.
+    _tokens: Option<Rc<Operands>>,
 }
 
 impl Operands {
     /// Bytes of device memory.
     pub fn bytes(&self) -> usize {
         self.memory.iter().map(DeviceMemory::bytes).sum()
+    }
+
+    /// The same tokens with a GEMM's weights repacked, beside the canonical ones.
+    pub(super) fn repacked(self: &Rc<Self>, stream: &Stream, gemm: &GroupedGemm) -> Result<Self, RunError> {
+        let Some(canonical) = self.memory.last() else {
+            return Err(RunError::NoOperands);
+        };
+        let bytes = canonical.read(stream)?;
+        let of_matrix =
+            |begin: u64, length: usize| &bytes[(begin - canonical.address()) as usize..][..length];
+        let (mut memory, mut weights) = (Vec::new(), self.weights.clone());
+        for (shape, weights) in gemm.groups.iter().zip(&mut weights) {
+            let (rows, depth) = (shape.n, plan::depth(shape.k));
+            let matrices = weights.packed.iter_mut().zip(&mut weights.scales);
+            for (values, scales) in matrices.take(plan::matrices(gemm)) {
+                let packed = pack(
+                    rows,
+                    depth,
+                    of_matrix(*values, rows * depth / 2),
+                    of_matrix(*scales, rows * depth / 16),
+                )?;
+                for (address, bytes) in [(values, packed.values), (scales, packed.scales)] {
+                    let piece = DeviceMemory::from_bytes(stream.context(), &bytes)?;
+                    *address = piece.address();
+                    memory.push(piece);
+                }
+            }
+        }
+        Ok(Self {
+            rows: self.rows,
+            scales: self.scales,
+            weights,
+            memory,
+            _tokens: Some(Rc::clone(self)),
+        })
     }
 }
 
@@ -112,12 +150,14 @@ impl<'a> Family<'a> {
                 scales: [address(1), 0, 0],
                 weights: layout.weights(inputs, address(2)),
                 memory,
+                _tokens: None,
             }),
             (Self::Attention(_), Inputs::Attention(_)) => Ok(Operands {
                 rows: [0, 1, 2].map(address),
                 scales: [3, 4, 5].map(address),
                 weights: Vec::new(),
                 memory,
+                _tokens: None,
             }),
             _ => Err(InputsError::Family.into()),
         }

@@ -15,6 +15,11 @@ pub(crate) fn depth(k: usize) -> usize {
     k.next_multiple_of(DEPTH_STEP)
 }
 
+/// Matrices of weights a group.
+pub(crate) fn matrices(gemm: &GroupedGemm) -> usize {
+    1 + usize::from(is_dual(gemm))
+}
+
 /// Whether there are two products a group.
 pub(super) fn is_dual(gemm: &GroupedGemm) -> bool {
     gemm.form == Form::Swiglu

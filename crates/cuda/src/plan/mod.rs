@@ -22,7 +22,7 @@ use gauntlet_schedule::{Schedule, Tile};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
-pub(crate) use groups::{depth, table};
+pub(crate) use groups::{depth, matrices, table};
 use narrow::NarrowPlan;
 use rows::RowsPlan;
 use swapped::SwappedPlan;
@@ -224,8 +224,8 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn launches(&self, addresses: &Addresses) -> Vec<Launch>;
 }
 
-/// Where one group's weights lie in device memory; the second of each pair belongs to the dual form and is 0
-/// otherwise.
+/// Where one group's weights lie in device memory, row by row or [repacked](crate::packing), as the schedule says; the
+/// second of each pair belongs to the dual form and is 0 otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Weights {
     /// Packed values, `[n, k / 2]`.

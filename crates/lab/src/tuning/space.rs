@@ -6,8 +6,8 @@
 use gauntlet_device::{Arch, Device};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Options, Order, Roles, Schedule,
-    Scores, Setup, Tile, Values,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Options, Order, Packing, Roles,
+    Schedule, Scores, Setup, Tile, Values,
 };
 
 /// Every schedule of the space for a problem, whether the device accepts it or not, always in the same order.
@@ -40,6 +40,8 @@ fn options(problem: &Problem, arch: Arch) -> Options {
             Arch::Sm90a if !is_gemm => grid.splits.iter().map(|&n| Cluster { m: 1, n }).collect(),
             Arch::Sm90a | Arch::Sm100a => vec![one, Cluster { m: 2, n: 1 }],
         },
+        // Whether weights are repacked is no choice of the caller's who has them as they are.
+        packings: vec![Packing::default()],
         scores: vec![Scores::default()],
         values: vec![Values::default()],
         layouts: vec![Layout::default()],

@@ -4,8 +4,8 @@ use gauntlet_device::Arch;
 
 use super::lever::Lever;
 use super::{Rule, Situation};
-use crate::Choice;
 use crate::resources::fewest_steps;
+use crate::{Choice, Packing};
 
 const OF_ATTENTION: &str = "definition of the word: it says how attention's kernels compute on GPUs";
 
@@ -27,6 +27,12 @@ pub(super) const RULES: &[Rule] = &[
         levers: &[Lever::SplitK],
         source: "definition of the word: each part has at least one step",
         broken: split,
+    },
+    Rule {
+        word: Lever::Packing,
+        levers: &[Lever::Packing, Lever::SwapAb],
+        source: "definition of the word: fragments are those of weights that are the rows of a product on sm_90a",
+        broken: packing,
     },
     Rule {
         word: Lever::Scores,
@@ -71,6 +77,19 @@ fn swap(situation: &Situation) -> Option<String> {
         .schedule
         .swap_ab
         .then(|| "attention has no weights to exchange with its tokens".to_owned())
+}
+
+fn packing(situation: &Situation) -> Option<String> {
+    if situation.schedule.packing == Packing::Canonical {
+        return None;
+    }
+    let why = match (situation.attention(), situation.arch()) {
+        (Some(_), _) => "attention has no weights to repack",
+        (None, Arch::Sm90a) if situation.schedule.swap_ab => return None,
+        (None, Arch::Sm90a) => "tokens are the rows, so weights come to shared memory row by row",
+        (None, _) => "repacked weights are read by the kernels of sm_90a alone",
+    };
+    Some(why.to_owned())
 }
 
 fn split(situation: &Situation) -> Option<String> {

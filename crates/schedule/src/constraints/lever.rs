@@ -1,7 +1,8 @@
 //! The parts of a schedule that rules are about and remedies change.
 
 use crate::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Roles, Schedule, Scores, Tile, Values,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Packing, Roles, Schedule, Scores,
+    Tile, Values,
 };
 
 const TILE_M: &[usize] = &[1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512];
@@ -38,6 +39,7 @@ pub(super) enum Lever {
     SwapAb,
     SplitK,
     Cluster,
+    Packing,
     Scores,
     Values,
     Layout,
@@ -46,7 +48,7 @@ pub(super) enum Lever {
 }
 
 impl Lever {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::TileM,
         Self::TileN,
         Self::TileK,
@@ -57,6 +59,7 @@ impl Lever {
         Self::SwapAb,
         Self::SplitK,
         Self::Cluster,
+        Self::Packing,
         Self::Scores,
         Self::Values,
         Self::Layout,
@@ -76,6 +79,7 @@ impl Lever {
             Self::SwapAb => "swap-ab",
             Self::SplitK => "split-k",
             Self::Cluster => "cluster",
+            Self::Packing => "packing",
             Self::Scores => "scores",
             Self::Values => "values",
             Self::Layout => "layout",
@@ -96,6 +100,7 @@ impl Lever {
             Self::SwapAb => schedule.swap_ab.to_string(),
             Self::SplitK => schedule.split_k.to_string(),
             Self::Cluster => schedule.cluster.to_string(),
+            Self::Packing => schedule.packing.to_string(),
             Self::Scores => schedule.scores.to_string(),
             Self::Values => schedule.values.to_string(),
             Self::Layout => schedule.layout.to_string(),
@@ -162,6 +167,10 @@ impl Lever {
                 cluster: from.cluster,
                 ..into
             },
+            Self::Packing => Schedule {
+                packing: from.packing,
+                ..into
+            },
             Self::Scores => Schedule {
                 scores: from.scores,
                 ..into
@@ -218,6 +227,10 @@ impl Lever {
             }),
             Self::Order => choices(|order: Order| Schedule {
                 order,
+                ..schedule.clone()
+            }),
+            Self::Packing => choices(|packing: Packing| Schedule {
+                packing,
                 ..schedule.clone()
             }),
             Self::Scores => choices(|scores: Scores| Schedule {

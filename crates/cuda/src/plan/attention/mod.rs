@@ -10,7 +10,7 @@ pub mod unified;
 use std::collections::BTreeMap;
 
 use gauntlet_problem::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
-use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Layout, Order, Roles, Schedule};
+use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
 
 pub use abi::{Sequence, Tile};
 pub use automatic::automatic;
@@ -69,6 +69,12 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
         schedule.swap_ab,
         false,
         "attention has no weights to exchange with tokens",
+    )?;
+    PlanError::unless(
+        "packing",
+        schedule.packing,
+        Packing::Canonical,
+        "attention has no weights to repack",
     )?;
     PlanError::unless(
         "tile.k",

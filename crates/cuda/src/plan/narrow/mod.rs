@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_problem::{GemmShape, GroupedGemm};
-use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule};
+use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
 
 use super::groups::{self, check_sizes, check_tiles, is_dual};
 use super::variant::{most_registers, output_define};
@@ -175,6 +175,7 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
         ("DUAL", usize::from(is_dual(gemm))),
         ("OUTPUT", output_define(gemm.output)),
         ("BLOCKS", blocks),
+        ("REPACKED", usize::from(schedule.packing == Packing::Fragments)),
         ("SHARED_BYTES", shared_bytes),
         ("OVERLAP", 1),
     ];

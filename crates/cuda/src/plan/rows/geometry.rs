@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_problem::GroupedGemm;
-use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Tile};
+use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule, Tile};
 
 use crate::plan::groups::{depth, is_dual};
 use crate::plan::variant::{most_registers, output_define};
@@ -178,6 +178,12 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
             "choose 1 or more",
         ));
     }
+    PlanError::unless(
+        "packing",
+        schedule.packing,
+        Packing::Canonical,
+        "without swap-ab, weights come to shared memory row by row",
+    )?;
     PlanError::unless(
         "cluster",
         cluster,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_problem::GroupedGemm;
-use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Roles, Schedule};
+use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
 
 use crate::plan::groups::is_dual;
 use crate::plan::variant::{most_registers, output_define};
@@ -46,6 +46,8 @@ pub(super) struct Geometry {
     pub ring_bytes: usize,
     /// Whether there are two products.
     pub dual: bool,
+    /// Whether weights are repacked.
+    pub repacked: bool,
 }
 
 impl Geometry {
@@ -79,6 +81,7 @@ impl Geometry {
                 .max(CONVERTED_BYTES + unit)
                 .max(mixed_bytes(schedule)),
             dual,
+            repacked: schedule.packing == Packing::Fragments,
         })
     }
 
@@ -99,6 +102,7 @@ impl Geometry {
             ("MIXED", usize::from(mixes_widths(schedule.order))),
             ("DUAL", usize::from(self.dual)),
             ("OUTPUT", output_define(gemm.output)),
+            ("REPACKED", usize::from(self.repacked)),
             ("RING", self.ring_bytes),
             ("OVERLAP", 1),
         ];

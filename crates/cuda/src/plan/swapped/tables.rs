@@ -1,11 +1,12 @@
 //! The tables of the swapped kernel and where they lie.
 
 use bytemuck::Zeroable;
-use gauntlet_problem::GroupedGemm;
+use gauntlet_problem::{GemmShape, GroupedGemm};
 
 use super::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile};
 use super::dealt::Dealt;
 use super::geometry::{CHUNK, CONSUMERS, Geometry};
+use crate::packing;
 use crate::plan::groups::{self, depth, within};
 use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, PlanError, Weights};
 
@@ -135,18 +136,38 @@ impl Tables {
         let groups = self.gemm.groups.iter().enumerate();
         groups
             .flat_map(|(group, shape)| {
-                matrices.into_iter().map(move |matrix| {
-                    let depth = depth(shape.k) as u64;
-                    let (columns, box_columns) = match matrix {
-                        Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
-                        // The least that a box's row may have: the scales of two chunks.
-                        _ => (depth / 16, 16),
-                    };
-                    let boxes = [box_columns, self.geometry.block_rows as u32];
-                    Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
-                })
+                matrices
+                    .into_iter()
+                    .map(move |matrix| match self.geometry.repacked {
+                        true => self.repacked_map(matrix, group, shape),
+                        false => self.map(matrix, group, shape),
+                    })
             })
             .collect()
+    }
+
+    fn map(&self, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
+        let depth = depth(shape.k) as u64;
+        let (columns, box_columns) = match matrix {
+            Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
+            // The least that a box's row may have: the scales of two chunks.
+            _ => (depth / 16, 16),
+        };
+        let boxes = [box_columns, self.geometry.block_rows as u32];
+        Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
+    }
+
+    /// A chunk of a block's rows lies in one piece: values as rows of 256 bytes, scales as rows of 128. A box that reaches
+    /// beyond the last row brings some of the next chunk, whose results nobody stores.
+    fn repacked_map(&self, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
+        let sixteens = (depth(shape.k) / CHUNK * shape.n.div_ceil(packing::ROWS)) as u64;
+        let rows = self.geometry.block_rows as u32;
+        match matrix {
+            Matrix::Weights | Matrix::SecondWeights => {
+                Map::of_bytes(matrix, group, [256, 4 * sixteens], [256, rows / 4])
+            }
+            _ => Map::of_bytes(matrix, group, [128, sixteens], [128, rows / 16]),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, GroupedGemm, Problem};
+use gauntlet_schedule::Packing;
 use gauntlet_schedule::resources::{
     by_mma_sync, converts_beforehand, multiplied_bytes, multiplied_value_bytes, operands_made_ready, weights,
 };
@@ -81,7 +82,10 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     }
     let [kept, stored] = values(kind, setting);
     let rate = match setting.problem {
-        Problem::GroupedGemm(_) => setting.machine.conversion_rate,
+        Problem::GroupedGemm(_) => match setting.schedule.packing {
+            Packing::Canonical => setting.machine.conversion_rate,
+            Packing::Fragments => setting.machine.conversion_rate * assumed::REPACKED,
+        },
         Problem::Attention(_) => assumed::CONVERTED_E4M3,
     };
     [

@@ -1,6 +1,7 @@
 //! The loops that were measured on a H200 (`scripts/gpu-parameters`), simulated with the figures that came of them. All
 //! run at the clock of that day, 1980 MHz, so that cycles compare with cycles.
 
+use gauntlet_schedule::Packing;
 use gauntlet_schedule::program::Condition;
 
 use super::*;
@@ -239,6 +240,14 @@ fn measured_figures_stand_in_for_guesses_where_there_are_any() {
         let (machine, _, costs) = single(name, &schedule);
         assert_eq!(costs.operands[0].issue, issue, "{name}");
         assert_eq!(costs.convert[0], values / rate, "{name}");
+        let (.., repacked) = single(
+            name,
+            &Schedule {
+                packing: Packing::Fragments,
+                ..schedule.clone()
+            },
+        );
+        assert!(repacked.convert[0] < costs.convert[0], "{name}");
         assert_eq!(machine.half_sectors_together.is_finite(), name == "h200");
     }
 }

@@ -6,7 +6,7 @@ mod tables;
 mod words;
 
 use gauntlet_problem::{Form, GroupedGemm};
-use gauntlet_schedule::{Epilogue, Lookup, Order, Roles, Schedule, Tile as Block};
+use gauntlet_schedule::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Tile as Block};
 use proptest::prelude::*;
 
 use super::SwappedPlan;

@@ -4,6 +4,7 @@ use bytemuck::Zeroable;
 
 use super::coverage::check;
 use super::*;
+use crate::packing::pack;
 use crate::plan::fixture::{ADDRESSES, collect};
 use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, LAST, Parameter, Shape, Tile, WHOLE};
 use crate::plan::{Group, Matrix, Memory, Plan, Weights};
@@ -168,4 +169,30 @@ fn without_tokens_there_is_nothing_to_launch() {
         5,
     );
     assert_eq!(plan.launches(&ADDRESSES), []);
+}
+
+/// A box of a chunk's rows begins where `packing` puts the chunk's first row, and has the rows of a block.
+#[test]
+fn maps_describe_repacked_weights() {
+    for (form, rows) in [(Form::Plain, 128), (Form::Swiglu, 64)] {
+        let schedule = Schedule {
+            packing: Packing::Fragments,
+            ..schedule([rows, 16], 4, Order::Sorted, 1)
+        };
+        let plan = SwappedPlan::new(&gemm(&[[20, 300, 512]], form), &schedule, PROCESSORS).unwrap();
+        assert_eq!(plan.variant().defines["REPACKED"], "1");
+        let maps = plan.memory(&[]).maps;
+        let packed = pack(300, 512, &[0; 300 * 256], &[0; 300 * 32]).unwrap();
+        for (map, bytes, row_bytes) in [(&maps[0], packed.values, 64), (&maps[1], packed.scales, 8)] {
+            let [columns, map_rows] = map.sizes[..] else {
+                panic!("two dimensions")
+            };
+            assert_eq!(columns * map_rows, bytes.len() as u64);
+            assert_eq!(map.boxes[0] * map.boxes[1], (rows * row_bytes) as u32);
+            // The kernel counts sixteens of rows.
+            let sixteen = (columns * map_rows / (4 * 19)) as usize;
+            assert_eq!(sixteen, 16 * row_bytes);
+            assert!(sixteen.is_multiple_of(columns as usize));
+        }
+    }
 }

@@ -21,6 +21,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("MIXED", "1"),
         ("OUTPUT", "0"),
         ("OVERLAP", "1"),
+        ("REPACKED", "0"),
         ("RING", &ring.to_string()),
         ("WIDTH", "104"),
     ];
