@@ -117,6 +117,11 @@ DEVICE float maximum_of_four(float value) {
     return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
 }
 
+// Two neighbours in the format that 16-bit weights are multiplied in.
+DEVICE u32 pair_of_weights(float low, float high) {
+    return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
+}
+
 // Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and
 // a thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
 // (transpose_block), so the sums are the same.
@@ -128,8 +133,7 @@ DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
             const float* four = weights + index / 2 * 8 + index % 2 * 2;
             rounded[index] = four_eights(four[0], four[1], four[4], four[5]);
         } else {
-            const float* pair = weights + index * 2;
-            rounded[index] = FORMAT == 1 ? pair_of_brains(pair[0], pair[1]) : pair_of_halves(pair[0], pair[1]);
+            rounded[index] = pair_of_weights(weights[index * 2], weights[index * 2 + 1]);
         }
     }
 }

@@ -54,6 +54,8 @@ DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float ta
             hide(scores, me.lane(), CAUSAL ? min(seen + row, keys) - before : keys - before, CAUSAL ? min(seen + row + 8, keys) - before : keys - before);
         }
     };
+    // A row's largest weight may be most of its result. What it is rounded by cancels over many rows, over few it is a bias.
+    bool few = job.sequence.queries < 64;
     begin_scores(0, 0);
     products_wait<0>();
     finish_scores(0, 0, 0);
@@ -69,11 +71,7 @@ DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float ta
         pin(sums);
         finish_scores(stage, run, number);
         if (last_run == RUNS - 1) me.release_values(last);
-        float factors[2];
-        if (softmax.weigh(weights, scores, scales.score, table, factors)) {
-#pragma unroll
-            for (u32 i = 0; i < HEAD / 2; i++) sums[i] *= factors[i / 2 % 2];
-        }
+        softmax.weigh(weights, sums, scores, scales.score, table, few);
     };
     // A turn of the loop takes all stages, so that each is known when it is compiled.
 #pragma unroll 1

@@ -45,29 +45,44 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
 
 // Weights are powers of two, 2^(score · scale + shift): relative to a score that was once the row's largest. To look for the
 // largest of every run before the first exponential takes a quarter of the kernel's time (H200); so a run is weighed by the
-// shift that is there, and only if its weights turn out too large is the run's maximum looked for, and the run weighed again.
-// Where that was so of the last run, of scores that scatter widely, the maximum is looked for at once, if there is a register
-// to remember it in.
+// shift that is there, and only where weights turn out too large is the run's maximum looked for, and weighed again what
+// belongs to the same of the lanes' two rows: of scores that scatter widely it is seldom both.
 struct Softmax {
     // Of rows r and r + 8. A row that has seen no key has a shift by which every weight is too large.
     float shift[2], sums[2];
-    bool rising = false;
 
     DEVICE Softmax() : shift{BEYOND, BEYOND}, sums{0.0f, 0.0f} {}
 
-    // Makes weights of scores. True if a shift is another now; what was summed before is then to be multiplied by `factors`.
-    // All lanes of a warp take part.
-    DEVICE bool weigh(Weights& weights, const Scores& scores, float scale, float table, float (&factors)[2]) {
+    // Makes weights of scores; where a row's shift becomes another, what was summed before is multiplied accordingly. All lanes
+    // of a warp take part. `always`: maxima are looked for in any case, so that a row's largest weight is 1, which is not
+    // rounded.
+    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, float scale, float table, bool always) {
         float added[2];
-        bool moved = rising;
-        if (!moved) {
-            raise(weights, added, scores, scale, table);
-            moved = __any_sync(~0u, added[0] > MOST_ADDED || added[1] > MOST_ADDED);
+        bool large[2] = {always, always};
+        if (!always) {
+            raise(weights, added, 0, 2, scores, scale, table);
+            large[0] = added[0] > MOST_ADDED;
+            large[1] = added[1] > MOST_ADDED;
         }
-        if (moved) begin(weights, scores, scale, table, factors, added);
+        if (__any_sync(~0u, large[0] || large[1])) {
+#pragma unroll
+            for (u32 row = 0; row < 2; row++) {
+                if (!__any_sync(~0u, large[row])) continue;
+                float factor = shift_to_maximum(row, scores, scale);
+#pragma unroll
+                for (u32 i = 0; i < HEAD / 4; i++) outputs[i / 2 * 4 + 2 * row + i % 2] *= factor;
+                raise(weights, added, row, row + 1, scores, scale, table);
+            }
+        }
         sums[0] += added[0];
         sums[1] += added[1];
-        return moved;
+    }
+
+    // The same with the first run, of which no weight can be known to be small enough.
+    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table) {
+        shift_to_maximum(0, scores, scale);
+        shift_to_maximum(1, scores, scale);
+        raise(weights, sums, 0, 2, scores, scale, table);
     }
 
     // Of a row, over all of its lanes.
@@ -77,46 +92,39 @@ struct Softmax {
         return sum + __shfl_xor_sync(~0u, sum, 2);
     }
 
-    // The same with the first run, of which no weight can be known to be small enough.
-    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table) {
-        float factors[2];
-        begin(weights, scores, scale, table, factors, sums);
-        rising = false;
-    }
-
 private:
-    static constexpr bool REMEMBERS = PARTS == 1;
     static constexpr float BEYOND = 1e30f;
-    // A lane's weights of a run add up to no more; so each of them is far from fp16's largest, 65504.
-    static constexpr float MOST_ADDED = 16384.0f;
+    // A lane's weights of a run add up to no more, so none is beyond the largest of fp16.
+    static constexpr float MOST_ADDED = 65504.0f;
 
-    // By shifts of maxima that the run's are part of.
-    DEVICE void begin(Weights& weights, const Scores& scores, float scale, float table, float (&factors)[2], float (&added)[2]) {
+    // Of maxima that the run's is part of; by what weights so far are to be multiplied.
+    DEVICE float shift_to_maximum(u32 row, const Scores& scores, float scale) {
+        float largest = -INFINITE, before = shift[row];
 #pragma unroll
-        for (u32 row = 0; row < 2; row++) {
-            float largest = -INFINITE, before = shift[row];
-#pragma unroll
-            for (u32 i = 0; i < RUN / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
-            shift[row] = fminf(before, -maximum_of_four(largest) * scale);
-            factors[row] = power_by_hardware(shift[row] - before);
-            sums[row] *= factors[row];
-        }
-        rising = REMEMBERS && __any_sync(~0u, factors[0] < 1.0f / MOST_ADDED || factors[1] < 1.0f / MOST_ADDED);
-        raise(weights, added, scores, scale, table);
+        for (u32 i = 0; i < RUN / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
+        shift[row] = fminf(before, -maximum_of_four(largest) * scale);
+        float factor = power_by_hardware(shift[row] - before);
+        sums[row] *= factor;
+        return factor;
     }
 
-    DEVICE void raise(Weights& weights, float (&added)[2], const Scores& scores, float scale, float table) const {
-        added[0] = added[1] = 0.0f;
+    // Weights of the run of rows `first` to `last` − 1, by their shifts, and a lane's sums of them.
+    DEVICE void raise(Weights& weights, float (&added)[2], u32 first, u32 last, const Scores& scores, float scale, float table) const {
 #pragma unroll
-        for (u32 step = 0; step < RUN / VALUE_DEPTH; step++) {
-            float raised[VALUE_DEPTH / 2];
+        for (u32 row = first; row < last; row++) added[row] = 0.0f;
 #pragma unroll
-            for (u32 i = 0; i < VALUE_DEPTH / 2; i++) {
-                raised[i] = power(fmaf(scores[step * VALUE_DEPTH / 2 + i], scale, shift[i / 2 % 2]), i, table);
-                added[i / 2 % 2] += raised[i];
+        for (u32 i = 0; i < RUN / 8; i++)
+#pragma unroll
+            for (u32 row = first; row < last; row++) {
+                float raised[2];
+#pragma unroll
+                for (u32 j = 0; j < 2; j++) {
+                    u32 place = 4 * i + 2 * row + j;
+                    raised[j] = power(fmaf(scores[place], scale, shift[row]), place, table);
+                    added[row] += raised[j];
+                }
+                weights[i / 2][i % 2 * 2 + row] = pair_of_weights(raised[0], raised[1]);
             }
-            round_weights<false>(weights[step], raised);
-        }
     }
 };
 
