@@ -159,6 +159,7 @@ fn each_step_is_planned(round: &Round) {
             name: pitch.name.clone(),
             schedule: pitch.schedule.apply(below),
             command: None,
+            recorded_loop: None,
             dispatch: round.dispatch(&pitch.dispatch),
         };
         for case in &round.benchmark_cases {
