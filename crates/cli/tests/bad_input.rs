@@ -63,7 +63,7 @@ fn a_recorded_loop_that_is_unknown_or_out_of_place() {
         &with("", "recorded-loop = \"barrier-removd\""),
         TINY_SUITE,
         &[
-            "round.toml:31",
+            "round.toml:30",
             "barrier-removd",
             "races-on-the-last-step",
             "help:",
@@ -72,7 +72,7 @@ fn a_recorded_loop_that_is_unknown_or_out_of_place() {
     refused(
         &with("", "recorded-loop = \"barrier-removed\""),
         TINY_SUITE,
-        &["round.toml:31", "case `one` is a GEMM", "a suite of attention"],
+        &["round.toml:30", "case `one` is a GEMM", "a suite of attention"],
     );
     refused(
         &with("", "recorded-loop = \"barrier-removed\"\ncommand = [\"kernel\"]"),
