@@ -1,7 +1,7 @@
 //! Holds every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every format of
 //! results, and random ragged problems, each with four kinds of operands, each computed twice.
 //!
-//! `cargo run --release -p gauntlet-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--json FILE]`
+//! `cargo run --release -p gauntlet-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--schedule TEXT] [--json FILE]`
 //!
 //! What counts as right is what the lab's gate says. The exit code is 1 if anything is wrong.
 //!
@@ -54,6 +54,9 @@ struct Arguments {
     /// The kernel family; both without it
     #[arg(long, value_enum)]
     family: Option<Family>,
+    /// Only schedules whose names contain this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    schedule: String,
     /// How many random problems of each family
     #[arg(long, value_name = "NUMBER", default_value_t = 200)]
     problems: usize,
@@ -104,7 +107,7 @@ fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
 /// Whether all kernels compile.
 fn compile(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = Device::builtin(COMPILED_FOR)?.processors.get() as u32;
-    let (named, steps) = (problems_of(arguments)?, kernels::schedules());
+    let (named, steps) = (problems_of(arguments)?, kernels::schedules(&arguments.schedule));
     let kernels = kernels::compile_all(&Compiler::new()?, &named, &steps, processors);
     let broken: Vec<_> = kernels.values().flatten().collect();
     broken.iter().for_each(|error| println!("{error}"));
@@ -118,7 +121,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let engine = machine::engine()?;
     let named = problems_of(arguments)?;
     let all = named.len();
-    let steps = kernels::schedules();
+    let steps = kernels::schedules(&arguments.schedule);
     let bench = Bench {
         kernels: kernels::compile_all(engine.compiler(), &named, &steps, engine.device().processors),
         engine: &engine,
