@@ -78,6 +78,8 @@ pub(crate) struct Barrier {
     arrived: AtomicU32,
     crossings: AtomicU32,
     aborted: AtomicBool,
+    /// Whether some of them are on one processor, where who stays awake keeps the other from running.
+    together: AtomicBool,
     /// Raised when something happened that somebody may wait for.
     news: Signal,
 }
@@ -91,6 +93,7 @@ impl Barrier {
             arrived: AtomicU32::new(0),
             crossings: AtomicU32::new(0),
             aborted: AtomicBool::new(false),
+            together: AtomicBool::new(false),
             news: Signal::default(),
         }
     }
@@ -130,8 +133,23 @@ impl Barrier {
         self.news.raise();
     }
 
+    /// How long a thread should wait without sleeping.
+    pub fn awake(&self) -> Duration {
+        if self.together.load(Ordering::Relaxed) {
+            Duration::ZERO
+        } else {
+            self.awake
+        }
+    }
+
+    /// Says that threads are on one processor, until the next reset.
+    pub fn crowd(&self) {
+        self.together.store(true, Ordering::Relaxed);
+    }
+
     /// Makes it as new after an abort. Nobody may be waiting.
     pub fn reset(&self) {
+        self.together.store(false, Ordering::Relaxed);
         self.arrived.store(0, Ordering::Relaxed);
         self.aborted.store(false, Ordering::Release);
     }
@@ -146,7 +164,7 @@ impl Barrier {
             if happened() {
                 return Ok(());
             }
-            self.news.wait(seen, self.awake);
+            self.news.wait(seen, self.awake());
         }
     }
 }

@@ -229,6 +229,43 @@ fn eight_bits_widen_to_their_values() {
 }
 
 #[test]
+fn values_round_to_f16_as_the_format_says() {
+    // Every f16 but NaN, what lies halfway to the next one and beside that, in runs of many lengths.
+    let values: Vec<f32> = (0..0x7C00_u16)
+        .flat_map(|bits| {
+            let [value, next] = [bits, bits + 1].map(|bits| half::f16::from_bits(bits).to_f32());
+            let halfway = if next.is_finite() {
+                (value + next) / 2.0
+            } else {
+                65520.0
+            };
+            [value, halfway, -halfway.next_down(), halfway.next_up(), -value]
+        })
+        .chain([f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e-40])
+        .collect();
+    for path in SimdPath::available() {
+        let instructions = Instructions::detect(path).unwrap();
+        let mut at = 0;
+        for length in (0..40).cycle() {
+            let run = &values[at..values.len().min(at + length)];
+            let mut bytes = vec![0xAA; 2 * run.len()];
+            instructions.halve(run, &mut bytes);
+            for (value, bytes) in run.iter().zip(bytes.as_chunks::<2>().0) {
+                assert_eq!(
+                    *bytes,
+                    half::f16::from_f32(*value).to_le_bytes(),
+                    "{path} {value:e}"
+                );
+            }
+            at += run.len();
+            if at == values.len() {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
 fn rows_of_blocks_turn() {
     for path in SimdPath::available() {
         let instructions = Instructions::detect(path).unwrap();
