@@ -37,7 +37,8 @@ impl Processors {
 
 /// The processor that the calling thread runs on, where the system says so.
 pub(crate) fn here() -> Option<usize> {
-    sched_getcpu().ok()
+    // An interpreter has no processors.
+    (!cfg!(miri)).then(sched_getcpu)?.ok()
 }
 
 #[cfg(test)]

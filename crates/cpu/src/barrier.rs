@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::futex;
+
 /// Looks at a flag between two looks at the clock.
 const LOOKS: u32 = 32;
 
@@ -30,7 +32,7 @@ impl Signal {
         // With the orderings of `wait`: either the sleeper sees this count, or it is seen here.
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            atomic_wait::wake_all(&raw const self.count);
+            futex::wake_all(&raw const self.count);
         }
     }
 
@@ -41,7 +43,7 @@ impl Signal {
         }
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         while self.count.load(Ordering::SeqCst) == seen {
-            atomic_wait::wait(&self.count, seen);
+            futex::wait(&self.count, seen);
         }
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
@@ -270,6 +272,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "measures time")]
     fn who_waits_long_sleeps() {
         let barrier = Barrier::new(2, Duration::from_micros(50));
         thread::scope(|scope| {

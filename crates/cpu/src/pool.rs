@@ -204,11 +204,14 @@ mod tests {
 
     use super::*;
 
+    /// Launches that a test makes; an interpreter is slow.
+    const LAUNCHES: usize = if cfg!(miri) { 20 } else { 2000 };
+
     #[test]
     fn every_thread_runs_every_launch_once() {
         let pool = Pool::new(5, None).unwrap();
         let counts: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
-        for launch in 1..=2000 {
+        for launch in 1..=LAUNCHES {
             pool.run(&|thread| {
                 counts[thread].fetch_add(1, Ordering::Relaxed);
             });
@@ -222,7 +225,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for _ in 0..200 {
+                    for _ in 0..LAUNCHES / 10 {
                         let sum = AtomicUsize::new(0);
                         pool.run(&|thread| {
                             sum.fetch_add(thread + 1, Ordering::Relaxed);
@@ -255,7 +258,7 @@ mod tests {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads, None).unwrap();
             let sum = AtomicUsize::new(0);
-            for launch in 0..50 {
+            for launch in 0..LAUNCHES / 40 {
                 pool.run_in_passes(&|_, barrier| {
                     for pass in 1..=20 {
                         sum.fetch_add(1, Ordering::Relaxed);
@@ -296,6 +299,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "measures time")]
     fn threads_sleep_between_launches() {
         let pool = Pool::new(2, None).unwrap();
         let used = Mutex::new(Vec::new());
