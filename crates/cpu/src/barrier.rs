@@ -194,6 +194,9 @@ mod tests {
 
     use super::*;
 
+    /// Passes of a test; an interpreter is slow.
+    const PASSES: usize = if cfg!(miri) { 3 } else { 50 };
+
     /// Sleeping at once, as pools have it, and hardly ever sleeping.
     const AWAKE: [Duration; 3] = [
         Duration::ZERO,
@@ -208,7 +211,7 @@ mod tests {
                 let barrier = Barrier::new(threads, awake);
                 let arrived = AtomicUsize::new(0);
                 let work = || {
-                    for pass in 1..=50 {
+                    for pass in 1..=PASSES {
                         arrived.fetch_add(1, Ordering::Relaxed);
                         barrier.wait().unwrap();
                         assert_eq!(arrived.load(Ordering::Relaxed), pass * threads as usize);
@@ -226,7 +229,7 @@ mod tests {
             for threads in [1, 2, 8] {
                 let (barrier, tally) = (Barrier::new(threads, awake), Tally::default());
                 let pieces: Vec<AtomicUsize> = (0..30).map(|_| AtomicUsize::new(0)).collect();
-                for round in 1..=20 {
+                for round in 1..=PASSES.min(20) {
                     tally.reset();
                     let work = || {
                         let piece = |index: usize| {

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     /// Launches that a test makes; an interpreter is slow.
-    const LAUNCHES: usize = if cfg!(miri) { 20 } else { 2000 };
+    const LAUNCHES: usize = if cfg!(miri) { 12 } else { 2000 };
 
     #[test]
     fn every_thread_runs_every_launch_once() {
@@ -225,7 +225,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for _ in 0..LAUNCHES / 10 {
+                    for _ in 0..LAUNCHES.min(200) {
                         let sum = AtomicUsize::new(0);
                         pool.run(&|thread| {
                             sum.fetch_add(thread + 1, Ordering::Relaxed);
@@ -258,7 +258,7 @@ mod tests {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads, None).unwrap();
             let sum = AtomicUsize::new(0);
-            for launch in 0..LAUNCHES / 40 {
+            for launch in 0..LAUNCHES.min(50) {
                 pool.run_in_passes(&|_, barrier| {
                     for pass in 1..=20 {
                         sum.fetch_add(1, Ordering::Relaxed);
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_panic_in_any_pass_ends_the_launch() {
         let pool = Pool::new(3, None).unwrap();
-        for round in 0..60 {
+        for round in 0..LAUNCHES.min(60) {
             let (panicking, last) = (round % 3, round / 3 % 4);
             let begun = AtomicUsize::new(0);
             let outcome = catch_unwind(AssertUnwindSafe(|| {
