@@ -59,7 +59,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 pub(crate) fn prefetch(_bytes: &[u8]) {}
 
 /// Asks the second-level cache for a line; the address may lie outside of all memory. Of the first-level cache's misses fewer
-/// can be under way at a time: asked for there, streams of weights came at two thirds of the speed.
+/// can be under way at a time: asked for there, streams of weights come slower than memory gives them.
 #[inline(always)]
 pub(super) fn prefetch_at(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
