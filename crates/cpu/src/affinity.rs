@@ -2,10 +2,11 @@
 //!
 //! A scheduler may wake a thread on the processor of the one that woke it and leave it there for milliseconds, so that
 //! two threads take turns on one processor while another idles. On a virtual machine of two processors calls of a few
-//! milliseconds then took as long as with one thread. Threads that stay where they were put do not.
+//! milliseconds then took as long as with one thread. Threads that stay where they were put do not; others at least do not wait
+//! awake for one another there.
 
 use nix::errno::Errno;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// The calling thread.
@@ -32,6 +33,12 @@ impl Processors {
         set.set(self.0[thread])?;
         sched_setaffinity(SELF, &set)
     }
+}
+
+/// The processor that the calling thread runs on, where the system says so.
+pub(crate) fn here() -> Option<usize> {
+    // An interpreter has no processors.
+    (!cfg!(miri)).then(sched_getcpu)?.ok()
 }
 
 #[cfg(test)]

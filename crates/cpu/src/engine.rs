@@ -34,13 +34,16 @@ pub struct EngineOptions {
 }
 
 /// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
-/// multiples of the register blocks'.
-const DOTS: (usize, [usize; 3], usize) = (128, [96, 48, 24], 2560);
+/// multiples of the register blocks'. Dots take weights as rows, which are packed with fewer instructions and bytes than columns.
+const DOTS: (usize, [usize; 3], usize) = (128, [64, 32, 16], 2560);
 const TILE_UNIT: (usize, [usize; 3], usize) = (128, [128, 64, 32], 1024);
 
 /// Weights of a tile from many to few, and values of packed tokens that stay in the first-level cache, where all tokens are one
 /// panel and weights are multiplied straight from their codes. Rows of codes that are read whole are read fastest.
-const UNPACKED: ([usize; 3], usize) = ([64, 32, 16], 1 << 13);
+const UNPACKED: ([usize; 3], usize) = ([128, 64, 32], 1 << 14);
+
+/// The chunk of any instruction set divides it.
+const CHUNKS: usize = 256;
 
 /// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
 const TILES_A_THREAD: usize = 8;
@@ -165,25 +168,24 @@ impl Engine {
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
         let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0).max(1);
         let (tokens, widths, depth) = match self.instructions.blocks(most) {
-            Blocks::Tiles(_) => TILE_UNIT,
+            Blocks::Tiles(_) => {
+                let (tokens, widths, depth) = TILE_UNIT;
+                return Schedule {
+                    tile: [tokens, self.narrow(gemm, tokens, widths), depth].into(),
+                    ..dynamic()
+                };
+            }
             Blocks::Dots(dots) if most <= dots.width(Operand::Columns) => {
-                return self.recommend_unpacked(gemm, most);
+                (most, UNPACKED.0, (UNPACKED.1 / most).max(CHUNKS))
             }
             Blocks::Dots(_) => DOTS,
         };
-        Schedule {
-            tile: [tokens, self.narrow(gemm, tokens, widths), depth].into(),
-            ..dynamic()
-        }
-    }
-
-    /// For few tokens.
-    fn recommend_unpacked(&self, gemm: &GroupedGemm, tokens: usize) -> Schedule {
-        let (widths, values) = UNPACKED;
-        let weights = self.narrow(gemm, tokens, widths);
+        // As few parts of K as may be, and all of a size.
+        let deepest = gemm.groups.iter().map(|shape| shape.k).max().unwrap_or(0).max(1);
+        let even = deepest.div_ceil(deepest.div_ceil(depth)).next_multiple_of(CHUNKS);
         Schedule {
             swap_ab: true,
-            tile: [weights, tokens, values / tokens.next_power_of_two()].into(),
+            tile: [self.narrow(gemm, tokens, widths), tokens, even].into(),
             ..dynamic()
         }
     }

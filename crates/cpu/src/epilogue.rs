@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use gauntlet_problem::OutputFormat;
 use gauntlet_schedule::Epilogue;
-use half::slice::HalfFloatSliceExt;
-use half::{bf16, f16};
+use half::bf16;
 
 use crate::memory::Disjoint;
 use crate::simd::{Instructions, LANES, SimdPath, stream_rows};
@@ -195,7 +194,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Finishes one run of row `row` into `bytes`.
+    /// Finishes one run of row `row` and rounds it, to nearest and ties to even, into the little-endian `bytes`.
     fn finish_run(&self, finish: Finish<'_>, row: usize, first: &[f32], second: &[f32], bytes: &mut [u8]) {
         let values = &mut [0.0; LANES][..first.len()];
         match finish {
@@ -203,29 +202,17 @@ impl<'a> Writer<'a> {
             Finish::RowScales(scales) => self.instructions.scale(first, scales[row], values),
             Finish::Swiglu(scales) => self.instructions.swiglu(first, second, scales, values),
         }
-        encode(self.format, values, bytes);
-    }
-}
-
-/// Rounds to nearest, ties to even, into little-endian bytes.
-fn encode(format: OutputFormat, values: &[f32], bytes: &mut [u8]) {
-    match format {
-        OutputFormat::F16 => {
-            let mut halves = [f16::ZERO; LANES];
-            let halves = &mut halves[..values.len()];
-            halves.convert_from_f32_slice(values);
-            for (bytes, half) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(halves) {
-                *bytes = half.to_le_bytes();
+        match self.format {
+            OutputFormat::F16 => self.instructions.halve(values, bytes),
+            OutputFormat::Bf16 => {
+                for (bytes, value) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(values) {
+                    *bytes = bf16::from_f32(*value).to_le_bytes();
+                }
             }
-        }
-        OutputFormat::Bf16 => {
-            for (bytes, value) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(values) {
-                *bytes = bf16::from_f32(*value).to_le_bytes();
-            }
-        }
-        OutputFormat::F32 => {
-            for (bytes, value) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(values) {
-                *bytes = value.to_le_bytes();
+            OutputFormat::F32 => {
+                for (bytes, value) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(values) {
+                    *bytes = value.to_le_bytes();
+                }
             }
         }
     }

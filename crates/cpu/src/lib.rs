@@ -46,6 +46,7 @@ mod engine;
 mod epilogue;
 mod error;
 mod family;
+mod futex;
 mod gemm;
 mod memory;
 mod order;

@@ -1,20 +1,20 @@
 //! A pool of threads that lives as long as the engine.
 //!
 //! A launch wakes the threads once, however many passes it makes; between passes they meet at a [`Barrier`]. Within a
-//! launch a thread that waits stays awake for a short while; between launches it sleeps in the kernel at once: two
-//! engines in two processes that take turns on the same cores must not disturb each other's times.
+//! launch, and for the next one, a thread that waits stays awake for a short while, and then sleeps in the kernel: two engines
+//! in two processes that take turns on the same cores must not disturb each other's times.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::affinity::Processors;
+use crate::affinity::{self, Processors};
 use crate::barrier::{Aborted, Barrier, Signal};
 
-/// How long a thread waits for others of its launch before it sleeps: about what waking it takes.
+/// How long a thread waits for others of its launch, or for the next one, before it sleeps: about what waking it takes.
 const AWAKE: Duration = Duration::from_micros(50);
 
 /// Persistent threads that run one job at a time, the caller being thread 0.
@@ -38,8 +38,12 @@ struct Shared {
     done: Signal,
     panic: Mutex<Option<Panic>>,
     closing: AtomicBool,
-    awake: Duration,
+    /// The processor from which the latest job was launched, if that is known.
+    caller: AtomicUsize,
 }
+
+/// No processor's number.
+const NOWHERE: usize = usize::MAX;
 
 struct Panic(Box<dyn Any + Send>);
 
@@ -68,7 +72,7 @@ impl Pool {
             done: Signal::default(),
             panic: Mutex::new(None),
             closing: AtomicBool::new(false),
-            awake,
+            caller: AtomicUsize::new(NOWHERE),
         });
         let mut pool = Self {
             shared,
@@ -121,11 +125,13 @@ impl Pool {
         if !self.workers.is_empty() {
             let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
             shared.running.store(workers, Ordering::Relaxed);
+            let caller = affinity::here().unwrap_or(NOWHERE);
+            shared.caller.store(caller, Ordering::Relaxed);
             shared.start.raise();
         }
         shared.work(&job, 0);
         if !self.workers.is_empty() {
-            shared.done.wait(done, shared.awake);
+            shared.done.wait(done, shared.barrier.awake());
         }
         let panic = lock(&shared.panic).take();
         if let Some(Panic(payload)) = panic {
@@ -150,7 +156,7 @@ impl Shared {
     fn serve(&self, thread: usize) {
         let mut launches = 0;
         loop {
-            self.start.wait(launches, Duration::ZERO);
+            self.start.wait(launches, self.barrier.awake());
             launches = launches.wrapping_add(1);
             if self.closing.load(Ordering::Relaxed) {
                 return;
@@ -159,6 +165,10 @@ impl Shared {
             // points to alive until this thread has counted itself out below: it does not unwind before that, as panics
             // of its own share are caught too. The closure behind it is `Sync`.
             let job = unsafe { &*self.job.load(Ordering::Relaxed) };
+            // The system may wake a thread on its caller's processor, and leave it there though others are idle.
+            if affinity::here() == Some(self.caller.load(Ordering::Relaxed)) {
+                self.barrier.crowd();
+            }
             self.work(job, thread);
             if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
                 self.done.raise();
@@ -190,17 +200,18 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
     use nix::time::{ClockId, clock_gettime};
 
     use super::*;
+
+    /// Launches that a test makes; an interpreter is slow.
+    const LAUNCHES: usize = if cfg!(miri) { 12 } else { 2000 };
 
     #[test]
     fn every_thread_runs_every_launch_once() {
         let pool = Pool::new(5, None).unwrap();
         let counts: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
-        for launch in 1..=2000 {
+        for launch in 1..=LAUNCHES {
             pool.run(&|thread| {
                 counts[thread].fetch_add(1, Ordering::Relaxed);
             });
@@ -214,7 +225,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for _ in 0..200 {
+                    for _ in 0..LAUNCHES.min(200) {
                         let sum = AtomicUsize::new(0);
                         pool.run(&|thread| {
                             sum.fetch_add(thread + 1, Ordering::Relaxed);
@@ -247,7 +258,7 @@ mod tests {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads, None).unwrap();
             let sum = AtomicUsize::new(0);
-            for launch in 0..50 {
+            for launch in 0..LAUNCHES.min(50) {
                 pool.run_in_passes(&|_, barrier| {
                     for pass in 1..=20 {
                         sum.fetch_add(1, Ordering::Relaxed);
@@ -264,7 +275,7 @@ mod tests {
     #[test]
     fn a_panic_in_any_pass_ends_the_launch() {
         let pool = Pool::new(3, None).unwrap();
-        for round in 0..60 {
+        for round in 0..LAUNCHES.min(60) {
             let (panicking, last) = (round % 3, round / 3 % 4);
             let begun = AtomicUsize::new(0);
             let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -288,6 +299,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "measures time")]
     fn threads_sleep_between_launches() {
         let pool = Pool::new(2, None).unwrap();
         let used = Mutex::new(Vec::new());

@@ -17,6 +17,14 @@ pub fn last_level_cache() -> usize {
     size.map_or(UNKNOWN_CACHE, |size| size.get() as usize)
 }
 
+/// The commit that is checked out, where that is known.
+pub fn commit() -> Option<String> {
+    let mut git = std::process::Command::new("git");
+    let found = git.args(["describe", "--always", "--dirty"]).output().ok()?;
+    let name = String::from_utf8(found.stdout).ok()?;
+    found.status.success().then(|| name.trim().to_owned())
+}
+
 /// What the system tells, and how busy it is.
 pub fn describe() -> Value {
     let load = std::fs::read_to_string("/proc/loadavg").ok();

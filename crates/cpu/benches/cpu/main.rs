@@ -129,6 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "date": jiff::Zoned::now().date().to_string(),
             "machine": machine::describe(),
             "version": env!("CARGO_PKG_VERSION"),
+            "commit": machine::commit(),
             "simd": engine.simd().to_string(),
             "threads": setting.threads,
             "rounds": setting.rounds,

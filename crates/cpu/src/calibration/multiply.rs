@@ -7,7 +7,7 @@ use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use super::bench::{Bench, advance};
 use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
-use crate::simd::{Blocks, Dots, Instructions, Operand, Row};
+use crate::simd::{Blocks, Dots, Instructions, Operand, Rows};
 
 /// Bytes touched between two uses of a panel.
 const DISTANCES_KIB: [usize; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 16384];
@@ -126,16 +126,25 @@ fn multiply_codes(bench: &Bench, dots: &Dots, columns: usize) -> Result<f64, Cal
                 1.0,
             )?,
             columns: AlignedBuffer::zeroed(dots.chunks(DEPTH) * columns * dots.words(Operand::Columns))?,
-            sums: vec![0.0; columns],
+            sums: vec![0.0; ROWS * columns],
         };
         state.columns.values_mut().fill(0.25);
         Ok(state)
     };
     bench.each(make, |state| {
-        for row in 0..ROWS {
-            let row = Row::of(&state.rows, row, &(0..DEPTH));
-            dots.multiply_codes(row, columns, state.columns.values(), &mut state.sums, 1, true);
-        }
+        let rows = Rows {
+            tensor: &state.rows,
+            rows: 0..ROWS,
+            columns: 0..DEPTH,
+        };
+        dots.multiply_codes(
+            &rows,
+            columns,
+            state.columns.values(),
+            &mut state.sums,
+            [columns, 1],
+            true,
+        );
         (ROWS * DEPTH) as f64
     })
 }

@@ -10,7 +10,7 @@ use crate::epilogue::{Finish, Places, Sums, Target, Writer};
 use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::plan::{GemmPlan, GemmTile, Piece};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::simd::{Dots, Operand, Row, prefetch};
+use crate::simd::{Dots, Operand, Rows, prefetch};
 
 /// Plan, memory and operands of one call.
 #[derive(Debug)]
@@ -143,11 +143,13 @@ impl Part<'_> {
     /// One panel of tokens with weights straight from their codes.
     fn multiply_codes(&self, dots: &Dots, weights: &Nvfp4Tensor, sums: &mut [f32]) {
         let (tokens, panel) = self.tokens(0);
-        for (at, row) in self.weight_rows.clone().enumerate() {
-            let row = Row::of(weights, row, &self.depth);
-            let stride = self.plan.weights.extent;
-            dots.multiply_codes(row, tokens, panel, &mut sums[at..], stride, self.accumulate);
-        }
+        let strides = [1, self.plan.weights.extent];
+        let rows = Rows {
+            tensor: weights,
+            rows: self.weight_rows.clone(),
+            columns: self.depth.clone(),
+        };
+        dots.multiply_codes(&rows, tokens, panel, sums, strides, self.accumulate);
     }
 
     fn multiply_panels(&self, weights: &[f32], sums: &mut [f32]) {

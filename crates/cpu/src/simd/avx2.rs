@@ -20,6 +20,7 @@ pub(super) static LOOPS: Loops = Loops {
     turn,
     scale,
     swiglu,
+    halve,
 };
 
 /// # Safety
@@ -74,6 +75,22 @@ fn turn(block: &[f32], turned: &mut [f32; LANES * LANES]) {
 #[target_feature(enable = "avx2,fma")]
 fn scale(sums: &[f32], scale: f64, out: &mut [f32]) {
     vector::scale(sums, scale, out);
+}
+
+/// See [`Instructions::halve`](super::Instructions::halve).
+#[target_feature(enable = "avx2,f16c")]
+pub(super) fn halve(values: &[f32], bytes: &mut [u8]) {
+    let (vectors, rest) = values.as_chunks::<8>();
+    let (halves, tail) = bytes.split_at_mut(16 * vectors.len());
+    for (halves, values) in halves.as_chunks_mut::<16>().0.iter_mut().zip(vectors) {
+        // SAFETY: both are as long as the vectors, which need no alignment.
+        unsafe {
+            let values = _mm256_loadu_ps(values.as_ptr());
+            let rounded = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(values);
+            _mm_storeu_si128(halves.as_mut_ptr().cast(), rounded);
+        }
+    }
+    vector::halve(rest, tail);
 }
 
 #[target_feature(enable = "avx2,fma")]

@@ -21,6 +21,7 @@ pub(super) static LOOPS: Loops = Loops {
     turn,
     scale,
     swiglu,
+    halve: super::avx2::halve,
 };
 
 /// # Safety

@@ -21,7 +21,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
-pub(crate) use blocks::{Blocks, Dots, Operand, Row};
+pub(crate) use blocks::{Blocks, Dots, Operand, Rows};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
@@ -185,6 +185,9 @@ type Scale = unsafe fn(&[f32], f64, &mut [f32]);
 /// `out = silu(gate · scale) · (up · scale)`.
 type Swiglu = unsafe fn(&[f32], &[f32], [f64; 2], &mut [f32]);
 
+/// f32 to the bytes of f16.
+type Halve = unsafe fn(&[f32], &mut [u8]);
+
 /// The inner loops of one instruction set, behind methods that check lengths.
 ///
 /// A value exists only for a path whose features were found, which is what makes the calls sound.
@@ -208,6 +211,7 @@ struct Loops {
     turn: Turn,
     scale: Scale,
     swiglu: Swiglu,
+    halve: Halve,
 }
 
 impl Instructions {
@@ -327,6 +331,14 @@ impl Instructions {
     pub fn swiglu(&self, gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {
         // SAFETY: the features were found when `self` was made; the function itself only uses slices.
         unsafe { (self.loops.swiglu)(gate, up, scales, out) }
+    }
+
+    /// Rounds values to f16, to nearest and ties to even, into as many pairs of little-endian bytes.
+    #[inline]
+    pub fn halve(&self, values: &[f32], bytes: &mut [u8]) {
+        assert_eq!(bytes.len(), 2 * values.len());
+        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        unsafe { (self.loops.halve)(values, bytes) }
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) static LOOPS: Loops = Loops {
     turn: vector::turn::<COLUMNS>,
     scale: vector::scale,
     swiglu: vector::swiglu::<FMA>,
+    halve: vector::halve,
 };
 
 /// # Safety

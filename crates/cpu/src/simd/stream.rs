@@ -58,14 +58,15 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn prefetch(_bytes: &[u8]) {}
 
-/// Asks for a cache line; the address may lie outside of all memory.
+/// Asks the second-level cache for a line; the address may lie outside of all memory. Of the first-level cache's misses fewer
+/// can be under way at a time: asked for there, streams of weights come slower than memory gives them.
 #[inline(always)]
 pub(super) fn prefetch_at(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is in the baseline of x86-64, and a prefetch of whatever address has no effect that could be observed.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(line.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;

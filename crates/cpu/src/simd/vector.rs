@@ -127,6 +127,13 @@ pub(super) fn scale(sums: &[f32], scale: f64, out: &mut [f32]) {
     }
 }
 
+/// See [`Instructions::halve`](super::Instructions::halve).
+pub(super) fn halve(values: &[f32], bytes: &mut [u8]) {
+    for (bytes, value) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(values) {
+        *bytes = half::f16::from_f32(*value).to_le_bytes();
+    }
+}
+
 /// `out = silu(gate · scales[0]) · (up · scales[1])`: the sigmoid in f32, the products in f64.
 #[inline(always)]
 pub(super) fn swiglu<const FMA: bool>(gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {

@@ -15,39 +15,44 @@ use super::{BLOCK_BYTES, Operand, kernel, portable};
 use super::{avx2, avx512};
 use crate::simd::SimdPath;
 
-/// The most lanes of any instruction set.
+/// The most lanes of any instruction set, and the most rows of a register block.
 const MOST_LANES: usize = 16;
+const MOST_ROWS: usize = 2;
 
 /// Packs chunks to a place, and on from chunk to chunk by so many words.
 type Pack = unsafe fn(Codes, *mut f32, usize);
 /// Multiplies so many chunks of a panel of rows and one of columns, and adds the sums to those that are there or writes
 /// over them; from row to row and from column to column of the sums it is so far.
 type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, [usize; 2], bool);
-/// Multiplies chunks of a row, straight from its codes, and of a panel of columns; from column to column of the sums it is so
-/// far.
-type MultiplyCodes = unsafe fn(Codes, *const f32, *mut f32, usize, bool);
+/// As [`Multiply`], of rows straight from their codes, which are of as many chunks.
+type MultiplyCodes = unsafe fn(*const Codes, *const f32, *mut f32, [usize; 2], bool);
 
-/// Bytes of codes that are asked for before they are multiplied.
-const AHEAD: usize = 4096;
+/// Blocks whose codes are asked for before they are multiplied.
+const AHEAD: usize = 512;
+
+/// Some columns, multiples of 16, of some rows of a tensor.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows<'t> {
+    pub tensor: &'t Nvfp4Tensor,
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
+}
 
 /// Some columns of a row of a tensor.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row<'t> {
+struct Row<'t> {
     packed: &'t [u8],
     scales: &'t [u8],
-    /// From a row's codes to the next one's.
-    bytes: usize,
 }
 
 impl<'t> Row<'t> {
     /// `columns`, which are multiples of 16, of row `row`.
-    pub fn of(tensor: &'t Nvfp4Tensor, row: usize, columns: &Range<usize>) -> Self {
+    fn of(tensor: &'t Nvfp4Tensor, row: usize, columns: &Range<usize>) -> Self {
         let first = row * tensor.columns();
         let (start, end) = ((first + columns.start) / BLOCK, (first + columns.end) / BLOCK);
         Self {
             packed: &tensor.packed()[start * BLOCK_BYTES..end * BLOCK_BYTES],
             scales: &tensor.scales()[start..end],
-            bytes: tensor.columns() / 2,
         }
     }
 }
@@ -92,8 +97,14 @@ pub(crate) struct Dots {
     column: Side,
     /// `[rows − 1][columns − 1]`.
     multiply: &'static [&'static [Multiply]],
-    /// `[columns − 1]`.
-    multiply_codes: &'static [MultiplyCodes],
+    /// The same.
+    multiply_codes: &'static [&'static [MultiplyCodes]],
+}
+
+/// Blocks from those of a part of a row to those of the same part of a later row, which hardware does not see coming: at least
+/// so many rows on, and so far that a memory's latency passes meanwhile.
+fn ahead(tensor: &Nvfp4Tensor, part: usize, rows: usize) -> usize {
+    AHEAD.div_ceil((part / BLOCK).max(1)).max(rows) * (tensor.columns() / BLOCK)
 }
 
 /// How one side of a register block is packed.
@@ -133,17 +144,18 @@ macro_rules! dots {
             }
         }
         $(#[target_feature(enable = $features)])?
-        unsafe fn multiply_codes<const N: usize>(
-            codes: Codes,
+        unsafe fn multiply_codes<const M: usize, const N: usize>(
+            rows: *const Codes,
             columns: *const f32,
             sums: *mut f32,
-            stride: usize,
+            strides: [usize; 2],
             accumulate: bool,
         ) {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the caller's promise is the same, and there are as many rows.
             unsafe {
-                let totals = kernel::multiply_codes::<$lanes, N>(codes, columns.cast());
-                kernel::put(&totals, sums, [0, stride], accumulate);
+                let rows = &*rows.cast::<[Codes; M]>();
+                let totals = kernel::multiply_codes::<$lanes, M, N>(rows, columns.cast());
+                kernel::put(&totals, sums, strides, accumulate);
             }
         }
         Dots {
@@ -160,12 +172,11 @@ macro_rules! dots {
                 words: size_of::<kernel::ColumnChunk<$lanes>>() / size_of::<f32>(),
                 pack: pack_column,
             },
-            multiply: &[$(dots!(@row $row $columns)),*],
-            multiply_codes: dots!(@codes $columns),
+            multiply: &[$(dots!(@row multiply $row $columns)),*],
+            multiply_codes: &[$(dots!(@row multiply_codes $row $columns)),*],
         }
     }};
-    (@row $row:literal [$($column:literal)*]) => { &[$(multiply::<$row, $column>),*] };
-    (@codes [$($column:literal)*]) => { &[$(multiply_codes::<$column>),*] };
+    (@row $loops:ident $row:literal [$($column:literal)*]) => { &[$($loops::<$row, $column>),*] };
     (@last [$($column:literal)*]) => { *[$($column),*].last().unwrap() };
 }
 
@@ -264,8 +275,7 @@ impl Dots {
         if chunks == 0 {
             return;
         }
-        // The next panel's rows are wanted next, and hardware does not see them coming.
-        let ahead = self.width(operand) * tensor.columns() / 2;
+        let ahead = ahead(tensor, columns.len(), self.width(operand));
         for (lane, row) in rows.enumerate() {
             let row = Row::of(tensor, row, &columns);
             let place = |chunk: usize| (chunk * count + lane) * side.words;
@@ -294,32 +304,51 @@ impl Dots {
         (whole, (!scales.is_empty()).then(|| Rest::of(packed, scales)))
     }
 
-    /// Multiplies a row straight from its codes with a panel of `columns` over its depth, and adds the products to `sums`,
-    /// from column to column `stride` of them, or writes them there. It pays where a row meets a panel of columns once.
+    /// Multiplies `rows` straight from their codes with a panel of `columns` over their depth, and adds the products to `sums` or
+    /// writes them there, as [`Blocks::multiply`](super::Blocks::multiply) does. It pays where a row meets a panel of columns
+    /// once.
     pub fn multiply_codes(
         &self,
-        row: Row<'_>,
+        rows: &Rows<'_>,
         columns: usize,
         panel: &[f32],
         sums: &mut [f32],
-        stride: usize,
+        strides: [usize; 2],
         accumulate: bool,
     ) {
+        let (count, blocks) = (rows.rows.len(), rows.columns.len() / BLOCK);
+        if count == 0 {
+            return;
+        }
         let chunk = columns * self.column.words;
-        assert!(panel.len() >= row.scales.len().div_ceil(self.lanes) * chunk);
+        assert!(panel.len() >= blocks.div_ceil(self.lanes) * chunk);
         assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
-        assert!(sums.len() > (columns - 1) * stride);
-        let multiply = self.multiply_codes[columns - 1];
-        // So far ahead that a memory's latency passes meanwhile: in this row, or where its part is short in a later one.
-        let ahead = AHEAD.div_ceil(row.packed.len().max(1)) * row.bytes;
-        let (whole, rest) = self.cut(row, ahead);
-        // SAFETY: the features were found when `self` was had; codes and scales are so many chunks', and lengths and alignment
-        // are checked above.
-        unsafe { multiply(whole, panel.as_ptr(), sums.as_mut_ptr(), stride, accumulate) };
-        if let Some(rest) = &rest {
-            let panel = &panel[whole.chunks * chunk..];
-            // SAFETY: as above, for the last chunk.
-            unsafe { multiply(rest.codes(), panel.as_ptr(), sums.as_mut_ptr(), stride, true) };
+        assert!(sums.len() > (count - 1) * strides[0] + (columns - 1) * strides[1]);
+        let ahead = ahead(rows.tensor, rows.columns.len(), self.rows);
+        let (target, past) = (sums.as_mut_ptr(), &panel[blocks / self.lanes * chunk..]);
+        for first in (0..count).step_by(self.rows) {
+            let block = self.rows.min(count - first);
+            let mut whole = [Codes::NONE; MOST_ROWS];
+            let mut rests = [const { None }; MOST_ROWS];
+            for row in 0..block {
+                let codes = Row::of(rows.tensor, rows.rows.start + first + row, &rows.columns);
+                (whole[row], rests[row]) = self.cut(codes, ahead);
+            }
+            let multiply = self.multiply_codes[block - 1][columns - 1];
+            // SAFETY: the features were found when `self` was had; codes and scales are so many rows' and chunks', and lengths
+            // and alignment are checked above.
+            unsafe {
+                let target = target.add(first * strides[0]);
+                multiply(whole.as_ptr(), panel.as_ptr(), target, strides, accumulate);
+            }
+            for (row, rest) in rests.iter().flatten().enumerate() {
+                let (codes, multiply) = (rest.codes(), self.multiply_codes[0][columns - 1]);
+                // SAFETY: as above, for the last chunk of a row.
+                unsafe {
+                    let target = target.add((first + row) * strides[0]);
+                    multiply(&raw const codes, past.as_ptr(), target, strides, true);
+                }
+            }
         }
     }
 

@@ -75,29 +75,36 @@ pub(super) struct Codes {
     pub(super) packed: *const u8,
     pub(super) scales: *const u8,
     pub(super) chunks: usize,
-    /// Bytes from these codes to those that are wanted soon, which may lie outside of all memory.
+    /// Blocks from these to those that are wanted soon, which may lie outside of all memory.
     pub(super) ahead: usize,
 }
 
 impl Codes {
-    /// Hands each chunk's number, codes and scales to `take`, and asks for as many codes that are wanted soon.
+    /// None at all.
+    pub(super) const NONE: Self = Self {
+        packed: std::ptr::null(),
+        scales: std::ptr::null(),
+        chunks: 0,
+        ahead: 0,
+    };
+
+    /// The codes and scales of a chunk. Asks for as many that are wanted soon.
     ///
     /// # Safety
     ///
-    /// Codes and scales are there.
+    /// There are more chunks than `chunk`.
     #[inline(always)]
-    unsafe fn each<L: Lanes>(self, mut take: impl FnMut(usize, *const u8, *const u8)) {
+    unsafe fn chunk<L: Lanes>(&self, chunk: usize) -> (*const u8, *const u8) {
         const LINE: usize = 64;
-        let (codes, scales) = (L::BLOCKS * BLOCK_BYTES, L::BLOCKS);
-        for chunk in 0..self.chunks {
-            // SAFETY: chunk < chunks.
-            let (packed, scales) =
-                unsafe { (self.packed.add(chunk * codes), self.scales.add(chunk * scales)) };
-            for line in (0..codes).step_by(LINE) {
-                prefetch_at(packed.wrapping_add(self.ahead + line));
-            }
-            take(chunk, packed, scales);
+        let codes = L::BLOCKS * BLOCK_BYTES;
+        // SAFETY: the caller promises that they are there.
+        let (packed, scales) =
+            unsafe { (self.packed.add(chunk * codes), self.scales.add(chunk * L::BLOCKS)) };
+        for line in (0..codes).step_by(LINE) {
+            prefetch_at(packed.wrapping_add(self.ahead * BLOCK_BYTES + line));
         }
+        prefetch_at(scales.wrapping_add(self.ahead));
+        (packed, scales)
     }
 }
 
@@ -110,16 +117,14 @@ impl Codes {
 pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: usize) {
     // SAFETY: the caller promises all of it.
     unsafe {
-        codes.each::<L>(
-            #[inline(always)]
-            |chunk, packed, scales| {
-                let target = target.add(chunk * stride).cast::<RowChunk<L>>();
-                target.write(RowChunk {
-                    values: L::row(packed),
-                    scales: L::scales(scales),
-                });
-            },
-        );
+        for chunk in 0..codes.chunks {
+            let (packed, scales) = codes.chunk::<L>(chunk);
+            let target = target.add(chunk * stride).cast::<RowChunk<L>>();
+            target.write(RowChunk {
+                values: L::row(packed),
+                scales: L::scales(scales),
+            });
+        }
     }
 }
 
@@ -132,18 +137,16 @@ pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: 
 pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, stride: usize) {
     // SAFETY: the caller promises all of it.
     unsafe {
-        codes.each::<L>(
-            #[inline(always)]
-            |chunk, packed, scales| {
-                let (values, start) = L::column(packed);
-                let target = target.add(chunk * stride).cast::<ColumnChunk<L>>();
-                target.write(ColumnChunk {
-                    values,
-                    scales: L::scales(scales),
-                    start,
-                });
-            },
-        );
+        for chunk in 0..codes.chunks {
+            let (packed, scales) = codes.chunk::<L>(chunk);
+            let (values, start) = L::column(packed);
+            let target = target.add(chunk * stride).cast::<ColumnChunk<L>>();
+            target.write(ColumnChunk {
+                values,
+                scales: L::scales(scales),
+                start,
+            });
+        }
     }
 }
 
@@ -178,31 +181,32 @@ pub(super) unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// As [`multiply`], of one row straight from its codes, which pays where a row meets few columns.
+/// As [`multiply`], of rows straight from their codes, which pays where a row meets few columns.
 ///
 /// # Safety
 ///
-/// The instruction set is there, codes and scales are there; `columns` holds as many chunks of `N`, aligned.
+/// The instruction set is there; so are the rows' codes and scales, of one number of chunks; `columns` holds as many chunks of
+/// `N`, aligned.
 #[inline(always)]
-pub(super) unsafe fn multiply_codes<L: Lanes, const N: usize>(
-    codes: Codes,
+pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
+    rows: &[Codes; M],
     columns: *const ColumnChunk<L>,
-) -> [[f32; N]; 1] {
+) -> [[f32; N]; M] {
     // SAFETY: the caller promises all of it; chunk < chunks.
     unsafe {
-        let mut sums = [L::no_floats(); N];
-        codes.each::<L>(
-            #[inline(always)]
-            |chunk, packed, scales| {
+        let mut sums = [[L::no_floats(); N]; M];
+        for chunk in 0..rows[0].chunks {
+            let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let (packed, scales) = row.chunk::<L>(chunk);
                 let (row, scales) = (L::row(packed), L::scales(scales));
-                let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
                 for (sum, column) in sums.iter_mut().zip(columns) {
                     let dots = L::dot(column.start, &row, &column.values);
                     *sum = L::accumulate(*sum, dots, scales, column.scales);
                 }
-            },
-        );
-        totals::<L, 1, N>([sums])
+            }
+        }
+        totals::<L, M, N>(sums)
     }
 }
 
@@ -220,10 +224,12 @@ unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]
         unsafe {
             let mut four = [L::no_floats(); 4];
             four[..sums.len()].copy_from_slice(sums);
-            totals.copy_from_slice(&L::totals(four)[..totals.len()]);
+            for (total, sum) in totals.iter_mut().zip(L::totals(four)) {
+                *total = sum * L::UNIT;
+            }
         }
     }
-    totals.map(|row| row.map(|total| total * L::UNIT))
+    totals
 }
 
 /// Adds totals to sums, or writes them there; see [`Blocks::multiply`](super::Blocks::multiply).

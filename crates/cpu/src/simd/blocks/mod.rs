@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-pub(crate) use self::dots::{Dots, Row};
+pub(crate) use self::dots::{Dots, Rows};
 use super::{CHUNK, SIDE, Tiles};
 
 /// Bytes of codes of a block.

@@ -123,7 +123,9 @@ fn rows_multiply_straight_from_their_codes() {
     let (left, right) = (tensor(5, K, 1), tensor(9, K, 5));
     for blocks in available() {
         let Blocks::Dots(dots) = blocks else { continue };
-        for columns in 1..=blocks.width(Operand::Columns) {
+        let counts = (0..=3)
+            .flat_map(|count| (1..=blocks.width(Operand::Columns)).map(move |columns| (count, columns)));
+        for (count, columns) in counts {
             for depth in [
                 0..0,
                 0..BLOCK,
@@ -137,21 +139,26 @@ fn rows_multiply_straight_from_their_codes() {
                 let rows = 3..3 + columns;
                 blocks.pack(Operand::Columns, &right, rows, depth.clone(), panel.values_mut());
                 let mut sums = [f32::NAN; 64];
+                let rows = Rows {
+                    tensor: &left,
+                    rows: 2..2 + count,
+                    columns: depth.clone(),
+                };
                 for accumulate in [false, true] {
-                    let row = Row::of(&left, 4, &depth);
-                    dots.multiply_codes(row, columns, panel.values(), &mut sums, 9, accumulate);
+                    dots.multiply_codes(&rows, columns, panel.values(), &mut sums, [1, 9], accumulate);
                 }
-                for column in 0..columns {
-                    let (sum, magnitude) = by_hand(&left, &right, [4, 3 + column], depth.clone());
-                    let found = f64::from(sums[9 * column]);
+                for (row, column) in (0..count).flat_map(|row| (0..columns).map(move |column| (row, column)))
+                {
+                    let (sum, magnitude) = by_hand(&left, &right, [2 + row, 3 + column], depth.clone());
+                    let found = f64::from(sums[row + 9 * column]);
                     assert!(
                         (found - 2.0 * sum).abs() <= 1e-6 * magnitude,
-                        "{} {columns} over {depth:?} at {column}: {found} for {}",
+                        "{} {count}×{columns} over {depth:?} at {row}, {column}: {found} for {}",
                         blocks.name(),
                         2.0 * sum
                     );
                 }
-                assert_eq!(sums.iter().filter(|sum| !sum.is_nan()).count(), columns);
+                assert_eq!(sums.iter().filter(|sum| !sum.is_nan()).count(), count * columns);
             }
         }
     }
