@@ -81,15 +81,16 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
         return [0.0; 2];
     }
     let [kept, stored] = values(kind, setting);
-    let [in_registers, through_shared] = setting.machine.conversion_rate;
-    let rate = match (setting.problem, setting.schedule.packing) {
-        (Problem::GroupedGemm(_), Packing::Fragments) => in_registers * assumed::REPACKED,
-        // A rate that counts the loads and stores of both operands.
-        (Problem::GroupedGemm(_), Packing::Canonical) if is_by_way_of_shared(setting) => {
-            return [kept / through_shared, stored / through_shared];
-        }
-        (Problem::GroupedGemm(_), Packing::Canonical) => in_registers,
-        (Problem::Attention(_), _) => assumed::CONVERTED_E4M3,
+    let through_shared = setting.machine.conversion_through_shared;
+    if let Some(rate) = through_shared.filter(|_| is_by_way_of_shared(setting)) {
+        return [kept, stored].map(|values| values / rate);
+    }
+    let rate = match setting.problem {
+        Problem::GroupedGemm(_) => match setting.schedule.packing {
+            Packing::Canonical => setting.machine.conversion_rate,
+            Packing::Fragments => setting.machine.conversion_rate * assumed::REPACKED,
+        },
+        Problem::Attention(_) => assumed::CONVERTED_E4M3,
     };
     [
         kept / rate,
@@ -97,9 +98,11 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     ]
 }
 
-/// Whether a block converts one operand from shared memory to shared memory, beside the other: `wgmma` on tokens as rows.
+/// Whether a block converts weights from shared memory to shared memory, beside its tokens: `wgmma` on tokens as rows.
 fn is_by_way_of_shared(setting: &Setting) -> bool {
-    setting.machine.arch == Arch::Sm90a && !setting.schedule.swap_ab
+    matches!(setting.problem, Problem::GroupedGemm(_))
+        && setting.machine.arch == Arch::Sm90a
+        && !setting.schedule.swap_ab
 }
 
 /// Bytes of a value as it is copied, and as it is multiplied; of attention one of V, which is made ready if any is.
