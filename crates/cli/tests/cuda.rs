@@ -52,6 +52,72 @@ fn every_command_that_measures_on_a_gpu_says_the_same() {
     }
 }
 
+/// The times of a GPU need no GPU to be looked at again; the goals are those of `validate`, and the model reaches them.
+#[test]
+fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
+    let place = Place::new();
+    let times = repository("results/2026-11-22-h200-validation.json");
+    let times = times.to_str().unwrap();
+    let on = ["--executor", "cuda", "--device", "h200"];
+    let ran = place
+        .run(
+            &[
+                &[
+                    "validate",
+                    "--from",
+                    times,
+                    "--require-goals",
+                    "--json",
+                    "again.json",
+                ],
+                &on[..],
+            ]
+            .concat(),
+        )
+        .expect(0);
+    assert!(ran.out.contains("130 schedules"), "{}", ran.out);
+    let text = std::fs::read_to_string(place.path("again.json")).unwrap();
+    let again: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(again["measured"]["version"], "0.1.0+ab8fe26fe4");
+    assert_eq!(again["validation"]["points"].as_array().unwrap().len(), 130);
+    // What was written so can be looked at once more.
+    let again = place.path("again.json");
+    let again = again.to_str().unwrap();
+    place
+        .run(&[&["validate", "--from", again], &on[..]].concat())
+        .expect(0);
+}
+
+#[test]
+fn a_file_that_holds_no_times_is_told_with_a_remedy() {
+    let place = Place::new();
+    let other = repository("results/2026-11-22-hadamard.json");
+    let other = other.to_str().unwrap();
+    let on = ["--executor", "cuda", "--device", "h200"];
+    let ran = place
+        .run(&[&["validate", "--from", other], &on[..]].concat())
+        .expect(2);
+    assert!(
+        ran.folded().contains("holds no validation of h200"),
+        "{}",
+        ran.err
+    );
+    let ran = place
+        .run(&[&["validate", "--from", "nowhere.json"], &on[..]].concat())
+        .expect(2);
+    assert!(
+        ran.folded().contains("nowhere.json cannot be read"),
+        "{}",
+        ran.err
+    );
+    let ran = place.run(&["validate", "--from", other]).expect(2);
+    assert!(
+        ran.folded().contains("add --executor cuda and --device"),
+        "{}",
+        ran.err
+    );
+}
+
 /// Nothing of them could be built, so nothing but the prover is needed to stop them.
 #[test]
 fn the_prover_stops_each_of_the_recorded_loops() {

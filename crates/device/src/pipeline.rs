@@ -20,6 +20,9 @@ pub struct Pipeline {
     pub cluster_barrier: Option<Figure<Time>>,
     /// NVFP4 values that are converted to fp16 in registers.
     pub conversion: Option<Figure<OperationRate>>,
+    /// The same where a kernel reads one operand from shared memory and writes it there for the matrix unit, and takes the
+    /// other from there to registers.
+    pub conversion_through_shared: Option<Figure<OperationRate>>,
     /// From a signal at a barrier in shared memory to the next instruction of whoever waits there.
     pub hand_over: Option<Figure<Cycles>>,
     /// Barriers of whole blocks.

@@ -30,7 +30,9 @@ pub struct Calibrate {
 Examples:
   gauntlet calibrate && gauntlet validate --quick
   gauntlet validate --json results/validation.json --calibration my-machine.toml
-  gauntlet validate --executor cuda --device h200 --quick    kernels of the GPU that is here, by its description")]
+  gauntlet validate --executor cuda --device h200 --quick    kernels of the GPU that is here, by its description
+  gauntlet validate --executor cuda --device h200 --from results/2026-11-22-h200-validation.json
+                                                             the model as it is now against times of then; no GPU needed")]
 pub struct Validate {
     /// Where it is measured.
     #[command(flatten)]
@@ -38,6 +40,9 @@ pub struct Validate {
     /// Fewer processes.
     #[arg(long)]
     pub quick: bool,
+    /// Measure nothing: hold the model against the times in a file that `--json` wrote for a GPU.
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    pub from: Option<PathBuf>,
     /// Fail with exit code 1 unless the goals are reached.
     #[arg(long)]
     pub require_goals: bool,

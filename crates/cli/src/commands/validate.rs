@@ -1,17 +1,19 @@
 //! `gauntlet validate`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gauntlet_cuda::plan::plan;
 use gauntlet_device::{Arch, Calibration, Device};
 use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
 use gauntlet_model::MissingFigure;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::arguments::Validate;
+use crate::arguments::{MeasuredExecutor, Validate};
 use crate::calibrations::Calibrations;
 use crate::commands::cuda::{Place, environment_with};
+use crate::commands::devices;
 use crate::commands::run::version;
 use crate::exit::Exit;
 use crate::progress::{Line, Progress};
@@ -33,14 +35,120 @@ const MOST_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
 struct Document<'a> {
     version: String,
     date: Timestamp,
+    /// Whose times these are, if they were measured before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Origin>,
     environment: BTreeMap<String, String>,
     calibration: Option<&'a Calibration>,
     validation: &'a Validation,
 }
 
-/// Measures a grid, compares the model with it, and notes in the calibration how well it did.
+/// Who measured, and when.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Origin {
+    version: String,
+    date: Timestamp,
+}
+
+/// What of such a file counts when it is read again.
+#[derive(Deserialize)]
+struct Earlier {
+    version: String,
+    date: Timestamp,
+    measured: Option<Origin>,
+    environment: BTreeMap<String, String>,
+    validation: Validation,
+}
+
+/// Compares the model with times of a grid, measured now or before; what was measured now is noted in the calibration.
 pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
+    let found = match &arguments.from {
+        Some(path) => again(path, arguments)?,
+        None => measured_now(arguments, calibrations)?,
+    };
+    if let Some(path) = &arguments.json {
+        let Found {
+            measured,
+            environment,
+            calibration,
+            validation,
+            ..
+        } = &found;
+        let document = Document {
+            version: version(),
+            date: found.date,
+            measured: measured.clone(),
+            environment: environment.clone(),
+            calibration: calibration.as_ref(),
+            validation,
+        };
+        sink::write_json(path, &document)?;
+    }
+    let is_reached = GOALS
+        .iter()
+        .all(|goal| goal.is_reached(&found.validation.calibrated));
+    if arguments.require_goals && !is_reached {
+        return Ok(Exit::NotReached);
+    }
+    Ok(Exit::Done)
+}
+
+/// What came of it.
+struct Found {
+    date: Timestamp,
+    measured: Option<Origin>,
+    environment: BTreeMap<String, String>,
+    calibration: Option<Calibration>,
+    validation: Validation,
+}
+
+/// The model as it is against times that were measured before.
+fn again(path: &Path, arguments: &Validate) -> Result<Found, Trouble> {
+    let file = path.display();
+    let (MeasuredExecutor::Cuda, Some(name)) =
+        (arguments.measured.executor, arguments.measured.device.as_deref())
+    else {
+        return Err(Trouble::bad_input(
+            "times of a CPU go with the calibration of their day, and are not looked at again",
+            "add --executor cuda and --device with the GPU of the file, such as h200",
+        ));
+    };
+    let device = devices::find(name)?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Trouble::bad_input(
+            format!("{file} cannot be read: {error}"),
+            "name a file that `gauntlet validate --json` wrote",
+        )
+    })?;
+    let not_ours = |why: String| {
+        Trouble::bad_input(
+            format!("{file} holds no validation of {name}: {why}"),
+            "name a file that `gauntlet validate --executor cuda --json` wrote for this device",
+        )
+    };
+    let earlier: Earlier = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
+    let shapes = grid(&device);
+    let measured = earlier
+        .validation
+        .measured(&shapes)
+        .map_err(|shape| not_ours(format!("there is no shape `{shape}`")))?;
+    let validation = Validation::of(&shapes, &measured, &device).map_err(missing(&device))?;
+    let origin = earlier.measured.unwrap_or(Origin {
+        version: earlier.version,
+        date: earlier.date,
+    });
+    report(arguments, &validation)?;
+    Ok(Found {
+        date: Timestamp::now(),
+        measured: Some(origin),
+        environment: earlier.environment,
+        calibration: None,
+        validation,
+    })
+}
+
+fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Found, Trouble> {
     let date = Timestamp::now();
     let Place {
         device,
@@ -56,14 +164,7 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         ));
     }
     let shapes = shapes(&device);
-    let missing = |error: MissingFigure| {
-        let remedy = match device.arch {
-            Arch::Cpu => "run `gauntlet calibrate` again",
-            _ => "put the figure into the device's file: scripts/gpu-parameters measures it",
-        };
-        Trouble::bad_input(error.to_string(), remedy)
-    };
-    check(&shapes, &device).map_err(missing)?;
+    check(&shapes, &device).map_err(missing(&device))?;
     let plan = Plan {
         processes: if arguments.quick {
             QUICK_PROCESSES
@@ -78,35 +179,45 @@ pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exi
         let line = Line(Progress::new());
         measure(&workshop, &shapes, plan, &line)?
     };
-    let found = Validation::of(&shapes, &measured, &device).map_err(missing)?;
+    let validation = Validation::of(&shapes, &measured, &device).map_err(missing(&device))?;
     let noted = calibration
         .as_mut()
         .map(|calibration| {
-            calibration.quality = Some(found.quality(date));
+            calibration.quality = Some(validation.quality(date));
             calibrations.keep(&device, calibration)
         })
         .transpose()?;
-    if !arguments.json.as_deref().is_some_and(sink::is_stdout) {
-        sink::print(gauntlet_report::validation(&found, terminal_width()))?;
-        if let Some(file) = noted {
-            sink::print(format_args!("Noted in {}.", file.display()))?;
-        }
+    report(arguments, &validation)?;
+    if let Some(file) = noted.filter(|_| is_reported(arguments)) {
+        sink::print(format_args!("Noted in {}.", file.display()))?;
     }
-    if let Some(path) = &arguments.json {
-        let document = Document {
-            version: version(),
-            date,
-            environment: environment_with(gpu.as_ref()),
-            calibration: calibration.as_ref(),
-            validation: &found,
-        };
-        sink::write_json(path, &document)?;
+    Ok(Found {
+        date,
+        measured: None,
+        environment: environment_with(gpu.as_ref()),
+        calibration,
+        validation,
+    })
+}
+
+fn report(arguments: &Validate, validation: &Validation) -> Result<(), Trouble> {
+    if is_reported(arguments) {
+        sink::print(gauntlet_report::validation(validation, terminal_width()))?;
     }
-    let is_reached = GOALS.iter().all(|goal| goal.is_reached(&found.calibrated));
-    if arguments.require_goals && !is_reached {
-        return Ok(Exit::NotReached);
-    }
-    Ok(Exit::Done)
+    Ok(())
+}
+
+/// Whether standard output is for people.
+fn is_reported(arguments: &Validate) -> bool {
+    !arguments.json.as_deref().is_some_and(sink::is_stdout)
+}
+
+fn missing(device: &Device) -> impl Fn(MissingFigure) -> Trouble {
+    let remedy = match device.arch {
+        Arch::Cpu => "run `gauntlet calibrate` again",
+        _ => "put the figure into the device's file: scripts/gpu-parameters measures it",
+    };
+    move |error| Trouble::bad_input(error.to_string(), remedy)
 }
 
 /// The grid, without schedules that a GPU's instructions allow and its kernels do not know.

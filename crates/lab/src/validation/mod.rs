@@ -183,6 +183,24 @@ impl Validation {
         })
     }
 
+    /// What was measured on a GPU, for a model or a description that has changed since.
+    ///
+    /// # Errors
+    /// The name of a shape that the grid does not have.
+    pub fn measured(&self, shapes: &[Shape]) -> Result<Vec<Measured>, String> {
+        let place = |name: &str| shapes.iter().position(|shape| shape.name == name);
+        let points = self.points.iter().map(|point| {
+            Ok(Measured {
+                shape: place(&point.shape).ok_or_else(|| point.shape.clone())?,
+                schedule: point.schedule.clone(),
+                calls: point.processes.clone(),
+                fastest: point.fastest,
+                phases: BTreeMap::new(),
+            })
+        });
+        points.collect()
+    }
+
     /// What belongs into the calibration.
     pub fn quality(&self, date: Timestamp) -> Quality {
         let Fit {

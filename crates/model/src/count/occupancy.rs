@@ -3,11 +3,14 @@
 use gauntlet_device::{Arch, Device};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::program::{Operation, Statement, TileProgram};
-use gauntlet_schedule::resources::{accumulators, block_bytes, tensor_memory_columns};
+use gauntlet_schedule::resources::{accumulators, block_bytes, is_narrow, tensor_memory_columns};
 use gauntlet_schedule::{Order, Schedule};
 
 /// Registers of a thread beside its sums: addresses, counters, fragments on their way. An estimate; compilers differ.
 const BASE_REGISTERS: f64 = 40.0;
+/// The same of threads that convert NVFP4 for `wgmma`: 103 to 121 in the kernels with tokens as rows and unified roles
+/// (`gauntlet compile rows`).
+const CONVERTING_REGISTERS: f64 = 112.0;
 
 /// Shared memory that the system keeps of each block, in bytes (CUDA C++ Programming Guide, compute capability 8.0 and
 /// later).
@@ -66,7 +69,14 @@ impl Occupancy {
         } else {
             accumulators(schedule, problem)
         };
-        let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + BASE_REGISTERS)
+        let converts =
+            device.arch == Arch::Sm90a && matches!(problem, Problem::GroupedGemm(_)) && !is_narrow(schedule);
+        let base = if converts {
+            CONVERTING_REGISTERS
+        } else {
+            BASE_REGISTERS
+        };
+        let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + base)
             .min(gpu.registers_thread.get())
             .ceil();
         // Roles that only load or store give theirs away (`setmaxnreg`), where there is such a thing.

@@ -54,8 +54,10 @@ pub(super) struct Machine {
     pub(super) cluster_barrier: f64,
     /// Cycles that starting the first bulk copy of a step takes a producer, and each further one.
     pub(super) bulk_issue: [f64; 2],
-    /// NVFP4 values converted to fp16 a cycle.
+    /// NVFP4 values converted to fp16 a cycle, in registers.
     pub(super) conversion_rate: f64,
+    /// The same by way of shared memory, its reads and writes counted, where that is known.
+    pub(super) conversion_through_shared: Option<f64>,
     /// Bytes a cycle that threads write in half sectors.
     pub(super) half_sectors: f64,
     /// The same of all multiprocessors together; infinite where memory is the only limit known.
@@ -152,6 +154,10 @@ impl Machine {
                 .conversion
                 .as_ref()
                 .map_or(assumed::CONVERTED, |figure| figure.get()),
+            conversion_through_shared: pipeline
+                .conversion_through_shared
+                .as_ref()
+                .map(|figure| figure.get()),
             half_sectors: stores.map_or(assumed::HALF_SECTORS, |stores| stores.halves.get()),
             half_sectors_together: stores
                 .map_or(f64::INFINITY, |stores| stores.halves_together.get() * processors),

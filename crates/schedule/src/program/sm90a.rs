@@ -1,6 +1,6 @@
 //! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
 
-use gauntlet_problem::Problem;
+use gauntlet_problem::{GroupedGemm, Problem};
 
 use super::Operation::{Await, AwaitProducts, Convert, Multiply};
 use super::sm90a_attention;
@@ -11,7 +11,7 @@ use super::text::{
 use super::{
     BufferIndex, Condition, Contents, Extent, Filled, Guard, Operation, Product, Statement, TileProgram,
 };
-use crate::resources::is_narrow;
+use crate::resources::{is_narrow, weights};
 use crate::{Roles, Schedule};
 
 /// Rows of a `wgmma`, all of one group of four warps.
@@ -20,9 +20,10 @@ pub(super) const ROWS: usize = 64;
 const NARROW_DEPTH: usize = 128;
 
 pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
-    if let Problem::Attention(attention) = problem {
-        return sm90a_attention::program(schedule, attention, problem);
-    }
+    let gemm = match problem {
+        Problem::GroupedGemm(gemm) => gemm,
+        Problem::Attention(attention) => return sm90a_attention::program(schedule, attention, problem),
+    };
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
     // `wgmma` takes its columns from shared memory: without swap-AB those are the weights.
@@ -41,7 +42,7 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
         .collect();
     after.extend(bulk_epilogue(staging, None, None, barrier));
 
-    let warps = warps(schedule);
+    let warps = warps(schedule, gemm);
     let roles = match schedule.roles {
         Roles::Unified => {
             let mut tile = first_loads(operands, stages(schedule));
@@ -70,13 +71,14 @@ pub(super) fn program(schedule: &Schedule, problem: &Problem) -> TileProgram {
     }
 }
 
-/// A group of four warps for each 64 rows; a block has at most 1024 threads, and one warp may load. Those of a narrow tile
-/// share out the depth.
-fn warps(schedule: &Schedule) -> usize {
+/// A group of four warps for each 64 rows, with swap-AB for each 64 of each weight; a block has at most 1024 threads, and one
+/// warp may load. Those of a narrow tile share out the depth.
+fn warps(schedule: &Schedule, gemm: &GroupedGemm) -> usize {
     if is_narrow(schedule) {
         return (schedule.tile.k / NARROW_DEPTH).clamp(1, 16);
     }
-    4 * (schedule.tile.m / ROWS).clamp(1, 7)
+    let matrices = if schedule.swap_ab { weights(gemm) } else { 1 };
+    4 * (matrices * schedule.tile.m / ROWS).clamp(1, 7)
 }
 
 /// What one warp of all loads before the first step.

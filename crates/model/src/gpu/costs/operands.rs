@@ -81,6 +81,10 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
         return [0.0; 2];
     }
     let [kept, stored] = values(kind, setting);
+    let through_shared = setting.machine.conversion_through_shared;
+    if let Some(rate) = through_shared.filter(|_| is_by_way_of_shared(setting)) {
+        return [kept, stored].map(|values| values / rate);
+    }
     let rate = match setting.problem {
         Problem::GroupedGemm(_) => match setting.schedule.packing {
             Packing::Canonical => setting.machine.conversion_rate,
@@ -92,6 +96,13 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
         kept / rate,
         stored / rate + stored * value_bytes(setting)[1] / setting.machine.shared_rate,
     ]
+}
+
+/// Whether a block converts weights from shared memory to shared memory, beside its tokens: `wgmma` on tokens as rows.
+fn is_by_way_of_shared(setting: &Setting) -> bool {
+    matches!(setting.problem, Problem::GroupedGemm(_))
+        && setting.machine.arch == Arch::Sm90a
+        && !setting.schedule.swap_ab
 }
 
 /// Bytes of a value as it is copied, and as it is multiplied; of attention one of V, which is made ready if any is.

@@ -2,12 +2,15 @@
 
 use gauntlet_device::Arch;
 use gauntlet_problem::{Attention, Problem};
-use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes, multiplied_value_bytes, weights};
-use gauntlet_schedule::{Exponential, Layout, Scores, Values};
+use gauntlet_schedule::resources::{
+    by_mma_sync, is_narrow, multiplied_bytes, multiplied_value_bytes, weights,
+};
+use gauntlet_schedule::{Exponential, Layout, Order, Scores, Values};
 
 use super::Setting;
 use super::operands::fragment_copies;
 use crate::gpu::assumed;
+use crate::gpu::work::Kind;
 
 /// Bytes of an NVFP4 value without its scale.
 const NVFP4: f64 = 0.5;
@@ -37,13 +40,13 @@ struct Shape {
 
 /// Cycles of the matrix unit for the products of a GEMM, of scores, and of values. A tile's padding is multiplied like
 /// the rest.
-pub(super) fn of_a_step(setting: &Setting) -> [f64; 3] {
-    shapes(setting).map(|shape| shape.map_or(0.0, |shape| shape.cycles(setting)))
+pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [f64; 3] {
+    shapes(kind, setting).map(|shape| shape.map_or(0.0, |shape| shape.cycles(setting)))
 }
 
 /// Bytes of operands that products of a step read from shared memory.
-pub(super) fn shared_bytes(setting: &Setting) -> f64 {
-    let read = shapes(setting).map(|shape| {
+pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
+    let read = shapes(kind, setting).map(|shape| {
         shape.map_or(0.0, |shape| {
             shape.instructions(setting) * shape.instruction_bytes(setting)
         })
@@ -115,7 +118,7 @@ fn turns(row_bytes: usize, setting: &Setting) -> f64 {
 }
 
 /// The products of a GEMM, of scores, and of values.
-fn shapes(setting: &Setting) -> [Option<Shape>; 3] {
+fn shapes(kind: &Kind, setting: &Setting) -> [Option<Shape>; 3] {
     let tile = setting.schedule.tile;
     let blackwell = setting.machine.arch == Arch::Sm100a;
     let (columns, k) = (tile.n as f64, tile.k as f64);
@@ -134,7 +137,13 @@ fn shapes(setting: &Setting) -> [Option<Shape>; 3] {
         Problem::GroupedGemm(gemm) => {
             let bytes = if blackwell { NVFP4 } else { HALF };
             [
-                shape(columns, k, bytes, weights(gemm) as f64, blackwell),
+                shape(
+                    gemm_columns(kind, setting),
+                    k,
+                    bytes,
+                    weights(gemm) as f64,
+                    blackwell,
+                ),
                 None,
                 None,
             ]
@@ -155,6 +164,21 @@ fn shapes(setting: &Setting) -> [Option<Shape>; 3] {
                     .map(|shape| with(shape, of_values)),
             ]
         }
+    }
+}
+
+/// Columns that a GEMM's tile is computed with: all, but where sorted tiles of sm_90a are as wide as their tokens, in eights.
+fn gemm_columns(kind: &Kind, setting: &Setting) -> f64 {
+    let Setting {
+        schedule, machine, ..
+    } = setting;
+    let fits_tokens = machine.arch == Arch::Sm90a
+        && schedule.swap_ab
+        && schedule.order == Order::Sorted
+        && !is_narrow(schedule);
+    match fits_tokens {
+        true => (kind.columns / 8.0).ceil() * 8.0,
+        false => schedule.tile.n as f64,
     }
 }
 
