@@ -1,11 +1,11 @@
-//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; e4m3 operands are converted by three
+//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; operands in 8 bits are converted by three
 //! more warps, all of them or the values alone.
 
 use gauntlet_problem::{Attention, AttentionFormat};
 use gauntlet_schedule::resources::{WarpGroups, warp_groups};
 use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 
-use super::{SHARED_BYTES, Work, is_sorted};
+use super::{SHARED_BYTES, Tile, Work, is_sorted};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -35,7 +35,7 @@ pub struct SpecialisedPlan {
 enum Way {
     /// As they were copied.
     Copied,
-    /// Converted from e4m3 to fp16.
+    /// Converted from 8 bits to fp16.
     Converted,
     /// Queries and keys as e4m3, values converted.
     Eights,
@@ -83,9 +83,16 @@ impl Plan for SpecialisedPlan {
 fn way(attention: &Attention, schedule: &Schedule) -> Way {
     match (attention.format, schedule.arithmetic) {
         (AttentionFormat::E4m3, Arithmetic::Fp8) => Way::Eights,
-        (AttentionFormat::E4m3, Arithmetic::Fp16) => Way::Converted,
+        (AttentionFormat::E4m3 | AttentionFormat::Int8, _) => Way::Converted,
         _ => Way::Copied,
     }
+}
+
+/// Whether a tile may have no queries for some of its warp groups, which then let it pass.
+fn leaves_groups_idle(work: &Work, schedule: &Schedule) -> bool {
+    let groups = schedule.tile.m / ROWS;
+    let idle = |tile: &Tile| (tile.queries as usize).div_ceil(ROWS) < groups;
+    !work.is_uniform() || work.tiles.iter().any(idle)
 }
 
 fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
@@ -100,6 +107,7 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
         ("ARITHMETIC", usize::from(way == Way::Eights)),
         ("SHARED", shared_bytes),
         ("UNIFORM", usize::from(work.is_uniform())),
+        ("IDLE", usize::from(leaves_groups_idle(work, schedule))),
         (
             "DESCENDING",
             usize::from(work.attention.causal && is_sorted(schedule.order)),
