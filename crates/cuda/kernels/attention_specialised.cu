@@ -6,7 +6,7 @@
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
 // step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
-// are equal; IDLE 1, some tiles have too few queries for all groups; DESCENDING 1, they are to be computed from their last queries down; SHARED bytes.
+// are equal; DESCENDING 1, they are to be computed from their last queries down; SHARED bytes.
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"
 

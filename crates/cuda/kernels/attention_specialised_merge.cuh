@@ -43,8 +43,9 @@ struct Consumer {
     }
 };
 
-// Whether groups look if a tile has queries for them. Four with a mask have no register left to tell by.
-constexpr bool MAY_IDLE = IDLE && !(CAUSAL && QUERY_GROUPS == 4);
+// Whether groups look if a tile has queries for them. Of equal sequences only a head's last tile may have too few, and
+// looking costs more than it saves; four groups with a mask have no register left to tell by.
+constexpr bool MAY_IDLE = !UNIFORM && !(CAUSAL && QUERY_GROUPS == 4);
 
 // What a group does in a tile without queries for it: it lets every stage pass.
 DEVICE void idle(const Job& job, Consumer& me) {

@@ -5,7 +5,7 @@ use gauntlet_problem::{Attention, AttentionFormat};
 use gauntlet_schedule::resources::{WarpGroups, warp_groups};
 use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 
-use super::{SHARED_BYTES, Tile, Work, is_sorted};
+use super::{SHARED_BYTES, Work, is_sorted};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -88,13 +88,6 @@ fn way(attention: &Attention, schedule: &Schedule) -> Way {
     }
 }
 
-/// Whether a tile may have no queries for some of its warp groups, which then let it pass.
-fn leaves_groups_idle(work: &Work, schedule: &Schedule) -> bool {
-    let groups = schedule.tile.m / ROWS;
-    let idle = |tile: &Tile| (tile.queries as usize).div_ceil(ROWS) < groups;
-    !work.is_uniform() || work.tiles.iter().any(idle)
-}
-
 fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
     let groups = warp_groups(schedule, &work.attention);
     let shared_bytes = shared_bytes(work, schedule, way);
@@ -107,7 +100,6 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
         ("ARITHMETIC", usize::from(way == Way::Eights)),
         ("SHARED", shared_bytes),
         ("UNIFORM", usize::from(work.is_uniform())),
-        ("IDLE", usize::from(leaves_groups_idle(work, schedule))),
         (
             "DESCENDING",
             usize::from(work.attention.causal && is_sorted(schedule.order)),
