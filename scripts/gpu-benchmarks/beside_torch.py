@@ -38,6 +38,7 @@ class Gauntlet:
             text=True,
             env={**os.environ, "GAUNTLET_COMMIT": commit},
         )
+        self.inputs = inputs
         greeting = self.answer()
         self.machine = greeting["machine"]
         self.problems = {case["name"]: case["problem"] for case in greeting["cases"]}
@@ -72,12 +73,12 @@ def state():
 
 
 def compare(gauntlet, name, schedule, rounds):
-    """All times of a case, round by round, in microseconds."""
+    """All times of a case on the operands that `gauntlet` has, round by round, in microseconds."""
     failed = {}
     problem = gauntlet.problems[name]
     with contextlib.ExitStack() as stack:
         contenders, times = {}, {}
-        for peer, replay in peers.of(problem):
+        for peer, replay in peers.of(problem, gauntlet.inputs):
             try:
                 contenders[peer] = stack.enter_context(replay)
                 times[peer] = []
@@ -98,6 +99,7 @@ def compare(gauntlet, name, schedule, rounds):
                 times[peer].append(median())
     return {
         "case": name,
+        "inputs": gauntlet.inputs,
         "problem": problem,
         **rows,
         "peers": [{"name": peer, "us": values} for peer, values in times.items()],
@@ -114,7 +116,7 @@ def best(found, kind):
 def summary(found):
     """Medians over the rounds, and how many times as long the peers take."""
     ours = statistics.median(row["graph_us"] for row in found["gauntlet"])
-    line = {"case": found["case"], "gauntlet_us": ours}
+    line = {"case": found["case"], "inputs": found["inputs"], "gauntlet_us": ours}
     if "repacked" in found:
         line["repacked_us"] = statistics.median(row["graph_us"] for row in found["repacked"])
     for kind in peers.kinds(found["problem"]):
@@ -136,11 +138,11 @@ def table(lines):
         if found != kinds:
             kinds = found
             names = [f"{kind} µs" for kind in kinds] + [f"{kind}/ours" for kind in kinds]
-            text.append(f"{'case':28} {'ours µs':>9} {'repacked':>9}" + "".join(f" {name:>10}" for name in names) + f" {'host µs':>9}")
+            text.append(f"{'case':28} {'inputs':12} {'ours µs':>9} {'repacked':>9}" + "".join(f" {name:>10}" for name in names) + f" {'host µs':>9}")
         numbers = [number(line[f"{kind}_us"], 2) for kind in kinds]
         numbers += [number(line[f"{kind}_ratio"], 3) for kind in kinds]
         text.append(
-            f"{line['case']:28} {number(line['gauntlet_us'], 2):>9} {number(line.get('repacked_us'), 2):>9}"
+            f"{line['case']:28} {line['inputs']:12} {number(line['gauntlet_us'], 2):>9} {number(line.get('repacked_us'), 2):>9}"
             + "".join(f" {value:>10}" for value in numbers)
             + f" {number(line['host_us'], 2):>9}"
         )
@@ -161,28 +163,29 @@ def main():
     arguments.add_argument("--schedule", default="automatic", help="as benchmark takes it")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--program", default="target/release/examples/benchmark")
-    arguments.add_argument("--inputs", default="wide", help="Gauntlet's: wide; competition is N(0, 1) of attention")
+    arguments.add_argument("--inputs", action="append", help="wide, if nothing is said; competition is N(0, 1) of attention; may be given again")
     arguments.add_argument("--commit", default="unknown", help="what benchmark was built from")
     arguments.add_argument("--json", help="where raw times go")
     arguments = arguments.parse_args()
 
-    gauntlet = Gauntlet(arguments.program, arguments.commit, arguments.inputs)
+    servers = [Gauntlet(arguments.program, arguments.commit, inputs) for inputs in arguments.inputs or ["wide"]]
     before, results, lines = state(), [], []
-    for name in chosen(gauntlet.problems, arguments.case):
-        print(name, file=sys.stderr, flush=True)
-        results.append(compare(gauntlet, name, arguments.schedule, arguments.rounds))
-        lines.append(summary(results[-1]))
-    gauntlet.close()
+    for name in chosen(servers[0].problems, arguments.case):
+        for gauntlet in servers:
+            print(name, gauntlet.inputs, file=sys.stderr, flush=True)
+            results.append(compare(gauntlet, name, arguments.schedule, arguments.rounds))
+            lines.append(summary(results[-1]))
+    for gauntlet in servers:
+        gauntlet.close()
     print(table(lines))
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(
                 {
-                    "machine": gauntlet.machine,
+                    "machine": servers[0].machine,
                     "torch": peers.versions(),
                     "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                     "rounds": arguments.rounds,
-                    "inputs": arguments.inputs,
                     "before": before,
                     "after": state(),
                     "summary": lines,

@@ -58,11 +58,11 @@ def replayed(call):
         torch.cuda.empty_cache()
 
 
-def of(problem):
-    """The peers of a problem: names, with what enters their graphs."""
+def of(problem, inputs):
+    """The peers of a problem: names, with what enters their graphs. Only attention's operands go by `inputs`."""
     torch.manual_seed(0)
     if problem["family"] == "attention":
-        return [(name, replayed(call)) for name, call in attention(problem).items()]
+        return [(name, replayed(call)) for name, call in attention(problem, inputs).items()]
     groups, dual = problem["groups"], problem["form"] == "swiglu"
     calls = single(groups[0], dual) if len(groups) == 1 else grouped(groups, dual)
     return [(name, replayed(call)) for name, call in calls.items()]
@@ -73,8 +73,8 @@ def kinds(problem):
     return ["cudnn", "flash"] if problem["family"] == "attention" else ["bf16", "fp8"]
 
 
-def attention(problem):
-    """A batch of equal sequences."""
+def attention(problem, inputs):
+    """A batch of equal sequences, operands N(0, 1) or, if `inputs` are wide, as Gauntlet draws those."""
     lengths = {(sequence["queries"], sequence["keys"]) for sequence in problem["sequences"]}
     if len(lengths) != 1 or problem["heads"] != problem["kv_heads"]:
         raise ValueError("PyTorch is asked only for equal sequences whose heads have keys of their own")
@@ -85,8 +85,11 @@ def attention(problem):
         problem["head_size"],
         problem["causal"],
     )
-    query = [tensor.half() for tensor in random(batch, heads, queries, size)]
-    key, value = ([tensor.half() for tensor in random(batch, heads, keys, size)] for _ in range(2))
+    def operand(positions, exponents):
+        tensors = random(batch, heads, positions, size)
+        return [(widened(tensor, *exponents) if inputs == "wide" else tensor).half() for tensor in tensors]
+
+    query, key, value = (operand(queries, (-2, 1)), operand(keys, (-2, 1)), operand(keys, (-4, 4)))
 
     def by(backend):
         def call(index):
@@ -96,6 +99,13 @@ def attention(problem):
         return call
 
     return {"cudnn fp16": by(SDPBackend.CUDNN_ATTENTION), "flash fp16": by(SDPBackend.FLASH_ATTENTION)}
+
+
+def widened(tensor, least, most):
+    """Heads of magnitudes between two powers of two, and one in 64 values eight times as large."""
+    magnitudes = torch.empty(*tensor.shape[:2], 1, 1, device="cuda").uniform_(least, most).exp2()
+    outliers = torch.rand(tensor.shape, device="cuda") < 1 / 64
+    return tensor * magnitudes * torch.where(outliers, 8.0, 1.0)
 
 
 def random(*shape):

@@ -1,14 +1,17 @@
 // Attention, O = softmax(Q·Kᵀ · scale) · V: what host and kernels agree on, byte for byte (the other half is
 // src/plan/attention/abi.rs), and what all of its kernels do alike.
 //
-// Definitions: HEAD, the head size; FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1,
-// a query sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a
-// polynomial, 2 by a table.
+// Definitions: HEAD, the head size; FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
+// 0 a scale for each head, 1 one for each SCALE_BLOCK positions of it; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1, a query
+// sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a polynomial,
+// 2 by a table.
 #pragma once
 #include "ptx.cuh"
 
 #define INFINITE __int_as_float(0x7F800000)
-constexpr u32 ELEMENT_BYTES = FORMAT == 2 ? 1 : 2, ROW_BYTES = HEAD * ELEMENT_BYTES;
+constexpr bool EIGHT_BITS = FORMAT >= 2, BY_BLOCK = EIGHT_BITS && SCALING == 1;
+constexpr u32 ELEMENT_BYTES = EIGHT_BITS ? 1 : 2, ROW_BYTES = HEAD * ELEMENT_BYTES;
+constexpr u32 SCALE_BLOCK = 64;     // positions; tiles and runs of keys begin at multiples of it or end within one
 
 // A batch element. Heads lie one after another, each with all of its positions: head h of Q and of the output begins
 // h · queries rows after `query_row`, that of K and V h · keys rows after `key_row`.
@@ -17,19 +20,19 @@ struct Sequence {
     u32 queries, keys;
 };
 
-// A unit of work: so many queries of a head from `query` on.
+// A unit of work: so many queries of a head, `queries`, from `query` on.
 struct Tile {
     u32 sequence, head;
-    u32 query, reserved;
+    u32 query, queries;
 };
 
 struct Parameter {
     const u8* query;
     const u8* key;
     const u8* value;
-    const float* query_scales;      // [sequence][head]
-    const float* key_scales;        // [sequence][key head]
-    const float* value_scales;      // [sequence][key head]
+    const float* query_scales;      // [sequence][head], and if BY_BLOCK [block of positions]
+    const float* key_scales;        // [sequence][key head], likewise
+    const float* value_scales;      // as key_scales
     u8* output;
     const Sequence* sequences;
     const Tile* tiles;              // in the order in which blocks take them
@@ -38,6 +41,7 @@ struct Parameter {
     u32 tile_count, heads, kv_heads;
     float scale;                    // log₂ e / √(head size): exponentials are powers of two
     u32 queries, keys;              // of every sequence, if all have as many; else 0
+    const uint2* first_scales;      // of each sequence's first head, of Q and of K; only if BY_BLOCK
 };
 
 struct Scales {
@@ -46,15 +50,50 @@ struct Scales {
     u32 flip;           // other than 0 if raw scores change their sign: largest and smallest change places
 };
 
+DEVICE Scales scales_of(float score, float value) {
+    // Kept from 0 and ∞, by which −∞ and 0 would become NaN.
+    float size = fminf(fmaxf(fabsf(score), 1.17549435e-38f), 3.40282347e38f);
+    return {size, value, __float_as_uint(score) & 0x80000000u};
+}
+
+// Of a whole head; where its blocks have scales of their own, nothing to multiply by.
 DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
-    if (FORMAT != 2) return {parameter.scale, 1.0f, 0};
+    if (BY_BLOCK) return {1.0f, 1.0f, 0};
+    if (!EIGHT_BITS) return {parameter.scale, 1.0f, 0};
     u32 kv = sequence * parameter.kv_heads + head / (parameter.heads / parameter.kv_heads);
     float score = parameter.scale * __ldg(parameter.query_scales + sequence * parameter.heads + head) *
                   __ldg(parameter.key_scales + kv);
-    // Kept from 0 and ∞, by which −∞ and 0 would become NaN.
-    float size = fminf(fmaxf(fabsf(score), 1.17549435e-38f), 3.40282347e38f);
-    return {size, __ldg(parameter.value_scales + kv), __float_as_uint(score) & 0x80000000u};
+    return scales_of(score, __ldg(parameter.value_scales + kv));
 }
+
+// If BY_BLOCK, the scales of the blocks of keys that a head's queries from `query` on see; those share a scale.
+struct BlockScales {
+    const Parameter& parameter;
+    u32 first, keys;        // of the key head: its first among all scales of keys, and positions
+    float query;            // the queries' own, and what all scores are multiplied by
+
+    DEVICE BlockScales(const Parameter& parameter, u32 sequence, const Sequence& lengths, u32 head, u32 query)
+        : parameter(parameter), first(0), keys(lengths.keys), query(0.0f) {
+        if (!BY_BLOCK) return;
+        uint2 begin = __ldg(parameter.first_scales + sequence);
+        u32 of_head = (lengths.queries + SCALE_BLOCK - 1) / SCALE_BLOCK, block = min(query, lengths.queries - 1) / SCALE_BLOCK;
+        this->query = parameter.scale * __ldg(parameter.query_scales + begin.x + head * of_head + block);
+        first = begin.y + head / (parameter.heads / parameter.kv_heads) * ((keys + SCALE_BLOCK - 1) / SCALE_BLOCK);
+    }
+
+    // Of the block that begins with key `key`, or that it is in; beyond the last, of nothing.
+    DEVICE Scales at(u32 key) const {
+        if (key >= keys) return {1.0f, 0.0f, 0};
+        u32 place = first + key / SCALE_BLOCK;
+        return scales_of(query * __ldg(parameter.key_scales + place), __ldg(parameter.value_scales + place));
+    }
+
+    // By what the block's raw scores become exponents of two.
+    DEVICE float of_scores(u32 key) const {
+        Scales scales = at(key);
+        return __uint_as_float(__float_as_uint(scales.score) | scales.flip);
+    }
+};
 
 // How many keys, from the first, a query sees.
 DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
@@ -143,6 +182,19 @@ DEVICE u32 halves_of_eights(u16 pair) {
     u32 halves;
     asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
     return halves;
+}
+
+// Two int8 values as fp16, which holds them exactly: 1024 + 128 + value has the value's bits, the sign's turned, in its
+// lowest eight.
+DEVICE u32 halves_of_integers(u16 pair) {
+    u32 raised = __byte_perm(pair ^ 0x8080u, 0x64646464u, 0x4140), halves;
+    asm("sub.f16x2 %0, %1, %2;" : "=r"(halves) : "r"(raised), "r"(0x64806480u));
+    return halves;
+}
+
+// Of operands in 8 bits.
+DEVICE u32 halves_of_bytes(u16 pair) {
+    return FORMAT == 3 ? halves_of_integers(pair) : halves_of_eights(pair);
 }
 
 // Two neighbours of a row of the result, from `element` on, which is even.

@@ -1,13 +1,14 @@
 // Attention's operands for the matrix unit (wgmma): in which format they are multiplied, how they lie in shared memory,
-// and how e4m3 is made ready there.
+// and how operands in 8 bits are made ready there.
 //
-// Definitions, beside those of attention.cuh: ARITHMETIC of e4m3 operands: 0 fp16 (they convert exactly), 1 e4m3.
+// Definitions, beside those of attention.cuh: ARITHMETIC of operands in 8 bits: 0 fp16 (they convert exactly), 1 e4m3, which
+// they are.
 #pragma once
 #include "attention.cuh"
 #include "products.cuh"
 
 constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;             // e4m3 is multiplied as it is
-constexpr bool CONVERTED = FORMAT == 2 && ARITHMETIC == 0;          // e4m3 becomes fp16
+constexpr bool CONVERTED = EIGHT_BITS && ARITHMETIC == 0;           // 8 bits become fp16
 
 template <u32 FORMAT_NUMBER>
 struct Operand {
@@ -66,18 +67,18 @@ struct Matrix {
     }
 };
 
-// ---- e4m3 in shared memory.
+// ---- Operands in 8 bits, in shared memory.
 
 // Piece `number` of 16 values, of matrices of HEAD values a row, to fp16.
 template <class From, class To>
 DEVICE void convert_piece(u32 from, u32 to, u32 number) {
     constexpr u32 PIECES_A_ROW = HEAD / 16;
     u32 row = number / PIECES_A_ROW, piece = number % PIECES_A_ROW;
-    uint4 eights = load_shared_16(from + From::place(row, piece));
-    auto low = [](u32 word) { return halves_of_eights((u16)word); };
-    auto high = [](u32 word) { return halves_of_eights((u16)(word >> 16)); };
-    store_shared_16(to + To::place(row, 2 * piece), low(eights.x), high(eights.x), low(eights.y), high(eights.y));
-    store_shared_16(to + To::place(row, 2 * piece + 1), low(eights.z), high(eights.z), low(eights.w), high(eights.w));
+    uint4 bytes = load_shared_16(from + From::place(row, piece));
+    auto low = [](u32 word) { return halves_of_bytes((u16)word); };
+    auto high = [](u32 word) { return halves_of_bytes((u16)(word >> 16)); };
+    store_shared_16(to + To::place(row, 2 * piece), low(bytes.x), high(bytes.x), low(bytes.y), high(bytes.y));
+    store_shared_16(to + To::place(row, 2 * piece + 1), low(bytes.z), high(bytes.z), low(bytes.w), high(bytes.w));
 }
 
 // A warp's 16 queries, of which the lane has `row` and the one 8 further, as fragments of fp16, 16 deep each.
@@ -88,7 +89,7 @@ DEVICE void convert_queries(u32 (&fragments)[HEAD / 16][4], u32 from, u32 row, u
 #pragma unroll
         for (u32 index = 0; index < 4; ++index) {
             u32 at = from + From::place(row + index % 2 * 8, step) + index / 2 * 8 + lane % 4 * 2;
-            fragments[step][index] = halves_of_eights(load_shared_2(at));
+            fragments[step][index] = halves_of_bytes(load_shared_2(at));
         }
 }
 

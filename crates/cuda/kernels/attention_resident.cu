@@ -17,10 +17,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * GROUP_THREADS, 1)
     start(parameter, place, work);
     grid_wait();
     Scales scales = load_scales(parameter, work.sequence, work.head);
+    BlockScales blocks(parameter, work.sequence, work.lengths, work.head, work.query);
     Scores scores;
-    compute_scores(scores, work, place, scales);
+    compute_scores(scores, work, place, scales, blocks);
     Sums sums;
-    Statistics statistics = multiply_values(sums, scores, place, scales.score);
+    Statistics statistics = BY_BLOCK ? multiply_values_by_block(sums, scores, place, blocks)
+                                     : multiply_values(sums, scores, place, scales.score);
     send_partial(sums, statistics, place);
     merge(parameter, work, place, scales.value);
 }

@@ -37,7 +37,7 @@ DEVICE void prepare_barriers(const Place& place) {
     u32 memory = place.memory, group = place.group;
     barrier_init(memory + KEY_FULL + 8 * group, 1);
     barrier_init(memory + VALUE_FULL + 8 * group, 1);
-    if (FORMAT == 2) barrier_init(memory + VALUE_CONVERTED + 8 * group, GROUP_THREADS);
+    if (EIGHT_BITS) barrier_init(memory + VALUE_CONVERTED + 8 * group, GROUP_THREADS);
     if (group == 0) {
         barrier_init(memory + QUERY_FULL, 1);
         // All threads of the block whose slots it owns itself, and one that announces the bytes from other blocks.

@@ -56,15 +56,26 @@ DEVICE void mask(Scores& scores, const Work& work, const Place& place) {
         if ((int)(index / 4 * 8 + index % 2) >= visible[index / 2 % 2]) scores[index] = -INFINITE;
 }
 
-DEVICE void compute_scores(Scores& scores, const Work& work, const Place& place, const Scales& scales) {
+// Makes of raw scores exponents of two, where each block of keys has a scale of its own.
+DEVICE void scale_by_block(Scores& scores, const Place& place, const BlockScales& blocks) {
+#pragma unroll
+    for (u32 block = 0; block < KEYS / SCALE_BLOCK; ++block) {
+        float factor = blocks.of_scores(place.first_key() + block * SCALE_BLOCK);
+#pragma unroll
+        for (u32 index = 0; index < SCALE_BLOCK / 2; ++index) scores[block * (SCALE_BLOCK / 2) + index] *= factor;
+    }
+}
+
+DEVICE void compute_scores(Scores& scores, const Work& work, const Place& place, const Scales& scales, const BlockScales& blocks) {
     barrier_wait(place.memory + QUERY_FULL, 0);
     barrier_wait(place.memory + KEY_FULL + 8 * place.group, 0);
     if constexpr (CONVERTED) multiply_converted(scores, place);
     else multiply_copied(scores, place);
-    if constexpr (FORMAT == 2) convert_values(place);
+    if constexpr (EIGHT_BITS) convert_values(place);
     products_wait<0>();
     pin(scores);
-    if (FORMAT == 2 && scales.flip) {
+    if constexpr (BY_BLOCK) scale_by_block(scores, place, blocks);
+    if (EIGHT_BITS && scales.flip) {
 #pragma unroll
         for (u32 index = 0; index < KEYS / 2; ++index) scores[index] = -scores[index];
     }

@@ -1,4 +1,4 @@
-// Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for e4m3, three warps convert.
+// Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for 8 bits, three warps convert.
 //
 // A warp group multiplies the scores of its next run of keys and the values of this one, then makes of the scores the next
 // weights; meanwhile the matrix unit works for the other groups. With PARTS, as many groups have the same queries, and each
@@ -11,21 +11,24 @@
 #include "attention_specialised_merge.cuh"
 
 // Together what a block is launched with; converting takes more of them than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : FORMAT == 2 ? 40 : 24;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : FORMAT == 2 ? 232 : 240;
+constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : EIGHT_BITS ? 40 : 24;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : EIGHT_BITS ? 232 : 240;
 
-DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float table) {
-    const Job job = locate(parameter, tile);
+DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float table) {
+    const Job job = locate(parameter, tile_of_round(round));
     Scales scales = load_scales(parameter, job.index, job.head);
     if (job.steps == 0) {
         if (me.part == 0) store(parameter, job, me, Outputs{}, {0.0f, 0.0f});
         return;
     }
+    if (MAY_IDLE && me.group() * 64 >= job.queries) return idle(job, me);
     Outputs sums = {};
+    const BlockScales blocks(parameter, job.index, job.sequence, job.head, job.query + me.group() * 64);
     Scores scores;
     Weights weights;
     Queries fragments;
     Softmax softmax;
+    Unit unit;
     u32 queries = me.base + QUERIES_AT + me.group() * 64 * (ROW_BYTES < 128 ? ROW_BYTES : 128), runs = job.steps * RUNS;
     me.await_queries();
     if constexpr (CONVERTED) convert_queries<Matrix<QUERIES, ROW_BYTES>>(fragments, me.base + QUERIES_AT, me.row(), me.lane());
@@ -43,12 +46,14 @@ DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float ta
     };
     // How many keys the group's first query sees, each next one more, up to all; less than none if some see none.
     int keys = job.sequence.keys, seen = CAUSAL ? (int)(job.query + me.group() * 64 + 1 - job.sequence.queries) + keys : keys;
-    // Number `number` of the tile's runs: run `run` of the step in `stage`.
-    auto finish_scores = [&](u32 stage, u32 run, u32 number) {
+    // The first key of number `number` of the tile's runs, the `run`th of a step, and the scales of its keys and values.
+    auto first_key = [&](u32 run, u32 number) { return number / RUNS * KEYS + (me.part * RUNS + run) * RUN; };
+    auto scales_of_run = [&](u32 run, u32 number) { return BY_BLOCK ? blocks.at(first_key(run, number)) : scales; };
+    auto finish_scores = [&](u32 stage, u32 run, u32 number, bool flip) {
         pin(scores);
         if (run == RUNS - 1) me.release_keys(stage);
-        if (FORMAT == 2 && scales.flip) flip_signs(scores);
-        int before = number / RUNS * KEYS + (me.part * RUNS + run) * RUN;
+        if (EIGHT_BITS && flip) flip_signs(scores);
+        int before = first_key(run, number);
         if (before + (int)RUN > min(seen, keys)) {
             int row = me.row() % 64;
             hide(scores, me.lane(), CAUSAL ? min(seen + row, keys) - before : keys - before, CAUSAL ? min(seen + row + 8, keys) - before : keys - before);
@@ -56,22 +61,26 @@ DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float ta
     };
     // A row's largest weight may be most of its result. What it is rounded by cancels over many rows, over few it is a bias.
     bool few = job.sequence.queries < 64;
+    Scales first = scales_of_run(0, 0);
     begin_scores(0, 0);
     products_wait<0>();
-    finish_scores(0, 0, 0);
-    softmax.weigh_first(weights, scores, scales.score, table);
+    finish_scores(0, 0, 0, first.flip);
+    softmax.weigh_first(weights, scores, first.score, table);
+    if (BY_BLOCK) unit.enter(sums, first.value);
     auto take_run = [&](u32 place, u32 number) {
         u32 stage = place / RUNS % STAGES, run = place % RUNS;
         u32 last = (place + STAGES * RUNS - 1) / RUNS % STAGES, last_run = (place + RUNS - 1) % RUNS;
+        Scales of_run = scales_of_run(run, number);
         begin_scores(stage, run);
         begin_values(last, last_run);
         // Of both: the instructions that take weights from registers are only issued as the matrix unit gets to them, so
         // little is left to wait for, and weights can be overwritten.
         products_wait<0>();
         pin(sums);
-        finish_scores(stage, run, number);
+        finish_scores(stage, run, number, of_run.flip);
         if (last_run == RUNS - 1) me.release_values(last);
-        softmax.weigh(weights, sums, scores, scales.score, table, few);
+        softmax.weigh(weights, sums, scores, of_run.score, table, few);
+        if (BY_BLOCK) unit.enter(sums, of_run.value);
     };
     // A turn of the loop takes all stages, so that each is known when it is compiled.
 #pragma unroll 1
@@ -85,12 +94,13 @@ DEVICE void compute(const Parameter& parameter, u32 tile, Consumer& me, float ta
     products_wait<0>();
     pin(sums);
     me.release_values(last);
+    if (BY_BLOCK) unit.leave(sums);
     if constexpr (UNIFORM) {
         finish(parameter, job, me, scales, softmax, sums);
     } else {
         // Where results go is looked up again: kept, it would take registers that the loop needs.
-        asm volatile("" : "+r"(tile));
-        finish(parameter, locate(parameter, tile), me, scales, softmax, sums);
+        asm volatile("" : "+r"(round));
+        finish(parameter, locate(parameter, tile_of_round(round)), me, scales, softmax, sums);
     }
 }
 
@@ -108,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attentio
         u32 warp = __shfl_sync(~0u, (threadIdx.x - CONSUMER_THREADS) / 32, 0);
         if (warp == 0) {
             if (elect()) load(parameter, base);
-        } else if (FORMAT == 2) {
+        } else if (EIGHT_BITS) {
             convert(parameter, base, threadIdx.x - CONSUMER_THREADS - 32);
         }
     } else {
@@ -116,6 +126,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attentio
         Consumer me(base);
         float table = power_table();
         for (u32 round = 0; tile_of_round(round) < parameter.tile_count; round++)
-            compute(parameter, tile_of_round(round), me, table);
+            compute(parameter, round, me, table);
     }
 }

@@ -1,4 +1,4 @@
-// The warps that bring operands: one issues copies; for e4m3 three more make of them what the matrix unit takes.
+// The warps that bring operands: one issues copies; for 8 bits three more make of them what the matrix unit takes.
 #pragma once
 #include "attention_specialised_ring.cuh"
 
@@ -55,7 +55,7 @@ DEVICE void load(const Parameter& parameter, u32 base) {
     }
 }
 
-// Where the 16-byte piece of a copied e4m3 row lies: rows of 64 bytes are swizzled within 64, two in a line of 128.
+// Where the 16-byte piece of a copied row of 8 bits lies: rows of 64 bytes are swizzled within 64, two in a line of 128.
 DEVICE u32 raw_piece(u32 row, u32 piece) {
     return row * ROW_BYTES + (HEAD == 64 ? piece ^ row / 2 % 4 : piece ^ row % 8) * 16;
 }
@@ -65,10 +65,10 @@ DEVICE void convert_rows(u32 from, u32 to, u32 thread) {
     constexpr u32 PIECES = HEAD / 16;
     for (u32 index = thread; index < KEYS * PIECES; index += 32 * CONVERTERS) {
         u32 row = index / PIECES, piece = index % PIECES;
-        uint4 eights = load_shared_16(from + raw_piece(row, piece));
-        u32 words[4] = {eights.x, eights.y, eights.z, eights.w}, halves[8];
+        uint4 bytes = load_shared_16(from + raw_piece(row, piece));
+        u32 words[4] = {bytes.x, bytes.y, bytes.z, bytes.w}, halves[8];
 #pragma unroll
-        for (u32 i = 0; i < 8; i++) halves[i] = halves_of_eights((u16)(words[i / 2] >> 16 * (i % 2)));
+        for (u32 i = 0; i < 8; i++) halves[i] = halves_of_bytes((u16)(words[i / 2] >> 16 * (i % 2)));
         u32 panel = to + piece / 4 * (KEYS * 128) + row * 128, place = piece % 4 * 2;
         store_shared_16(panel + (place ^ row % 8) * 16, halves[0], halves[1], halves[2], halves[3]);
         store_shared_16(panel + (place + 1 ^ row % 8) * 16, halves[4], halves[5], halves[6], halves[7]);

@@ -43,6 +43,24 @@ struct Consumer {
     }
 };
 
+// Whether groups look if a tile has queries for them. Of equal sequences only a head's last tile may have too few, and
+// looking costs more than it saves; four groups with a mask have no register left to tell by.
+constexpr bool MAY_IDLE = !UNIFORM && !(CAUSAL && QUERY_GROUPS == 4);
+
+// What a group does in a tile without queries for it: it lets every stage pass.
+DEVICE void idle(const Job& job, Consumer& me) {
+    me.await_queries();
+    release(me.base + QUERY_EMPTY);
+#pragma unroll 1
+    for (u32 step = 0; step < job.steps; step++) {
+        u32 stage = step % STAGES;
+        me.await_keys(stage);
+        me.release_keys(stage);
+        me.await_values(stage);
+        me.release_values(stage);
+    }
+}
+
 DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me, const Outputs& outputs, const float (&factors)[2]) {
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {

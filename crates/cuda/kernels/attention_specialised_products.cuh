@@ -10,7 +10,7 @@ using Scores = float[RUN / 2];
 using Outputs = float[HEAD / 2];
 using Weights = u32[RUN / VALUE_DEPTH][4];
 using Queries = u32[HEAD / 16][4];                                  // fragments, where they are converted
-typedef Operand<FORMAT == 2 ? 0 : FORMAT>::Format ValueFormat;      // values of e4m3 are converted, weights not rounded so far
+typedef Operand<EIGHT_BITS ? 0 : FORMAT>::Format ValueFormat;        // values of 8 bits are converted, weights not rounded so far
 
 // Rows of 64 bytes, depth first, in the 64-byte swizzle: eight rows are 512 bytes.
 DEVICE u64 narrow_descriptor(u32 address) {
@@ -125,6 +125,30 @@ private:
                 }
                 weights[i / 2][i % 2 * 2 + row] = pair_of_weights(raised[0], raised[1]);
             }
+    }
+};
+
+// If BY_BLOCK, what sums of weights and values are in units of: the scale of the values that are next added to them. Sums so
+// far are multiplied by what another scale makes of them.
+struct Unit {
+    float unit = 1.0f, largest = 0.0f;
+
+    DEVICE void enter(Outputs& outputs, float scale) {
+        // A scale of 0, or next to it beside earlier ones, would make sums infinite: it is taken for one so small that what is
+        // added counts for nothing.
+        constexpr float LEAST = 1.17549435e-38f, LEAST_PART = 5.42101086e-20f;      // 2⁻¹²⁶, 2⁻⁶⁴
+        largest = fmaxf(largest, fabsf(scale));
+        float next = copysignf(fmaxf(fmaxf(fabsf(scale), largest * LEAST_PART), LEAST), scale);
+        if (next == unit) return;
+        float factor = __fdividef(unit, next);
+        unit = next;
+#pragma unroll
+        for (u32 i = 0; i < HEAD / 2; i++) outputs[i] *= factor;
+    }
+
+    DEVICE void leave(Outputs& outputs) const {
+#pragma unroll
+        for (u32 i = 0; i < HEAD / 2; i++) outputs[i] *= unit;
     }
 };
 

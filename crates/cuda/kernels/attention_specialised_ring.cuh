@@ -1,5 +1,5 @@
-// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, for e4m3
-// a ring of what was copied and is yet to be converted, and what warp groups leave each other of the same queries.
+// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, for operands
+// in 8 bits a ring of what was copied and is yet to be converted, and what warp groups leave each other of the same queries.
 //
 // Rows of 16-bit operands lie in panels of 64 elements, 128 bytes a row, swizzled; e4m3 rows of a head in one panel.
 #pragma once
@@ -8,9 +8,9 @@
 constexpr u32 QUERIES = 64 * CONSUMERS / PARTS;             // of a tile
 constexpr u32 QUERY_GROUPS = CONSUMERS / PARTS;             // warp groups that share out the queries
 // Keys whose scores a warp group has at a time: as many as its registers hold beside the sums.
-constexpr u32 MOST = CONSUMERS == 2 || CONSUMERS == 3 && HEAD == 64 ? 128 : 64;
+constexpr u32 MOST = BY_BLOCK ? SCALE_BLOCK : CONSUMERS == 2 || CONSUMERS == 3 && HEAD == 64 ? 128 : 64;
 constexpr u32 RUN = KEYS / PARTS < MOST ? KEYS / PARTS : MOST, RUNS = KEYS / PARTS / RUN;    // runs of a step
-constexpr u32 RAW_STAGES = FORMAT != 2 ? 0 : 3;
+constexpr u32 RAW_STAGES = EIGHT_BITS ? 3 : 0;
 constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, CONVERTERS = 3;
 
 constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_ROW_BYTES = HEAD * (EIGHTS ? 1 : 2);
@@ -30,7 +30,7 @@ constexpr u32 RAW_EMPTY = RAW_FULL + 8 * RAW_STAGES, MERGED_FULL = RAW_EMPTY + 8
 constexpr u32 MERGED_EMPTY = MERGED_FULL + 8 * QUERY_GROUPS, END = MERGED_EMPTY + 8 * QUERY_GROUPS;
 static_assert(END <= SHARED, "the plan has reserved less than the kernel needs");
 
-constexpr bool BY_CONVERTERS_KEYS = CONVERTED, BY_CONVERTERS_VALUES = FORMAT == 2;
+constexpr bool BY_CONVERTERS_KEYS = CONVERTED, BY_CONVERTERS_VALUES = EIGHT_BITS;
 
 DEVICE void init_barriers(u32 base) {
     barrier_init(base + QUERY_FULL, 1);
@@ -71,7 +71,7 @@ DEVICE u32 tile_of_round(u32 round) {
 // A tile with all that its loops count by.
 struct Job {
     Sequence sequence;
-    u32 index, head, query;
+    u32 index, head, query, queries;
     u32 steps;          // of KEYS keys, up to the last that any of its queries sees
 
     DEVICE u32 kv_head(const Parameter& parameter) const { return head / (parameter.heads / parameter.kv_heads); }
@@ -94,15 +94,17 @@ DEVICE Job locate(const Parameter& parameter, u32 tile) {
         job.head = slice % parameter.heads;
         job.sequence = {job.index * parameter.heads * parameter.queries, job.index * parameter.kv_heads * parameter.keys,
                         parameter.queries, parameter.keys};
+        job.queries = min(job.query + QUERIES, parameter.queries) - job.query;
     } else {
         uint4 entry = __ldg((const uint4*)parameter.tiles + tile);
         uint4 lengths = __ldg((const uint4*)parameter.sequences + entry.x);
         job.index = entry.x;
         job.head = entry.y;
         job.query = entry.z;
+        job.queries = entry.w;
         job.sequence = {lengths.x, lengths.y, lengths.z, lengths.w};
     }
-    u32 last = min(job.query + QUERIES, job.sequence.queries) - 1;
+    u32 last = (UNIFORM ? min(job.query + QUERIES, job.sequence.queries) : job.query + job.queries) - 1;
     job.steps = (visible_keys(job.sequence, last) + KEYS - 1) / KEYS;
     return job;
 }

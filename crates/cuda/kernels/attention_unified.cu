@@ -54,32 +54,52 @@ struct Work {
 
 // ---- A step, from scores to sums, and how sums become results: a function for each way.
 
-DEVICE void add_step(RegisterSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values) {
+DEVICE void add_step(RegisterSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
     u32 lane = threadIdx.x % 32, weights[TILE_N / 16][4];
     float corrections[2];
     softmax.weigh(scores, weights, corrections);
     sums.correct(corrections[0], corrections[1]);
+    if constexpr (BY_BLOCK) {
 #pragma unroll
-    for (u32 block = 0; block < TILE_N / 16; ++block) sums.add(weights[block], values, 16 * block, lane);
-}
-
-DEVICE void add_step(SharedSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values) {
-    u32 lane = softmax.lane, factors = softmax.memory + FACTORS_AT + (softmax.first_row + lane / 4) * 4;
-    softmax.weigh(scores);
-    sums.correct(__uint_as_float(load_shared(factors)), __uint_as_float(load_shared(factors + 8 * 4)));
+        for (u32 block = 0; block < TILE_N / SCALE_BLOCK; ++block)
+            sums.add_block(weights + block * (SCALE_BLOCK / 16), values, block * SCALE_BLOCK, scales.of_values(block * SCALE_BLOCK), lane);
+    } else {
 #pragma unroll
-    for (u32 block = 0; block < TILE_N / 16; ++block) {
-        u32 area = softmax.memory + WEIGHTS_AT;
-        uint4 words = load_matrices(sixteen_rows<WEIGHT_ROW>(area, softmax.first_row, 2 * block, lane));
-        const u32 weights[4] = {words.x, words.y, words.z, words.w};
-        sums.add(weights, values, 16 * block, lane);
+        for (u32 block = 0; block < TILE_N / 16; ++block) sums.add(weights[block], values, 16 * block, lane);
     }
 }
 
-DEVICE void add_step(SharedSoftmax& softmax, ScalarSums& sums, const RawScores& scores, u32 values) {
+DEVICE void add_step(SharedSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
+    u32 lane = softmax.lane, factors = softmax.memory + FACTORS_AT + (softmax.first_row + lane / 4) * 4;
+    softmax.weigh(scores);
+    sums.correct(__uint_as_float(load_shared(factors)), __uint_as_float(load_shared(factors + 8 * 4)));
+    auto read_weights = [&](u32 (&weights)[4], u32 block) {
+        u32 area = softmax.memory + WEIGHTS_AT;
+        uint4 words = load_matrices(sixteen_rows<WEIGHT_ROW>(area, softmax.first_row, 2 * block, lane));
+        weights[0] = words.x, weights[1] = words.y, weights[2] = words.z, weights[3] = words.w;
+    };
+    if constexpr (BY_BLOCK) {
+#pragma unroll
+        for (u32 block = 0; block < TILE_N / SCALE_BLOCK; ++block) {
+            u32 weights[SCALE_BLOCK / 16][4];
+#pragma unroll
+            for (u32 index = 0; index < SCALE_BLOCK / 16; ++index) read_weights(weights[index], block * (SCALE_BLOCK / 16) + index);
+            sums.add_block(weights, values, block * SCALE_BLOCK, scales.of_values(block * SCALE_BLOCK), lane);
+        }
+    } else {
+#pragma unroll
+        for (u32 block = 0; block < TILE_N / 16; ++block) {
+            u32 weights[4];
+            read_weights(weights, block);
+            sums.add(weights, values, 16 * block, lane);
+        }
+    }
+}
+
+DEVICE void add_step(SharedSoftmax& softmax, ScalarSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
     softmax.weigh(scores);
     sums.correct(softmax.memory + FACTORS_AT + softmax.first_row * 4);
-    sums.add(softmax.memory + WEIGHTS_AT, softmax.first_row, values, softmax.lane);
+    sums.add(softmax.memory + WEIGHTS_AT, softmax.first_row, values, scales, softmax.lane);
 }
 
 template <typename Softmax>
@@ -127,6 +147,7 @@ attention_unified(const __grid_constant__ Parameter parameter) {
     for (u32 step = 1; step < STAGES; ++step) work.load_step(memory, step - 1);
 
     Scales scales = load_scales(parameter, work.tile.sequence, work.tile.head);
+    BlockScales blocks(parameter, work.tile.sequence, work.sequence, work.tile.head, work.tile.query + warp_row);
     u32 query = work.tile.query + warp_row, visible_to_all = visible_keys(work.sequence, query);
     query += lane / 4;
     Visible visible = {visible_keys(work.sequence, query), visible_keys(work.sequence, query + 8)};
@@ -151,8 +172,9 @@ attention_unified(const __grid_constant__ Parameter parameter) {
         if constexpr (READ_AGAIN) read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
         RawScores scores;
         multiply_keys(scores, queries, memory + KEYS_AT + slot, lane);
+        if constexpr (BY_BLOCK) scale_by_block(scores, blocks, step * TILE_N);
         if ((step + 1) * TILE_N > visible_to_all) mask(scores, visible, step * TILE_N, lane);
-        add_step(softmax, sums, scores, memory + VALUES_AT + slot);
+        add_step(softmax, sums, scores, memory + VALUES_AT + slot, StepScales{blocks, step * TILE_N});
     }
 
     finish_sums(softmax, sums, work, visible, scales.value);

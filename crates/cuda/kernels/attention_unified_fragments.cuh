@@ -6,7 +6,7 @@
 //   sums (16 × 8):        0, 1: row g, columns 2t and 2t + 1;   2, 3: row g + 8
 //
 // 16-bit operands lie in shared memory as ldmatrix takes them: Q and K with the depth along rows, V, whose depth is keys,
-// transposed. e4m3 pairs travel as if they were one 16-bit element and become fp16 on arrival, in registers, so
+// transposed. Pairs of 8 bits travel as if they were one 16-bit element and become fp16 on arrival, in registers, so
 // fragments hold other elements than above, of which no one need know:
 //   Q and K: lane t has head elements 4t … 4t + 3 where 2t, 2t + 1, 2t + 8 and 2t + 9 belong. Both operands have them
 //            in the same order, and the order of a sum is free.
@@ -32,12 +32,12 @@ DEVICE void multiply(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 seco
             : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
 }
 
-DEVICE u32 lower_halves(u32 eights) {
-    return halves_of_eights((u16)eights);
+DEVICE u32 lower_halves(u32 bytes) {
+    return halves_of_bytes((u16)bytes);
 }
 
-DEVICE u32 upper_halves(u32 eights) {
-    return halves_of_eights((u16)(eights >> 16));
+DEVICE u32 upper_halves(u32 bytes) {
+    return halves_of_bytes((u16)(bytes >> 16));
 }
 
 // Where a lane points ldmatrix: the matrices are rows 0 … 7 and 8 … 15 of a piece, then of the next piece.
@@ -56,14 +56,14 @@ DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
 
 typedef u32 Queries[HEAD / 16][4];
 
-// If raw scores change their sign (e4m3 only: Scales), queries do.
+// If raw scores change their sign (of 8 bits only: Scales), queries do.
 DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, u32 lane) {
     u32 signs = flip ? 0x80008000u : 0;
 #pragma unroll
     for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
         uint4 words = load_matrices(sixteen_rows<ROW_BYTES>(area, first_row, 2 * pair, lane));
         u32(&low)[4] = queries[pair * PAIR_DEPTHS];
-        if constexpr (FORMAT == 2) {
+        if constexpr (EIGHT_BITS) {
             u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
             low[0] = lower_halves(words.x) ^ signs, low[2] = upper_halves(words.x) ^ signs;
             low[1] = lower_halves(words.y) ^ signs, low[3] = upper_halves(words.y) ^ signs;
@@ -90,7 +90,7 @@ DEVICE void multiply_keys(RawScores& scores, const Queries& queries, u32 keys, u
         for (u32 block = 0; block < KEY_BLOCKS; block += 2) {
             uint4 words = load_matrices(two_pieces<ROW_BYTES>(keys, 8 * block, 2 * pair, lane));
             const u32(&low)[4] = queries[pair * PAIR_DEPTHS];
-            if constexpr (FORMAT == 2) {
+            if constexpr (EIGHT_BITS) {
                 const u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
                 multiply(scores[block], low, lower_halves(words.x), upper_halves(words.x));
                 multiply(scores[block], high, lower_halves(words.y), upper_halves(words.y));
@@ -134,21 +134,44 @@ struct MatrixSums {
     DEVICE void add(const u32 (&weights)[4], u32 values, u32 first_key, u32 lane) {
         add_rows<false>(totals, weights);
 #pragma unroll
+        for (u32 pair = 0; pair < PIECE_PAIRS; ++pair)
+            multiply_pair(sums + 2 * PAIR_DEPTHS * pair, weights, values, first_key, pair, lane);
+    }
+
+    // Adds SCALE_BLOCK keys, four fragments of weights, whose values are multiplied by a scale: as fp32, for weights and
+    // values are rounded.
+    DEVICE void add_block(const u32 (*weights)[4], u32 values, u32 first_key, float scale, u32 lane) {
+        constexpr u32 FRAGMENTS = SCALE_BLOCK / 16, BLOCKS = 2 * PAIR_DEPTHS;
+#pragma unroll
+        for (u32 index = 0; index < FRAGMENTS; ++index) add_rows<false>(totals, weights[index]);
+#pragma unroll
         for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
-            uint4 words = load_matrices_turned(sixteen_rows<ROW_BYTES>(values, first_key, 2 * pair, lane));
-            float(*blocks)[4] = sums + 2 * PAIR_DEPTHS * pair;
-            if constexpr (FORMAT == 2) {
-                constexpr u32 EVEN_THEN_ODD = 0x3120;
-                u32 low = __byte_perm(words.x, 0, EVEN_THEN_ODD), high = __byte_perm(words.y, 0, EVEN_THEN_ODD);
-                multiply(blocks[0], weights, lower_halves(low), lower_halves(high));
-                multiply(blocks[1], weights, upper_halves(low), upper_halves(high));
-                low = __byte_perm(words.z, 0, EVEN_THEN_ODD), high = __byte_perm(words.w, 0, EVEN_THEN_ODD);
-                multiply(blocks[2], weights, lower_halves(low), lower_halves(high));
-                multiply(blocks[3], weights, upper_halves(low), upper_halves(high));
-            } else {
-                multiply(blocks[0], weights, words.x, words.y);
-                multiply(blocks[1], weights, words.z, words.w);
-            }
+            float part[BLOCKS][4] = {};
+#pragma unroll
+            for (u32 index = 0; index < FRAGMENTS; ++index)
+                multiply_pair(part, weights[index], values, first_key + 16 * index, pair, lane);
+#pragma unroll
+            for (u32 block = 0; block < BLOCKS; ++block)
+#pragma unroll
+                for (u32 index = 0; index < 4; ++index)
+                    sums[BLOCKS * pair + block][index] = fmaf(scale, part[block][index], sums[BLOCKS * pair + block][index]);
+        }
+    }
+
+    // Multiplies 16 keys by a pair of pieces of their values, and adds that to the blocks of sums which they belong to.
+    DEVICE static void multiply_pair(float (*blocks)[4], const u32 (&weights)[4], u32 values, u32 first_key, u32 pair, u32 lane) {
+        uint4 words = load_matrices_turned(sixteen_rows<ROW_BYTES>(values, first_key, 2 * pair, lane));
+        if constexpr (EIGHT_BITS) {
+            constexpr u32 EVEN_THEN_ODD = 0x3120;
+            u32 low = __byte_perm(words.x, 0, EVEN_THEN_ODD), high = __byte_perm(words.y, 0, EVEN_THEN_ODD);
+            multiply(blocks[0], weights, lower_halves(low), lower_halves(high));
+            multiply(blocks[1], weights, upper_halves(low), upper_halves(high));
+            low = __byte_perm(words.z, 0, EVEN_THEN_ODD), high = __byte_perm(words.w, 0, EVEN_THEN_ODD);
+            multiply(blocks[2], weights, lower_halves(low), lower_halves(high));
+            multiply(blocks[3], weights, upper_halves(low), upper_halves(high));
+        } else {
+            multiply(blocks[0], weights, words.x, words.y);
+            multiply(blocks[1], weights, words.z, words.w);
         }
     }
 
@@ -161,7 +184,7 @@ struct MatrixSums {
             for (u32 half = 0; half < 2; ++half) {
                 u32 row = lane / 4 + 8 * half, element = 8 * block;
                 const float(&first)[4] = sums[block], (&second)[4] = sums[block + 1];
-                if constexpr (FORMAT == 2) {
+                if constexpr (EIGHT_BITS) {
                     put(row, element + lane % 4 * 4, first[2 * half], second[2 * half]);
                     put(row, element + lane % 4 * 4 + 2, first[2 * half + 1], second[2 * half + 1]);
                 } else {

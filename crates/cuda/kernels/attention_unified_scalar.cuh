@@ -51,24 +51,31 @@ struct ScalarSums {
             uint2 words = load_shared_8(from);
             widen(words.x, elements[0], elements[1]);
             widen(words.y, elements[2], elements[3]);
-        } else if constexpr (FORMAT != 2) {
+        } else if constexpr (!EIGHT_BITS) {
             widen(load_shared(from), elements[0], elements[1]);
         } else if constexpr (LANE_BYTES == 4) {
             u32 word = load_shared(from);
             widen(lower_halves(word), elements[0], elements[1]);
             widen(upper_halves(word), elements[2], elements[3]);
         } else {
-            widen(halves_of_eights(load_shared_2(from)), elements[0], elements[1]);
+            widen(halves_of_bytes(load_shared_2(from)), elements[0], elements[1]);
         }
     }
 
     // Adds a step; `weights` are of the block, the warp's from `first_row` on.
-    DEVICE void add(u32 weights, u32 first_row, u32 values, u32 lane) {
+    DEVICE void add(u32 weights, u32 first_row, u32 values, const StepScales& scales, u32 lane) {
 #pragma unroll 1
         for (u32 key = 0; key < TILE_N; key += 4) {
+            float scale = BY_BLOCK ? scales.of_values(key) : 1.0f;
             float elements[4][LANE_ELEMENTS];
 #pragma unroll
-            for (u32 index = 0; index < 4; ++index) read_values(elements[index], values, key + index, lane);
+            for (u32 index = 0; index < 4; ++index) {
+                read_values(elements[index], values, key + index, lane);
+                if (BY_BLOCK) {
+#pragma unroll
+                    for (u32 element = 0; element < LANE_ELEMENTS; ++element) elements[index][element] *= scale;
+                }
+            }
 #pragma unroll
             for (u32 row = 0; row < 16; ++row) {
                 uint4 words = load_shared_16(weights + place<WEIGHT_ROW>(first_row + row, key / 4));

@@ -8,6 +8,28 @@
 #pragma once
 #include "attention_unified_fragments.cuh"
 
+// ---- Where each block of keys has a scale of its own: raw scores become exponents of two.
+
+DEVICE void scale_by_block(RawScores& scores, const BlockScales& scales, u32 first_key) {
+#pragma unroll
+    for (u32 block = 0; block < KEY_BLOCKS; ++block) {
+        float factor = scales.of_scores(first_key + block * 8 / SCALE_BLOCK * SCALE_BLOCK);
+#pragma unroll
+        for (u32 index = 0; index < 4; ++index) scores[block][index] *= factor;
+    }
+}
+
+// Those of a step's values.
+struct StepScales {
+    const BlockScales& scales;
+    u32 first_key;
+
+    // Of the block that the step's value `key` is in.
+    DEVICE float of_values(u32 key) const {
+        return scales.at(first_key + key).value;
+    }
+};
+
 // ---- Masks.
 
 // The keys, from the first, that the queries of a lane's rows g and g + 8 see.

@@ -18,9 +18,15 @@ use gauntlet_schedule::{
 const PROCESSORS: u32 = 132;
 
 fn problems() -> Vec<Problem> {
-    let formats = [AttentionFormat::F16, AttentionFormat::Bf16, AttentionFormat::E4m3];
+    let formats = [
+        (AttentionFormat::F16, Scaling::PerHead),
+        (AttentionFormat::Bf16, Scaling::PerHead),
+        (AttentionFormat::E4m3, Scaling::PerTensor),
+        (AttentionFormat::E4m3, Scaling::PerBlock),
+        (AttentionFormat::Int8, Scaling::PerBlock),
+    ];
     let mut problems = Vec::new();
-    for format in formats {
+    for (format, scaling) in formats {
         for (head_size, output) in [(64, OutputFormat::F16), (128, OutputFormat::F32)] {
             for lengths in [[[300, 500], [1, 77]], [[64, 1000], [0, 7]], [[1, 3], [5, 9]]] {
                 let sequences = lengths.map(|[queries, keys]| Sequence { queries, keys });
@@ -31,7 +37,7 @@ fn problems() -> Vec<Problem> {
                     head_size,
                     causal: false,
                     format,
-                    scaling: Scaling::default(),
+                    scaling,
                     output,
                 }));
             }

@@ -1,6 +1,6 @@
 //! Where attention's rows, heads and scales lie.
 
-use crate::{Attention, Sequence};
+use crate::{Attention, Scaling, Sequence};
 
 impl Attention {
     /// Rows of Q and of the output, each of `head_size` elements: query positions × heads, over all sequences.
@@ -40,6 +40,11 @@ impl Attention {
                 .iter()
                 .map(|sequence| sequence.keys * self.kv_heads),
         )
+    }
+
+    /// Whether values are multiplied by scales that differ between blocks of a head's positions.
+    pub fn has_block_scales(&self) -> bool {
+        self.format.has_scales() && self.scaling == Scaling::PerBlock
     }
 
     /// Scales of Q.

@@ -11,6 +11,18 @@ use serde::Serialize;
 const DECODE_TOKENS: [usize; 3] = [1, 8, 16];
 const DECODE_WEIGHTS: (usize, usize) = (4096, 7168);
 
+/// Attention's operands: family, format, and who shares their scales.
+const ATTENTION_OPERANDS: [(&str, AttentionFormat, Scaling); 4] = [
+    ("attention-f16", AttentionFormat::F16, Scaling::PerHead),
+    ("attention-e4m3", AttentionFormat::E4m3, Scaling::PerHead),
+    (
+        "attention-e4m3-per-block",
+        AttentionFormat::E4m3,
+        Scaling::PerBlock,
+    ),
+    ("attention-int8", AttentionFormat::Int8, Scaling::PerHead),
+];
+
 /// Attention's shapes: name, batch, heads, positions, head size, and whether with a causal mask.
 const ATTENTION: [(&str, usize, usize, usize, usize, bool); 5] = [
     ("mission", 1, 8, 512, 64, false),
@@ -28,7 +40,7 @@ pub struct Case {
 }
 
 /// The benchmark cases of both GEMM suites, the grouped ones in the dual form too, then decoding, plain and dual, then
-/// attention in fp16 and in e4m3.
+/// attention in each of its operands.
 pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut cases = Vec::new();
     for suite in ["group-gemm", "dual-gemm"] {
@@ -53,8 +65,8 @@ pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     for (family, form) in [("decode", Form::Plain), ("decode-dual", Form::Swiglu)] {
         cases.extend(DECODE_TOKENS.map(|tokens| decode(family, form, tokens)));
     }
-    for format in [AttentionFormat::F16, AttentionFormat::E4m3] {
-        cases.extend(ATTENTION.map(|shape| attention(format, shape)));
+    for operands in ATTENTION_OPERANDS {
+        cases.extend(ATTENTION.map(|shape| attention(operands, shape)));
     }
     Ok(cases)
 }
@@ -93,7 +105,7 @@ fn decode(family: &str, form: Form, tokens: usize) -> Case {
 }
 
 fn attention(
-    format: AttentionFormat,
+    (family, format, scaling): (&str, AttentionFormat, Scaling),
     (name, batch, heads, positions, head_size, causal): (&str, usize, usize, usize, usize, bool),
 ) -> Case {
     let sequence = Sequence {
@@ -101,7 +113,7 @@ fn attention(
         keys: positions,
     };
     Case {
-        name: format!("attention-{format}/{name}"),
+        name: format!("{family}/{name}"),
         problem: Problem::Attention(Attention {
             sequences: vec![sequence; batch],
             heads,
@@ -109,7 +121,7 @@ fn attention(
             head_size,
             causal,
             format,
-            scaling: Scaling::default(),
+            scaling,
             output: OutputFormat::F16,
         }),
     }
@@ -126,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn there_are_eighteen_gemms_in_their_forms_and_attention_in_two_formats() {
+    fn there_are_eighteen_gemms_in_their_forms_and_attention_in_four_kinds_of_operands() {
         let all = all().unwrap();
-        assert_eq!(all.len(), 18 + 2 * ATTENTION.len());
+        assert_eq!(all.len(), 18 + 4 * ATTENTION.len());
         for case in &all {
             let dual = match &case.problem {
                 Problem::GroupedGemm(gemm) => gemm.form == Form::Swiglu,
@@ -140,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_family_or_a_case_is_named() {
-        assert_eq!(names(&[]).len(), 18 + 2 * ATTENTION.len());
+        assert_eq!(names(&[]).len(), 18 + 4 * ATTENTION.len());
+        assert_eq!(names(&["attention-e4m3"]).len(), ATTENTION.len());
         assert_eq!(names(&["decode"]), ["decode/m1", "decode/m8", "decode/m16"]);
         assert_eq!(
             names(&["decode/m8", "group-gemm/case-2"]),

@@ -29,12 +29,6 @@ pub enum PlanError {
         /// Values a head and position.
         size: usize,
     },
-    /// Operands that no kernel takes.
-    #[error("attention on CUDA does not take {what}; run it with `--executor cpu`")]
-    Operands {
-        /// What it does not take.
-        what: &'static str,
-    },
     /// Sizes beyond what the tables can count.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
     TooLarge {

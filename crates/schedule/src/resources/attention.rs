@@ -182,8 +182,11 @@ fn resident_bytes(schedule: &Schedule, attention: &Attention) -> usize {
         * keys
         * attention.head_size
         * multiplied_bytes(schedule, attention);
-    // Values of bf16 may be beyond fp16, in which parts are exchanged where the result has no more than it.
-    let is_half = attention.output == OutputFormat::F16 && attention.format != AttentionFormat::Bf16;
+    // Values of bf16 may be beyond fp16, in which parts are exchanged where the result has no more than it; and so may parts
+    // that scales of blocks belong to.
+    let is_half = attention.output == OutputFormat::F16
+        && attention.format != AttentionFormat::Bf16
+        && !attention.has_block_scales();
     let partial = attention.head_size * if is_half { HALF } else { SUM } + STATISTICS;
     let merged = RESIDENT_GROUPS * GROUP_QUERIES * partial;
     let needed = schedule.tile.m * row + 2 * keys * row + made_ready + merged + RESIDENT_BARRIERS;

@@ -4,14 +4,16 @@ use gauntlet_problem::{Attention, AttentionFormat, OutputFormat, Problem, Scalin
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Operands with results: each needs kernels of its own, so there are few.
-const FORMATS: [(AttentionFormat, OutputFormat); 6] = [
-    (AttentionFormat::F16, OutputFormat::F16),
-    (AttentionFormat::E4m3, OutputFormat::F16),
-    (AttentionFormat::Bf16, OutputFormat::Bf16),
-    (AttentionFormat::E4m3, OutputFormat::F16),
-    (AttentionFormat::F16, OutputFormat::F16),
-    (AttentionFormat::F16, OutputFormat::F32),
+/// Operands, who shares their scales, and results: each needs kernels of its own, so there are few.
+const FORMATS: [(AttentionFormat, Scaling, OutputFormat); 8] = [
+    (AttentionFormat::F16, Scaling::PerHead, OutputFormat::F16),
+    (AttentionFormat::E4m3, Scaling::PerHead, OutputFormat::F16),
+    (AttentionFormat::Bf16, Scaling::PerHead, OutputFormat::Bf16),
+    (AttentionFormat::E4m3, Scaling::PerBlock, OutputFormat::F16),
+    (AttentionFormat::Int8, Scaling::PerHead, OutputFormat::F16),
+    (AttentionFormat::F16, Scaling::PerHead, OutputFormat::F32),
+    (AttentionFormat::Int8, Scaling::PerBlock, OutputFormat::F16),
+    (AttentionFormat::E4m3, Scaling::PerTensor, OutputFormat::F16),
 ];
 
 /// Most floating-point operations: few enough for the oracle to compute all of it.
@@ -19,7 +21,7 @@ const MOST_FLOPS: u64 = 1_000_000_000;
 
 /// The `index`-th of a run: formats, head sizes and masks take turns.
 pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Problem, OutputFormat) {
-    let (format, output) = FORMATS[index % FORMATS.len()];
+    let (format, scaling, output) = FORMATS[index % FORMATS.len()];
     let turn = index / FORMATS.len();
     loop {
         let kv_heads = generator.random_range(1..=3);
@@ -37,7 +39,7 @@ pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Problem, Output
             head_size: [64, 128][turn % 2],
             causal: turn / 2 % 2 == 1,
             format,
-            scaling: Scaling::default(),
+            scaling,
             output,
         });
         if problem.flops() <= MOST_FLOPS {
@@ -75,6 +77,7 @@ mod tests {
     #[test]
     fn drawn_problems_are_valid_and_of_every_sort() {
         let mut sorts = std::collections::BTreeSet::new();
+        let mut operands = std::collections::HashSet::new();
         for one in drawn(Family::Attention, 1, 200) {
             one.problem.validate().unwrap();
             let Problem::Attention(attention) = one.problem else {
@@ -83,8 +86,10 @@ mod tests {
             let alike = attention.sequences.windows(2).all(|pair| pair[0] == pair[1]);
             let shared = attention.heads > attention.kv_heads;
             sorts.insert((attention.head_size, attention.causal, alike, shared));
+            operands.insert((attention.format, attention.scaling));
             assert_eq!(attention.output, one.outputs[0]);
         }
         assert_eq!(sorts.len(), 16);
+        assert_eq!(operands.len(), 7);
     }
 }

@@ -26,8 +26,18 @@ pub struct Tile {
     pub head: u32,
     /// Its first query.
     pub query: u32,
-    /// Nothing yet; a tile is one load of 16 bytes.
-    pub reserved: u32,
+    /// How many there are.
+    pub queries: u32,
+}
+
+/// Where a batch element's scales begin, if blocks of positions have scales of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct FirstScales {
+    /// The scale of Q of its first head's first block.
+    pub query: u32,
+    /// The scale of K, and of V, likewise.
+    pub key: u32,
 }
 
 /// The kernels' parameter.
@@ -49,4 +59,5 @@ pub(super) struct Parameter {
     /// Query and key positions of every sequence, if all have as many; else 0.
     pub queries: u32,
     pub keys: u32,
+    pub first_scales: u64,
 }

@@ -115,7 +115,12 @@ mod tests {
 
     #[test]
     fn short_sequences_that_run_at_once_are_resident_and_all_else_is_specialised() {
-        for format in [AttentionFormat::F16, AttentionFormat::E4m3, AttentionFormat::Bf16] {
+        for format in [
+            AttentionFormat::F16,
+            AttentionFormat::Bf16,
+            AttentionFormat::E4m3,
+            AttentionFormat::Int8,
+        ] {
             let source = |batch, heads, positions| chosen(&attention(batch, heads, positions, format)).0;
             assert_eq!(source(1, 8, 512), Source::AttentionResident);
             assert_eq!(source(1, 1, 32), Source::AttentionResident);

@@ -9,10 +9,10 @@ pub mod unified;
 
 use std::collections::BTreeMap;
 
-use gauntlet_problem::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
+use gauntlet_problem::{Attention, AttentionFormat, Sequence as Lengths};
 use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
 
-pub use abi::{Sequence, Tile};
+pub use abi::{FirstScales, Sequence, Tile};
 pub use automatic::automatic;
 use resident::ResidentPlan;
 use specialised::SpecialisedPlan;
@@ -42,7 +42,7 @@ pub(super) fn plan(
     schedule: &Schedule,
     processors: u32,
 ) -> Result<Box<dyn Plan>, PlanError> {
-    check_operands(attention)?;
+    check_heads(attention)?;
     check_words(attention, schedule)?;
     match (schedule.roles, schedule.tile.m) {
         (Roles::Unified, _) => Ok(Box::new(UnifiedPlan::new(attention, schedule)?)),
@@ -93,21 +93,11 @@ fn check_alone(schedule: &Schedule) -> Result<(), PlanError> {
     PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
 }
 
-/// What no kernel here takes is refused by name.
-fn check_operands(attention: &Attention) -> Result<(), PlanError> {
+/// Heads that no kernel here takes are refused by name.
+fn check_heads(attention: &Attention) -> Result<(), PlanError> {
     if !HEAD_SIZES.contains(&attention.head_size) {
         return Err(PlanError::HeadSize {
             size: attention.head_size,
-        });
-    }
-    if attention.format == AttentionFormat::Int8 {
-        return Err(PlanError::Operands {
-            what: "linear int8 operands",
-        });
-    }
-    if attention.scaling == Scaling::PerBlock {
-        return Err(PlanError::Operands {
-            what: "a scale for each block of positions",
         });
     }
     Ok(())
@@ -119,6 +109,8 @@ struct Work {
     attention: Attention,
     sequences: Vec<Sequence>,
     tiles: Vec<Tile>,
+    /// Where each sequence's scales begin; empty unless blocks have scales of their own.
+    first_scales: Vec<FirstScales>,
 }
 
 impl Work {
@@ -138,6 +130,7 @@ impl Work {
         Ok(Self {
             sequences: sequences(attention),
             tiles: cut(attention, schedule.order, rows),
+            first_scales: first_scales(attention),
             attention: attention.clone(),
         })
     }
@@ -147,7 +140,8 @@ impl Work {
         let format = match self.attention.format {
             AttentionFormat::F16 => 0,
             AttentionFormat::Bf16 => 1,
-            AttentionFormat::E4m3 | AttentionFormat::Int8 => 2,
+            AttentionFormat::E4m3 => 2,
+            AttentionFormat::Int8 => 3,
         };
         let exponential = match schedule.exponential {
             Exponential::Hardware => 0,
@@ -157,6 +151,7 @@ impl Work {
         let numbers = [
             ("HEAD", self.attention.head_size),
             ("FORMAT", format),
+            ("SCALING", usize::from(self.attention.has_block_scales())),
             ("OUTPUT", output_define(self.attention.output)),
             ("CAUSAL", usize::from(self.attention.causal)),
             ("EXPONENTIAL", exponential),
@@ -183,6 +178,7 @@ impl Work {
     fn memory(&self, box_rows: Option<[usize; 3]>) -> Memory {
         let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
         tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
+        tables.extend_from_slice(bytemuck::cast_slice(&self.first_scales));
         Memory {
             tables,
             maps: box_rows.map_or_else(Vec::new, |rows| self.maps(rows)),
@@ -233,12 +229,13 @@ impl Work {
         }
         let first = self.sequences[0];
         let uniform = self.is_uniform();
+        let tiles = addresses.tables + size_of_val(self.sequences.as_slice()) as u64;
         let parameter = abi::Parameter {
             operands: addresses.operands,
             scales: addresses.scales,
             output: addresses.output,
             sequences: addresses.tables,
-            tiles: addresses.tables + size_of_val(self.sequences.as_slice()) as u64,
+            tiles,
             maps: addresses.maps,
             counters: addresses.counters,
             tile_count: self.tiles.len() as u32,
@@ -247,6 +244,7 @@ impl Work {
             scale: std::f32::consts::LOG2_E / (self.attention.head_size as f32).sqrt(),
             queries: if uniform { first.queries } else { 0 },
             keys: if uniform { first.keys } else { 0 },
+            first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
         };
         vec![Launch {
             grid: grid as u32,
@@ -272,6 +270,22 @@ fn sequences(attention: &Attention) -> Vec<Sequence> {
         .collect()
 }
 
+fn first_scales(attention: &Attention) -> Vec<FirstScales> {
+    if !attention.has_block_scales() {
+        return Vec::new();
+    }
+    let starts = attention
+        .first_query_scales()
+        .into_iter()
+        .zip(attention.first_key_scales());
+    starts
+        .map(|(query, key)| FirstScales {
+            query: query as u32,
+            key: key as u32,
+        })
+        .collect()
+}
+
 /// Whether the costliest tiles come first.
 fn is_sorted(order: Order) -> bool {
     matches!(order, Order::Sorted | Order::Dynamic)
@@ -286,7 +300,7 @@ fn cut(attention: &Attention, order: Order, rows: usize) -> Vec<Tile> {
                 sequence: sequence as u32,
                 head: head as u32,
                 query: query as u32,
-                reserved: 0,
+                queries: rows.min(lengths.queries - query) as u32,
             }));
         }
     }

@@ -1,4 +1,4 @@
-//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; e4m3 operands are converted by three
+//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; operands in 8 bits are converted by three
 //! more warps, all of them or the values alone.
 
 use gauntlet_problem::{Attention, AttentionFormat};
@@ -35,7 +35,7 @@ pub struct SpecialisedPlan {
 enum Way {
     /// As they were copied.
     Copied,
-    /// Converted from e4m3 to fp16.
+    /// Converted from 8 bits to fp16.
     Converted,
     /// Queries and keys as e4m3, values converted.
     Eights,
@@ -83,7 +83,7 @@ impl Plan for SpecialisedPlan {
 fn way(attention: &Attention, schedule: &Schedule) -> Way {
     match (attention.format, schedule.arithmetic) {
         (AttentionFormat::E4m3, Arithmetic::Fp8) => Way::Eights,
-        (AttentionFormat::E4m3, Arithmetic::Fp16) => Way::Converted,
+        (AttentionFormat::E4m3 | AttentionFormat::Int8, _) => Way::Converted,
         _ => Way::Copied,
     }
 }

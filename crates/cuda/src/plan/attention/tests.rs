@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 
-use gauntlet_problem::{OutputFormat, Problem};
+use gauntlet_problem::{OutputFormat, Problem, Scaling};
 use gauntlet_schedule::Tile as TileShape;
 
 use super::*;
+use crate::plan::fixture::{ADDRESSES, collect};
 
 /// Unequal sequences with shared key heads.
 fn ragged(format: AttentionFormat) -> Attention {
@@ -65,8 +66,8 @@ fn tiles_have_every_query_once_in_every_order() {
     for order in [Order::PerTile, Order::Static, Order::Sorted] {
         let mut found = BTreeSet::new();
         for tile in &work(&attention, order).tiles {
-            let end = attention.sequences[tile.sequence as usize].queries as u32;
-            for query in tile.query..end.min(tile.query + 64) {
+            assert!((1..=64).contains(&tile.queries), "{tile:?}");
+            for query in tile.query..tile.query + tile.queries {
                 assert!(
                     found.insert((tile.sequence, tile.head, query)),
                     "{order} {tile:?}"
@@ -87,4 +88,40 @@ fn sorted_tiles_see_ever_fewer_keys() {
     let tiles = work(&attention, Order::Sorted).tiles;
     assert!(tiles.windows(2).all(|pair| seen(&pair[0]) >= seen(&pair[1])));
     assert_eq!((seen(&tiles[0]), seen(&tiles[tiles.len() - 1])), (300, 7));
+}
+
+#[test]
+fn scales_of_blocks_begin_where_their_table_says_behind_the_tiles() {
+    let by_block = Attention {
+        scaling: Scaling::PerBlock,
+        ..ragged(AttentionFormat::Int8)
+    };
+    let work = work(&by_block, Order::PerTile);
+    let behind = 3 * size_of::<Sequence>() + work.tiles.len() * size_of::<Tile>();
+    let starts: Vec<FirstScales> = collect(&work.memory(None).tables[behind..]);
+    // Of 4 heads of queries 3, 1 and 1 block each; of 2 key heads 5, 1 and 2.
+    let expected = [(0, 0), (12, 10), (16, 12)].map(|(query, key)| FirstScales { query, key });
+    assert_eq!(starts, expected);
+    let launch = &work.launch(&ADDRESSES, 1, 1)[0];
+    let parameter: abi::Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
+    assert_eq!(parameter.first_scales, ADDRESSES.tables + behind as u64);
+    let schedule = Schedule::baseline();
+    assert_eq!(work.defines(&schedule)["SCALING"], "1");
+}
+
+#[test]
+fn operands_whose_blocks_share_a_scale_or_have_none_have_no_table_of_them() {
+    for (format, scaling) in [
+        (AttentionFormat::E4m3, Scaling::PerHead),
+        (AttentionFormat::Int8, Scaling::PerTensor),
+        (AttentionFormat::F16, Scaling::PerBlock),
+    ] {
+        let attention = Attention {
+            scaling,
+            ..ragged(format)
+        };
+        let work = work(&attention, Order::PerTile);
+        assert!(work.first_scales.is_empty(), "{format}");
+        assert_eq!(work.defines(&Schedule::baseline())["SCALING"], "0");
+    }
 }

@@ -19,6 +19,7 @@ const RAGGED: &[[usize; 2]] = &[[100, 300], [1, 477], [511, 511]];
 struct Case {
     sequences: &'static [[usize; 2]],
     format: AttentionFormat,
+    scaling: Scaling,
     head_size: usize,
     causal: bool,
     output: OutputFormat,
@@ -27,6 +28,7 @@ struct Case {
 const HALVES: Case = Case {
     sequences: RAGGED,
     format: AttentionFormat::F16,
+    scaling: Scaling::PerHead,
     head_size: 64,
     causal: false,
     output: OutputFormat::F16,
@@ -41,6 +43,11 @@ const EIGHTS: Case = Case {
     ..HALVES
 };
 
+const INTEGERS: Case = Case {
+    format: AttentionFormat::Int8,
+    ..HALVES
+};
+
 impl Case {
     fn equal(self) -> Self {
         Self {
@@ -51,6 +58,13 @@ impl Case {
 
     fn causal(self) -> Self {
         Self { causal: true, ..self }
+    }
+
+    fn by_block(self) -> Self {
+        Self {
+            scaling: Scaling::PerBlock,
+            ..self
+        }
     }
 
     fn long_heads(self) -> Self {
@@ -74,6 +88,11 @@ fn variant(name: &str, case: Case, schedule: Schedule) -> Shipped {
     let Case {
         format, head_size, ..
     } = case;
+    let scales = if case.scaling == Scaling::PerBlock {
+        " per block"
+    } else {
+        ""
+    };
     let equal = if case.sequences == EQUAL { ", equal" } else { "" };
     let mask = if case.causal { ", causal" } else { "" };
     let output = match (format, case.output) {
@@ -83,7 +102,7 @@ fn variant(name: &str, case: Case, schedule: Schedule) -> Shipped {
     };
     let sequences = case.sequences.iter();
     Shipped {
-        name: format!("attention, {name}, {format}, head {head_size}{equal}{mask}{output}"),
+        name: format!("attention, {name}, {format}{scales}, head {head_size}{equal}{mask}{output}"),
         problem: Problem::Attention(Attention {
             sequences: sequences
                 .map(|&[queries, keys]| Sequence { queries, keys })
@@ -93,7 +112,7 @@ fn variant(name: &str, case: Case, schedule: Schedule) -> Shipped {
             head_size,
             causal: case.causal,
             format,
-            scaling: Scaling::default(),
+            scaling: case.scaling,
             output: case.output,
         }),
         schedule: Schedule {

@@ -3,7 +3,7 @@
 use gauntlet_problem::OutputFormat;
 use gauntlet_schedule::{Arithmetic, Cluster, Exponential, Lookup, Roles, Schedule, Setup, Tile};
 
-use super::{BRAINS, Case, EIGHTS, HALVES, variant};
+use super::{BRAINS, Case, EIGHTS, HALVES, INTEGERS, variant};
 use crate::shipped::Shipped;
 
 pub(super) fn shipped() -> Vec<Shipped> {
@@ -44,6 +44,14 @@ pub(super) fn shipped() -> Vec<Shipped> {
             HALVES.equal(),
             with(Exponential::Polynomial),
         ),
+        variant("resident, fp8", EIGHTS.equal().by_block(), fp8(short.clone())),
+        variant(
+            "resident, fp8",
+            EIGHTS.long_heads().by_block(),
+            fp8(short.clone()),
+        ),
+        variant("resident", INTEGERS.equal(), short.clone()),
+        variant("resident, four blocks", INTEGERS.by_block(), resident(64, 4)),
         variant("resident, table", HALVES.equal(), with(Exponential::Table)),
     ]
 }

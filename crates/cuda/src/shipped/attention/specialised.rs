@@ -2,7 +2,7 @@
 
 use gauntlet_schedule::{Arithmetic, Lookup, Order, Roles, Schedule, Setup, Tile};
 
-use super::{BRAINS, EIGHTS, HALVES, variant};
+use super::{BRAINS, EIGHTS, HALVES, INTEGERS, variant};
 use crate::shipped::Shipped;
 
 pub(super) fn shipped() -> Vec<Shipped> {
@@ -68,6 +68,31 @@ pub(super) fn shipped() -> Vec<Shipped> {
             "specialised, fp8, 192 queries",
             EIGHTS.long_heads().causal(),
             specialised(192, 2, fp8),
+        ),
+        variant(
+            "specialised, fp8",
+            EIGHTS.causal().by_block(),
+            specialised(128, 2, fp8),
+        ),
+        variant(
+            "specialised, fp8, 256 queries",
+            EIGHTS.equal().by_block(),
+            specialised(256, 2, fp8),
+        ),
+        variant(
+            "specialised, fp8, 192 queries",
+            EIGHTS.long_heads().by_block(),
+            specialised(192, 2, fp8),
+        ),
+        variant(
+            "specialised, converted",
+            INTEGERS.long_heads(),
+            specialised(128, 2, fp16),
+        ),
+        variant(
+            "specialised, converted",
+            INTEGERS.by_block(),
+            specialised(128, 2, fp16),
         ),
     ]
 }

@@ -3,7 +3,7 @@
 use gauntlet_problem::OutputFormat;
 use gauntlet_schedule::{Epilogue, Exponential, Layout, Lookup, Schedule, Scores, Setup, Tile, Values};
 
-use super::{BRAINS, Case, EIGHTS, HALVES, variant};
+use super::{BRAINS, Case, EIGHTS, HALVES, INTEGERS, variant};
 use crate::shipped::Shipped;
 
 pub(super) fn shipped() -> Vec<Shipped> {
@@ -60,16 +60,23 @@ pub(super) fn shipped() -> Vec<Shipped> {
         ("polynomial", with(Exponential::Polynomial)),
         ("table", with(Exponential::Table)),
     ];
+    // Each way of multiplying values has its own with scales of blocks.
+    let by_block = [
+        variant("one stage", INTEGERS.by_block(), steps[0].1.clone()),
+        variant("matrix values", EIGHTS.by_block(), steps[2].1.clone()),
+        variant("swizzled", EIGHTS.by_block().causal(), swizzled.clone()),
+    ];
     let mut shipped: Vec<_> = steps
         .into_iter()
         .map(|(name, schedule)| variant(name, EIGHTS, schedule))
         .collect();
+    shipped.extend(by_block);
     shipped.extend(others(&swizzled, &staged));
     shipped
 }
 
 /// Causal masks, larger heads and tiles, and other operands and results.
-fn others(swizzled: &Schedule, staged: &Schedule) -> [Shipped; 3] {
+fn others(swizzled: &Schedule, staged: &Schedule) -> [Shipped; 5] {
     let deep = |queries: usize, schedule: &Schedule| Schedule {
         tile: Tile::from([queries, 128, 128]),
         stages: 2,
@@ -78,9 +85,12 @@ fn others(swizzled: &Schedule, staged: &Schedule) -> [Shipped; 3] {
     let with = |output, case: Case| Case { output, ..case };
     let rounded = with(OutputFormat::Bf16, EIGHTS.long_heads().causal());
     let single = with(OutputFormat::F32, BRAINS.long_heads());
+    let integers = with(OutputFormat::Bf16, INTEGERS.long_heads().causal().by_block());
     [
         variant("swizzled", HALVES.causal(), swizzled.clone()),
+        variant("swizzled", INTEGERS, swizzled.clone()),
         variant("staged epilogue", rounded, deep(64, staged)),
+        variant("staged epilogue", integers, deep(64, staged)),
         variant("swizzled, 128 queries", single, deep(128, swizzled)),
     ]
 }

@@ -90,9 +90,12 @@ fn is_fp8(attention: &Attention, schedule: &Schedule) -> bool {
 }
 
 /// Whether blocks exchange partial results in fp16: it takes a twentieth of a call less than fp32 (H200, 1×8×512×64),
-/// and is as exact as an fp16 result wants it. Values of bf16 may be beyond it.
+/// and is as exact as an fp16 result wants it. Values of bf16 may be beyond it, and so may parts that are multiplied by the
+/// scales of their blocks: other scales wait for the merged result.
 fn partials_in_fp16(attention: &Attention) -> bool {
-    attention.output == OutputFormat::F16 && attention.format != AttentionFormat::Bf16
+    attention.output == OutputFormat::F16
+        && attention.format != AttentionFormat::Bf16
+        && !attention.has_block_scales()
 }
 
 fn variant(work: &Work, schedule: &Schedule) -> Result<Variant, PlanError> {

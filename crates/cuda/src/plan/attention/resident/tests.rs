@@ -66,6 +66,7 @@ fn words_become_definitions() {
         ("OVERLAP", "1"),
         ("PARTIALS", "1"),
         ("RUNS", "1"),
+        ("SCALING", "0"),
         ("SPLIT", "2"),
         ("TILES", "8"),
         ("UNIFORM", "1"),
@@ -89,6 +90,25 @@ fn partials_are_in_fp16_only_where_results_and_values_fit_it() {
     assert_eq!(define(&plan(&brains, 128, 2), "PARTIALS"), "0");
     let eights = attention(&[[512, 512]], 64, AttentionFormat::E4m3);
     assert_eq!(define(&plan(&eights, 128, 2), "PARTIALS"), "1");
+    let by_block = Attention {
+        scaling: Scaling::PerBlock,
+        ..eights
+    };
+    assert_eq!(define(&plan(&by_block, 128, 2), "PARTIALS"), "0");
+}
+
+#[test]
+fn of_equal_sequences_scales_of_blocks_are_those_of_one_with_all_heads() {
+    let by_block = Attention {
+        scaling: Scaling::PerBlock,
+        ..attention(&[[100, 200]; 3], 64, AttentionFormat::Int8)
+    };
+    let plan = plan(&by_block, 128, 2);
+    assert_eq!((define(&plan, "FORMAT"), define(&plan, "SCALING")), ("3", "1"));
+    let tables = plan.memory(&[]).tables;
+    // One sequence, its 3 · 8 heads' tiles of 64 queries, and where its scales begin.
+    assert_eq!(tables.len(), 16 + 48 * 16 + 8);
+    assert!(tables.ends_with(&[0; 8]));
 }
 
 #[test]
