@@ -147,26 +147,15 @@ impl Compiler {
         if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
             return Ok((entry, Origin::Cache));
         }
-        let (cubin, log) = match self.nvrtc.compile(unit.file, source::headers(), &options)? {
-            Made::Cubin { cubin, log } => (cubin, log),
-            Made::Refused { log } => {
-                let (place, message) = log::first_error(&log);
-                return Err(CompileError::Rejected {
-                    variant: unit.name.to_owned(),
-                    place,
-                    message,
-                    log,
-                });
-            }
-        };
-        let entry = Entry {
-            report: Report {
-                resources: log::resources(&log),
-                warnings: log::warnings(&log),
-                log,
-            },
-            cubin,
-        };
+        let mut entry = self.make(unit, &options)?;
+        // Once, when 799 kernels were compiled on 16 threads, a log came back without the kernel's resources; the same source
+        // gave them when it was compiled again.
+        if entry.report.resources.is_empty() {
+            entry = self.make(unit, &options)?;
+        }
+        if entry.report.resources.is_empty() {
+            return Ok((entry, Origin::Compiler)); // not to be kept: it would be missed each time
+        }
         let kept = match &self.cache {
             Some(cache) => cache.write(&key, &entry),
             None => Err(format!(
@@ -174,6 +163,28 @@ impl Compiler {
             )),
         };
         Ok((entry, kept.map_or_else(Origin::NotKept, |()| Origin::Compiler)))
+    }
+
+    fn make(&self, unit: &Unit<'_>, options: &[String]) -> Result<Entry, CompileError> {
+        match self.nvrtc.compile(unit.file, source::headers(), options)? {
+            Made::Cubin { cubin, log } => Ok(Entry {
+                report: Report {
+                    resources: log::resources(&log),
+                    warnings: log::warnings(&log),
+                    log,
+                },
+                cubin,
+            }),
+            Made::Refused { log } => {
+                let (place, message) = log::first_error(&log);
+                Err(CompileError::Rejected {
+                    variant: unit.name.to_owned(),
+                    place,
+                    message,
+                    log,
+                })
+            }
+        }
     }
 
     /// Everything that decides what comes out. Two releases of NVRTC may have one version, but hardly one length too.
