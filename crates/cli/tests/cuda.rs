@@ -76,6 +76,8 @@ fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
         )
         .expect(0);
     assert!(ran.out.contains("130 schedules"), "{}", ran.out);
+    // Four of the ten shapes went into the description.
+    assert!(ran.out.contains("some of the shapes known"), "{}", ran.out);
     let text = std::fs::read_to_string(place.path("again.json")).unwrap();
     let again: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(again["measured"]["version"], "0.1.0+ab8fe26fe4");

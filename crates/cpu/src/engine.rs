@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use gauntlet_executor::protocol::Parameter;
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_problem::{GemmShape, GroupedGemm, Inputs, Output, Problem};
-use gauntlet_schedule::{Cluster, Lookup, Order, Roles, Schedule, Setup};
+use gauntlet_problem::{GroupedGemm, Inputs, Output, Problem};
+use gauntlet_schedule::{Cluster, Roles, Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::Processors;
@@ -19,7 +19,8 @@ use crate::gemm::{GemmOperands, GemmPlan, PackedWeights, Weights};
 use crate::memory::{OutOfMemory, available_bytes};
 use crate::order::Assignment;
 use crate::pool::Pool;
-use crate::simd::{Blocks, Instructions, Operand, SimdPath};
+use crate::recommend;
+use crate::simd::{Instructions, SimdPath};
 
 /// What an engine runs on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,21 +33,6 @@ pub struct EngineOptions {
     /// with one engine that is called from one thread. Without effect where there are more threads than processors.
     pub pinned: bool,
 }
-
-/// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
-/// multiples of the register blocks'. Dots take weights as rows, which are packed with fewer instructions and bytes than columns.
-const DOTS: (usize, [usize; 3], usize) = (128, [64, 32, 16], 2560);
-const TILE_UNIT: (usize, [usize; 3], usize) = (128, [128, 64, 32], 1024);
-
-/// Weights of a tile from many to few, and values of packed tokens that stay in the first-level cache, where all tokens are one
-/// panel and weights are multiplied straight from their codes. Rows of codes that are read whole are read fastest.
-const UNPACKED: ([usize; 3], usize) = ([128, 64, 32], 1 << 14);
-
-/// The chunk of any instruction set divides it.
-const CHUNKS: usize = 256;
-
-/// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
-const TILES_A_THREAD: usize = 8;
 
 /// A pool of threads and the loops of one instruction set.
 #[derive(Debug)]
@@ -166,37 +152,7 @@ impl Engine {
     /// Panels of a tile stay in a second-level cache while a step of K passes by; a few tokens stay in the first-level cache
     /// while weights pass by in the order of memory. Where blocks of weights leave threads without work they are narrower.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
-        let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0).max(1);
-        let (tokens, widths, depth) = match self.instructions.blocks(most) {
-            Blocks::Tiles(_) => {
-                let (tokens, widths, depth) = TILE_UNIT;
-                return Schedule {
-                    tile: [tokens, self.narrow(gemm, tokens, widths), depth].into(),
-                    ..dynamic()
-                };
-            }
-            Blocks::Dots(dots) if most <= dots.width(Operand::Columns) => {
-                (most, UNPACKED.0, (UNPACKED.1 / most).max(CHUNKS))
-            }
-            Blocks::Dots(_) => DOTS,
-        };
-        // As few parts of K as may be, and all of a size.
-        let deepest = gemm.groups.iter().map(|shape| shape.k).max().unwrap_or(0).max(1);
-        let even = deepest.div_ceil(deepest.div_ceil(depth)).next_multiple_of(CHUNKS);
-        Schedule {
-            swap_ab: true,
-            tile: [self.narrow(gemm, tokens, widths), tokens, even].into(),
-            ..dynamic()
-        }
-    }
-
-    /// The widest blocks of weights that leave no thread without work.
-    fn narrow(&self, gemm: &GroupedGemm, tokens: usize, widths: [usize; 3]) -> usize {
-        let enough = |width: &usize| {
-            let blocks = |shape: &GemmShape| shape.m.div_ceil(tokens) * shape.n.div_ceil(*width);
-            gemm.groups.iter().map(blocks).sum::<usize>() >= TILES_A_THREAD * self.threads()
-        };
-        widths.into_iter().find(enough).unwrap_or(widths[2])
+        recommend::schedule(gemm, self.instructions, self.threads())
     }
 
     /// Plans `problem` under `schedule`.
@@ -232,16 +188,6 @@ impl Engine {
             }
         };
         Ok(Kernel { resources, family })
-    }
-}
-
-/// What all good schedules have in common.
-fn dynamic() -> Schedule {
-    Schedule {
-        order: Order::Dynamic,
-        lookup: Lookup::Precomputed,
-        setup: Setup::Once,
-        ..Schedule::baseline()
     }
 }
 

@@ -51,6 +51,7 @@ mod gemm;
 mod memory;
 mod order;
 mod pool;
+mod recommend;
 mod ring;
 mod service;
 mod simd;

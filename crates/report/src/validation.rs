@@ -19,8 +19,12 @@ const LEGEND: [&str; 3] = [
 /// The errors with and without calibration, by shape and by phase, and how the goals stand.
 pub fn validation(found: &Validation, width: usize) -> String {
     let width = usable(width);
+    let known = match found.held_out {
+        None => "none of them known to the calibration",
+        Some(_) => "some of the shapes known when the model was made",
+    };
     let introduction = format!(
-        "{} schedules × shapes, each measured in {} processes, none of them known to the calibration",
+        "{} schedules × shapes, each measured in {} processes, {known}",
         found.points.len(),
         found.processes
     );

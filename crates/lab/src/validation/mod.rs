@@ -1,6 +1,7 @@
 //! Validating: what the model says of a grid of schedules and shapes, against their measured times.
 //!
-//! Nothing of the grid is known to the calibration, which measures primitives and no kernels.
+//! Nothing of the grid is known to the calibration, which measures primitives and no kernels. A GPU's description may hold
+//! what kernels showed on the shapes of the grid that were seen; the others are apart.
 
 mod grid;
 mod grid_of_gpus;
