@@ -73,7 +73,7 @@ struct Softmax {
             for (u32 row = 0; row < 2; row++) {
                 if (!__any_sync(~0u, large[row])) continue;
                 float total = sum_of_four(added[row]);
-                bool by_maximum = few || __any_sync(~0u, total == INFINITE);
+                bool by_maximum = few || NO_SHIFT_BY_SUM || __any_sync(~0u, total == INFINITE);
                 float factor = by_maximum ? shift_to_maximum(row, scores, scale) : shift_by_sum(row, total);
 #pragma unroll
                 for (u32 i = 0; i < HEAD / 4; i++) outputs[i / 2 * 4 + 2 * row + i % 2] *= factor;
@@ -106,6 +106,8 @@ private:
         added[1] = 0.25f * rows[2];
     }
 
+    // With all of these there is no register left for it.
+    static constexpr bool NO_SHIFT_BY_SUM = FEW && BY_BLOCK && CAUSAL;
     static constexpr float BEYOND = 1e30f;
     // A lane's weights of a run add up to no more, so none is beyond the largest of fp16.
     static constexpr float MOST_ADDED = 65504.0f;
