@@ -81,15 +81,18 @@ DEVICE void convert_piece(u32 from, u32 to, u32 number) {
     store_shared_16(to + To::place(row, 2 * piece + 1), low(bytes.z), high(bytes.z), low(bytes.w), high(bytes.w));
 }
 
-// A warp's 16 queries, of which the lane has `row` and the one 8 further, as fragments of fp16, 16 deep each.
-template <class From>
-DEVICE void convert_queries(u32 (&fragments)[HEAD / 16][4], u32 from, u32 row, u32 lane) {
+// A warp's 16 queries of 8 bits, of which the lane has `row` and the one 8 further, as fragments: converted to fp16, 16 deep
+// each, or e4m3 as it is, 32 deep each.
+template <class From, u32 STEPS>
+DEVICE void load_queries(u32 (&fragments)[STEPS][4], u32 from, u32 row, u32 lane) {
 #pragma unroll
-    for (u32 step = 0; step < HEAD / 16; ++step)
+    for (u32 step = 0; step < STEPS; ++step)
 #pragma unroll
         for (u32 index = 0; index < 4; ++index) {
-            u32 at = from + From::place(row + index % 2 * 8, step) + index / 2 * 8 + lane % 4 * 2;
-            fragments[step][index] = halves_of_bytes(load_shared_2(at));
+            u32 of = row + index % 2 * 8;
+            fragments[step][index] =
+                CONVERTED ? halves_of_bytes(load_shared_2(from + From::place(of, step) + index / 2 * 8 + lane % 4 * 2))
+                          : load_shared(from + From::place(of, 2 * step + index / 2) + lane % 4 * 4);
         }
 }
 
@@ -116,6 +119,11 @@ DEVICE void transpose_block(u32 from, u32 to, u32 number, u32 lane) {
 DEVICE float maximum_of_four(float value) {
     value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
     return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
+}
+
+DEVICE float sum_of_four(float value) {
+    value += __shfl_xor_sync(~0u, value, 1);
+    return value + __shfl_xor_sync(~0u, value, 2);
 }
 
 // Two neighbours in the format that 16-bit weights are multiplied in.

@@ -23,6 +23,7 @@ extern "C" __global__ void __launch_bounds__(GROUPS * GROUP_THREADS, 1)
     Sums sums;
     Statistics statistics = BY_BLOCK ? multiply_values_by_block(sums, scores, place, blocks)
                                      : multiply_values(sums, scores, place, scales.score);
-    send_partial(sums, statistics, place);
-    merge(parameter, work, place, scales.value);
+    ScaleParts scale(scales.value);
+    send_partial(sums, statistics, scale.digits, place);
+    merge(parameter, work, place, PARTIALS == 1 ? scale.power : scales.value);
 }

@@ -3,42 +3,54 @@
 #pragma once
 #include "attention_resident_values.cuh"
 
-// A warp's partial results in fp16 are divided by their sums of weights, so that they are as large as values are.
-DEVICE u32 partial_word(const Sums& sums, u32 word, const float (&inverse)[2]) {
+// A scale as a number from 1 up to 2 and a power of two. Multiplied by the number before they are rounded to fp16, partial
+// results that are all of a row are not rounded again at its end: the power changes no digit. By the scale itself they
+// could be beyond fp16 where the result is not.
+struct ScaleParts {
+    float digits, power;
+
+    DEVICE explicit ScaleParts(float scale)
+        : digits(__uint_as_float((__float_as_uint(scale) & 0x807FFFFFu) | 0x3F800000u)),
+          power(__uint_as_float(__float_as_uint(scale) & 0x7F800000u)) {}
+};
+
+// A warp's partial results in fp16 are divided by their sums of weights, so that they are about as large as values are.
+DEVICE u32 partial_word(const Sums& sums, u32 word, const float (&factors)[2]) {
     if (PARTIALS == 0) return __float_as_uint(sums[word]);
-    return pair_of_halves(sums[2 * word] * inverse[word % 2], sums[2 * word + 1] * inverse[word % 2]);
+    return pair_of_halves(sums[2 * word] * factors[word % 2], sums[2 * word + 1] * factors[word % 2]);
 }
 
 template <class Store>
-DEVICE void write_partial(const Sums& sums, const Statistics& statistics, u32 partial, u32 row, u32 lane, Store store) {
-    float inverse[2];
+DEVICE void write_partial(const Sums& sums, const Statistics& statistics, float digits, u32 partial, u32 row, u32 lane,
+                          Store store) {
+    float factors[2];
 #pragma unroll
     for (u32 index = 0; index < 2; ++index)
-        inverse[index] = statistics.sum[index] > 0.0f ? __fdividef(1.0f, statistics.sum[index]) : 0.0f;
+        factors[index] = statistics.sum[index] > 0.0f ? __fdividef(digits, statistics.sum[index]) : 0.0f;
     if (lane % 4 == 0)
         store(row, __float_as_uint(statistics.maximum[0]), __float_as_uint(statistics.sum[0]),
               __float_as_uint(statistics.maximum[1]), __float_as_uint(statistics.sum[1]));
 #pragma unroll
     for (u32 piece = 0; piece < PIECES; ++piece)
-        store(partial + piece * PIECE_BYTES, partial_word(sums, 4 * piece, inverse),
-              partial_word(sums, 4 * piece + 1, inverse), partial_word(sums, 4 * piece + 2, inverse),
-              partial_word(sums, 4 * piece + 3, inverse));
+        store(partial + piece * PIECE_BYTES, partial_word(sums, 4 * piece, factors),
+              partial_word(sums, 4 * piece + 1, factors), partial_word(sums, 4 * piece + 2, factors),
+              partial_word(sums, 4 * piece + 3, factors));
 }
 
 // To the owner of the warp's slot, by stores that count at its barrier if it is another block.
 //
 // A block may leave as soon as it has merged: it has waited for all bytes that others send it, and what it sent is in
 // registers until it arrives in blocks that wait for it. So no barrier of the cluster need follow.
-DEVICE void send_partial(const Sums& sums, const Statistics& statistics, const Place& place) {
+DEVICE void send_partial(const Sums& sums, const Statistics& statistics, float digits, const Place& place) {
     u32 owner = place.slot() / OWNED, number = place.part() * OWNED + place.slot() % OWNED;
     u32 partial = place.memory + PARTIALS_AT + number * PIECES * PIECE_BYTES + place.lane * 16;
     u32 row = place.memory + STATISTICS_AT + number * STATISTICS_BYTES + place.lane / 4 * 16;
     if (SPLIT > 1 && owner != place.rank) {
         u32 barrier = address_in_block(place.memory + MERGE_FULL, owner);
-        write_partial(sums, statistics, address_in_block(partial, owner), address_in_block(row, owner), place.lane,
+        write_partial(sums, statistics, digits, address_in_block(partial, owner), address_in_block(row, owner), place.lane,
                       [&](u32 to, u32 a, u32 b, u32 c, u32 d) { store_remote_16(to, a, b, c, d, barrier); });
     } else {
-        write_partial(sums, statistics, partial, row, place.lane,
+        write_partial(sums, statistics, digits, partial, row, place.lane,
                       [](u32 to, u32 a, u32 b, u32 c, u32 d) { store_shared_16(to, a, b, c, d); });
         if (SPLIT > 1) barrier_arrive(place.memory + MERGE_FULL);
     }

@@ -22,7 +22,7 @@ DEVICE void multiply_converted(Scores& scores, const Place& place) {
     u32 converted = place.memory + CONVERTED_KEY_AT + place.group * MultipliedMatrix::SIZE;
     convert_matrix(place.memory + KEY_AT + place.group * KeyMatrix::SIZE, converted);
     u32 queries[HEAD / 16][4];
-    convert_queries<QueryMatrix>(queries, place.memory + QUERY_AT, place.row(), place.lane);
+    load_queries<QueryMatrix>(queries, place.memory + QUERY_AT, place.row(), place.lane);
     fence_async();
     named_barrier_sync(1 + place.group, GROUP_THREADS);
     u64 keys = MultipliedMatrix::descriptor(converted);

@@ -6,7 +6,8 @@
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
 // step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
-// are equal; DESCENDING 1, they are to be computed from their last queries down; SHARED bytes.
+// are equal; DESCENDING 1, they are to be computed from their last queries down; FEW 1, some have fewer than 64 queries;
+// SHARED bytes.
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"
 
@@ -31,7 +32,7 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     Unit unit;
     u32 queries = me.base + QUERIES_AT + me.group() * 64 * (ROW_BYTES < 128 ? ROW_BYTES : 128), runs = job.steps * RUNS;
     me.await_queries();
-    if constexpr (CONVERTED) convert_queries<Matrix<QUERIES, ROW_BYTES>>(fragments, me.base + QUERIES_AT, me.row(), me.lane());
+    if (QUERIES_IN_REGISTERS) load_queries<Matrix<QUERIES, ROW_BYTES>>(fragments, me.base + QUERIES_AT, me.row(), me.lane());
     auto begin_scores = [&](u32 stage, u32 run) {
         if (run == 0) me.await_keys(stage);
         products_fence();
@@ -59,13 +60,12 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
             hide(scores, me.lane(), CAUSAL ? min(seen + row, keys) - before : keys - before, CAUSAL ? min(seen + row + 8, keys) - before : keys - before);
         }
     };
-    // A row's largest weight may be most of its result. What it is rounded by cancels over many rows, over few it is a bias.
-    bool few = job.sequence.queries < 64;
+    bool few = FEW && job.sequence.queries < 64;
     Scales first = scales_of_run(0, 0);
     begin_scores(0, 0);
     products_wait<0>();
     finish_scores(0, 0, 0, first.flip);
-    softmax.weigh_first(weights, scores, first.score, table);
+    softmax.weigh_first(weights, scores, first.score, table, few);
     if (BY_BLOCK) unit.enter(sums, first.value);
     auto take_run = [&](u32 place, u32 number) {
         u32 stage = place / RUNS % STAGES, run = place % RUNS;

@@ -9,7 +9,7 @@ constexpr u32 SCORE_DEPTH = EIGHTS ? 32 : 16, VALUE_DEPTH = 16;     // of a prod
 using Scores = float[RUN / 2];
 using Outputs = float[HEAD / 2];
 using Weights = u32[RUN / VALUE_DEPTH][4];
-using Queries = u32[HEAD / 16][4];                                  // fragments, where they are converted
+using Queries = u32[HEAD / SCORE_DEPTH][4];                         // fragments, where they are in registers
 typedef Operand<EIGHT_BITS ? 0 : FORMAT>::Format ValueFormat;        // values of 8 bits are converted, weights not rounded so far
 
 // Rows of 64 bytes, depth first, in the 64-byte swizzle: eight rows are 512 bytes.
@@ -30,7 +30,7 @@ DEVICE void multiply_scores(Scores& scores, u32 queries, const Queries& fragment
 #pragma unroll
     for (u32 step = 0; step < HEAD / SCORE_DEPTH; step++) {
         u64 columns = depth_descriptor(keys, KEYS * 128, step);
-        if constexpr (CONVERTED) Product<Format, RUN>::registers(scores, fragments[step], columns, step > 0);
+        if constexpr (QUERIES_IN_REGISTERS) Product<Format, RUN>::registers(scores, fragments[step], columns, step > 0);
         else Product<Format, RUN>::shared(scores, depth_descriptor(queries, QUERIES * 128, step), columns, step > 0);
     }
 }
@@ -45,8 +45,9 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
 
 // Weights are powers of two, 2^(score · scale + shift): relative to a score that was once the row's largest. To look for the
 // largest of every run before the first exponential takes a quarter of the kernel's time (H200); so a run is weighed by the
-// shift that is there, and only where weights turn out too large is the run's maximum looked for, and weighed again what
-// belongs to the same of the lanes' two rows: of scores that scatter widely it is seldom both.
+// shift that is there, and only where weights turn out too large it becomes another, by the run's sum or, where fp32 does not
+// hold that, its maximum; weighed again is what belongs to the same of the lanes' two rows: of scores that scatter widely it is
+// seldom both.
 struct Softmax {
     // Of rows r and r + 8. A row that has seen no key has a shift by which every weight is too large.
     float shift[2], sums[2];
@@ -54,12 +55,15 @@ struct Softmax {
     DEVICE Softmax() : shift{BEYOND, BEYOND}, sums{0.0f, 0.0f} {}
 
     // Makes weights of scores; where a row's shift becomes another, what was summed before is multiplied accordingly. All lanes
-    // of a warp take part. `always`: maxima are looked for in any case, so that a row's largest weight is 1, which is not
-    // rounded.
-    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, float scale, float table, bool always) {
-        float added[2];
-        bool large[2] = {always, always};
-        if (!always) {
+    // of a warp take part.
+    //
+    // What weights are rounded by cancels over many rows, over `few` it is a bias. Then maxima are looked for in any case, so
+    // that a row's largest weight, which may be most of its result, is 1 and not rounded; and what is summed are rounded
+    // weights, so that V = 1 gives 1.
+    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, float scale, float table, bool few) {
+        float added[2] = {};
+        bool large[2] = {few, few};
+        if (!few) {
             raise(weights, added, 0, 2, scores, scale, table);
             large[0] = added[0] > MOST_ADDED;
             large[1] = added[1] > MOST_ADDED;
@@ -68,36 +72,57 @@ struct Softmax {
 #pragma unroll
             for (u32 row = 0; row < 2; row++) {
                 if (!__any_sync(~0u, large[row])) continue;
-                float factor = shift_to_maximum(row, scores, scale);
+                float total = sum_of_four(added[row]);
+                bool by_maximum = few || NO_SHIFT_BY_SUM || __any_sync(~0u, total == INFINITE);
+                float factor = by_maximum ? shift_to_maximum(row, scores, scale) : shift_by_sum(row, total);
 #pragma unroll
                 for (u32 i = 0; i < HEAD / 4; i++) outputs[i / 2 * 4 + 2 * row + i % 2] *= factor;
                 raise(weights, added, row, row + 1, scores, scale, table);
             }
         }
+        if (few) add_rounded(added, weights);
         sums[0] += added[0];
         sums[1] += added[1];
     }
 
     // The same with the first run, of which no weight can be known to be small enough.
-    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table) {
+    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table, bool few) {
         shift_to_maximum(0, scores, scale);
         shift_to_maximum(1, scores, scale);
         raise(weights, sums, 0, 2, scores, scale, table);
+        if (few) add_rounded(sums, weights);
     }
 
     // Of a row, over all of its lanes.
-    DEVICE float sum(u32 row) const {
-        float sum = sums[row];
-        sum += __shfl_xor_sync(~0u, sum, 1);
-        return sum + __shfl_xor_sync(~0u, sum, 2);
-    }
+    DEVICE float sum(u32 row) const { return sum_of_four(sums[row]); }
 
 private:
+    // Of the run's weights as they are rounded; of each lane a quarter of its row's sum.
+    DEVICE static void add_rounded(float (&added)[2], const Weights& weights) {
+        float rows[4] = {};
+#pragma unroll
+        for (u32 step = 0; step < RUN / VALUE_DEPTH; step++) add_rows<false>(rows, weights[step]);
+        added[0] = 0.25f * rows[0];
+        added[1] = 0.25f * rows[2];
+    }
+
+    // With all of these there is no register left for it.
+    static constexpr bool NO_SHIFT_BY_SUM = FEW && BY_BLOCK && CAUSAL;
     static constexpr float BEYOND = 1e30f;
     // A lane's weights of a run add up to no more, so none is beyond the largest of fp16.
     static constexpr float MOST_ADDED = 65504.0f;
 
-    // Of maxima that the run's is part of; by what weights so far are to be multiplied.
+    // Of a row, whose lanes' weights of the run come to `total`: so that these come to less than 2. As good as by its maximum,
+    // and there already. By what weights so far are to be multiplied.
+    DEVICE float shift_by_sum(u32 row, float total) {
+        u32 powers = max(__float_as_uint(total) >> 23, 127u) - 127;     // of two, from 1 up to it
+        float factor = __uint_as_float(127 - powers << 23);
+        shift[row] -= (float)powers;
+        sums[row] *= factor;
+        return factor;
+    }
+
+    // Of maxima that the run's is part of; likewise.
     DEVICE float shift_to_maximum(u32 row, const Scores& scores, float scale) {
         float largest = -INFINITE, before = shift[row];
 #pragma unroll

@@ -31,6 +31,9 @@ constexpr u32 MERGED_EMPTY = MERGED_FULL + 8 * QUERY_GROUPS, END = MERGED_EMPTY 
 static_assert(END <= SHARED, "the plan has reserved less than the kernel needs");
 
 constexpr bool BY_CONVERTERS_KEYS = CONVERTED, BY_CONVERTERS_VALUES = EIGHT_BITS;
+// Queries that are converted have no other place. Those of e4m3 are in registers where there are some left, for shared memory is
+// what these products otherwise wait for: with 64 keys it hands on as many bytes of queries as of keys, all that it can.
+constexpr bool QUERIES_IN_REGISTERS = CONVERTED || EIGHTS && HEAD == 128 && !(BY_BLOCK && CAUSAL);
 
 DEVICE void init_barriers(u32 base) {
     barrier_init(base + QUERY_FULL, 1);

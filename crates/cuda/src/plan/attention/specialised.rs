@@ -104,6 +104,7 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
             "DESCENDING",
             usize::from(work.attention.causal && is_sorted(schedule.order)),
         ),
+        ("FEW", usize::from(has_few_queries(&work.attention))),
     ];
     defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
     let threads = (groups.count + 1) * GROUP_THREADS;
@@ -114,6 +115,12 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
         shared_bytes: shared_bytes as u32,
         registers: most_registers(threads),
     }
+}
+
+/// Whether there is a sequence whose rows are so few that what their weights are rounded by does not cancel. Kernels for those
+/// round with more care; others are spared the question.
+fn has_few_queries(attention: &Attention) -> bool {
+    attention.sequences.iter().any(|lengths| lengths.queries < ROWS)
 }
 
 /// As `kernels/attention_specialised_ring.cuh` lays it out.

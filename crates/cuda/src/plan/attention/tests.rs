@@ -125,3 +125,25 @@ fn operands_whose_blocks_share_a_scale_or_have_none_have_no_table_of_them() {
         assert_eq!(work.defines(&Schedule::baseline())["SCALING"], "0");
     }
 }
+
+#[test]
+fn kernels_of_the_specialised_plan_are_told_where_a_sequence_has_few_queries() {
+    let few = |lengths: &[[usize; 2]]| {
+        let attention = Attention {
+            sequences: lengths
+                .iter()
+                .map(|&[queries, keys]| Lengths { queries, keys })
+                .collect(),
+            ..ragged(AttentionFormat::F16)
+        };
+        let schedule = Schedule {
+            tile: TileShape::from([128, 128, 128]),
+            stages: 2,
+            ..Schedule::baseline()
+        };
+        let plan = SpecialisedPlan::new(&attention, &schedule, 132).unwrap();
+        plan.variant().defines["FEW"].clone()
+    };
+    assert_eq!(few(&[[64, 3], [100, 300]]), "0");
+    assert_eq!(few(&[[64, 3], [63, 300]]), "1");
+}

@@ -90,8 +90,8 @@ fn is_fp8(attention: &Attention, schedule: &Schedule) -> bool {
 }
 
 /// Whether blocks exchange partial results in fp16: it takes a twentieth of a call less than fp32 (H200, 1×8×512×64),
-/// and is as exact as an fp16 result wants it. Values of bf16 may be beyond it, and so may parts that are multiplied by the
-/// scales of their blocks: other scales wait for the merged result.
+/// and is as exact as an fp16 result wants it: a part that is all of a row has by then the digits of the result. Values of bf16
+/// may be beyond it, and so may parts that are multiplied by the scales of their blocks.
 fn partials_in_fp16(attention: &Attention) -> bool {
     attention.output == OutputFormat::F16
         && attention.format != AttentionFormat::Bf16
