@@ -185,3 +185,21 @@ fn without_tokens_there_is_nothing_to_launch() {
     let plan = NarrowPlan::new(&gemm(&[[0, 40, 16]], Form::Plain), &schedule([32, 8, 128])).unwrap();
     assert_eq!(plan.launches(&ADDRESSES), []);
 }
+
+#[test]
+fn no_more_blocks_find_room_on_a_multiprocessor_than_shall() {
+    for tokens in [8, 16] {
+        let plan = NarrowPlan::new(
+            &gemm(&[[tokens, 64, 7168]], Form::Swiglu),
+            &Schedule {
+                stages: 2,
+                ..schedule([16, tokens, 1024])
+            },
+        )
+        .unwrap();
+        let variant = plan.variant();
+        let block = variant.shared_bytes as usize + RESERVED_BYTES;
+        assert_eq!(variant.defines["BLOCKS"], "2");
+        assert_eq!(SHARED_BYTES / block, 2, "{tokens} tokens");
+    }
+}
