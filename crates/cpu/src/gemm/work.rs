@@ -133,55 +133,56 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The tokens of a panel, and what is packed of them from this step on.
-    fn tokens(&self, panel: usize) -> (usize, &[f32]) {
-        let rows = self.plan.tokens.panel(&self.token_rows, panel).len();
-        let start = panel * self.token_panel + self.plan.token_step(rows, self.along);
-        (rows, &self.tokens[start..])
+    /// What is packed of the tokens of a panel, and those after it, from this step on.
+    fn tokens(&self, panel: usize) -> &[f32] {
+        &self.tokens[panel * self.token_panel + self.plan.token_step(self.along)..]
     }
 
     /// One panel of tokens with weights straight from their codes.
     fn multiply_codes(&self, dots: &Dots, weights: &Nvfp4Tensor, sums: &mut [f32]) {
-        let (tokens, panel) = self.tokens(0);
         let strides = [1, self.plan.weights.extent];
         let rows = Rows {
             tensor: weights,
             rows: self.weight_rows.clone(),
             columns: self.depth.clone(),
         };
-        dots.multiply_codes(&rows, tokens, panel, sums, strides, self.accumulate);
+        let tokens = self.token_rows.len();
+        dots.multiply_codes(&rows, tokens, self.tokens(0), sums, strides, self.accumulate);
     }
 
+    /// Each panel of columns stays in the first-level cache while all rows, whose panels are narrower, pass by.
     fn multiply_panels(&self, weights: &[f32], sums: &mut [f32]) {
         let plan = self.plan;
-        let token_panels = plan.tokens.panels(self.token_rows.len());
-        let weight_panels = plan.weights.panels(self.weight_rows.len());
         let chunks = plan.blocks.chunks(self.depth.len());
         let stride = plan.weights.extent;
-        let mut multiply = |token_panel: usize, weight_panel: usize| {
-            let token = self.tokens(token_panel);
-            let rows = plan.weights.panel(&self.weight_rows, weight_panel).len();
-            let weight = (rows, &weights[weight_panel * plan.weight_panel()..]);
-            let first = token_panel * plan.tokens.width * stride + weight_panel * plan.weights.width;
-            let ([rows, columns], strides) = match plan.tokens.operand {
-                Operand::Rows => ([token, weight], [stride, 1]),
-                Operand::Columns => ([weight, token], [1, stride]),
-            };
-            let (counts, panels) = ([rows.0, columns.0], [rows.1, columns.1]);
+        let mut multiply = |counts, rows, columns, first: usize, strides| {
             let sums = &mut sums[first..];
             plan.blocks
-                .multiply(chunks, counts, panels, sums, strides, self.accumulate);
+                .multiply(chunks, counts, rows, columns, sums, strides, self.accumulate);
         };
-        // The column panel stays in the first-level cache while the narrower row panels pass by.
         match plan.tokens.operand {
             Operand::Rows => {
-                for weight in 0..weight_panels {
-                    (0..token_panels).for_each(|token| multiply(token, weight));
+                for panel in 0..plan.weights.panels(self.weight_rows.len()) {
+                    let columns = plan.weights.panel(&self.weight_rows, panel).len();
+                    let rows = (self.tokens(0), self.token_panel);
+                    let weights = &weights[panel * plan.weight_panel()..];
+                    let first = panel * plan.weights.width;
+                    multiply(
+                        [self.token_rows.len(), columns],
+                        rows,
+                        weights,
+                        first,
+                        [stride, 1],
+                    );
                 }
             }
             Operand::Columns => {
-                for token in 0..token_panels {
-                    (0..weight_panels).for_each(|weight| multiply(token, weight));
+                for panel in 0..plan.tokens.panels(self.token_rows.len()) {
+                    let columns = plan.tokens.panel(&self.token_rows, panel).len();
+                    let rows = (weights, plan.weight_panel());
+                    let first = panel * plan.tokens.width * stride;
+                    let counts = [self.weight_rows.len(), columns];
+                    multiply(counts, rows, self.tokens(panel), first, [1, stride]);
                 }
             }
         }
@@ -208,7 +209,7 @@ impl TileWork for GemmWork<'_> {
                 self.operands[*group].a,
                 rows.clone(),
                 plan.depth_of(*group, step),
-                &mut panel[plan.token_step(rows.len(), step)..],
+                &mut panel[plan.token_step(step)..],
             );
         }
     }

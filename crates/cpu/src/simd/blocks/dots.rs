@@ -21,10 +21,10 @@ const MOST_ROWS: usize = 2;
 
 /// Packs chunks to a place, and on from chunk to chunk by so many words.
 type Pack = unsafe fn(Codes, *mut f32, usize);
-/// Multiplies so many chunks of a panel of rows and one of columns, and adds the sums to those that are there or writes
-/// over them; from row to row and from column to column of the sums it is so far.
-type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, [usize; 2], bool);
-/// As [`Multiply`], of rows straight from their codes, which are of as many chunks.
+/// Multiplies so many chunks of full panels of rows, so many and so many words apart, with one panel of columns, and adds the
+/// sums to those that are there or writes over them; from row to row and from column to column of the sums it is so far.
+type Multiply = unsafe fn(usize, [usize; 2], *const f32, *const f32, *mut f32, [usize; 2], bool);
+/// As [`Multiply`], of one panel of rows straight from their codes, which are of as many chunks.
 type MultiplyCodes = unsafe fn(*const Codes, *const f32, *mut f32, [usize; 2], bool);
 
 /// Blocks whose codes are asked for before they are multiplied.
@@ -131,16 +131,20 @@ macro_rules! dots {
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply<const M: usize, const N: usize>(
             chunks: usize,
+            [panels, apart]: [usize; 2],
             rows: *const f32,
             columns: *const f32,
             sums: *mut f32,
             strides: [usize; 2],
             accumulate: bool,
         ) {
-            // SAFETY: the caller's promise is the same.
-            unsafe {
-                let totals = kernel::multiply::<$lanes, M, N>(chunks, rows.cast(), columns.cast());
-                kernel::put(&totals, sums, strides, accumulate);
+            for panel in 0..panels {
+                // SAFETY: the caller's promise is the same, of each panel and its sums.
+                unsafe {
+                    let rows = rows.add(panel * apart).cast();
+                    let totals = kernel::multiply::<$lanes, M, N>(chunks, rows, columns.cast());
+                    kernel::put(&totals, sums.add(panel * M * strides[0]), strides, accumulate);
+                }
             }
         }
         $(#[target_feature(enable = $features)])?
@@ -192,6 +196,12 @@ pub(super) static AVX512_VBMI: Dots = dots!(
     "avx512vnni", avx512::Avx512Vnni<true>, [1 2] by [1 2 3 4 5 6],
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
 );
+/// The same, for processors whose units that multiply have most to do.
+#[cfg(target_arch = "x86_64")]
+pub(super) static AVX512_SUMS: Dots = dots!(
+    "avx512vnni", avx512::Avx512Sums, [1 2] by [1 2 3 4 5 6],
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
+);
 /// 1 × 6: six sums, a row's five vectors and what a dot takes fit into 16 registers, and a column's vectors are operands in
 /// memory. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
 #[cfg(target_arch = "x86_64")]
@@ -214,10 +224,12 @@ impl Dots {
         match path {
             #[cfg(target_arch = "x86_64")]
             SimdPath::Amx | SimdPath::Avx512 if std::arch::is_x86_feature_detected!("avx512vnni") => {
-                if std::arch::is_x86_feature_detected!("avx512vbmi") {
-                    &AVX512_VBMI
-                } else {
+                if !std::arch::is_x86_feature_detected!("avx512vbmi") {
                     &AVX512_VNNI
+                } else if is_zen_4() {
+                    &AVX512_SUMS
+                } else {
+                    &AVX512_VBMI
                 }
             }
             #[cfg(target_arch = "x86_64")]
@@ -358,29 +370,50 @@ impl Dots {
         &self,
         chunks: usize,
         counts: [usize; 2],
-        panels: [&[f32]; 2],
+        (rows, apart): (&[f32], usize),
+        columns: &[f32],
         sums: &mut [f32],
         strides: [usize; 2],
         accumulate: bool,
     ) {
-        let [rows, columns] = counts;
-        assert!(panels[0].len() >= chunks * rows * self.row.words);
-        assert!(panels[1].len() >= chunks * columns * self.column.words);
-        for panel in panels {
-            assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
-        }
-        assert!(sums.len() > (rows - 1) * strides[0] + (columns - 1) * strides[1]);
-        let multiply = self.multiply[rows - 1][columns - 1];
-        // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
-        unsafe {
-            multiply(
-                chunks,
-                panels[0].as_ptr(),
-                panels[1].as_ptr(),
-                sums.as_mut_ptr(),
-                strides,
-                accumulate,
-            );
+        let (full, rest) = (counts[0] / self.rows, counts[0] % self.rows);
+        let panels = [(full, self.rows), (usize::from(rest > 0), rest)];
+        let mut first = 0;
+        for (panels, height) in panels.into_iter().filter(|(panels, _)| *panels > 0) {
+            let rows = &rows[first * apart..];
+            let sums = &mut sums[first * self.rows * strides[0]..];
+            assert!(rows.len() >= (panels - 1) * apart + chunks * height * self.row.words);
+            assert!(columns.len() >= chunks * counts[1] * self.column.words);
+            for panel in [rows, columns] {
+                assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
+            }
+            assert!((apart * size_of::<f32>()).is_multiple_of(self.alignment));
+            assert!(sums.len() > (panels * height - 1) * strides[0] + (counts[1] - 1) * strides[1]);
+            let multiply = self.multiply[height - 1][counts[1] - 1];
+            // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
+            unsafe {
+                multiply(
+                    chunks,
+                    [panels, apart],
+                    rows.as_ptr(),
+                    columns.as_ptr(),
+                    sums.as_mut_ptr(),
+                    strides,
+                    accumulate,
+                );
+            }
+            first += panels;
         }
     }
+}
+
+/// Whether this is an AMD processor of family 25, whose 512-bit instructions go twice through units of 256 bits.
+#[cfg(target_arch = "x86_64")]
+fn is_zen_4() -> bool {
+    use std::arch::x86_64::__cpuid;
+    let vendor = __cpuid(0);
+    let signature = __cpuid(1).eax;
+    let family = (signature >> 8 & 0xF) + (signature >> 20 & 0xFF);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    name.as_flattened() == b"AuthenticAMD" && family == 25
 }

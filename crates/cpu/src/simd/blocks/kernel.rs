@@ -19,7 +19,7 @@ use crate::simd::stream::prefetch_at;
 pub(super) trait Lanes: Copy {
     /// Lanes of a vector: blocks of a chunk.
     const BLOCKS: usize;
-    /// What a sum of one stands for: the powers of two in [`scales`](Self::scales) and [`dot`](Self::dot), undone.
+    /// What a sum of one stands for: the powers of two in scales and in [`dot`](Self::dot), undone.
     const UNIT: f32;
     /// Four values a lane, doubled.
     type Values: Copy;
@@ -27,13 +27,13 @@ pub(super) trait Lanes: Copy {
     type Integers: Copy;
     /// An f32 a lane.
     type Floats: Copy;
+    /// A block's scale times a power of two a lane, in whatever form [`accumulate`](Self::accumulate) takes it.
+    type Scales: Copy;
 
-    /// A chunk of a row as [`dot`](Self::dot) takes it, from its codes: 8 bytes a block, unaligned.
-    unsafe fn row(packed: *const u8) -> [Self::Values; 4];
-    /// A chunk of a column as [`dot`](Self::dot) takes it, and what it starts from.
-    unsafe fn column(packed: *const u8) -> ([Self::Values; 4], Self::Integers);
-    /// Each block's scale times a power of two. Reads a byte a block, unaligned.
-    unsafe fn scales(scales: *const u8) -> Self::Floats;
+    /// A chunk of a row, from its codes, 8 bytes a block, and scales, a byte a block, all unaligned.
+    unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self>;
+    /// A chunk of a column, as [`row`](Self::row).
+    unsafe fn column(packed: *const u8, scales: *const u8) -> ColumnChunk<Self>;
     /// Four times the products of each block's values, if `start` is the column's.
     unsafe fn dot(
         start: Self::Integers,
@@ -42,12 +42,12 @@ pub(super) trait Lanes: Copy {
     ) -> Self::Integers;
     /// Zeros.
     unsafe fn no_floats() -> Self::Floats;
-    /// `sums + dots · (a · b)`, rounded once.
+    /// `sums + dots · (row · column)`, rounded once.
     unsafe fn accumulate(
         sums: Self::Floats,
         dots: Self::Integers,
-        a: Self::Floats,
-        b: Self::Floats,
+        row: Self::Scales,
+        column: Self::Scales,
     ) -> Self::Floats;
     /// The sum of all lanes of each.
     unsafe fn totals(sums: [Self::Floats; 4]) -> [f32; 4];
@@ -56,17 +56,17 @@ pub(super) trait Lanes: Copy {
 /// What a panel of rows holds of one row and chunk.
 #[repr(C)]
 pub(super) struct RowChunk<L: Lanes> {
-    values: [L::Values; 4],
-    scales: L::Floats,
+    pub(super) values: [L::Values; 4],
+    pub(super) scales: L::Scales,
 }
 
 /// What a panel of columns holds of one column and chunk.
 #[repr(C)]
 pub(super) struct ColumnChunk<L: Lanes> {
-    values: [L::Values; 4],
-    scales: L::Floats,
+    pub(super) values: [L::Values; 4],
+    pub(super) scales: L::Scales,
     /// Where its dots begin.
-    start: L::Integers,
+    pub(super) start: L::Integers,
 }
 
 /// Codes and scales of whole chunks of one row.
@@ -120,10 +120,7 @@ pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: 
         for chunk in 0..codes.chunks {
             let (packed, scales) = codes.chunk::<L>(chunk);
             let target = target.add(chunk * stride).cast::<RowChunk<L>>();
-            target.write(RowChunk {
-                values: L::row(packed),
-                scales: L::scales(scales),
-            });
+            target.write(L::row(packed, scales));
         }
     }
 }
@@ -139,13 +136,8 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
     unsafe {
         for chunk in 0..codes.chunks {
             let (packed, scales) = codes.chunk::<L>(chunk);
-            let (values, start) = L::column(packed);
             let target = target.add(chunk * stride).cast::<ColumnChunk<L>>();
-            target.write(ColumnChunk {
-                values,
-                scales: L::scales(scales),
-                start,
-            });
+            target.write(L::column(packed, scales));
         }
     }
 }
@@ -199,10 +191,10 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
             let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
             for (sums, row) in sums.iter_mut().zip(rows) {
                 let (packed, scales) = row.chunk::<L>(chunk);
-                let (row, scales) = (L::row(packed), L::scales(scales));
+                let row = L::row(packed, scales);
                 for (sum, column) in sums.iter_mut().zip(columns) {
-                    let dots = L::dot(column.start, &row, &column.values);
-                    *sum = L::accumulate(*sum, dots, scales, column.scales);
+                    let dots = L::dot(column.start, &row.values, &column.values);
+                    *sum = L::accumulate(*sum, dots, row.scales, column.scales);
                 }
             }
         }

@@ -111,22 +111,29 @@ impl Blocks {
         }
     }
 
-    /// Multiplies panels of `counts` rows and columns over `chunks`, and adds the products to `sums` or writes them there:
-    /// that of row r and column c is `sums[r · strides[0] + c · strides[1]]`, and one of the strides is 1.
+    /// Multiplies `counts[0]` rows, whose panels start so many words apart, and one panel of `counts[1]` columns over `chunks`,
+    /// and adds the products to `sums` or writes them there: that of row r and column c is
+    /// `sums[r · strides[0] + c · strides[1]]`, and one of the strides is 1.
     #[inline]
     pub fn multiply(
         &self,
         chunks: usize,
         counts: [usize; 2],
-        panels: [&[f32]; 2],
+        rows: (&[f32], usize),
+        columns: &[f32],
         sums: &mut [f32],
         strides: [usize; 2],
         accumulate: bool,
     ) {
         match self {
-            Self::Dots(dots) => dots.multiply(chunks, counts, panels, sums, strides, accumulate),
+            Self::Dots(dots) => dots.multiply(chunks, counts, rows, columns, sums, strides, accumulate),
             Self::Tiles(unit) => {
-                tiles::multiply(*unit, chunks, counts, panels, sums, strides, accumulate);
+                for (at, first) in (0..counts[0]).step_by(SIDE).enumerate() {
+                    let counts = [SIDE.min(counts[0] - first), counts[1]];
+                    let panels = [&rows.0[at * rows.1..], columns];
+                    let sums = &mut sums[first * strides[0]..];
+                    tiles::multiply(*unit, chunks, counts, panels, sums, strides, accumulate);
+                }
             }
         }
     }
