@@ -65,6 +65,17 @@ impl Assignment {
             }
         }
     }
+
+    /// What [`next`](Self::next) will probably be in this wave, if the other workers take so many tiles before. Takes nothing.
+    pub fn likely(&self, worker: usize, taken: usize, others: usize) -> Option<usize> {
+        match &self.dealing {
+            Dealing::Waves => None,
+            Dealing::Shares(shares) => shares[worker].get(taken).copied(),
+            Dealing::Counter(next) => {
+                Some(next.load(Ordering::Relaxed) + others).filter(|tile| *tile < self.tiles)
+            }
+        }
+    }
 }
 
 fn contiguous(tiles: usize, workers: usize) -> Vec<Vec<usize>> {

@@ -21,7 +21,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
-pub(crate) use blocks::{Blocks, Dots, Operand, Rows};
+pub(crate) use blocks::{Ahead, Blocks, Dots, Operand, Panels, Rows};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.

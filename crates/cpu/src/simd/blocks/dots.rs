@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-use super::kernel::Codes;
+use super::kernel::{Block, Codes};
 #[cfg(target_arch = "aarch64")]
 use super::neon;
-use super::{BLOCK_BYTES, Operand, kernel, portable};
+use super::{BLOCK_BYTES, Operand, Panels, kernel, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::simd::SimdPath;
@@ -21,9 +21,9 @@ const MOST_ROWS: usize = 2;
 
 /// Packs chunks to a place, and on from chunk to chunk by so many words.
 type Pack = unsafe fn(Codes, *mut f32, usize);
-/// Multiplies so many chunks of full panels of rows, so many and so many words apart, with one panel of columns, and adds the
-/// sums to those that are there or writes over them; from row to row and from column to column of the sums it is so far.
-type Multiply = unsafe fn(usize, [usize; 2], *const f32, *const f32, *mut f32, [usize; 2], bool);
+/// Multiplies panels of rows with one of columns, and adds the sums to those that are there or writes over them; from row to row
+/// and from column to column of the sums it is so far.
+type Multiply = unsafe fn(&Block, *mut f32, [usize; 2], bool);
 /// As [`Multiply`], of one panel of rows straight from their codes, which are of as many chunks.
 type MultiplyCodes = unsafe fn(*const Codes, *const f32, *mut f32, [usize; 2], bool);
 
@@ -130,22 +130,13 @@ macro_rules! dots {
         }
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply<const M: usize, const N: usize>(
-            chunks: usize,
-            [panels, apart]: [usize; 2],
-            rows: *const f32,
-            columns: *const f32,
+            block: &Block,
             sums: *mut f32,
             strides: [usize; 2],
             accumulate: bool,
         ) {
-            for panel in 0..panels {
-                // SAFETY: the caller's promise is the same, of each panel and its sums.
-                unsafe {
-                    let rows = rows.add(panel * apart).cast();
-                    let totals = kernel::multiply::<$lanes, M, N>(chunks, rows, columns.cast());
-                    kernel::put(&totals, sums.add(panel * M * strides[0]), strides, accumulate);
-                }
-            }
+            // SAFETY: the caller's promise is the same.
+            unsafe { kernel::multiply_panels::<$lanes, M, N>(block, sums, strides, accumulate) }
         }
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply_codes<const M: usize, const N: usize>(
@@ -365,44 +356,33 @@ impl Dots {
     }
 
     /// See [`Blocks::multiply`](super::Blocks::multiply).
-    #[inline]
-    pub fn multiply(
-        &self,
-        chunks: usize,
-        counts: [usize; 2],
-        (rows, apart): (&[f32], usize),
-        columns: &[f32],
-        sums: &mut [f32],
-        strides: [usize; 2],
-        accumulate: bool,
-    ) {
-        let (full, rest) = (counts[0] / self.rows, counts[0] % self.rows);
-        let panels = [(full, self.rows), (usize::from(rest > 0), rest)];
-        let mut first = 0;
-        for (panels, height) in panels.into_iter().filter(|(panels, _)| *panels > 0) {
-            let rows = &rows[first * apart..];
+    pub fn multiply(&self, panels: &Panels<'_>, sums: &mut [f32], strides: [usize; 2], accumulate: bool) {
+        let (chunks, apart, [count, columns]) = (panels.chunks, panels.apart, panels.counts);
+        let (full, rest) = (count / self.rows, count % self.rows);
+        assert!(panels.columns.len() >= chunks * columns * self.column.words);
+        assert!((apart * size_of::<f32>()).is_multiple_of(self.alignment));
+        for panel in [panels.rows, panels.columns] {
+            assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
+        }
+        for (first, count, height) in [(0, full, self.rows), (full, 1, rest)] {
+            if count * height == 0 {
+                continue;
+            }
+            let rows = &panels.rows[first * apart..];
             let sums = &mut sums[first * self.rows * strides[0]..];
-            assert!(rows.len() >= (panels - 1) * apart + chunks * height * self.row.words);
-            assert!(columns.len() >= chunks * counts[1] * self.column.words);
-            for panel in [rows, columns] {
-                assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
-            }
-            assert!((apart * size_of::<f32>()).is_multiple_of(self.alignment));
-            assert!(sums.len() > (panels * height - 1) * strides[0] + (counts[1] - 1) * strides[1]);
-            let multiply = self.multiply[height - 1][counts[1] - 1];
+            assert!(rows.len() >= (count - 1) * apart + chunks * height * self.row.words);
+            assert!(sums.len() > (count * height - 1) * strides[0] + (columns - 1) * strides[1]);
+            let block = Block {
+                chunks,
+                panels: count,
+                apart,
+                rows: rows.as_ptr(),
+                columns: panels.columns.as_ptr(),
+                ahead: panels.ahead.from(first * self.rows),
+            };
+            let multiply = self.multiply[height - 1][columns - 1];
             // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
-            unsafe {
-                multiply(
-                    chunks,
-                    [panels, apart],
-                    rows.as_ptr(),
-                    columns.as_ptr(),
-                    sums.as_mut_ptr(),
-                    strides,
-                    accumulate,
-                );
-            }
-            first += panels;
+            unsafe { multiply(&block, sums.as_mut_ptr(), strides, accumulate) };
         }
     }
 }

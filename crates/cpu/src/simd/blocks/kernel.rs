@@ -69,6 +69,9 @@ pub(super) struct ColumnChunk<L: Lanes> {
     pub(super) start: L::Integers,
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Codes and scales of whole chunks of one row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Codes {
@@ -95,7 +98,6 @@ impl Codes {
     /// There are more chunks than `chunk`.
     #[inline(always)]
     unsafe fn chunk<L: Lanes>(&self, chunk: usize) -> (*const u8, *const u8) {
-        const LINE: usize = 64;
         let codes = L::BLOCKS * BLOCK_BYTES;
         // SAFETY: the caller promises that they are there.
         let (packed, scales) =
@@ -105,6 +107,73 @@ impl Codes {
         }
         prefetch_at(scales.wrapping_add(self.ahead));
         (packed, scales)
+    }
+}
+
+/// Panels of rows and one of columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) chunks: usize,
+    /// How many full panels of rows, and words from one to the next.
+    pub(super) panels: usize,
+    pub(super) apart: usize,
+    pub(super) rows: *const f32,
+    pub(super) columns: *const f32,
+    pub(super) ahead: Ahead,
+}
+
+/// Codes that are wanted soon: of each row some lines, which may lie outside of all memory. They are asked for row by row, as rows
+/// are multiplied, so that they come while nothing else is wanted of the memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ahead {
+    start: *const u8,
+    /// Bytes from row to row.
+    row: usize,
+    lines: usize,
+}
+
+impl Ahead {
+    /// None at all.
+    pub(crate) const NONE: Self = Self {
+        start: std::ptr::null(),
+        row: 0,
+        lines: 0,
+    };
+
+    /// The lines of `bytes` and of what lies `row` bytes further on, and so on.
+    pub(crate) fn of(bytes: &[u8], row: usize) -> Self {
+        Self {
+            start: bytes.as_ptr(),
+            row,
+            lines: bytes.len().div_ceil(LINE),
+        }
+    }
+
+    /// Part `part` of `parts` of the lines of each row.
+    pub(crate) fn part(&self, part: usize, parts: usize) -> Self {
+        let [first, end] = [part, part + 1].map(|part| self.lines * part / parts);
+        Self {
+            start: self.start.wrapping_add(first * LINE),
+            row: self.row,
+            lines: end - first,
+        }
+    }
+
+    /// From row `row` on.
+    pub(super) fn from(&self, row: usize) -> Self {
+        Self {
+            start: self.start.wrapping_add(row * self.row),
+            ..*self
+        }
+    }
+
+    /// Asks for the lines of row `row`.
+    #[inline(always)]
+    fn ask(&self, row: usize) {
+        let start = self.start.wrapping_add(row * self.row);
+        for line in 0..self.lines {
+            prefetch_at(start.wrapping_add(line * LINE));
+        }
     }
 }
 
@@ -142,6 +211,31 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
     }
 }
 
+/// Register blocks of `M` rows by `N` columns, one below the other; see [`put`] for where to.
+///
+/// # Safety
+///
+/// As [`multiply`] and [`put`], for each of them.
+#[inline(always)]
+pub(super) unsafe fn multiply_panels<L: Lanes, const M: usize, const N: usize>(
+    block: &Block,
+    sums: *mut f32,
+    strides: [usize; 2],
+    accumulate: bool,
+) {
+    for panel in 0..block.panels {
+        for row in panel * M..(panel + 1) * M {
+            block.ahead.ask(row);
+        }
+        // SAFETY: the caller promises all of it.
+        unsafe {
+            let rows = block.rows.add(panel * block.apart).cast();
+            let totals = multiply::<L, M, N>(block.chunks, rows, block.columns.cast());
+            put(&totals, sums.add(panel * M * strides[0]), strides, accumulate);
+        }
+    }
+}
+
 /// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[row][column]`.
 ///
 /// Sums stay one to a lane until the end, so that nothing is moved across lanes in the loop.
@@ -151,7 +245,7 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
 /// The instruction set is there; `rows` holds `chunks · M` chunks, those of one depth together, and `columns`
 /// `chunks · N`, both aligned.
 #[inline(always)]
-pub(super) unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
+unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
     chunks: usize,
     rows: *const RowChunk<L>,
     columns: *const ColumnChunk<L>,

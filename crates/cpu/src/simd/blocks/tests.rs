@@ -46,6 +46,18 @@ fn tensor(rows: usize, columns: usize, seed: usize) -> Nvfp4Tensor {
     Nvfp4Tensor::new(rows, columns, packed, scales, 1.0).unwrap()
 }
 
+/// One panel of each.
+fn panels<'p>(chunks: usize, counts: [usize; 2], a: &'p AlignedBuffer, b: &'p AlignedBuffer) -> Panels<'p> {
+    Panels {
+        chunks,
+        counts,
+        rows: a.values(),
+        apart: a.values().len(),
+        columns: b.values(),
+        ahead: Ahead::NONE,
+    }
+}
+
 /// The product of two rows over some columns, and the sum of its blocks' magnitudes.
 fn by_hand(left: &Nvfp4Tensor, right: &Nvfp4Tensor, rows: [usize; 2], columns: Range<usize>) -> (f64, f64) {
     let value = |tensor: &Nvfp4Tensor, row: usize, column: usize| {
@@ -94,16 +106,8 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
                 for strides in [[33, 1], [1, 33]] {
                     let mut sums = [f32::NAN; 33 * 33];
                     for accumulate in [false, true] {
-                        let rows_of = (a.values(), a.values().len());
-                        blocks.multiply(
-                            chunks,
-                            [rows, columns],
-                            rows_of,
-                            b.values(),
-                            &mut sums,
-                            strides,
-                            accumulate,
-                        );
+                        let panels = panels(chunks, [rows, columns], &a, &b);
+                        blocks.multiply(&panels, &mut sums, strides, accumulate);
                     }
                     for (row, column) in
                         (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)))
@@ -200,8 +204,7 @@ fn a_block_is_exact() {
                 };
                 let (a, b) = (panel(Operand::Rows, 0..1), panel(Operand::Columns, 0..1));
                 let mut sums = [0.0];
-                let rows = (a.values(), a.values().len());
-                blocks.multiply(chunks, [1, 1], rows, b.values(), &mut sums, [1, 1], false);
+                blocks.multiply(&panels(chunks, [1, 1], &a, &b), &mut sums, [1, 1], false);
                 let (sum, _) = by_hand(&operand, &operand, [0, 0], 0..k);
                 assert_eq!(
                     f64::from(sums[0]),
