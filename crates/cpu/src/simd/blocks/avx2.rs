@@ -76,7 +76,7 @@ unsafe fn totals(sums: [__m256; 4]) -> [f32; 4] {
     unsafe {
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(sums[0], sums[1]), _mm256_hadd_ps(sums[2], sums[3]));
         let total = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs));
-        std::mem::transmute(total)
+        std::mem::transmute(_mm_mul_ps(total, _mm_set1_ps(UNIT)))
     }
 }
 

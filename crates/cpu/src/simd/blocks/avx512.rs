@@ -126,7 +126,7 @@ unsafe fn totals([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
         );
         let half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps::<1>(all));
         let total = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps::<1>(half));
-        std::mem::transmute(total)
+        std::mem::transmute(_mm_mul_ps(total, _mm_set1_ps(UNIT)))
     }
 }
 

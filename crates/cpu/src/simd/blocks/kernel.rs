@@ -49,7 +49,7 @@ pub(super) trait Lanes: Copy {
         row: Self::Scales,
         column: Self::Scales,
     ) -> Self::Floats;
-    /// The sum of all lanes of each.
+    /// The sum of all lanes of each, times [`UNIT`](Self::UNIT).
     unsafe fn totals(sums: [Self::Floats; 4]) -> [f32; 4];
 }
 
@@ -236,7 +236,7 @@ pub(super) unsafe fn multiply_panels<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[row][column]`.
+/// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[column][row]`.
 ///
 /// Sums stay one to a lane until the end, so that nothing is moved across lanes in the loop.
 ///
@@ -249,7 +249,7 @@ unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
     chunks: usize,
     rows: *const RowChunk<L>,
     columns: *const ColumnChunk<L>,
-) -> [[f32; N]; M] {
+) -> [[f32; M]; N] {
     // SAFETY: the caller promises all of it; row < M, column < N and chunk < chunks.
     unsafe {
         let mut sums = [[L::no_floats(); N]; M];
@@ -277,7 +277,7 @@ unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
 pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     rows: &[Codes; M],
     columns: *const ColumnChunk<L>,
-) -> [[f32; N]; M] {
+) -> [[f32; M]; N] {
     // SAFETY: the caller promises all of it; chunk < chunks.
     unsafe {
         let mut sums = [[L::no_floats(); N]; M];
@@ -296,23 +296,22 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// What lanes add up to.
+/// What lanes add up to, `[column][row]`.
 ///
 /// # Safety
 ///
 /// The instruction set is there.
 #[inline(always)]
-unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; N]; M] {
-    let mut totals = [[0.0; N]; M];
-    let flat = sums.as_flattened();
-    for (sums, totals) in flat.chunks(4).zip(totals.as_flattened_mut().chunks_mut(4)) {
+unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; M]; N] {
+    let mut totals = [[0.0; M]; N];
+    for (four, totals) in totals.as_flattened_mut().chunks_mut(4).enumerate() {
         // SAFETY: the caller promises it.
         unsafe {
-            let mut four = [L::no_floats(); 4];
-            four[..sums.len()].copy_from_slice(sums);
-            for (total, sum) in totals.iter_mut().zip(L::totals(four)) {
-                *total = sum * L::UNIT;
-            }
+            let sum = |at: usize| match 4 * four + at {
+                at if at < M * N => sums[at % M][at / M],
+                _ => L::no_floats(),
+            };
+            totals.copy_from_slice(&L::totals([sum(0), sum(1), sum(2), sum(3)])[..totals.len()]);
         }
     }
     totals
@@ -325,17 +324,25 @@ unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]
 /// There are sums at all these places.
 #[inline(always)]
 pub(super) unsafe fn put<const M: usize, const N: usize>(
-    totals: &[[f32; N]; M],
+    totals: &[[f32; M]; N],
     sums: *mut f32,
     strides: [usize; 2],
     accumulate: bool,
 ) {
-    for (row, totals) in totals.iter().enumerate() {
-        for (column, total) in totals.iter().enumerate() {
-            // SAFETY: the caller promises it.
-            unsafe {
-                let sum = sums.add(row * strides[0] + column * strides[1]);
-                *sum = if accumulate { *sum + total } else { *total };
+    for (column, totals) in totals.iter().enumerate() {
+        // SAFETY: the caller promises it.
+        unsafe {
+            let sums = sums.add(column * strides[1]);
+            if strides[0] == 1 {
+                // Together, as one vector.
+                let sums = sums.cast::<[f32; M]>();
+                let before = if accumulate { sums.read() } else { [0.0; M] };
+                sums.write(std::array::from_fn(|row| before[row] + totals[row]));
+            } else {
+                for (row, total) in totals.iter().enumerate() {
+                    let sum = sums.add(row * strides[0]);
+                    *sum = if accumulate { *sum + total } else { *total };
+                }
             }
         }
     }

@@ -116,6 +116,11 @@ impl Lanes for Neon {
     #[inline(always)]
     unsafe fn totals([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
         // SAFETY: the caller promises the instruction set.
-        unsafe { std::mem::transmute(vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d))) }
+        unsafe {
+            std::mem::transmute(vmulq_n_f32(
+                vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)),
+                Self::UNIT,
+            ))
+        }
     }
 }

@@ -96,6 +96,6 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn totals(sums: [f32x4; 4]) -> [f32; 4] {
-        sums.map(|sum| sum.reduce_add())
+        sums.map(|sum| sum.reduce_add() * Self::UNIT)
     }
 }
