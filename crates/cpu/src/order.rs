@@ -135,6 +135,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_likely_comes_next_unless_others_are_quicker() {
+        for order in [Order::Static, Order::Sorted, Order::Dynamic] {
+            let assignment = Assignment::new(order, &[1, 9, 2, 8, 3], 2);
+            let mut count = 0;
+            loop {
+                let likely = assignment.likely(1, count, 0);
+                let next = assignment.next(0, 1, count);
+                assert_eq!(likely, next, "{order:?}");
+                count += 1;
+                if next.is_none() {
+                    break;
+                }
+            }
+        }
+        let dynamic = Assignment::new(Order::Dynamic, &[1; 5], 2);
+        assert_eq!(dynamic.likely(0, 0, 1), Some(1));
+        assert_eq!(dynamic.likely(0, 0, 5), None);
+        assert_eq!(dynamic.next(0, 0, 0), Some(0));
+    }
+
+    #[test]
     fn each_order_is_what_it_says() {
         let costs = [1, 9, 2, 8, 3];
         let deal = |order| taken(&Assignment::new(order, &costs, 2), 2);
