@@ -254,7 +254,7 @@ impl Instructions {
     pub fn blocks(&self, tokens: usize) -> Blocks {
         match self.unit {
             Some(unit) if tokens >= SIDE => Blocks::Tiles(unit),
-            _ => Blocks::Dots(self.dots),
+            _ => Blocks::Dots(self.dots.for_tokens(tokens)),
         }
     }
 

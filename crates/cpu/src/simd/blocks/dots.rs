@@ -190,7 +190,7 @@ pub(super) static AVX512_VBMI: Dots = dots!(
 /// The same, for processors whose units that multiply have most to do.
 #[cfg(target_arch = "x86_64")]
 pub(super) static AVX512_SUMS: Dots = dots!(
-    "avx512vnni", avx512::Avx512Sums, [1 2] by [1 2 3 4 5 6],
+    "avx512vnni-sums", avx512::Avx512Sums, [1 2] by [1 2 3 4 5 6],
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
 );
 /// 1 × 6: six sums, a row's five vectors and what a dot takes fit into 16 registers, and a column's vectors are operands in
@@ -235,6 +235,17 @@ impl Dots {
             SimdPath::Neon => &NEON,
             _ => &PORTABLE,
         }
+    }
+
+    /// The best loops for so many tokens. Where a row meets few columns, packing its scales to be added costs more than multiplying
+    /// them.
+    pub fn for_tokens(&'static self, tokens: usize) -> &'static Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::ptr::eq(self, &raw const AVX512_SUMS) && tokens <= self.columns {
+            return &AVX512_VBMI;
+        }
+        let _ = tokens;
+        self
     }
 
     /// Rows or columns of a register block.
