@@ -35,8 +35,16 @@ pub(crate) trait TileWork: Sync {
     fn prepare(&self, tile: &Self::Tile, step: usize, panel: &mut [f32], state: &mut Self::State);
     /// Asks the caches for the quantised bytes of one step.
     fn prefetch(&self, tile: &Self::Tile, step: usize);
-    /// Multiplies one prepared step into the tile's accumulators.
-    fn multiply(&self, tile: &Self::Tile, step: usize, panel: &[f32], state: &mut Self::State);
+    /// Multiplies one prepared step into the tile's accumulators. The caches may be asked meanwhile for what `next`, a tile and
+    /// its step, needs to be prepared.
+    fn multiply(
+        &self,
+        tile: &Self::Tile,
+        step: usize,
+        panel: &[f32],
+        next: Option<(Self::Tile, usize)>,
+        state: &mut Self::State,
+    );
     /// Writes the tile's result, or its part of it if the summed dimension is split.
     fn finish(&self, tile: &Self::Tile, state: &mut Self::State);
     /// Results to be reduced from the parts of split tiles; 0 if there is no split.
@@ -293,7 +301,17 @@ impl<W: TileWork> Driver<'_, W> {
                             if panels.len() > 1 && step + panels.len() < steps {
                                 self.work.prefetch(&tile, step + panels.len());
                             }
-                            self.work.multiply(&tile, step, lock(panel).values(), state);
+                            let next = if panels.len() > 1 {
+                                None
+                            } else if step + 1 < steps {
+                                Some((tile, step + 1))
+                            } else {
+                                // Others take as many tiles meanwhile as their share of one step is.
+                                let others = (self.team.workers() - 1) / steps;
+                                let likely = self.assignment.likely(worker, taken, others);
+                                likely.map(|index| (self.work.find(index), 0))
+                            };
+                            self.work.multiply(&tile, step, lock(panel).values(), next, state);
                         }
                     },
                 );
@@ -360,7 +378,7 @@ impl<W: TileWork> Driver<'_, W> {
                 |busy| &mut busy.multiply,
                 || {
                     let panel = lock(&self.space.panels[worker][slot]);
-                    self.work.multiply(&tile, item.step, panel.values(), state);
+                    self.work.multiply(&tile, item.step, panel.values(), None, state);
                 },
             );
             ring.release(lane);

@@ -117,7 +117,7 @@ impl Engine {
         self.instructions.path()
     }
 
-    /// The instructions that products of NVFP4 with many tokens are made of: `amx`, `avx512vnni`, `avxvnni`, `avx2` or
+    /// The instructions that products of NVFP4 with many tokens are made of: `amx`, `avx512vnni`, `avx512vnni-sums`, `avxvnni`, `avx2` or
     /// `portable`.
     pub fn dots(&self) -> &'static str {
         self.instructions.blocks(usize::MAX).name()

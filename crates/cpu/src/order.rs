@@ -65,6 +65,17 @@ impl Assignment {
             }
         }
     }
+
+    /// What [`next`](Self::next) will probably be in this wave, if the other workers take so many tiles before. Takes nothing.
+    pub fn likely(&self, worker: usize, taken: usize, others: usize) -> Option<usize> {
+        match &self.dealing {
+            Dealing::Waves => None,
+            Dealing::Shares(shares) => shares[worker].get(taken).copied(),
+            Dealing::Counter(next) => {
+                Some(next.load(Ordering::Relaxed) + others).filter(|tile| *tile < self.tiles)
+            }
+        }
+    }
 }
 
 fn contiguous(tiles: usize, workers: usize) -> Vec<Vec<usize>> {
@@ -121,6 +132,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_likely_comes_next_unless_others_are_quicker() {
+        for order in [Order::Static, Order::Sorted, Order::Dynamic] {
+            let assignment = Assignment::new(order, &[1, 9, 2, 8, 3], 2);
+            let mut count = 0;
+            loop {
+                let likely = assignment.likely(1, count, 0);
+                let next = assignment.next(0, 1, count);
+                assert_eq!(likely, next, "{order:?}");
+                count += 1;
+                if next.is_none() {
+                    break;
+                }
+            }
+        }
+        let dynamic = Assignment::new(Order::Dynamic, &[1; 5], 2);
+        assert_eq!(dynamic.likely(0, 0, 1), Some(1));
+        assert_eq!(dynamic.likely(0, 0, 5), None);
+        assert_eq!(dynamic.next(0, 0, 0), Some(0));
     }
 
     #[test]

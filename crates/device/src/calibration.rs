@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::Device;
 
 /// The set of parameters that this version of the program measures and its model reads.
-pub const REVISION: u32 = 4;
+pub const REVISION: u32 = 5;
 
 /// The measured costs of an executor's primitives on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

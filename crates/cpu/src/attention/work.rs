@@ -317,7 +317,14 @@ impl TileWork for AttentionWork<'_> {
         self.values(tile).prefetch(keys);
     }
 
-    fn multiply(&self, tile: &AttentionTile, step: usize, panel: &[f32], state: &mut AttentionState) {
+    fn multiply(
+        &self,
+        tile: &AttentionTile,
+        step: usize,
+        panel: &[f32],
+        _next: Option<(AttentionTile, usize)>,
+        state: &mut AttentionState,
+    ) {
         let plan = self.plan;
         let keys = plan.step_keys(tile, step);
         let (key_panels, value_panels) = panel.split_at(plan.key_values());

@@ -7,7 +7,7 @@ use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use super::bench::{Bench, advance};
 use super::{CalibrationError, cost};
 use crate::memory::AlignedBuffer;
-use crate::simd::{Blocks, Dots, Instructions, Operand, Rows};
+use crate::simd::{Ahead, Blocks, Dots, Instructions, Operand, Panels, Rows};
 
 /// Bytes touched between two uses of a panel.
 const DISTANCES_KIB: [usize; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 16384];
@@ -70,15 +70,15 @@ impl RegisterBlock for Blocks {
 
     fn multiply(self, depth: usize, rows: &[f32], columns: &[f32], sums: &mut [f32]) {
         let widths = [Operand::Rows, Operand::Columns].map(|operand| self.width(operand));
-        Blocks::multiply(
-            &self,
-            self.chunks(depth),
-            widths,
-            [rows, columns],
-            sums,
-            [widths[1], 1],
-            true,
-        );
+        let panels = Panels {
+            chunks: self.chunks(depth),
+            counts: widths,
+            rows,
+            apart: 0,
+            columns,
+            ahead: Ahead::NONE,
+        };
+        Blocks::multiply(&self, &panels, sums, [widths[1], 1], true);
     }
 }
 

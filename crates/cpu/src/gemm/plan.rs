@@ -247,9 +247,9 @@ impl GemmPlan {
         self.weight_panel().saturating_mul(panels)
     }
 
-    /// Where in a panel of A, which holds so many rows, a step begins.
-    pub fn token_step(&self, rows: usize, step: usize) -> usize {
-        self.blocks.words(self.tokens.operand, rows, step * self.chunks)
+    /// Where in a panel of A a step begins.
+    pub fn token_step(&self, step: usize) -> usize {
+        self.blocks.panel_words(self.tokens.operand, step * self.chunks)
     }
 
     /// Where the resident panels of a token block of `group` start.

@@ -10,7 +10,7 @@ use crate::epilogue::{Finish, Places, Sums, Target, Writer};
 use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::plan::{GemmPlan, GemmTile, Piece};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
-use crate::simd::{Dots, Operand, Rows, prefetch};
+use crate::simd::{Ahead, Dots, Operand, Panels, Rows, prefetch};
 
 /// Plan, memory and operands of one call.
 #[derive(Debug)]
@@ -78,6 +78,22 @@ impl GemmWork<'_> {
             .block(tile.weight_block, self.plan.groups[tile.group].shape.n)
     }
 
+    /// The codes of the weights of a step that one of its products packs.
+    fn ahead(&self, tile: &GemmTile, step: usize, product: usize) -> Ahead {
+        let (rows, depth) = (self.weight_rows(tile), self.plan.step_depth(tile, step));
+        match self.weights(tile).nth(product) {
+            Some(Weights::Tensor(tensor)) if !rows.is_empty() => {
+                let row = tensor.columns() / 2;
+                let start = rows.start * row;
+                Ahead::of(
+                    &tensor.packed()[start + depth.start / 2..start + depth.end / 2],
+                    row,
+                )
+            }
+            _ => Ahead::NONE,
+        }
+    }
+
     /// Scales and writes the sums of a tile.
     fn write(&self, tile: &GemmTile, state: &mut GemmState) {
         let plan = self.plan;
@@ -130,58 +146,65 @@ struct Part<'a> {
     along: usize,
     /// Whether there are sums already.
     accumulate: bool,
+    /// Codes of weights that are packed after this.
+    ahead: Ahead,
 }
 
 impl Part<'_> {
-    /// The tokens of a panel, and what is packed of them from this step on.
-    fn tokens(&self, panel: usize) -> (usize, &[f32]) {
-        let rows = self.plan.tokens.panel(&self.token_rows, panel).len();
-        let start = panel * self.token_panel + self.plan.token_step(rows, self.along);
-        (rows, &self.tokens[start..])
+    /// What is packed of the tokens of a panel, and those after it, from this step on.
+    fn tokens(&self, panel: usize) -> &[f32] {
+        &self.tokens[panel * self.token_panel + self.plan.token_step(self.along)..]
     }
 
     /// One panel of tokens with weights straight from their codes.
     fn multiply_codes(&self, dots: &Dots, weights: &Nvfp4Tensor, sums: &mut [f32]) {
-        let (tokens, panel) = self.tokens(0);
         let strides = [1, self.plan.weights.extent];
         let rows = Rows {
             tensor: weights,
             rows: self.weight_rows.clone(),
             columns: self.depth.clone(),
         };
-        dots.multiply_codes(&rows, tokens, panel, sums, strides, self.accumulate);
+        let tokens = self.token_rows.len();
+        dots.multiply_codes(&rows, tokens, self.tokens(0), sums, strides, self.accumulate);
     }
 
+    /// Each panel of columns stays in the first-level cache while all rows, whose panels are narrower, pass by.
     fn multiply_panels(&self, weights: &[f32], sums: &mut [f32]) {
         let plan = self.plan;
-        let token_panels = plan.tokens.panels(self.token_rows.len());
-        let weight_panels = plan.weights.panels(self.weight_rows.len());
         let chunks = plan.blocks.chunks(self.depth.len());
         let stride = plan.weights.extent;
-        let mut multiply = |token_panel: usize, weight_panel: usize| {
-            let token = self.tokens(token_panel);
-            let rows = plan.weights.panel(&self.weight_rows, weight_panel).len();
-            let weight = (rows, &weights[weight_panel * plan.weight_panel()..]);
-            let first = token_panel * plan.tokens.width * stride + weight_panel * plan.weights.width;
-            let ([rows, columns], strides) = match plan.tokens.operand {
-                Operand::Rows => ([token, weight], [stride, 1]),
-                Operand::Columns => ([weight, token], [1, stride]),
-            };
-            let (counts, panels) = ([rows.0, columns.0], [rows.1, columns.1]);
-            let sums = &mut sums[first..];
+        let mut multiply = |panels: Panels<'_>, first: usize, strides| {
             plan.blocks
-                .multiply(chunks, counts, panels, sums, strides, self.accumulate);
+                .multiply(&panels, &mut sums[first..], strides, self.accumulate);
         };
-        // The column panel stays in the first-level cache while the narrower row panels pass by.
         match plan.tokens.operand {
             Operand::Rows => {
-                for weight in 0..weight_panels {
-                    (0..token_panels).for_each(|token| multiply(token, weight));
+                for panel in 0..plan.weights.panels(self.weight_rows.len()) {
+                    let columns = plan.weights.panel(&self.weight_rows, panel).len();
+                    let panels = Panels {
+                        chunks,
+                        counts: [self.token_rows.len(), columns],
+                        rows: self.tokens(0),
+                        apart: self.token_panel,
+                        columns: &weights[panel * plan.weight_panel()..],
+                        ahead: Ahead::NONE,
+                    };
+                    multiply(panels, panel * plan.weights.width, [stride, 1]);
                 }
             }
             Operand::Columns => {
-                for token in 0..token_panels {
-                    (0..weight_panels).for_each(|weight| multiply(token, weight));
+                let count = plan.tokens.panels(self.token_rows.len());
+                for panel in 0..count {
+                    let columns = plan.tokens.panel(&self.token_rows, panel).len();
+                    let panels = Panels {
+                        chunks,
+                        counts: [self.weight_rows.len(), columns],
+                        rows: weights,
+                        apart: plan.weight_panel(),
+                        columns: self.tokens(panel),
+                        ahead: self.ahead.part(panel, count),
+                    };
+                    multiply(panels, panel * plan.tokens.width * stride, [1, stride]);
                 }
             }
         }
@@ -208,7 +231,7 @@ impl TileWork for GemmWork<'_> {
                 self.operands[*group].a,
                 rows.clone(),
                 plan.depth_of(*group, step),
-                &mut panel[plan.token_step(rows.len(), step)..],
+                &mut panel[plan.token_step(step)..],
             );
         }
     }
@@ -251,7 +274,14 @@ impl TileWork for GemmWork<'_> {
         }
     }
 
-    fn multiply(&self, tile: &GemmTile, step: usize, panel: &[f32], state: &mut GemmState) {
+    fn multiply(
+        &self,
+        tile: &GemmTile,
+        step: usize,
+        panel: &[f32],
+        next: Option<(GemmTile, usize)>,
+        state: &mut GemmState,
+    ) {
         let plan = self.plan;
         let depth = plan.step_depth(tile, step);
         if depth.is_empty() {
@@ -264,7 +294,7 @@ impl TileWork for GemmWork<'_> {
         let panels = plan.tokens.panels(token_rows.len()) * group.token_panel;
         let start = plan.resident_start(group, tile.token_block);
         let along = plan.slice_steps(tile).start + step;
-        let part = Part {
+        let mut part = Part {
             plan,
             // SAFETY: the resident panels were written in an earlier pass and are only read in this one.
             tokens: unsafe { self.resident.part(start..start + panels) },
@@ -274,10 +304,12 @@ impl TileWork for GemmWork<'_> {
             depth,
             along,
             accumulate: step > 0,
+            ahead: Ahead::NONE,
         };
         let size = plan.product_panels();
         let sums = state.sums.values_mut().chunks_exact_mut(plan.sums());
         for (product, (weights, sums)) in self.weights(tile).zip(sums).enumerate() {
+            part.ahead = next.map_or(Ahead::NONE, |(tile, step)| self.ahead(&tile, step, product));
             match (weights, plan.unpacked) {
                 (Weights::Tensor(tensor), Some(dots)) => part.multiply_codes(dots, tensor, sums),
                 (Weights::Tensor(_), None) => part.multiply_panels(&panel[product * size..], sums),

@@ -21,7 +21,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
-pub(crate) use blocks::{Blocks, Dots, Operand, Rows};
+pub(crate) use blocks::{Ahead, Blocks, Dots, Operand, Panels, Rows};
 pub(crate) use stream::{prefetch, stream_rows};
 
 /// An instruction set for which the kernels are compiled.
@@ -254,7 +254,7 @@ impl Instructions {
     pub fn blocks(&self, tokens: usize) -> Blocks {
         match self.unit {
             Some(unit) if tokens >= SIDE => Blocks::Tiles(unit),
-            _ => Blocks::Dots(self.dots),
+            _ => Blocks::Dots(self.dots.for_tokens(tokens)),
         }
     }
 

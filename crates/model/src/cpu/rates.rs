@@ -141,7 +141,7 @@ impl RegisterBlock {
                     unpacked: 6,
                 };
             }
-            "avx512vnni" => (2, 6, 16, 1.0),
+            "avx512vnni" | "avx512vnni-sums" => (2, 6, 16, 1.0),
             "avxvnni" | "avx2" => (1, 6, 8, 1.0),
             "neon" => (2, 6, 4, 1.0),
             _ => (1, 4, 4, 2.0),

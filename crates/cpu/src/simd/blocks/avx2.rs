@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::DOUBLED;
-use super::kernel::Lanes;
+use super::kernel::{ColumnChunk, Lanes, RowChunk};
 use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
 /// AVX2, FMA and F16C: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
@@ -76,7 +76,7 @@ unsafe fn totals(sums: [__m256; 4]) -> [f32; 4] {
     unsafe {
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(sums[0], sums[1]), _mm256_hadd_ps(sums[2], sums[3]));
         let total = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs));
-        std::mem::transmute(total)
+        std::mem::transmute(_mm_mul_ps(total, _mm_set1_ps(UNIT)))
     }
 }
 
@@ -88,26 +88,31 @@ macro_rules! lanes_256 {
             type Values = __m256i;
             type Integers = __m256i;
             type Floats = __m256;
+            type Scales = __m256;
 
             #[inline(always)]
-            unsafe fn row(packed: *const u8) -> [__m256i; 4] {
+            unsafe fn row(packed: *const u8, from: *const u8) -> RowChunk<Self> {
                 // SAFETY: the caller's promise is the same.
-                unsafe { look_up(&DOUBLED_OFFSET, codes(packed)) }
+                unsafe {
+                    RowChunk {
+                        values: look_up(&DOUBLED_OFFSET, codes(packed)),
+                        scales: scales(from),
+                    }
+                }
             }
             #[inline(always)]
-            unsafe fn column(packed: *const u8) -> ([__m256i; 4], __m256i) {
+            unsafe fn column(packed: *const u8, from: *const u8) -> ColumnChunk<Self> {
                 // SAFETY: the caller's promise is the same.
                 unsafe {
                     let values = look_up(&DOUBLED, codes(packed));
                     let offsets = [_mm256_set1_epi8(OFFSET); 4];
                     let offset = $dot(_mm256_setzero_si256(), &offsets, &values);
-                    (values, _mm256_sub_epi32(_mm256_setzero_si256(), offset))
+                    ColumnChunk {
+                        values,
+                        scales: scales(from),
+                        start: _mm256_sub_epi32(_mm256_setzero_si256(), offset),
+                    }
                 }
-            }
-            #[inline(always)]
-            unsafe fn scales(from: *const u8) -> __m256 {
-                // SAFETY: the caller's promise is the same.
-                unsafe { scales(from) }
             }
             #[inline(always)]
             unsafe fn dot(start: __m256i, row: &[__m256i; 4], column: &[__m256i; 4]) -> __m256i {
@@ -120,9 +125,9 @@ macro_rules! lanes_256 {
                 unsafe { _mm256_setzero_ps() }
             }
             #[inline(always)]
-            unsafe fn accumulate(sums: __m256, dots: __m256i, a: __m256, b: __m256) -> __m256 {
+            unsafe fn accumulate(sums: __m256, dots: __m256i, row: __m256, column: __m256) -> __m256 {
                 // SAFETY: the caller promises the instruction set.
-                unsafe { _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots), _mm256_mul_ps(a, b), sums) }
+                unsafe { _mm256_fmadd_ps(_mm256_cvtepi32_ps(dots), _mm256_mul_ps(row, column), sums) }
             }
             #[inline(always)]
             unsafe fn totals(sums: [__m256; 4]) -> [f32; 4] {

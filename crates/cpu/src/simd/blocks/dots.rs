@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-use super::kernel::Codes;
+use super::kernel::{Block, Codes};
 #[cfg(target_arch = "aarch64")]
 use super::neon;
-use super::{BLOCK_BYTES, Operand, kernel, portable};
+use super::{BLOCK_BYTES, Operand, Panels, kernel, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
 use crate::simd::SimdPath;
@@ -21,10 +21,10 @@ const MOST_ROWS: usize = 2;
 
 /// Packs chunks to a place, and on from chunk to chunk by so many words.
 type Pack = unsafe fn(Codes, *mut f32, usize);
-/// Multiplies so many chunks of a panel of rows and one of columns, and adds the sums to those that are there or writes
-/// over them; from row to row and from column to column of the sums it is so far.
-type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, [usize; 2], bool);
-/// As [`Multiply`], of rows straight from their codes, which are of as many chunks.
+/// Multiplies panels of rows with one of columns, and adds the sums to those that are there or writes over them; from row to row
+/// and from column to column of the sums it is so far.
+type Multiply = unsafe fn(&Block, *mut f32, [usize; 2], bool);
+/// As [`Multiply`], of one panel of rows straight from their codes, which are of as many chunks.
 type MultiplyCodes = unsafe fn(*const Codes, *const f32, *mut f32, [usize; 2], bool);
 
 /// Blocks whose codes are asked for before they are multiplied.
@@ -130,18 +130,13 @@ macro_rules! dots {
         }
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply<const M: usize, const N: usize>(
-            chunks: usize,
-            rows: *const f32,
-            columns: *const f32,
+            block: &Block,
             sums: *mut f32,
             strides: [usize; 2],
             accumulate: bool,
         ) {
             // SAFETY: the caller's promise is the same.
-            unsafe {
-                let totals = kernel::multiply::<$lanes, M, N>(chunks, rows.cast(), columns.cast());
-                kernel::put(&totals, sums, strides, accumulate);
-            }
+            unsafe { kernel::multiply_panels::<$lanes, M, N>(block, sums, strides, accumulate) }
         }
         $(#[target_feature(enable = $features)])?
         unsafe fn multiply_codes<const M: usize, const N: usize>(
@@ -192,6 +187,12 @@ pub(super) static AVX512_VBMI: Dots = dots!(
     "avx512vnni", avx512::Avx512Vnni<true>, [1 2] by [1 2 3 4 5 6],
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
 );
+/// The same, for processors whose units that multiply have most to do.
+#[cfg(target_arch = "x86_64")]
+pub(super) static AVX512_SUMS: Dots = dots!(
+    "avx512vnni-sums", avx512::Avx512Sums, [1 2] by [1 2 3 4 5 6],
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
+);
 /// 1 × 6: six sums, a row's five vectors and what a dot takes fit into 16 registers, and a column's vectors are operands in
 /// memory. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
 #[cfg(target_arch = "x86_64")]
@@ -214,10 +215,12 @@ impl Dots {
         match path {
             #[cfg(target_arch = "x86_64")]
             SimdPath::Amx | SimdPath::Avx512 if std::arch::is_x86_feature_detected!("avx512vnni") => {
-                if std::arch::is_x86_feature_detected!("avx512vbmi") {
-                    &AVX512_VBMI
-                } else {
+                if !std::arch::is_x86_feature_detected!("avx512vbmi") {
                     &AVX512_VNNI
+                } else if is_zen_4() {
+                    &AVX512_SUMS
+                } else {
+                    &AVX512_VBMI
                 }
             }
             #[cfg(target_arch = "x86_64")]
@@ -232,6 +235,17 @@ impl Dots {
             SimdPath::Neon => &NEON,
             _ => &PORTABLE,
         }
+    }
+
+    /// The best loops for so many tokens. Where a row meets few columns, packing its scales to be added costs more than multiplying
+    /// them.
+    pub fn for_tokens(&'static self, tokens: usize) -> &'static Self {
+        #[cfg(target_arch = "x86_64")]
+        if std::ptr::eq(self, &raw const AVX512_SUMS) && tokens <= self.columns {
+            return &AVX512_VBMI;
+        }
+        let _ = tokens;
+        self
     }
 
     /// Rows or columns of a register block.
@@ -353,34 +367,44 @@ impl Dots {
     }
 
     /// See [`Blocks::multiply`](super::Blocks::multiply).
-    #[inline]
-    pub fn multiply(
-        &self,
-        chunks: usize,
-        counts: [usize; 2],
-        panels: [&[f32]; 2],
-        sums: &mut [f32],
-        strides: [usize; 2],
-        accumulate: bool,
-    ) {
-        let [rows, columns] = counts;
-        assert!(panels[0].len() >= chunks * rows * self.row.words);
-        assert!(panels[1].len() >= chunks * columns * self.column.words);
-        for panel in panels {
+    pub fn multiply(&self, panels: &Panels<'_>, sums: &mut [f32], strides: [usize; 2], accumulate: bool) {
+        let (chunks, apart, [count, columns]) = (panels.chunks, panels.apart, panels.counts);
+        let (full, rest) = (count / self.rows, count % self.rows);
+        assert!(panels.columns.len() >= chunks * columns * self.column.words);
+        assert!((apart * size_of::<f32>()).is_multiple_of(self.alignment));
+        for panel in [panels.rows, panels.columns] {
             assert!(panel.as_ptr().addr().is_multiple_of(self.alignment));
         }
-        assert!(sums.len() > (rows - 1) * strides[0] + (columns - 1) * strides[1]);
-        let multiply = self.multiply[rows - 1][columns - 1];
-        // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
-        unsafe {
-            multiply(
+        for (first, count, height) in [(0, full, self.rows), (full, 1, rest)] {
+            if count * height == 0 {
+                continue;
+            }
+            let rows = &panels.rows[first * apart..];
+            let sums = &mut sums[first * self.rows * strides[0]..];
+            assert!(rows.len() >= (count - 1) * apart + chunks * height * self.row.words);
+            assert!(sums.len() > (count * height - 1) * strides[0] + (columns - 1) * strides[1]);
+            let block = Block {
                 chunks,
-                panels[0].as_ptr(),
-                panels[1].as_ptr(),
-                sums.as_mut_ptr(),
-                strides,
-                accumulate,
-            );
+                panels: count,
+                apart,
+                rows: rows.as_ptr(),
+                columns: panels.columns.as_ptr(),
+                ahead: panels.ahead.from(first * self.rows),
+            };
+            let multiply = self.multiply[height - 1][columns - 1];
+            // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
+            unsafe { multiply(&block, sums.as_mut_ptr(), strides, accumulate) };
         }
     }
+}
+
+/// Whether this is an AMD processor of family 25, whose 512-bit instructions go twice through units of 256 bits.
+#[cfg(target_arch = "x86_64")]
+fn is_zen_4() -> bool {
+    use std::arch::x86_64::__cpuid;
+    let vendor = __cpuid(0);
+    let signature = __cpuid(1).eax;
+    let family = (signature >> 8 & 0xF) + (signature >> 20 & 0xFF);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    name.as_flattened() == b"AuthenticAMD" && family == 25
 }

@@ -19,7 +19,7 @@ use crate::simd::stream::prefetch_at;
 pub(super) trait Lanes: Copy {
     /// Lanes of a vector: blocks of a chunk.
     const BLOCKS: usize;
-    /// What a sum of one stands for: the powers of two in [`scales`](Self::scales) and [`dot`](Self::dot), undone.
+    /// What a sum of one stands for: the powers of two in scales and in [`dot`](Self::dot), undone.
     const UNIT: f32;
     /// Four values a lane, doubled.
     type Values: Copy;
@@ -27,13 +27,13 @@ pub(super) trait Lanes: Copy {
     type Integers: Copy;
     /// An f32 a lane.
     type Floats: Copy;
+    /// A block's scale times a power of two a lane, in whatever form [`accumulate`](Self::accumulate) takes it.
+    type Scales: Copy;
 
-    /// A chunk of a row as [`dot`](Self::dot) takes it, from its codes: 8 bytes a block, unaligned.
-    unsafe fn row(packed: *const u8) -> [Self::Values; 4];
-    /// A chunk of a column as [`dot`](Self::dot) takes it, and what it starts from.
-    unsafe fn column(packed: *const u8) -> ([Self::Values; 4], Self::Integers);
-    /// Each block's scale times a power of two. Reads a byte a block, unaligned.
-    unsafe fn scales(scales: *const u8) -> Self::Floats;
+    /// A chunk of a row, from its codes, 8 bytes a block, and scales, a byte a block, all unaligned.
+    unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self>;
+    /// A chunk of a column, as [`row`](Self::row).
+    unsafe fn column(packed: *const u8, scales: *const u8) -> ColumnChunk<Self>;
     /// Four times the products of each block's values, if `start` is the column's.
     unsafe fn dot(
         start: Self::Integers,
@@ -42,32 +42,35 @@ pub(super) trait Lanes: Copy {
     ) -> Self::Integers;
     /// Zeros.
     unsafe fn no_floats() -> Self::Floats;
-    /// `sums + dots · (a · b)`, rounded once.
+    /// `sums + dots · (row · column)`, rounded once.
     unsafe fn accumulate(
         sums: Self::Floats,
         dots: Self::Integers,
-        a: Self::Floats,
-        b: Self::Floats,
+        row: Self::Scales,
+        column: Self::Scales,
     ) -> Self::Floats;
-    /// The sum of all lanes of each.
+    /// The sum of all lanes of each, times [`UNIT`](Self::UNIT).
     unsafe fn totals(sums: [Self::Floats; 4]) -> [f32; 4];
 }
 
 /// What a panel of rows holds of one row and chunk.
 #[repr(C)]
 pub(super) struct RowChunk<L: Lanes> {
-    values: [L::Values; 4],
-    scales: L::Floats,
+    pub(super) values: [L::Values; 4],
+    pub(super) scales: L::Scales,
 }
 
 /// What a panel of columns holds of one column and chunk.
 #[repr(C)]
 pub(super) struct ColumnChunk<L: Lanes> {
-    values: [L::Values; 4],
-    scales: L::Floats,
+    pub(super) values: [L::Values; 4],
+    pub(super) scales: L::Scales,
     /// Where its dots begin.
-    start: L::Integers,
+    pub(super) start: L::Integers,
 }
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Codes and scales of whole chunks of one row.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +98,6 @@ impl Codes {
     /// There are more chunks than `chunk`.
     #[inline(always)]
     unsafe fn chunk<L: Lanes>(&self, chunk: usize) -> (*const u8, *const u8) {
-        const LINE: usize = 64;
         let codes = L::BLOCKS * BLOCK_BYTES;
         // SAFETY: the caller promises that they are there.
         let (packed, scales) =
@@ -105,6 +107,73 @@ impl Codes {
         }
         prefetch_at(scales.wrapping_add(self.ahead));
         (packed, scales)
+    }
+}
+
+/// Panels of rows and one of columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) chunks: usize,
+    /// How many full panels of rows, and words from one to the next.
+    pub(super) panels: usize,
+    pub(super) apart: usize,
+    pub(super) rows: *const f32,
+    pub(super) columns: *const f32,
+    pub(super) ahead: Ahead,
+}
+
+/// Codes that are wanted soon: of each row some lines, which may lie outside of all memory. They are asked for row by row, as rows
+/// are multiplied, so that they come while nothing else is wanted of the memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ahead {
+    start: *const u8,
+    /// Bytes from row to row.
+    row: usize,
+    lines: usize,
+}
+
+impl Ahead {
+    /// None at all.
+    pub(crate) const NONE: Self = Self {
+        start: std::ptr::null(),
+        row: 0,
+        lines: 0,
+    };
+
+    /// The lines of `bytes` and of what lies `row` bytes further on, and so on.
+    pub(crate) fn of(bytes: &[u8], row: usize) -> Self {
+        Self {
+            start: bytes.as_ptr(),
+            row,
+            lines: bytes.len().div_ceil(LINE),
+        }
+    }
+
+    /// Part `part` of `parts` of the lines of each row.
+    pub(crate) fn part(&self, part: usize, parts: usize) -> Self {
+        let [first, end] = [part, part + 1].map(|part| self.lines * part / parts);
+        Self {
+            start: self.start.wrapping_add(first * LINE),
+            row: self.row,
+            lines: end - first,
+        }
+    }
+
+    /// From row `row` on.
+    pub(super) fn from(&self, row: usize) -> Self {
+        Self {
+            start: self.start.wrapping_add(row * self.row),
+            ..*self
+        }
+    }
+
+    /// Asks for the lines of row `row`.
+    #[inline(always)]
+    fn ask(&self, row: usize) {
+        let start = self.start.wrapping_add(row * self.row);
+        for line in 0..self.lines {
+            prefetch_at(start.wrapping_add(line * LINE));
+        }
     }
 }
 
@@ -120,10 +189,7 @@ pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: 
         for chunk in 0..codes.chunks {
             let (packed, scales) = codes.chunk::<L>(chunk);
             let target = target.add(chunk * stride).cast::<RowChunk<L>>();
-            target.write(RowChunk {
-                values: L::row(packed),
-                scales: L::scales(scales),
-            });
+            target.write(L::row(packed, scales));
         }
     }
 }
@@ -139,18 +205,38 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
     unsafe {
         for chunk in 0..codes.chunks {
             let (packed, scales) = codes.chunk::<L>(chunk);
-            let (values, start) = L::column(packed);
             let target = target.add(chunk * stride).cast::<ColumnChunk<L>>();
-            target.write(ColumnChunk {
-                values,
-                scales: L::scales(scales),
-                start,
-            });
+            target.write(L::column(packed, scales));
         }
     }
 }
 
-/// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[row][column]`.
+/// Register blocks of `M` rows by `N` columns, one below the other; see [`put`] for where to.
+///
+/// # Safety
+///
+/// As [`multiply`] and [`put`], for each of them.
+#[inline(always)]
+pub(super) unsafe fn multiply_panels<L: Lanes, const M: usize, const N: usize>(
+    block: &Block,
+    sums: *mut f32,
+    strides: [usize; 2],
+    accumulate: bool,
+) {
+    for panel in 0..block.panels {
+        for row in panel * M..(panel + 1) * M {
+            block.ahead.ask(row);
+        }
+        // SAFETY: the caller promises all of it.
+        unsafe {
+            let rows = block.rows.add(panel * block.apart).cast();
+            let totals = multiply::<L, M, N>(block.chunks, rows, block.columns.cast());
+            put(&totals, sums.add(panel * M * strides[0]), strides, accumulate);
+        }
+    }
+}
+
+/// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[column][row]`.
 ///
 /// Sums stay one to a lane until the end, so that nothing is moved across lanes in the loop.
 ///
@@ -159,11 +245,11 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
 /// The instruction set is there; `rows` holds `chunks · M` chunks, those of one depth together, and `columns`
 /// `chunks · N`, both aligned.
 #[inline(always)]
-pub(super) unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
+unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
     chunks: usize,
     rows: *const RowChunk<L>,
     columns: *const ColumnChunk<L>,
-) -> [[f32; N]; M] {
+) -> [[f32; M]; N] {
     // SAFETY: the caller promises all of it; row < M, column < N and chunk < chunks.
     unsafe {
         let mut sums = [[L::no_floats(); N]; M];
@@ -191,7 +277,7 @@ pub(super) unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
 pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     rows: &[Codes; M],
     columns: *const ColumnChunk<L>,
-) -> [[f32; N]; M] {
+) -> [[f32; M]; N] {
     // SAFETY: the caller promises all of it; chunk < chunks.
     unsafe {
         let mut sums = [[L::no_floats(); N]; M];
@@ -199,10 +285,10 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
             let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
             for (sums, row) in sums.iter_mut().zip(rows) {
                 let (packed, scales) = row.chunk::<L>(chunk);
-                let (row, scales) = (L::row(packed), L::scales(scales));
+                let row = L::row(packed, scales);
                 for (sum, column) in sums.iter_mut().zip(columns) {
-                    let dots = L::dot(column.start, &row, &column.values);
-                    *sum = L::accumulate(*sum, dots, scales, column.scales);
+                    let dots = L::dot(column.start, &row.values, &column.values);
+                    *sum = L::accumulate(*sum, dots, row.scales, column.scales);
                 }
             }
         }
@@ -210,23 +296,22 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// What lanes add up to.
+/// What lanes add up to, `[column][row]`.
 ///
 /// # Safety
 ///
 /// The instruction set is there.
 #[inline(always)]
-unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; N]; M] {
-    let mut totals = [[0.0; N]; M];
-    let flat = sums.as_flattened();
-    for (sums, totals) in flat.chunks(4).zip(totals.as_flattened_mut().chunks_mut(4)) {
+unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; M]; N] {
+    let mut totals = [[0.0; M]; N];
+    for (four, totals) in totals.as_flattened_mut().chunks_mut(4).enumerate() {
         // SAFETY: the caller promises it.
         unsafe {
-            let mut four = [L::no_floats(); 4];
-            four[..sums.len()].copy_from_slice(sums);
-            for (total, sum) in totals.iter_mut().zip(L::totals(four)) {
-                *total = sum * L::UNIT;
-            }
+            let sum = |at: usize| match 4 * four + at {
+                at if at < M * N => sums[at % M][at / M],
+                _ => L::no_floats(),
+            };
+            totals.copy_from_slice(&L::totals([sum(0), sum(1), sum(2), sum(3)])[..totals.len()]);
         }
     }
     totals
@@ -239,17 +324,25 @@ unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]
 /// There are sums at all these places.
 #[inline(always)]
 pub(super) unsafe fn put<const M: usize, const N: usize>(
-    totals: &[[f32; N]; M],
+    totals: &[[f32; M]; N],
     sums: *mut f32,
     strides: [usize; 2],
     accumulate: bool,
 ) {
-    for (row, totals) in totals.iter().enumerate() {
-        for (column, total) in totals.iter().enumerate() {
-            // SAFETY: the caller promises it.
-            unsafe {
-                let sum = sums.add(row * strides[0] + column * strides[1]);
-                *sum = if accumulate { *sum + total } else { *total };
+    for (column, totals) in totals.iter().enumerate() {
+        // SAFETY: the caller promises it.
+        unsafe {
+            let sums = sums.add(column * strides[1]);
+            if strides[0] == 1 {
+                // Together, as one vector.
+                let sums = sums.cast::<[f32; M]>();
+                let before = if accumulate { sums.read() } else { [0.0; M] };
+                sums.write(std::array::from_fn(|row| before[row] + totals[row]));
+            } else {
+                for (row, total) in totals.iter().enumerate() {
+                    let sum = sums.add(row * strides[0]);
+                    *sum = if accumulate { *sum + total } else { *total };
+                }
             }
         }
     }

@@ -21,6 +21,7 @@ use std::ops::Range;
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
 pub(crate) use self::dots::{Dots, Rows};
+pub(crate) use self::kernel::Ahead;
 use super::{CHUNK, SIDE, Tiles};
 
 /// Bytes of codes of a block.
@@ -37,6 +38,22 @@ pub(crate) enum Operand {
     Rows,
     /// Its columns.
     Columns,
+}
+
+/// Rows and one panel of columns, to be multiplied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Panels<'p> {
+    /// Along K.
+    pub chunks: usize,
+    /// Rows, and columns.
+    pub counts: [usize; 2],
+    /// Panels of rows, all full but the last.
+    pub rows: &'p [f32],
+    /// Words from one of them to the next.
+    pub apart: usize,
+    pub columns: &'p [f32],
+    /// Codes that are wanted soon, some of them with each row.
+    pub ahead: Ahead,
 }
 
 /// The loops of one instruction set; a value exists only where its features were found.
@@ -111,23 +128,12 @@ impl Blocks {
         }
     }
 
-    /// Multiplies panels of `counts` rows and columns over `chunks`, and adds the products to `sums` or writes them there:
-    /// that of row r and column c is `sums[r · strides[0] + c · strides[1]]`, and one of the strides is 1.
-    #[inline]
-    pub fn multiply(
-        &self,
-        chunks: usize,
-        counts: [usize; 2],
-        panels: [&[f32]; 2],
-        sums: &mut [f32],
-        strides: [usize; 2],
-        accumulate: bool,
-    ) {
+    /// Multiplies panels, and adds the products to `sums` or writes them there: that of row r and column c is
+    /// `sums[r · strides[0] + c · strides[1]]`, and one of the strides is 1.
+    pub fn multiply(&self, panels: &Panels<'_>, sums: &mut [f32], strides: [usize; 2], accumulate: bool) {
         match self {
-            Self::Dots(dots) => dots.multiply(chunks, counts, panels, sums, strides, accumulate),
-            Self::Tiles(unit) => {
-                tiles::multiply(*unit, chunks, counts, panels, sums, strides, accumulate);
-            }
+            Self::Dots(dots) => dots.multiply(panels, sums, strides, accumulate),
+            Self::Tiles(unit) => tiles::multiply(*unit, panels, sums, strides, accumulate),
         }
     }
 }

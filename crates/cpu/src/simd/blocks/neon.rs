@@ -4,11 +4,28 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use super::DOUBLED;
-use super::kernel::Lanes;
+use super::kernel::{ColumnChunk, Lanes, RowChunk};
 
 /// NEON and DOTPROD.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Neon;
+
+/// Each block's scale.
+///
+/// # Safety
+///
+/// NEON is there, and 4 bytes at `scales`.
+#[inline(always)]
+unsafe fn decode(scales: *const u8) -> float32x4_t {
+    // SAFETY: the caller promises both.
+    unsafe {
+        let bytes = vcreate_u8(u64::from(scales.cast::<u32>().read_unaligned()));
+        let codes = vmovl_u16(vget_low_u16(vmovl_u8(bytes)));
+        let magnitude = vshlq_n_u32::<20>(vandq_u32(codes, vdupq_n_u32(0x7F)));
+        let sign = vshlq_n_u32::<24>(vandq_u32(codes, vdupq_n_u32(0x80)));
+        vmulq_n_f32(vreinterpretq_f32_u32(vorrq_u32(magnitude, sign)), UP)
+    }
+}
 
 /// What bits of e4m3 in an f32's place are too small by: the difference of the biases.
 const UP: f32 = f32::from_bits((127 + 120) << 23);
@@ -20,41 +37,42 @@ impl Lanes for Neon {
     type Values = int8x16_t;
     type Integers = int32x4_t;
     type Floats = float32x4_t;
+    type Scales = float32x4_t;
 
     /// Of each block's eight bytes the first four, their low then their high nibbles, then the last four.
     #[inline(always)]
-    unsafe fn row(packed: *const u8) -> [int8x16_t; 4] {
-        // SAFETY: the caller promises the instruction set and 32 bytes at `packed`, and the table has 16 entries.
+    unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self> {
+        // SAFETY: the caller promises the instruction set, 32 bytes at `packed` and 4 at `scales`, and the table has 16
+        // entries.
         unsafe {
             let low = vreinterpretq_u32_u8(vld1q_u8(packed));
             let high = vreinterpretq_u32_u8(vld1q_u8(packed.add(16)));
             let first = vreinterpretq_u8_u32(vuzp1q_u32(low, high));
             let second = vreinterpretq_u8_u32(vuzp2q_u32(low, high));
             let (table, nibbles) = (vld1q_s8(DOUBLED.as_ptr()), vdupq_n_u8(15));
-            [
+            let values = [
                 vqtbl1q_s8(table, vandq_u8(first, nibbles)),
                 vqtbl1q_s8(table, vshrq_n_u8::<4>(first)),
                 vqtbl1q_s8(table, vandq_u8(second, nibbles)),
                 vqtbl1q_s8(table, vshrq_n_u8::<4>(second)),
-            ]
+            ];
+            RowChunk {
+                values,
+                scales: decode(scales),
+            }
         }
     }
 
     #[inline(always)]
-    unsafe fn column(packed: *const u8) -> ([int8x16_t; 4], int32x4_t) {
+    unsafe fn column(packed: *const u8, scales: *const u8) -> ColumnChunk<Self> {
         // SAFETY: the caller's promise is the same.
-        unsafe { (Self::row(packed), vdupq_n_s32(0)) }
-    }
-
-    #[inline(always)]
-    unsafe fn scales(scales: *const u8) -> float32x4_t {
-        // SAFETY: the caller promises the instruction set and 4 bytes at `scales`.
         unsafe {
-            let bytes = vcreate_u8(u64::from(scales.cast::<u32>().read_unaligned()));
-            let codes = vmovl_u16(vget_low_u16(vmovl_u8(bytes)));
-            let magnitude = vshlq_n_u32::<20>(vandq_u32(codes, vdupq_n_u32(0x7F)));
-            let sign = vshlq_n_u32::<24>(vandq_u32(codes, vdupq_n_u32(0x80)));
-            vmulq_n_f32(vreinterpretq_f32_u32(vorrq_u32(magnitude, sign)), UP)
+            let RowChunk { values, scales } = Self::row(packed, scales);
+            ColumnChunk {
+                values,
+                scales,
+                start: vdupq_n_s32(0),
+            }
         }
     }
 
@@ -85,14 +103,24 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn accumulate(sums: float32x4_t, dots: int32x4_t, a: float32x4_t, b: float32x4_t) -> float32x4_t {
+    unsafe fn accumulate(
+        sums: float32x4_t,
+        dots: int32x4_t,
+        row: float32x4_t,
+        column: float32x4_t,
+    ) -> float32x4_t {
         // SAFETY: the caller promises the instruction set.
-        unsafe { vfmaq_f32(sums, vcvtq_f32_s32(dots), vmulq_f32(a, b)) }
+        unsafe { vfmaq_f32(sums, vcvtq_f32_s32(dots), vmulq_f32(row, column)) }
     }
 
     #[inline(always)]
     unsafe fn totals([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
         // SAFETY: the caller promises the instruction set.
-        unsafe { std::mem::transmute(vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d))) }
+        unsafe {
+            std::mem::transmute(vmulq_n_f32(
+                vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)),
+                Self::UNIT,
+            ))
+        }
     }
 }

@@ -6,7 +6,7 @@
 use gauntlet_formats::{e2m1, e4m3};
 use wide::{f32x4, i16x8, i32x4};
 
-use super::kernel::Lanes;
+use super::kernel::{ColumnChunk, Lanes, RowChunk};
 
 /// No instructions in particular.
 #[derive(Debug, Clone, Copy)]
@@ -37,12 +37,18 @@ impl Lanes for Portable {
     type Values = [i16x8; 2];
     type Integers = i32x4;
     type Floats = f32x4;
+    type Scales = f32x4;
 
     /// Each vector holds the two values of one byte of each block.
     #[inline(always)]
-    unsafe fn row(packed: *const u8) -> [Self::Values; 4] {
+    unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self> {
         // SAFETY: the caller promises so many bytes.
-        let packed = unsafe { &*packed.cast::<[[u8; 8]; BLOCKS]>() };
+        let (packed, scales) = unsafe {
+            (
+                &*packed.cast::<[[u8; 8]; BLOCKS]>(),
+                &*scales.cast::<[u8; BLOCKS]>(),
+            )
+        };
         let mut values = [[i16x8::ZERO; 2]; 4];
         for (at, values) in values.as_flattened_mut().iter_mut().enumerate() {
             let mut pairs = [[0; 2]; BLOCKS];
@@ -51,20 +57,21 @@ impl Lanes for Portable {
             }
             *values = i16x8::new(bytemuck::cast(pairs));
         }
-        values
+        RowChunk {
+            values,
+            scales: f32x4::new(scales.map(e4m3::decode)),
+        }
     }
 
     #[inline(always)]
-    unsafe fn column(packed: *const u8) -> ([Self::Values; 4], i32x4) {
+    unsafe fn column(packed: *const u8, scales: *const u8) -> ColumnChunk<Self> {
         // SAFETY: the caller's promise is the same.
-        (unsafe { Self::row(packed) }, i32x4::ZERO)
-    }
-
-    #[inline(always)]
-    unsafe fn scales(scales: *const u8) -> Self::Floats {
-        // SAFETY: the caller promises so many bytes.
-        let scales = unsafe { &*scales.cast::<[u8; BLOCKS]>() };
-        f32x4::new(scales.map(e4m3::decode))
+        let RowChunk { values, scales } = unsafe { Self::row(packed, scales) };
+        ColumnChunk {
+            values,
+            scales,
+            start: i32x4::ZERO,
+        }
     }
 
     #[inline(always)]
@@ -83,12 +90,12 @@ impl Lanes for Portable {
 
     /// The product is exact, so that adding it rounds once, as a fused multiply-add would.
     #[inline(always)]
-    unsafe fn accumulate(sums: f32x4, dots: i32x4, a: f32x4, b: f32x4) -> f32x4 {
-        sums + dots.round_float() * (a * b)
+    unsafe fn accumulate(sums: f32x4, dots: i32x4, row: f32x4, column: f32x4) -> f32x4 {
+        sums + dots.round_float() * (row * column)
     }
 
     #[inline(always)]
     unsafe fn totals(sums: [f32x4; 4]) -> [f32; 4] {
-        sums.map(|sum| sum.reduce_add())
+        sums.map(|sum| sum.reduce_add() * Self::UNIT)
     }
 }

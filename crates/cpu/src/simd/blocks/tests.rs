@@ -20,6 +20,7 @@ fn available() -> Vec<Blocks> {
             all.push(Blocks::Dots(&dots::AVX512_VNNI));
             if has!("avx512vbmi") {
                 all.push(Blocks::Dots(&dots::AVX512_VBMI));
+                all.push(Blocks::Dots(&dots::AVX512_SUMS));
             }
         }
         if let Ok(instructions) = Instructions::detect(SimdPath::Amx) {
@@ -43,6 +44,18 @@ fn tensor(rows: usize, columns: usize, seed: usize) -> Nvfp4Tensor {
     };
     let scales = (0..rows * columns / BLOCK).map(scale).collect();
     Nvfp4Tensor::new(rows, columns, packed, scales, 1.0).unwrap()
+}
+
+/// One panel of each.
+fn panels<'p>(chunks: usize, counts: [usize; 2], a: &'p AlignedBuffer, b: &'p AlignedBuffer) -> Panels<'p> {
+    Panels {
+        chunks,
+        counts,
+        rows: a.values(),
+        apart: a.values().len(),
+        columns: b.values(),
+        ahead: Ahead::NONE,
+    }
 }
 
 /// The product of two rows over some columns, and the sum of its blocks' magnitudes.
@@ -93,8 +106,8 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
                 for strides in [[33, 1], [1, 33]] {
                     let mut sums = [f32::NAN; 33 * 33];
                     for accumulate in [false, true] {
-                        let panels = [a.values(), b.values()];
-                        blocks.multiply(chunks, [rows, columns], panels, &mut sums, strides, accumulate);
+                        let panels = panels(chunks, [rows, columns], &a, &b);
+                        blocks.multiply(&panels, &mut sums, strides, accumulate);
                     }
                     for (row, column) in
                         (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)))
@@ -191,7 +204,7 @@ fn a_block_is_exact() {
                 };
                 let (a, b) = (panel(Operand::Rows, 0..1), panel(Operand::Columns, 0..1));
                 let mut sums = [0.0];
-                blocks.multiply(chunks, [1, 1], [a.values(), b.values()], &mut sums, [1, 1], false);
+                blocks.multiply(&panels(chunks, [1, 1], &a, &b), &mut sums, [1, 1], false);
                 let (sum, _) = by_hand(&operand, &operand, [0, 0], 0..k);
                 assert_eq!(
                     f64::from(sums[0]),

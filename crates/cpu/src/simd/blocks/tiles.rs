@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytemuck::{cast_slice, cast_slice_mut};
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 
-use super::{BLOCK_BYTES, Operand};
+use super::{BLOCK_BYTES, Operand, Panels};
 use crate::simd::{CHUNK, SIDE, Tiles};
 
 /// Tile registers that hold the sums of a register block.
@@ -62,31 +62,34 @@ pub(super) fn pack(
 /// See [`Blocks::multiply`](super::Blocks::multiply).
 pub(super) fn multiply(
     unit: Tiles,
-    chunks: usize,
-    [rows, columns]: [usize; 2],
-    [a, b]: [&[f32]; 2],
+    panels: &Panels<'_>,
     sums: &mut [f32],
     strides: [usize; 2],
     accumulate: bool,
 ) {
-    let mut block = [0.0; SIDE * SIDE];
-    if chunks > 0 {
-        let configured = unit.configure();
-        configured
-            .product((chunks, 1), cast_slice(a), cast_slice(b), &mut block, false)
-            .finish();
-    }
-    // Rows of the sums lie along rows of the block, or along its columns once it is turned.
-    let (lines, length, stride) = if strides[1] == 1 {
-        (rows, columns, strides[0])
-    } else {
-        unit.turn(&mut block);
-        (columns, rows, strides[1])
-    };
-    let places = sums.chunks_mut(stride.max(length));
-    for (line, sums) in block.chunks_exact(SIDE).zip(places).take(lines) {
-        for (sum, product) in sums[..length].iter_mut().zip(line) {
-            *sum = if accumulate { *sum + product } else { *product };
+    let [rows, columns] = panels.counts;
+    for (at, first) in (0..rows).step_by(SIDE).enumerate() {
+        let mut block = [0.0; SIDE * SIDE];
+        if panels.chunks > 0 {
+            let [a, b] = [&panels.rows[at * panels.apart..], panels.columns].map(cast_slice);
+            let configured = unit.configure();
+            configured
+                .product((panels.chunks, 1), a, b, &mut block, false)
+                .finish();
+        }
+        let rows = SIDE.min(rows - first);
+        // Rows of the sums lie along rows of the block, or along its columns once it is turned.
+        let (lines, length, stride) = if strides[1] == 1 {
+            (rows, columns, strides[0])
+        } else {
+            unit.turn(&mut block);
+            (columns, rows, strides[1])
+        };
+        let places = sums[first * strides[0]..].chunks_mut(stride.max(length));
+        for (line, sums) in block.chunks_exact(SIDE).zip(places).take(lines) {
+            for (sum, product) in sums[..length].iter_mut().zip(line) {
+                *sum = if accumulate { *sum + product } else { *product };
+            }
         }
     }
 }
