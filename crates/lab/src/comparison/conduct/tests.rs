@@ -257,6 +257,22 @@ fn what_a_lone_call_costs_the_control_is_no_memory_of_the_candidates() {
 }
 
 #[test]
+fn kernels_whose_lone_calls_cost_a_little_more_than_the_controls_remember_nothing() {
+    let lone_calls_of = |beyond: f64| {
+        move |conduct: &mut CaseConduct| {
+            microseconds(conduct, 20e-6, |_| 0.0);
+            let candidate = 13e-6 + 180e-6 + beyond;
+            conduct.first = vec![[lone(18e-6 + 180e-6, 0.0), lone(candidate, 0.0)]; 8];
+        }
+    };
+    assert_eq!(judge(lone_calls_of(4e-6)), None);
+    assert!(matches!(
+        judge(lone_calls_of(40e-6)),
+        Some(Suspicion::Memory { factor }) if factor > 1.5
+    ));
+}
+
+#[test]
 fn a_first_call_that_is_reported_too_short_is_told_by_the_coordinators_clock() {
     let lying = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
