@@ -180,6 +180,7 @@ impl CaseConduct {
                 of_first(&|[_, candidate]| candidate.effort.exchange) - bounded(messages, 1)
             }
         };
+        // Less than nothing where the control was slower afterwards.
         let alone = control_first - control;
         let less_time = (candidate_first - alone.max(LONE_FACTOR * alone)) / candidate;
         let less_share = candidate_first / candidate * (control / control_first);
