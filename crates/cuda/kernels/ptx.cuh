@@ -194,6 +194,11 @@ DEVICE void fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Puts what is known to be in memory, whoever stored it there, before later copies of it by the copy engine.
+DEVICE void fence_async_global() {
+    asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 // ---- Copies by threads (cp.async), 16 bytes each.
 
 // `bytes` is 16, or 0 for zeros; nothing is read then.

@@ -1,5 +1,6 @@
 // Weights are the rows of a tile, tokens its columns (swap-AB): each weight is converted once, in registers, and a tile is
-// as wide as a group has tokens. One persistent block a multiprocessor: two warp groups multiply, two warps load.
+// as wide as a group has tokens, which a launch before this one converts (tokens.cu). One persistent block a multiprocessor:
+// two warp groups multiply, two warps load.
 //
 // Definitions: WIDTH, the most columns of a tile; MIXED 1, tiles of all widths, by falling width in a worker's list, or 0,
 // all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1,
@@ -10,33 +11,15 @@
 
 constexpr u32 PRODUCER_REGISTERS = 40, CONSUMER_REGISTERS = 232;
 
-// The last block to come here leaves the counters zero for the next call: all that wait for tokens have them.
-DEVICE void leave(const Parameter& parameter) {
-    if (threadIdx.x % 32 == 0 && atomicAdd(parameter.counters + 1, 1) == gridDim.x - 1)
-        parameter.counters[0] = parameter.counters[1] = 0;
-}
-
 DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     u32 warp = __shfl_sync(~0u, threadIdx.x / 32 - CONSUMER_WARPS, 0);
     if (warp == 0) {
         recorder.begin(Role::WeightLoader, 0, threadIdx.x % 32 == 0);
         load_weights(parameter, ring_base, control, recorder);
     } else if (warp == 1) {
-        grid_wait();
         recorder.begin(Role::TokenLoader, 0, threadIdx.x % 32 == 0);
         load_tokens(parameter, ring_base, control, recorder);
-        leave(parameter);
     }
-}
-
-DEVICE void convert(const Parameter& parameter, const Tile& first, u32 ring_base, Control* control, Recorder& recorder) {
-    Conversion conversion(parameter, first, ring_base);
-    grid_wait();
-    recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
-    conversion.run();
-    barrier_arrive(shared_address(&control->converted));
-    named_barrier_sync(3, CONSUMER_THREADS);        // not by the other: ptxas must see that all threads go one way
-    recorder.end(Activity::Convert, NO_TILE);
 }
 
 template <u32 COLUMNS>
@@ -81,7 +64,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
             barrier_init(shared_address(&control->full[slot]), 1);
             barrier_init(shared_address(&control->empty[slot]), CONSUMER_THREADS);
         }
-        barrier_init(shared_address(&control->converted), CONSUMER_THREADS);
         barrier_init_fence();
     }
     __syncthreads();
@@ -94,7 +76,8 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
         registers_increase<CONSUMER_REGISTERS>();
         Tile first = load_tile(first_tile(parameter));      // early: nothing has announced it yet
         u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
-        convert(parameter, first, ring_base, control, recorder);
+        recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
+        named_barrier_sync(3, CONSUMER_THREADS);        // for ptxas, which must see that all threads go one way
         compute_tiles(parameter, width, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
     }
 }

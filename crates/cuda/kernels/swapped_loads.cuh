@@ -1,7 +1,6 @@
 // The producers: one warp for weights, one for tokens. One alone is bound by its own instructions on narrow tiles.
 #pragma once
 #include "swapped_ring.cuh"
-#include "swapped_tokens.cuh"
 
 DEVICE float2 load_scales(const Parameter& parameter, const Tile& tile) {
     return *(const float2*)parameter.group_table[tile.group].scale;
@@ -35,7 +34,6 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
     float2 next_scales = load_scales(parameter, next);
-    u32 own_units = Start(parameter, next).units;       // others lie where tokens are staged
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
         Announced announced{tile, {next_scales.x, next_scales.y}};
@@ -47,8 +45,6 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
 #pragma unroll 1
         for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
             if (chunk == tile.first_chunk + 1) next_scales = load_scales(parameter, next);
-            bool own = filling.ring.count < own_units;
-            if (filling.ring.count == own_units) barrier_wait(shared_address(&control->converted), 0);
             filling.acquire(bytes, empty, ends);
             u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
             u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
@@ -56,7 +52,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
                 bool with_scales = chunk % CHUNKS_OF_SCALES == 0;
                 Box values = value_box(parameter, tile, chunk), of_scales = scale_box(parameter, tile, chunk);
                 if (chunk == tile.first_chunk) control->tiles[i % ANNOUNCED] = announced;
-                barrier_expect(barrier, (own ? WEIGHT_BYTES : bytes) + (with_scales ? SCALE_BYTES : 0));
+                barrier_expect(barrier, bytes + (with_scales ? SCALE_BYTES : 0));
                 if (with_scales) {
                     copy_tensor(scales, maps + 1, of_scales.column, of_scales.row, barrier, EVICT_FIRST);
                     if (DUAL) copy_tensor(scales + SCALE_BYTES / 2, maps + 3, of_scales.column, of_scales.row, barrier, EVICT_FIRST);
@@ -75,10 +71,10 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
     Filling filling;
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
-    u32 own_units = Start(parameter, next).units;
-    barrier_wait(shared_address(&control->converted), 0);
-    count_converted(parameter);
-    wait_for_tokens(parameter);
+    // Until the launch that converts tokens is complete, and since that waited itself, all before it. No other warp has to
+    // wait: none stores anything before tokens have come.
+    grid_wait();
+    fence_async_global();
     recorder.end(Activity::Wait, NO_TILE);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
@@ -90,7 +86,7 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
         for (u32 chunk = 0; chunk < tile.chunks; chunk++, from += (u64)blocks * ITEM_BYTES) {
             filling.acquire(bytes, empty, ends);
             u32 to = ring_base + filling.ring.begin(bytes);
-            if (filling.ring.count >= own_units && elect()) copy_bulk(to, from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
+            if (elect()) copy_bulk(to, from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
             filling.ring.advance(bytes);
         }
         recorder.end(Activity::Load, tiles + i - parameter.tiles);

@@ -1,9 +1,11 @@
-// The swapped kernel's parameter and tiles, byte for byte; the other half is src/plan/swapped/abi.rs.
+// The swapped kernel's parameter and tiles, byte for byte; the other half is src/plan/swapped/abi.rs. The kernel that converts
+// tokens before it takes the same parameter.
 #pragma once
 #include "trace.cuh"
 
 constexpr u32 CHUNK = 128;          // values of K that are loaded at a time
 constexpr u32 WEIGHT_ROWS = 128;    // of a tile, 64 for each warp group; in the dual form 64 of each of the two weights
+constexpr u32 ITEM_BYTES = 2048;    // of eight tokens by one chunk, converted
 constexpr u32 INLINE_SHAPES = 16;   // groups that fit the parameter: a table in memory costs a microsecond at the start
 
 // What all warps want to know of a group; see Group.
@@ -36,8 +38,8 @@ struct Parameter {
     const Tile* tiles;              // [workers][tiles_a_worker]
     u8* workspace;
     float* partials;
-    u32* counters;                  // blocks that have converted, blocks that are done, two unused, arrivals a slot and warp group
-    u32 tiles_a_worker, group_count, items, converters;
+    u32* counters;                  // arrivals a slot and warp group
+    u32 tiles_a_worker, group_count, items, reserved;
     Shape shapes[INLINE_SHAPES];
     u32 item_offsets[INLINE_SHAPES + 1];
 };
@@ -54,9 +56,4 @@ DEVICE Tile load_tile(const Tile* from) {
 
 DEVICE const Tile* first_tile(const Parameter& parameter) {
     return parameter.tiles + (u64)blockIdx.x * parameter.tiles_a_worker;
-}
-
-// Columns that are computed for a tile of so many tokens.
-DEVICE u32 computed_width(u32 tokens) {
-    return MIXED ? (tokens + 7) / 8 * 8 : WIDTH;
 }

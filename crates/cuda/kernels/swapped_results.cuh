@@ -23,7 +23,7 @@ DEVICE bool reduce_parts(const Parameter& parameter, const Tile& tile, Control* 
     __threadfence();
     reducers_sync(at);
     if (at.thread == 0 && at.warp_group == reducer) {
-        u32* counter = parameter.counters + 4 + tile.slot * 2 + reducer;
+        u32* counter = parameter.counters + tile.slot * 2 + reducer;
         __threadfence();
         u32 before = atomicAdd(counter, 1);
         if (before == parts - 1) *counter = 0;

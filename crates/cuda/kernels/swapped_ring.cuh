@@ -7,6 +7,7 @@
 #pragma once
 #include "swapped_problem.cuh"
 
+constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;     // of both warp groups that multiply
 constexpr u32 SLOTS = 8;
 constexpr u32 CHUNKS_OF_SCALES = REPACKED ? 1 : 2, SCALE_SLOTS = SLOTS / CHUNKS_OF_SCALES;
 constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16 * CHUNKS_OF_SCALES;
@@ -26,12 +27,16 @@ constexpr u32 ANNOUNCED = SLOTS;
 struct Control {
     u64 full[SLOTS];
     u64 empty[SLOTS];
-    u64 converted;      // this block's tokens: its share is in memory, its own are in the ring, and the staging is free
     u32 weight_ends[SLOTS];
     u32 token_ends[SLOTS];
     u32 arrived_before[2];
     alignas(16) Announced tiles[ANNOUNCED];
 };
+
+// Columns that are computed for a tile of so many tokens.
+DEVICE u32 computed_width(u32 tokens) {
+    return MIXED ? (tokens + 7) / 8 * 8 : WIDTH;
+}
 
 DEVICE constexpr u32 token_bytes(u32 width) {
     return width * CHUNK * 2;

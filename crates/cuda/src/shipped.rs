@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
 use crate::error::CompileError;
-use crate::plan::{Plan, PlanError, plan};
+use crate::plan::{Plan, PlanError, Variant, plan};
 
 /// A schedule for a form and a result, with a problem that has both.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Shipped {
     pub schedule: Schedule,
 }
 
-/// What the compiler made of a shipped variant.
+/// What the compiler made of a shipped variant: of the kernel that computes the result, unless something else is said.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CheckedVariant {
@@ -47,11 +47,11 @@ pub struct CheckedVariant {
     pub shared_bytes: u32,
     /// Most bytes of shared memory of a block on the device.
     pub shared_allowed: u32,
-    /// The compiler's warnings.
+    /// The compiler's warnings, of all its kernels.
     pub warnings: Vec<String>,
     /// Seconds it took to compile; none if it was compiled before and kept.
     pub seconds: Option<f64>,
-    /// Budgets broken; empty if it is within all.
+    /// Budgets broken, by all its kernels; empty if they are within all.
     pub broken: Vec<String>,
 }
 
@@ -83,14 +83,33 @@ impl Shipped {
         })
     }
 
-    /// Compiles it and holds it against its budgets: registers and shared memory that let a block fit, no spills, no
+    /// Compiles its kernels and holds them against their budgets: registers and shared memory that let a block fit, no spills, no
     /// warnings (the assembler warns where it serialises wgmma).
     ///
     /// # Errors
     /// If it cannot be planned, or does not compile.
     pub fn check(&self, compiler: &Compiler, device: &Device) -> Result<CheckedVariant, CheckError> {
         let plan = self.plan(device)?;
-        let variant = plan.variant();
+        let check = |variant: &Variant| self.check_kernel(variant, compiler, device);
+        let mut checked = check(plan.variant())?;
+        if let Some(preparation) = plan.preparation() {
+            let other = check(preparation)?;
+            let named = other
+                .broken
+                .iter()
+                .map(|broken| format!("{}: {broken}", other.file));
+            checked.broken.extend(named);
+            checked.warnings.extend(other.warnings);
+        }
+        Ok(checked)
+    }
+
+    fn check_kernel(
+        &self,
+        variant: &Variant,
+        compiler: &Compiler,
+        device: &Device,
+    ) -> Result<CheckedVariant, CheckError> {
         let begun = Instant::now();
         let compiled = compiler.compile(variant, device.arch)?;
         let seconds = (compiled.origin != Origin::Cache).then(|| begun.elapsed().as_secs_f64());
@@ -369,12 +388,14 @@ mod tests {
             let plan = one
                 .plan(&device)
                 .unwrap_or_else(|error| panic!("{}: {error}", one.name));
-            *sources.entry(plan.variant().source).or_default() += 1;
+            for variant in plan.variants() {
+                *sources.entry(variant.source).or_default() += 1;
+            }
             variants.insert(plan.variant().clone());
         }
         let names: BTreeSet<_> = shipped.iter().map(|one| &one.name).collect();
         assert_eq!(names.len(), shipped.len());
-        assert_eq!(sources.len(), 6, "{sources:?}");
+        assert_eq!(sources.len(), 7, "{sources:?}");
         assert!(
             variants.len() * 4 >= shipped.len() * 3,
             "{} kernels",

@@ -21,8 +21,8 @@ const SCALE_COPY: usize = 16;
 const HALF: usize = 2;
 /// Bytes of an fp32 value.
 const SUM: usize = 4;
-/// Bytes in which the swapped kernel on sm_90a converts tokens: 10.5 KiB for each of the 8 warps that multiply.
-const CONVERTING: usize = 84 << 10;
+/// Columns of the widest tiles of which the swapped kernel on sm_90a awaits the next stage before it has released the last.
+const AWAITED_EARLY: usize = 128;
 /// Slots of scales of that kernel; each is for two steps, the least that a bulk copy brings of a row 128 deep.
 const SWAPPED_SCALE_SLOTS: usize = 4;
 /// Bytes of that kernel's barriers.
@@ -185,20 +185,19 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
     }
 }
 
-/// Bytes of the buffers of a block with swap-AB on sm_90a, of which the stages take so many: in the ring tokens are
-/// converted at first, beside one stage, and after it are slots of scales, barriers, and in the dual form the room in
-/// which the warps of both weights exchange sums.
+/// Bytes of the buffers of a block with swap-AB on sm_90a, of which the stages take so many: after the ring are
+/// slots of scales, barriers, and in the dual form the room in which the warps of both weights exchange sums.
 fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usize {
     if is_narrow(schedule) {
         return stages;
     }
     let stage = stages / schedule.stages.max(1);
-    let ring = stages.max(CONVERTING + stage);
-    // Tiles of unequal widths go through one ring; four of the widest that are awaited early must fit.
-    let wider = schedule.tile.n.saturating_sub(128) * schedule.tile.k * HALF;
+    // Three that are awaited early must fit, and four where tiles of unequal widths go through one ring.
+    let wider = schedule.tile.n.saturating_sub(AWAITED_EARLY) * schedule.tile.k * HALF;
     let ring = match schedule.order {
-        Order::Sorted => ring.max(4 * stage.saturating_sub(wider)),
-        Order::PerTile | Order::Static | Order::Dynamic => ring,
+        Order::Sorted => stages.max(4 * stage.saturating_sub(wider)),
+        Order::PerTile | Order::Static | Order::Dynamic if wider == 0 => stages.max(3 * stage),
+        Order::PerTile | Order::Static | Order::Dynamic => stages,
     };
     let matrices = weights(gemm);
     let scales = SWAPPED_SCALE_SLOTS * matrices * schedule.tile.m * schedule.tile.k.div_ceil(8);

@@ -36,12 +36,12 @@ pub fn schedules(part: &str) -> Vec<Step> {
         .collect()
 }
 
-/// The schedules of a problem's family that have a kernel for it. The words of one family mean something for the other too,
+/// The schedules of a problem's family that have kernels for it, with these. The words of one family mean something for the other too,
 /// but are none that anybody ships.
-pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> Vec<(&'s Step, Variant)> {
+pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> Vec<(&'s Step, Vec<Variant>)> {
     let planned = |step: &'s Step| {
         let plan = plan::plan(problem, &step.schedule, processors).ok()?;
-        Some((step, plan.variant().clone()))
+        Some((step, plan.variants().into_iter().cloned().collect()))
     };
     let family = Family::of(problem);
     let own = steps.par_iter().filter(|step| step.family == family);
@@ -64,7 +64,7 @@ pub fn compile_all(
                 .map(|&output| with_output(&named.problem, output))
         })
         .flat_map(|problem| accepting(steps, &problem, processors))
-        .map(|(_, variant)| variant)
+        .flat_map(|(_, variants)| variants)
         .collect();
     let compile = |variant: Variant| {
         let broken = compiler.compile(&variant, Arch::Sm90a).err();

@@ -73,17 +73,20 @@ impl Prepared {
         let operands = self.load(engine)?;
         for &output in &self.named.outputs {
             let problem = with_output(&self.named.problem, output);
-            for (step, variant) in kernels::accepting(bench.steps, &problem, engine.device().processors) {
+            for (step, variants) in kernels::accepting(bench.steps, &problem, engine.device().processors) {
                 let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
-                if let Some(broken) = bench.kernels.get(&variant).and_then(Option::as_ref) {
-                    tally.without_kernel(step, &variant, broken);
+                let broken = variants
+                    .iter()
+                    .find_map(|variant| Some((variant, bench.kernels.get(variant)?.as_ref()?)));
+                if let Some((variant, broken)) = broken {
+                    tally.without_kernel(step, variant, broken);
                     continue;
                 }
                 let mut kernel = match engine.build(&problem, &step.schedule) {
                     Ok(kernel) => kernel,
                     Err(BuildError::Driver(error)) => return Err(about(error.to_string()).into()),
                     Err(error) => {
-                        tally.without_kernel(step, &variant, &error.to_string());
+                        tally.without_kernel(step, &variants[0], &error.to_string());
                         continue;
                     }
                 };

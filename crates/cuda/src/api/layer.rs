@@ -8,9 +8,9 @@ use gauntlet_problem::Form;
 use lru::LruCache;
 
 use super::{Choice, LayerShape, Library, Planner, ServeError, ShapePlan};
-use crate::driver::{DeviceMemory, Function};
-use crate::engine::{encode_all, weight_address};
-use crate::plan::{Addresses, Launch, Map, Variant, Weights};
+use crate::driver::DeviceMemory;
+use crate::engine::{Loaded, encode_all, weight_address};
+use crate::plan::{Addresses, Launch, Map, Pass, Variant, Weights};
 
 /// What addresses are multiples of, in bytes: tensor maps and bulk copies need it (CUDA driver API,
 /// cuTensorMapEncodeTiled: globalAddress; PTX ISA, cp.async.bulk).
@@ -34,7 +34,8 @@ pub struct Layer {
 /// Whoever keeps it, or a graph that holds its launches, keeps its tables: keep it until the stream's work is done.
 pub struct CallPlan {
     shape: ShapePlan,
-    function: Rc<Function>,
+    /// By their [`Pass`].
+    kernels: Vec<Rc<Loaded>>,
     tables: DeviceMemory,
     maps: Rc<DeviceMemory>,
     ordinal: usize,
@@ -83,16 +84,19 @@ impl Layer {
     /// Brings to the device what was planned elsewhere, and keeps it for [`Layer::plan`].
     ///
     /// # Errors
-    /// If the plan is of another layer, its kernel does not compile, or there is no memory for its tables.
+    /// If the plan is of another layer, a kernel does not compile, or there is no memory for its tables.
     pub fn upload(&self, shape: ShapePlan) -> Result<Rc<CallPlan>, ServeError> {
         if !shape.is_of(&self.planner) {
             return Err(ServeError::OtherLayer);
         }
-        let function = self.library.function(shape.plan().variant())?;
+        let variants = shape.plan().variants().into_iter();
+        let kernels = variants
+            .map(|variant| self.library.kernel(variant))
+            .collect::<Result<_, _>>()?;
         let memory = shape.plan().memory(&self.weights);
         let tokens = shape.tokens().to_vec();
         let plan = Rc::new(CallPlan {
-            function,
+            kernels,
             tables: DeviceMemory::from_bytes(self.library.context(), &memory.tables)?,
             maps: self.encoded(memory.maps)?,
             ordinal: self.library.device().ordinal,
@@ -122,7 +126,7 @@ impl CallPlan {
         &self.shape
     }
 
-    /// The kernel's variant.
+    /// The variant of the kernel that computes the result.
     pub fn variant(&self) -> &Variant {
         self.shape.plan().variant()
     }
@@ -137,8 +141,9 @@ impl CallPlan {
         self.counter_bytes
     }
 
-    pub(super) fn function(&self) -> &Function {
-        &self.function
+    /// The kernel of a launch.
+    pub(super) fn kernel(&self, pass: Pass) -> &Loaded {
+        &self.kernels[pass as usize]
     }
 
     pub(super) fn ordinal(&self) -> usize {

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use super::ServeError;
 use crate::compiler::Compiler;
-use crate::driver::{Context, Device, Function};
-use crate::engine;
+use crate::driver::{Context, Device};
+use crate::engine::{self, Loaded};
 use crate::plan::Variant;
 
 /// A GPU with the kernels loaded so far; its clones are one and the same.
@@ -20,7 +20,7 @@ pub struct Library(Rc<Shared>);
 struct Shared {
     context: Context,
     compiler: Compiler,
-    functions: RefCell<HashMap<Variant, Rc<Function>>>,
+    kernels: RefCell<HashMap<Variant, Rc<Loaded>>>,
 }
 
 impl Library {
@@ -33,7 +33,7 @@ impl Library {
         Ok(Self(Rc::new(Shared {
             context,
             compiler,
-            functions: RefCell::default(),
+            kernels: RefCell::default(),
         })))
     }
 
@@ -48,16 +48,16 @@ impl Library {
     }
 
     /// The kernel of a variant: loaded before, from the cache on disk, or compiled now, which takes seconds.
-    pub(super) fn function(&self, variant: &Variant) -> Result<Rc<Function>, ServeError> {
-        if let Some(function) = self.0.functions.borrow().get(variant) {
-            return Ok(Rc::clone(function));
+    pub(super) fn kernel(&self, variant: &Variant) -> Result<Rc<Loaded>, ServeError> {
+        if let Some(kernel) = self.0.kernels.borrow().get(variant) {
+            return Ok(Rc::clone(kernel));
         }
-        let (_, function) = engine::load(&self.0.context, &self.0.compiler, variant)?;
-        let function = Rc::new(function);
+        let (_, kernel) = Loaded::new(&self.0.context, &self.0.compiler, variant)?;
+        let kernel = Rc::new(kernel);
         self.0
-            .functions
+            .kernels
             .borrow_mut()
-            .insert(variant.clone(), Rc::clone(&function));
-        Ok(function)
+            .insert(variant.clone(), Rc::clone(&kernel));
+        Ok(kernel)
     }
 }

@@ -1,5 +1,5 @@
 //! What a serving engine calls: weights are registered once, each list of token counts is planned once, and a call is no
-//! more than a launch.
+//! more than a launch or two.
 //!
 //! ```no_run
 //! use gauntlet_cuda::api::{Buffers, Choice, Layer, LayerShape, Library, ProductShape, Queue, Weights};

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use super::layer::check_address;
 use super::{CallPlan, Library, ServeError};
-use crate::driver::{DeviceMemory, LaunchShape, Stream};
+use crate::driver::{DeviceMemory, Stream};
 use crate::plan::Addresses;
 
 /// A stream with the scratch memory of its calls, which follow each other and so share it. For calls that run at the same
@@ -93,7 +93,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a call on the stream: its launch, and nothing else. May be captured.
+    /// Puts a call on the stream: its launches, one or two, and nothing else. May be captured.
     ///
     /// # Errors
     /// If an address is null or not aligned, the plan is of another GPU, no scratch memory was reserved for it, or the
@@ -132,14 +132,9 @@ impl Queue {
             self.stream.context().make_current()?;
         }
         for launch in launches {
-            let shape = LaunchShape {
-                grid: launch.grid,
-                cluster: launch.cluster,
-                overlapping: plan.variant().overlaps(),
-            };
-            // SAFETY: the plan made the parameter for its own kernel; it points to the plan's tables and maps, to scratch
+            // SAFETY: the plan made the parameter for its own kernels; it points to the plan's tables and maps, to scratch
             // memory of the sizes that the plan asked for, and to what the caller promises.
-            unsafe { plan.function().launch(shape, &launch.parameter, &self.stream) }?;
+            unsafe { plan.kernel(launch.pass).launch(&launch, &self.stream) }?;
         }
         Ok(())
     }

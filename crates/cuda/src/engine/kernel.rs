@@ -5,13 +5,13 @@ use std::rc::Rc;
 use gauntlet_problem::{Output, Problem};
 use gauntlet_schedule::{Packing, Schedule, Setup};
 
-use super::Shared;
 use super::operands::Operands;
 use super::setup::{OfCall, Scratch, Tables, kept_addresses};
+use super::{Loaded, Shared};
 use crate::compiler::{Compiled, Origin};
-use crate::driver::{DeviceMemory, DriverError, Function, LaunchShape, MAP_BYTES};
+use crate::driver::{DeviceMemory, DriverError, Function, MAP_BYTES};
 use crate::error::{BuildError, RunError};
-use crate::plan::{self, Addresses, Memory, OPERANDS, Plan, Weights};
+use crate::plan::{self, Addresses, Memory, OPERANDS, Pass, Plan, Weights};
 
 /// A problem under a schedule, ready to run.
 pub struct Kernel {
@@ -19,8 +19,8 @@ pub struct Kernel {
     problem: Problem,
     schedule: Schedule,
     plan: Box<dyn Plan>,
-    function: Function,
-    overlapping: bool,
+    /// By their [`Pass`].
+    loaded: Vec<Loaded>,
     resources: Resources,
     warnings: Vec<String>,
     origin: Origin,
@@ -30,7 +30,7 @@ pub struct Kernel {
     copies: Vec<Copy>,
 }
 
-/// What a kernel takes up.
+/// What a kernel takes up: the one that computes the result, where another prepares operands for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
     /// Registers of a thread.
@@ -43,11 +43,11 @@ pub struct Resources {
     pub shared_memory_bytes: u32,
     /// Threads of a block.
     pub threads: u32,
-    /// Blocks of the largest launch.
+    /// Blocks of its largest launch.
     pub blocks: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
-    /// Launches of a call.
+    /// Launches of a call, all kernels' together.
     pub launches: usize,
     /// Blocks that a multiprocessor holds at once.
     pub blocks_per_processor: u32,
@@ -83,9 +83,13 @@ impl Kernel {
         problem: &Problem,
         schedule: &Schedule,
         plan: Box<dyn Plan>,
-        compiled: Compiled,
-        function: Function,
+        kernels: Vec<(Compiled, Loaded)>,
     ) -> Result<Self, BuildError> {
+        let (compiled, loaded): (Vec<_>, Vec<_>) = kernels.into_iter().unzip();
+        let (main, function) = (
+            &compiled[Pass::Main as usize],
+            &loaded[Pass::Main as usize].function,
+        );
         let about = |error: DriverError| error.about(function.name());
         let groups = problem.parts().len();
         let memory = plan.memory(&vec![Weights::default(); groups]);
@@ -95,14 +99,13 @@ impl Kernel {
             Setup::PerCall => None,
         };
         Ok(Self {
-            resources: resources(&shared, plan.as_ref(), &memory, &compiled, &function)?,
+            resources: resources(&shared, plan.as_ref(), &memory, main, function)?,
             problem: problem.clone(),
             schedule: schedule.clone(),
-            overlapping: plan.variant().overlaps(),
             plan,
-            function,
-            warnings: compiled.warnings,
-            origin: compiled.origin,
+            warnings: compiled.iter().flat_map(|one| one.warnings.clone()).collect(),
+            origin: origin(&compiled),
+            loaded,
             output,
             scratch,
             copies: Vec::new(),
@@ -122,7 +125,7 @@ impl Kernel {
 
     /// The variant, as messages name it.
     pub fn name(&self) -> &str {
-        self.function.name()
+        self.main().name()
     }
 
     /// What it takes up.
@@ -130,19 +133,30 @@ impl Kernel {
         &self.resources
     }
 
-    /// The compiler's warnings.
+    /// The compiler's warnings, of all kernels.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Whether it was compiled now.
+    /// Whether it, or the one that prepares for it, was compiled now.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The kernel on the device.
-    pub(super) fn function(&self) -> &Function {
-        &self.function
+    /// The one that computes the result, on the device.
+    fn main(&self) -> &Function {
+        &self.loaded[Pass::Main as usize].function
+    }
+
+    /// All of them, on the device.
+    pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.loaded.iter().map(|loaded| &loaded.function)
+    }
+
+    /// Blocks of the largest launch of them all.
+    pub(super) fn most_blocks(&self) -> u32 {
+        let launches = self.plan.launches(&NOWHERE);
+        launches.iter().map(|launch| launch.grid).max().unwrap_or(0)
     }
 
     /// Whether a call does its set-up itself.
@@ -242,16 +256,8 @@ impl Kernel {
             if launch.grid == 0 {
                 continue;
             }
-            let shape = LaunchShape {
-                grid: launch.grid,
-                cluster: launch.cluster,
-                overlapping: self.overlapping,
-            };
             // SAFETY: the plan made the parameter for this kernel, and asked for the memory that it points to.
-            unsafe {
-                self.function
-                    .launch(shape, &launch.parameter, &self.shared.stream)
-            }?;
+            unsafe { self.loaded[launch.pass as usize].launch(&launch, &self.shared.stream) }?;
         }
         Ok(())
     }
@@ -272,6 +278,25 @@ impl Drop for Kernel {
     }
 }
 
+/// For what launches have in common wherever things lie.
+const NOWHERE: Addresses = Addresses {
+    operands: [0; OPERANDS],
+    scales: [0; OPERANDS],
+    output: 0,
+    tables: 0,
+    maps: 0,
+    workspace: 0,
+    counters: 0,
+};
+
+/// Of kernels that came from several places, the one that says most: not kept, compiled now, kept.
+fn origin(compiled: &[Compiled]) -> Origin {
+    let origins = || compiled.iter().map(|one| &one.origin);
+    let not_kept = origins().find(|origin| matches!(origin, Origin::NotKept(_)));
+    let found = not_kept.or_else(|| origins().find(|origin| **origin != Origin::Cache));
+    found.cloned().unwrap_or(Origin::Cache)
+}
+
 fn resources(
     shared: &Shared,
     plan: &dyn Plan,
@@ -279,17 +304,9 @@ fn resources(
     compiled: &Compiled,
     function: &Function,
 ) -> Result<Resources, DriverError> {
-    let nowhere = Addresses {
-        operands: [0; OPERANDS],
-        scales: [0; OPERANDS],
-        output: 0,
-        tables: 0,
-        maps: 0,
-        workspace: 0,
-        counters: 0,
-    };
-    let launches = plan.launches(&nowhere);
-    let largest = launches.iter().max_by_key(|launch| launch.grid);
+    let launches = plan.launches(&NOWHERE);
+    let own = launches.iter().filter(|launch| launch.pass == Pass::Main);
+    let largest = own.max_by_key(|launch| launch.grid);
     let attributes = function.attributes()?;
     let threads = plan.variant().threads;
     let resident = attributes.blocks_per_processor * threads;

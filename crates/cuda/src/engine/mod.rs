@@ -2,6 +2,7 @@
 
 mod kernel;
 mod layout;
+mod loaded;
 mod operands;
 mod setup;
 mod timing;
@@ -9,17 +10,17 @@ mod tracing;
 
 use std::rc::Rc;
 
-use gauntlet_device::Arch;
 use gauntlet_problem::{Inputs, Problem};
 use gauntlet_schedule::Schedule;
 
-use crate::compiler::{Compiled, Compiler};
-use crate::driver::{Context, Device, Function, Gate, Stream};
+use crate::compiler::Compiler;
+use crate::driver::{Context, Device, Gate, Stream};
 use crate::error::{BuildError, EngineError, RunError};
 use crate::nvml::Monitor;
 use crate::plan::{self, Plan, Variant};
 
 pub use kernel::{Kernel, Resources};
+pub(crate) use loaded::Loaded;
 pub use operands::Operands;
 pub(crate) use setup::{encode_all, weight_address};
 pub use timing::CallTimes;
@@ -74,34 +75,27 @@ impl Engine {
         self.shared.monitor.as_ref()
     }
 
-    /// Plans `problem` under `schedule`, compiles its kernel or takes it from the cache, and loads it.
+    /// Plans `problem` under `schedule`, compiles its kernels or takes them from the cache, and loads them.
     ///
     /// # Errors
     /// If no kernel can do what a word says, it does not compile, a block would not fit a multiprocessor, or there is
     /// no memory for the result.
     pub fn build(&self, problem: &Problem, schedule: &Schedule) -> Result<Kernel, BuildError> {
         let plan = plan::plan(problem, schedule, self.device().processors)?;
-        let variant = plan.variant().clone();
-        self.build_as(&variant, problem, schedule, plan)
+        self.build_as(Variant::clone, problem, schedule, plan)
     }
 
-    /// As a variant that takes the plan's launches.
+    /// As variants that take the plan's launches.
     fn build_as(
         &self,
-        variant: &Variant,
+        variant: impl Fn(&Variant) -> Variant,
         problem: &Problem,
         schedule: &Schedule,
         plan: Box<dyn Plan>,
     ) -> Result<Kernel, BuildError> {
-        let (compiled, function) = load(&self.shared.context, &self.compiler, variant)?;
-        Kernel::new(
-            Rc::clone(&self.shared),
-            problem,
-            schedule,
-            plan,
-            compiled,
-            function,
-        )
+        let load = |of: &Variant| Loaded::new(&self.shared.context, &self.compiler, &variant(of));
+        let kernels = plan.variants().into_iter().map(load).collect::<Result<_, _>>()?;
+        Kernel::new(Rc::clone(&self.shared), problem, schedule, plan, kernels)
     }
 
     /// Copies operands to the device, `copies` times in all: copy i holds set i modulo their number.
@@ -132,56 +126,7 @@ pub(crate) fn open(ordinal: usize) -> Result<(Context, Compiler), EngineError> {
     Ok((Context::new(&device)?, compiler))
 }
 
-/// Compiles a variant or takes it from the cache, and loads it.
-pub(crate) fn load(
-    context: &Context,
-    compiler: &Compiler,
-    variant: &Variant,
-) -> Result<(Compiled, Function), BuildError> {
-    let compiled = compiler.compile(variant, Arch::Sm90a)?;
-    check_budget(variant, &compiled, context.device())?;
-    let function = Function::new(
-        context,
-        &compiled.cubin,
-        compiled.entry,
-        &variant.to_string(),
-        variant.threads,
-        variant.shared_bytes,
-    )?;
-    Ok((compiled, function))
-}
-
 /// Whether the driver lets a stream wait.
 fn works(gate: &Gate, stream: &Stream) -> bool {
     gate.close(stream).map(drop).is_ok() && stream.synchronise().is_ok()
-}
-
-/// A block that does not fit would be refused at its launch, with less to say.
-fn check_budget(variant: &Variant, compiled: &Compiled, device: &Device) -> Result<(), BuildError> {
-    let over = |what, found, most, remedy| BuildError::OverBudget {
-        variant: variant.to_string(),
-        what,
-        found,
-        most,
-        remedy,
-    };
-    let registers = compiled.resources.registers;
-    if registers > variant.registers {
-        return Err(over(
-            "registers a thread",
-            registers,
-            variant.registers,
-            "use a smaller tile",
-        ));
-    }
-    let shared = compiled.resources.static_shared_bytes + variant.shared_bytes;
-    if shared > device.block_shared_bytes {
-        return Err(over(
-            "bytes of shared memory a block",
-            shared,
-            device.block_shared_bytes,
-            "use a smaller tile or fewer stages",
-        ));
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! A traced call: the kernel built once more, so that it writes down who does what when.
+//! A traced call: its kernels built once more, so that they write down who does what when.
 
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use gauntlet_schedule::Schedule;
 use super::{Engine, Kernel, Operands};
 use crate::driver::{DeviceMemory, DriverError, Stream};
 use crate::error::{BuildError, RunError, TracingError};
-use crate::plan;
+use crate::plan::{self, Variant};
 use crate::trace::{ROLES, Record, timeline};
 
 /// Records that there is room for, 32 MiB; each role of each block has its own part of it.
@@ -50,21 +50,22 @@ impl Engine {
         copies: &[Rc<Operands>],
     ) -> Result<Timeline, TracingError> {
         let plan = plan::plan(problem, schedule, self.device().processors).map_err(BuildError::from)?;
-        let traced = plan.variant().traced();
-        let mut kernel = self.build_as(&traced, problem, schedule, plan)?;
+        let mut kernel = self.build_as(Variant::traced, problem, schedule, plan)?;
         kernel.attach(copies)?;
         kernel.trace()
     }
 }
 
 impl Kernel {
-    /// Of a traced variant.
+    /// Of traced variants. They write to one buffer, each for roles of its own.
     fn trace(&self) -> Result<Timeline, TracingError> {
         let stream = &self.shared.stream;
-        let buffer = Buffer::new(stream, self.resources().blocks as usize).map_err(RunError::from)?;
-        self.function()
-            .set(VARIABLE, &buffer.described())
-            .map_err(RunError::from)?;
+        let buffer = Buffer::new(stream, self.most_blocks() as usize).map_err(RunError::from)?;
+        for function in self.functions() {
+            function
+                .set(VARIABLE, &buffer.described())
+                .map_err(RunError::from)?;
+        }
         for copy in 0..self.copies() {
             self.time_call(copy)?;
         }

@@ -63,6 +63,8 @@ pub enum Source {
     Rows,
     /// Weights are the rows of a tile, taken through registers; tokens are the columns.
     Swapped,
+    /// Converts the tokens of the swapped kernel, before it.
+    Tokens,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
     /// Attention by warps that do everything: the staircase.
@@ -203,9 +205,20 @@ pub struct Addresses {
     pub counters: u64,
 }
 
-/// One launch of the variant's kernel; its one parameter is a struct, by value.
+/// One of the kernels of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// The one that computes the result.
+    Main,
+    /// The one that prepares operands for it.
+    Preparation,
+}
+
+/// One launch of a kernel; its one parameter is a struct, by value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
+    /// Which of the plan's kernels.
+    pub pass: Pass,
     /// Blocks.
     pub grid: u32,
     /// Blocks of a cluster.
@@ -216,8 +229,16 @@ pub struct Launch {
 
 /// A problem under a schedule.
 pub trait Plan: fmt::Debug + Send + Sync {
-    /// The kernel.
+    /// The kernel that computes the result.
     fn variant(&self) -> &Variant;
+    /// The kernel that prepares operands for it in each call, if any.
+    fn preparation(&self) -> Option<&Variant> {
+        None
+    }
+    /// All kernels, each at the place that its [`Pass`] is the number of.
+    fn variants(&self) -> Vec<&Variant> {
+        [self.variant()].into_iter().chain(self.preparation()).collect()
+    }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
     fn memory(&self, weights: &[Weights]) -> Memory;
     /// The launches of one call, in order.

@@ -38,6 +38,7 @@ const KERNELS: &[(Source, File)] = &[
     (Source::Narrow, file!("narrow.cu")),
     (Source::Rows, file!("rows.cu")),
     (Source::Swapped, file!("swapped.cu")),
+    (Source::Tokens, file!("tokens.cu")),
 ];
 
 /// Headers that lie under `kernels/`.
@@ -73,7 +74,6 @@ const HEADERS: &[File] = &[
     file!("swapped_products.cuh"),
     file!("swapped_results.cuh"),
     file!("swapped_ring.cuh"),
-    file!("swapped_tokens.cuh"),
     file!("trace.cuh"),
 ];
 
@@ -104,6 +104,7 @@ impl Source {
         match self {
             Self::Rows => "rows",
             Self::Swapped => "swapped",
+            Self::Tokens => "tokens",
             Self::Narrow => "narrow",
             Self::AttentionUnified => "attention_unified",
             Self::AttentionSpecialised => "attention_specialised",

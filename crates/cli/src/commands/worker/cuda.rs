@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_cuda::CudaService;
 use gauntlet_cuda::compiler::Compiler;
-use gauntlet_cuda::plan::plan;
+use gauntlet_cuda::plan::{Variant, plan};
 use gauntlet_device::Arch;
 use gauntlet_executor::Service;
 use gauntlet_executor::protocol::{Description, Failure, FailureKind, Resources, Sample, VERSION};
@@ -85,18 +85,20 @@ impl Service for Compiling {
             kind: FailureKind::Refused,
             message: error.to_string(),
         })?;
-        let variant = plan.variant();
-        let compiled = self
-            .compiler
-            .compile(variant, self.arch)
-            .map_err(|error| Failure {
+        let compile = |variant: &Variant| {
+            let compiled = self.compiler.compile(variant, self.arch);
+            compiled.map_err(|error| Failure {
                 kind: if error.is_of_the_kernel() {
                     FailureKind::Refused
                 } else {
                     FailureKind::Broken
                 },
                 message: error.to_string(),
-            })?;
+            })
+        };
+        let variant = plan.variant();
+        let compiled = compile(variant)?;
+        plan.preparation().map(compile).transpose()?;
         let shared = compiled.resources.static_shared_bytes + variant.shared_bytes;
         let found = [
             ("registers", compiled.resources.registers),

@@ -20,7 +20,7 @@ use unified::UnifiedPlan;
 
 use super::groups::{check_tiles, within};
 use super::variant::output_define;
-use super::{Addresses, Element, Launch, Map, Matrix, Memory, Plan, PlanError, Swizzle};
+use super::{Addresses, Element, Launch, Map, Matrix, Memory, Pass, Plan, PlanError, Swizzle};
 
 /// Head sizes that there are kernels for.
 const HEAD_SIZES: [usize; 2] = [64, 128];
@@ -247,6 +247,7 @@ impl Work {
             first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
         };
         vec![Launch {
+            pass: Pass::Main,
             grid: grid as u32,
             cluster: cluster as u32,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),

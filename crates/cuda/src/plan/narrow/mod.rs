@@ -13,7 +13,7 @@ use gauntlet_schedule::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedu
 
 use super::groups::{self, check_sizes, check_tiles, is_dual};
 use super::variant::{most_registers, output_define};
-use super::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+use super::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Variant, Weights};
 
 /// Weight rows of a block, both weights' counted: two of the 16 rows of `mma.m16n8k16` (PTX ISA).
 const ROWS: usize = 32;
@@ -129,6 +129,7 @@ impl Plan for NarrowPlan {
             first_blocks: self.first_blocks.unwrap_or_default(),
         };
         vec![Launch {
+            pass: Pass::Main,
             grid: self.blocks.len() as u32,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),

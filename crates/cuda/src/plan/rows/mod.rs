@@ -11,7 +11,7 @@ use gauntlet_problem::GroupedGemm;
 use gauntlet_schedule::{Lookup, Order, Schedule};
 
 use super::groups::{self, check_sizes, check_tiles, depth, within};
-use super::{Addresses, Launch, Map, Matrix, Memory, Plan, PlanError, Variant, Weights};
+use super::{Addresses, Launch, Map, Matrix, Memory, Pass, Plan, PlanError, Variant, Weights};
 use geometry::Geometry;
 pub use tiles::Tile;
 use tiles::Tiles;
@@ -143,6 +143,7 @@ impl Plan for RowsPlan {
             reserved: 0,
         };
         vec![Launch {
+            pass: Pass::Main,
             grid: self.blocks as u32,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),

@@ -1,4 +1,5 @@
-//! What the swapped kernel and its plan agree on, byte for byte; the other half is in `kernels/swapped_problem.cuh`.
+//! What the swapped kernel, the one that converts tokens for it, and their plan agree on, byte for byte; the other half is in
+//! `kernels/swapped_problem.cuh`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,7 +12,7 @@ pub(super) const LAST: u32 = 1 << 31;
 /// Most groups whose sizes the parameter has in it: to read them from memory when a call begins costs microseconds.
 pub(super) const INLINE_GROUPS: usize = 16;
 
-/// The kernel's parameter.
+/// The parameter of both kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Parameter {
@@ -29,8 +30,8 @@ pub(super) struct Parameter {
     pub group_count: u32,
     /// Items to convert, of 8 tokens by 128 values.
     pub items: u32,
-    /// Workers that convert, the first of all.
-    pub converters: u32,
+    /// Nothing; makes what follows begin at a multiple of 8 bytes.
+    pub reserved: u32,
     pub inline: Inline,
 }
 

@@ -23,25 +23,19 @@ pub(super) struct Dealt {
 }
 
 impl Dealt {
-    /// The shares of `workers` blocks, of which the last may have none.
+    /// A share for each block; some may have none.
     ///
     /// # Errors
     /// If a table with as many places for each worker would be too large.
-    pub fn new(
-        kinds: &[Kind],
-        shares: &[Share],
-        workers: usize,
-        geometry: &Geometry,
-    ) -> Result<Self, PlanError> {
+    pub fn new(kinds: &[Kind], shares: &[Share], geometry: &Geometry) -> Result<Self, PlanError> {
         let tiles_a_worker = shares.iter().map(Share::len).max().unwrap_or(0);
-        check_tiles(workers.saturating_mul(tiles_a_worker))?;
+        check_tiles(shares.len().saturating_mul(tiles_a_worker))?;
         let slots = Slots::new(shares);
         let (mut tiles, mut offsets) = (Vec::new(), vec![0]);
         for share in shares {
             tiles.extend(share.iter().map(|piece| tile(piece, kinds, geometry, &slots)));
             offsets.push(tiles.len() as u32);
         }
-        offsets.resize(workers + 1, tiles.len() as u32);
         Ok(Self {
             tiles,
             offsets,

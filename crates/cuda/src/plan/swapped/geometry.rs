@@ -17,14 +17,13 @@ pub(super) const ROWS: usize = 128;
 pub(super) const CONSUMERS: usize = 2;
 /// Most tokens of a tile: the N of `wgmma.m64nNk16` (PTX ISA).
 const MOST_WIDTH: usize = 256;
+/// Columns of the widest tiles of which two units are awaited at once: they have two batches of steps a chunk, wider ones four.
+const AWAITED_EARLY: usize = 128;
 /// Two warp groups multiply, the warps of a third load: only whole groups can hand registers to others.
 const THREADS: usize = (CONSUMERS + 1) * 128;
 /// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
 /// specifications).
 const SHARED_BYTES: usize = 232_448;
-/// Most bytes at the ring's end in which tokens are converted, 10.25 KiB for each of 8 warps; units before them are loaded
-/// meanwhile.
-const CONVERTED_BYTES: usize = 82 << 10;
 /// Bytes of scales of two chunks, for a box's row has 16 at least, and how many of them there are.
 const SCALE_BYTES: usize = 16 * ROWS;
 const SCALE_SLOTS: usize = 4;
@@ -77,9 +76,7 @@ impl Geometry {
         Ok(Self {
             block_rows: schedule.tile.m,
             width,
-            ring_bytes: (schedule.stages * unit)
-                .max(CONVERTED_BYTES + unit)
-                .max(mixed_bytes(schedule)),
+            ring_bytes: (schedule.stages * unit).max(awaited_bytes(schedule)),
             dual,
             repacked: schedule.packing == Packing::Fragments,
         })
@@ -116,11 +113,14 @@ impl Geometry {
     }
 }
 
-/// Bytes that a ring needs so that tiles of unequal widths never wait for themselves: at 128 columns and fewer the next unit is
-/// awaited before the one before is released, so three must fit, and the end of the ring that is skipped, less than one.
-fn mixed_bytes(schedule: &Schedule) -> usize {
+/// Bytes that a ring needs so that tiles never wait for themselves: at 128 columns and fewer the next unit is awaited before
+/// the one before is released, so three must fit, and of tiles of unequal widths the end of the ring that is skipped too, less
+/// than one.
+fn awaited_bytes(schedule: &Schedule) -> usize {
+    let width = schedule.tile.n;
     match mixes_widths(schedule.order) {
-        true => 4 * unit_bytes(schedule.tile.n.min(128)),
+        true => 4 * unit_bytes(width.min(AWAITED_EARLY)),
+        false if width <= AWAITED_EARLY => 3 * unit_bytes(width),
         false => 0,
     }
 }

@@ -1,4 +1,5 @@
-//! The swapped kernel: weights are the rows of `wgmma`'s first operand, taken through registers, tokens its columns.
+//! The swapped kernel: weights are the rows of `wgmma`'s first operand, taken through registers, tokens its columns, which a
+//! kernel before it has converted.
 
 mod abi;
 mod balance;
@@ -10,6 +11,7 @@ mod packing;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod work;
 
 use gauntlet_problem::GroupedGemm;
@@ -29,6 +31,7 @@ use work::{Cutter, Kind};
 #[derive(Debug)]
 pub struct SwappedPlan {
     variant: Variant,
+    preparation: Variant,
     balance: Balance,
     tables: Tables,
 }
@@ -85,17 +88,12 @@ impl SwappedPlan {
                 (kinds, shares)
             }
         };
-        // Blocks without a tile still convert tokens.
-        let grid = match schedule.order {
-            Order::PerTile => shares.len(),
-            _ => workers,
-        };
-        let dealt = Dealt::new(&kinds, &shares, grid, &geometry)?;
+        let dealt = Dealt::new(&kinds, &shares, &geometry)?;
         Ok(Self {
             variant: geometry.variant(gemm, schedule),
+            preparation: tokens::variant(),
             balance: Balance::of(&kinds, &shares, workers),
-            // Blocks beyond those that run at once would keep the others waiting for what they convert.
-            tables: Tables::new(gemm, &geometry, dealt, workers.min(grid))?,
+            tables: Tables::new(gemm, &geometry, dealt, workers)?,
         })
     }
 
@@ -138,6 +136,10 @@ impl SwappedPlan {
 impl Plan for SwappedPlan {
     fn variant(&self) -> &Variant {
         &self.variant
+    }
+
+    fn preparation(&self) -> Option<&Variant> {
+        Some(&self.preparation)
     }
 
     fn memory(&self, weights: &[Weights]) -> Memory {

@@ -6,14 +6,13 @@ use gauntlet_problem::{GemmShape, GroupedGemm};
 use super::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile};
 use super::dealt::Dealt;
 use super::geometry::{CHUNK, CONSUMERS, Geometry};
+use super::tokens;
 use crate::packing;
 use crate::plan::groups::{self, depth, within};
-use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, PlanError, Weights};
+use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, Weights};
 
 /// Where a table begins: at a multiple of a line of L2.
 const ALIGNMENT: usize = 128;
-/// Counters beside those of split tiles.
-const COMMON_COUNTERS: usize = 4;
 
 /// What the kernel reads beside the operands, and what it writes beside the result.
 #[derive(Debug)]
@@ -23,7 +22,8 @@ pub(super) struct Tables {
     pub dealt: Dealt,
     /// Where each group's items to convert begin, and where the last ones end.
     pub item_offsets: Vec<u32>,
-    converters: usize,
+    /// Blocks that convert them.
+    token_blocks: u32,
     inline: Inline,
     /// Where each group's converted tokens begin in the workspace, and where the partial sums do.
     workspace: Vec<u64>,
@@ -40,7 +40,7 @@ struct Places {
 }
 
 impl Tables {
-    /// The tables for what was dealt out, with tokens converted by the first `converters` workers.
+    /// The tables for what was dealt out, on a device of so many multiprocessors.
     ///
     /// # Errors
     /// If there is more to convert than 32 bits count.
@@ -48,7 +48,7 @@ impl Tables {
         gemm: &GroupedGemm,
         geometry: &Geometry,
         dealt: Dealt,
-        converters: usize,
+        processors: usize,
     ) -> Result<Self, PlanError> {
         let (mut workspace, mut item_offsets) = (vec![0], vec![0]);
         let (mut bytes, mut items) = (0, 0);
@@ -71,7 +71,7 @@ impl Tables {
             geometry: *geometry,
             dealt,
             item_offsets,
-            converters,
+            token_blocks: tokens::blocks(items, processors),
             workspace,
             partials: bytes,
         })
@@ -91,7 +91,7 @@ impl Tables {
             // A tile that is computed at full width copies so many tokens, also where fewer are left.
             workspace_bytes: self.partials as usize
                 + (self.dealt.slots * self.geometry.partial_bytes()).max(self.geometry.token_bytes()),
-            counter_bytes: 4 * (COMMON_COUNTERS + self.dealt.slots * CONSUMERS),
+            counter_bytes: 4 * self.dealt.slots * CONSUMERS,
         }
     }
 
@@ -115,14 +115,19 @@ impl Tables {
             tiles_a_worker: self.dealt.tiles_a_worker as u32,
             group_count: self.gemm.groups.len() as u32,
             items: self.item_offsets.last().copied().unwrap_or(0),
-            converters: self.converters as u32,
+            reserved: 0,
             inline: self.inline,
         };
-        vec![Launch {
-            grid: self.dealt.workers() as u32,
+        let launch = |pass, grid| Launch {
+            pass,
+            grid,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
-        }]
+        };
+        vec![
+            launch(Pass::Preparation, self.token_blocks),
+            launch(Pass::Main, self.dealt.workers() as u32),
+        ]
     }
 
     fn maps(&self) -> Vec<Map> {

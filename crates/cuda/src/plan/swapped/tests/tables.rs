@@ -7,11 +7,17 @@ use super::*;
 use crate::packing::pack;
 use crate::plan::fixture::{ADDRESSES, collect};
 use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, LAST, Parameter, Shape, Tile, WHOLE};
-use crate::plan::{Group, Matrix, Memory, Plan, Weights};
+use crate::plan::{Group, Matrix, Memory, Pass, Plan, Source, Weights};
 
 fn parameter(plan: &SwappedPlan) -> (u32, Parameter) {
-    let [launch] = plan.launches(&ADDRESSES).try_into().unwrap();
-    (launch.grid, bytemuck::pod_read_unaligned(&launch.parameter))
+    let [tokens, products] = plan.launches(&ADDRESSES).try_into().unwrap();
+    assert_eq!(
+        (tokens.pass, products.pass),
+        (Pass::Preparation, Pass::Main),
+        "in this order"
+    );
+    assert_eq!(tokens.parameter, products.parameter);
+    (products.grid, bytemuck::pod_read_unaligned(&products.parameter))
 }
 
 /// `count` entries of the table at an address.
@@ -67,17 +73,55 @@ fn the_parameter_points_at_the_tables() {
     // 3 and 1 blocks of 8 tokens, 4 chunks each.
     assert_eq!(table::<u32>(&memory, parameter.item_table, 4), [0, 12, 12, 16]);
     assert_eq!(parameter.inline.item_offsets[..5], [0, 12, 12, 16, 0]);
-    assert_eq!(
-        (grid, parameter.items, parameter.converters, parameter.group_count),
-        (3, 16, 3, 3)
-    );
+    assert_eq!((grid, parameter.items, parameter.group_count), (3, 16, 3));
     assert_eq!(parameter.map_table, ADDRESSES.maps);
     assert_eq!(parameter.partials, ADDRESSES.workspace + 32 * 1024);
     let parts = plan.tiles().iter().filter(|tile| tile.slot != WHOLE).count();
     assert!(parts > 0);
     assert_eq!(plan.slots(), parts);
     assert_eq!(memory.workspace_bytes, 32 * 1024 + parts * 128 * 16 * 4);
-    assert_eq!(memory.counter_bytes, 4 * (4 + 2 * parts));
+    assert_eq!(memory.counter_bytes, 4 * 2 * parts);
+}
+
+/// As many blocks as run at once, whatever the order, and none without an item for each warp but the last.
+#[test]
+fn tokens_are_converted_by_blocks_that_run_at_once() {
+    let blocks = |order, tokens: usize, processors| {
+        let problem = gemm(
+            &[[tokens, 300, 256], [0, 64, 256], [tokens, 300, 256]],
+            Form::Plain,
+        );
+        let plan = check(&problem, &schedule([128, 64], 4, order, 1), processors);
+        let [launch, _] = plan.launches(&ADDRESSES).try_into().unwrap();
+        assert_eq!(launch.cluster, 1);
+        launch.grid
+    };
+    for order in [Order::PerTile, Order::Static, Order::Sorted] {
+        // Two chunks for each eight tokens of two groups.
+        assert_eq!(blocks(order, 1, 7), 1);
+        assert_eq!(blocks(order, 32, 7), 1);
+        assert_eq!(blocks(order, 33, 7), 2);
+        assert_eq!(blocks(order, 2000, 7), 7);
+        assert_eq!(blocks(order, 2000, 200), 63);
+    }
+}
+
+#[test]
+fn all_plans_have_the_same_kernel_for_tokens() {
+    let preparation = |form, rows, order| {
+        let schedule = schedule([rows, 64], 4, order, 1);
+        let plan = SwappedPlan::new(&gemm(&[[20, 300, 512]], form), &schedule, PROCESSORS).unwrap();
+        let variants: Vec<_> = plan.variants().into_iter().cloned().collect();
+        assert_eq!(&variants[Pass::Main as usize], plan.variant());
+        assert_eq!(Some(&variants[Pass::Preparation as usize]), plan.preparation());
+        variants[Pass::Preparation as usize].clone()
+    };
+    let tokens = preparation(Form::Plain, 128, Order::Sorted);
+    assert_eq!(tokens, preparation(Form::Swiglu, 64, Order::Static));
+    assert_eq!((tokens.source, tokens.threads), (Source::Tokens, 512));
+    assert!(tokens.overlaps());
+    // A multiprocessor has 228 KiB, and of it 1 for each block.
+    assert!(2 * (tokens.shared_bytes + 1024) > 228 << 10);
 }
 
 #[test]
@@ -88,7 +132,6 @@ fn every_worker_has_a_row_of_tiles_whose_last_is_marked() {
         let memory = plan.memory(&[]);
         let (grid, parameter) = parameter(&plan);
         assert_eq!(grid, plan.workers());
-        assert_eq!(parameter.converters, 7, "as many as run at once");
         let longest = plan
             .offsets()
             .windows(2)

@@ -1,5 +1,9 @@
 //! What a schedule's words become, and which are refused.
 
+use gauntlet_device::Arch;
+use gauntlet_problem::Problem;
+use gauntlet_schedule::resources::block_bytes;
+
 use super::*;
 use crate::plan::Plan;
 use crate::plan::swapped::dealt::Dealt;
@@ -33,20 +37,34 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
     );
     assert!(dual.overlaps());
 
-    // Tokens are converted in 82 KiB beside the first unit.
+    // Of narrow tiles three units are awaited, whatever the stages.
     let shallow = variant(Form::Plain, Order::Static, [128, 16], 2);
     assert_eq!(
         (
             shallow.defines["RING"].as_str(),
             shallow.defines["MIXED"].as_str()
         ),
-        ("96256", "0")
+        ("36864", "0")
     );
     // Three stages of the widest tiles are the most.
     assert_eq!(
         variant(Form::Plain, Order::Sorted, [128, 256], 3).shared_bytes,
         230_400
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_block_has_the_bytes_that_the_rules_count((form, schedule) in any_schedule(), stages in 2usize..9) {
+        let schedule = Schedule { stages, ..schedule };
+        let gemm = gemm(&[[40, 512, 512]], form);
+        if let Ok(plan) = SwappedPlan::new(&gemm, &schedule, PROCESSORS) {
+            let counted = block_bytes(&schedule, &Problem::GroupedGemm(gemm), Arch::Sm90a);
+            prop_assert_eq!(plan.variant().shared_bytes as usize, counted);
+        }
+    }
 }
 
 #[test]
@@ -122,8 +140,11 @@ fn more_tiles_than_a_table_holds_are_refused_before_it_is_made() {
         mixed: true,
     };
     let kinds = cutter.kinds(&cutter.least_parts());
-    let shares = [vec![kinds[0].whole_piece(0, 0), kinds[0].whole_piece(0, 1)]];
-    let deal = |workers| Dealt::new(&kinds, &shares, workers, &geometry).map(|dealt| dealt.workers());
+    let deal = |workers| {
+        let mut shares = vec![vec![kinds[0].whole_piece(0, 0), kinds[0].whole_piece(0, 1)]];
+        shares.resize(workers, Vec::new());
+        Dealt::new(&kinds, &shares, &geometry).map(|dealt| dealt.workers())
+    };
     assert_eq!(deal(1 << 10), Ok(1 << 10));
     let refused = deal(1 << 22).unwrap_err();
     assert!(refused.to_string().contains("number of tiles"), "{refused}");

@@ -1,0 +1,115 @@
+// Tokens to fp16, in a launch of its own before that of the swapped kernel, whose parameter it takes.
+//
+// Each token is multiplied with every block of weight rows, so it is converted once a call and kept in memory (in the
+// second-level cache, mostly), in the order in which tiles copy it: [chunk][eight tokens][half a chunk][token][64],
+// swizzled. Eight tokens by one chunk are an item; a warp has one at a time.
+//
+// One block of sixteen warps a multiprocessor: the host asks for so much shared memory that no second one fits. A launch
+// that may begin before the last one's end puts its blocks where there is room first; several small ones to a multiprocessor
+// pile up on the few that are free, and the others have none (measured on an H200: a call of 13.1 µs took 14.9).
+//
+// It has no definitions of its own, so that all plans share it.
+#include "convert.cuh"
+#include "swapped_problem.cuh"
+
+constexpr u32 WARPS = 16;
+constexpr u32 SCALES_AT = 8 * CHUNK / 2, PACKED_BYTES = SCALES_AT + 8 * CHUNK / 16;    // of an item, with its scales
+
+// What a lane loads of an item: 16 bytes of a token, and the first eight lanes all scales of one.
+struct Packed {
+    uint4 values;
+    uint2 scales;
+};
+
+// Where a lane finds its part of an item, and where the item belongs.
+struct Item {
+    const u8* values;
+    const u8* scales;
+    bool has_values, has_scales;    // beyond the group's last token there are none
+    u8* to;
+
+    DEVICE Item(const Parameter& parameter, u32 index) {
+        u32 lane = threadIdx.x % 32, group = 0;
+        while (index >= ITEM_OFFSET(group + 1)) group++;
+        index -= ITEM_OFFSET(group);
+        u32 m = SHAPE(group, m), k = SHAPE(group, k), chunks = k / CHUNK, block = index / chunks, chunk = index - block * chunks;
+        u32 token = block * 8 + lane / 4, scales_token = block * 8 + lane % 8;
+        values = parameter.tokens + SHAPE(group, tokens) + (u64)token * (k / 2) + chunk * 64 + lane % 4 * 16;
+        scales = parameter.token_scales + SHAPE(group, token_scales) + (u64)scales_token * (k / 16) + chunk * 8;
+        has_values = token < m;
+        has_scales = lane < 8 && scales_token < m;
+        to = parameter.workspace + SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES;
+    }
+
+    // Not by __ldg: the launch before may have written it.
+    DEVICE Packed load() const {
+        Packed packed{};
+        if (has_values) packed.values = *(const uint4*)values;
+        if (has_scales) packed.scales = *(const uint2*)scales;
+        return packed;
+    }
+};
+
+// Sixteen bytes of a token lie exchanged with those of others, so that lanes of all tokens read from all banks.
+DEVICE u32 packed_place(u32 token, u32 quad) {
+    return token * 64 + (quad ^ (token / 2 % 4)) * 16;
+}
+
+DEVICE void stage_packed(const Packed& packed, u32 to) {
+    u32 lane = threadIdx.x % 32;
+    const uint4& values = packed.values;
+    store_shared_16(to + packed_place(lane / 4, lane % 4), values.x, values.y, values.z, values.w);
+    if (lane < 8) store_shared_8(to + SCALES_AT + lane * 8, packed.scales.x, packed.scales.y);
+}
+
+// A lane converts the same word of the chunk's four quads for one token: each 16-byte line of the operand holds two values
+// of each quad.
+DEVICE void convert_item(u32 from, u32 to) {
+    u32 lane = threadIdx.x % 32, token = lane / 2 % 8, word = lane % 2 + lane / 16 * 2;     // eight lanes store to all banks
+    uint2 scales = load_shared_8(from + SCALES_AT + token * 8);
+    u32 lines[4][4];
+#pragma unroll
+    for (u32 quad = 0; quad < 4; quad++) {
+        u32 scale = (quad < 2 ? scales.x : scales.y) >> (quad % 2 * 2 + word / 2) * 8;
+        u32 packed = load_shared(from + packed_place(token, quad) + word * 4);
+        convert_8(packed, convert_scales((u16)scale), false, lines[0][quad], lines[1][quad], lines[2][quad], lines[3][quad]);
+    }
+    to += word / 2 * 1024 + token * 128;
+#pragma unroll
+    for (u32 line = 0; line < 4; line++)
+        store_shared_16(to + ((word % 2 * 4 + line) ^ token) * 16, lines[line][0], lines[line][1], lines[line][2], lines[line][3]);
+}
+
+// In whole lines.
+DEVICE void store_item(u8* to, u32 from) {
+#pragma unroll
+    for (u32 i = 0; i < ITEM_BYTES / 512; i++) {
+        u32 at = i * 512 + threadIdx.x % 32 * 16;
+        *(uint4*)(to + at) = load_shared_16(from + at);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_constant__ Parameter parameter) {
+    extern __shared__ __align__(16) u8 memory[];
+    Recorder recorder;
+    grid_launch_dependents();
+    u32 warp = threadIdx.x / 32, index = warp * gridDim.x + blockIdx.x;
+    if (index >= parameter.items) return;
+    u32 packed = shared_address(memory) + warp * (PACKED_BYTES + ITEM_BYTES), converted = packed + PACKED_BYTES;
+    // Looked for while the launch before still computes: sizes may come from memory.
+    Item item(parameter, index);
+    // Each warp that reads tokens or writes the workspace waits: the call before may still write the one and read the other.
+    grid_wait();
+    recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
+    while (true) {
+        stage_packed(item.load(), packed);
+        __syncwarp();
+        convert_item(packed, converted);
+        __syncwarp();
+        store_item(item.to, converted);
+        index += gridDim.x * WARPS;
+        if (index >= parameter.items) break;
+        item = Item(parameter, index);
+    }
+    recorder.end(Activity::Convert, NO_TILE);
+}

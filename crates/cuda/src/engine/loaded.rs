@@ -1,0 +1,86 @@
+//! Kernels on the device.
+
+use gauntlet_device::Arch;
+
+use crate::compiler::{Compiled, Compiler};
+use crate::driver::{Context, Device, DriverError, Function, LaunchShape, Stream};
+use crate::error::BuildError;
+use crate::plan::{Launch, Variant};
+
+/// A variant on the device.
+pub(crate) struct Loaded {
+    pub function: Function,
+    overlapping: bool,
+}
+
+impl Loaded {
+    /// Compiles a variant or takes it from the cache, and loads it.
+    pub fn new(
+        context: &Context,
+        compiler: &Compiler,
+        variant: &Variant,
+    ) -> Result<(Compiled, Self), BuildError> {
+        let compiled = compiler.compile(variant, Arch::Sm90a)?;
+        check_budget(variant, &compiled, context.device())?;
+        let function = Function::new(
+            context,
+            &compiled.cubin,
+            compiled.entry,
+            &variant.to_string(),
+            variant.threads,
+            variant.shared_bytes,
+        )?;
+        let overlapping = variant.overlaps();
+        Ok((
+            compiled,
+            Self {
+                function,
+                overlapping,
+            },
+        ))
+    }
+
+    /// Queues a launch.
+    ///
+    /// # Safety
+    /// As [`Function::launch`].
+    pub unsafe fn launch(&self, launch: &Launch, stream: &Stream) -> Result<(), DriverError> {
+        let shape = LaunchShape {
+            grid: launch.grid,
+            cluster: launch.cluster,
+            overlapping: self.overlapping,
+        };
+        // SAFETY: as promised.
+        unsafe { self.function.launch(shape, &launch.parameter, stream) }
+    }
+}
+
+/// A block that does not fit would be refused at its launch, with less to say.
+fn check_budget(variant: &Variant, compiled: &Compiled, device: &Device) -> Result<(), BuildError> {
+    let over = |what, found, most, remedy| BuildError::OverBudget {
+        variant: variant.to_string(),
+        what,
+        found,
+        most,
+        remedy,
+    };
+    let registers = compiled.resources.registers;
+    if registers > variant.registers {
+        return Err(over(
+            "registers a thread",
+            registers,
+            variant.registers,
+            "use a smaller tile",
+        ));
+    }
+    let shared = compiled.resources.static_shared_bytes + variant.shared_bytes;
+    if shared > device.block_shared_bytes {
+        return Err(over(
+            "bytes of shared memory a block",
+            shared,
+            device.block_shared_bytes,
+            "use a smaller tile or fewer stages",
+        ));
+    }
+    Ok(())
+}

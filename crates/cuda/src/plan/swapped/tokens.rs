@@ -1,0 +1,28 @@
+//! The kernel that converts tokens before the swapped one multiplies them.
+
+use std::collections::BTreeMap;
+
+use crate::plan::variant::most_registers;
+use crate::plan::{Source, Variant};
+
+/// Warps of a block; each converts an item at a time.
+const WARPS: usize = 16;
+/// Bytes of shared memory of a block: three times what it uses, and more than half of a multiprocessor's 228 KiB (CUDA C++
+/// Programming Guide, technical specifications), so that no two are on one. `kernels/tokens.cu` says why.
+const SHARED_BYTES: u32 = 120 << 10;
+
+/// The kernel's one variant.
+pub(super) fn variant() -> Variant {
+    Variant {
+        source: Source::Tokens,
+        defines: BTreeMap::from([("OVERLAP", "1".to_owned())]),
+        threads: 32 * WARPS as u32,
+        shared_bytes: SHARED_BYTES,
+        registers: most_registers(32 * WARPS),
+    }
+}
+
+/// Blocks for so many items: as many as run at once, if each of their warps has one.
+pub(super) fn blocks(items: usize, processors: usize) -> u32 {
+    items.div_ceil(WARPS).min(processors) as u32
+}
