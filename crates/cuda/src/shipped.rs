@@ -83,8 +83,8 @@ impl Shipped {
         })
     }
 
-    /// Compiles its kernels and holds them against their budgets: registers and shared memory that let a block fit, no spills, no
-    /// warnings (the assembler warns where it serialises wgmma).
+    /// Compiles its kernels and holds them against their budgets: registers and shared memory that let a block fit, no
+    /// spills, no warnings (the assembler warns where it serialises wgmma).
     ///
     /// # Errors
     /// If it cannot be planned, or does not compile.

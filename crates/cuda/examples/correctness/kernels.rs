@@ -36,8 +36,8 @@ pub fn schedules(part: &str) -> Vec<Step> {
         .collect()
 }
 
-/// The schedules of a problem's family that have kernels for it, with these. The words of one family mean something for the other too,
-/// but are none that anybody ships.
+/// The schedules of a problem's family that have kernels for it, with these, the main one first. The words of one family mean
+/// something for the other too, but are none that anybody ships.
 pub fn accepting<'s>(steps: &'s [Step], problem: &Problem, processors: u32) -> Vec<(&'s Step, Vec<Variant>)> {
     let planned = |step: &'s Step| {
         let plan = plan::plan(problem, &step.schedule, processors).ok()?;
