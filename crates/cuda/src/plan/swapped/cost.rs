@@ -58,10 +58,12 @@ impl Costs {
                 constant: 1000.0,
                 a_column: 22.0,
             },
-            // Storing partial sums, meeting, and adding up those of one other part: 2 to 6 µs in traced calls.
+            // Storing partial sums, meeting, and adding up those of one other part: 2 to 6 µs in traced calls. With the upper end
+            // of that, the third grouped case in the dual form is cut into narrower tiles and takes 5 to 8 % longer, the first
+            // 1.6 % less, and others the same (`results/2026-11-22-h200-tokens.json`).
             part: Linear {
-                constant: 4000.0,
-                a_column: 20.0,
+                constant: 2500.0,
+                a_column: 15.0,
             },
             // Assumed: reading the partial sums of another part.
             further: Linear {
