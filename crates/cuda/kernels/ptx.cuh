@@ -230,6 +230,11 @@ DEVICE bool elect() {
     return elected;
 }
 
+// Brings a line of memory to the second-level cache.
+DEVICE void prefetch_level_2(const void* line) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+}
+
 // Waits until the launches that this one was allowed to overtake are complete.
 DEVICE void grid_wait() {
     asm volatile("griddepcontrol.wait;" ::: "memory");

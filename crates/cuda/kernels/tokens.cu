@@ -41,6 +41,12 @@ struct Item {
         to = parameter.workspace + SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES;
     }
 
+    // Into the second-level cache, while the launch before still computes: what it writes arrives there too.
+    DEVICE void prefetch() const {
+        if (has_values) prefetch_level_2(values);
+        if (has_scales) prefetch_level_2(scales);
+    }
+
     // Not by __ldg: the launch before may have written it.
     DEVICE Packed load() const {
         Packed packed{};
@@ -98,6 +104,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_
     u32 packed = shared_address(memory) + warp * (PACKED_BYTES + ITEM_BYTES), converted = packed + PACKED_BYTES;
     // Looked for while the launch before still computes: sizes may come from memory.
     Item item(parameter, index);
+    item.prefetch();
     // Each warp that reads tokens or writes the workspace waits: the call before may still write the one and read the other.
     grid_wait();
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);

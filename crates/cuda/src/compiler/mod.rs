@@ -20,6 +20,9 @@ pub use cache::CACHE_VARIABLE;
 pub use library::LIBRARIES_VARIABLE;
 pub use log::KernelResources;
 
+/// The first NVRTC that has a cache of its own (NVRTC documentation, Caching: CUDA 12.9).
+const FIRST_WITH_CACHE: (i32, i32) = (12, 9);
+
 /// A variant's machine code, and what the compiler said of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
@@ -147,15 +150,7 @@ impl Compiler {
         if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
             return Ok((entry, Origin::Cache));
         }
-        let mut entry = self.make(unit, &options)?;
-        // Once, when 799 kernels were compiled on 16 threads, a log came back without the kernel's resources; the same source
-        // gave them when it was compiled again.
-        if entry.report.resources.is_empty() {
-            entry = self.make(unit, &options)?;
-        }
-        if entry.report.resources.is_empty() {
-            return Ok((entry, Origin::Compiler)); // not to be kept: it would be missed each time
-        }
+        let entry = self.make(unit, &options)?;
         let kept = match &self.cache {
             Some(cache) => cache.write(&key, &entry),
             None => Err(format!(
@@ -166,7 +161,13 @@ impl Compiler {
     }
 
     fn make(&self, unit: &Unit<'_>, options: &[String]) -> Result<Entry, CompileError> {
-        match self.nvrtc.compile(unit.file, source::headers(), options)? {
+        let mut options = options.to_vec();
+        // From NVRTC's own cache, which a driver brings, the machine code comes without the assembler's log, and so without
+        // the kernel's resources (NVRTC documentation, Caching; NVIDIA/cuda-python issue 1124).
+        if self.nvrtc.version() >= FIRST_WITH_CACHE {
+            options.push("--no-cache".to_owned());
+        }
+        match self.nvrtc.compile(unit.file, source::headers(), &options)? {
             Made::Cubin { cubin, log } => Ok(Entry {
                 report: Report {
                     resources: log::resources(&log),
