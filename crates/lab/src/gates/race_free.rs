@@ -134,6 +134,9 @@ fn said(workshop: &Workshop, checked: &[Checked]) -> Said {
 }
 
 fn sum_up(checked: &[Checked]) -> Said {
+    if checked.is_empty() {
+        return Said::Otherwise("; no race checker looked at it".to_owned());
+    }
     let mut clean: Vec<&str> = Vec::new();
     let mut rest = String::new();
     for Checked { tool, case, told } in checked {
@@ -212,6 +215,10 @@ mod tests {
             Said::Otherwise(
                 "; nothing found by memcheck, synccheck; racecheck could not look: no device".to_owned()
             )
+        );
+        assert_eq!(
+            sum_up(&[]),
+            Said::Otherwise("; no race checker looked at it".to_owned())
         );
         let fault = checked(
             "racecheck",

@@ -42,6 +42,8 @@ fn cases_like(schedule: &Schedule, like: &Case, arch: Arch) -> Vec<Case> {
     match &like.problem {
         Problem::GroupedGemm(gemm) => {
             let k = (deep * schedule.tile.k * schedule.split_k).next_multiple_of(16) + 16;
+            // Each part of a split depth has a step, or the schedule takes no such problem.
+            let least = (schedule.split_k - 1) * schedule.tile.k;
             let shapes = |shapes: &[(usize, usize, usize)]| {
                 let groups = shapes.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect();
                 Problem::GroupedGemm(GroupedGemm {
@@ -52,9 +54,12 @@ fn cases_like(schedule: &Schedule, like: &Case, arch: Arch) -> Vec<Case> {
             vec![
                 case(
                     DEEP,
-                    shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, 16)]),
+                    shapes(&[(schedule.tile.m + 1, schedule.tile.n + 1, k), (3, 7, least + 16)]),
                 ),
-                case(SMALLEST, shapes(&[(1, 1, 16), (0, 5, 32), (1, 2, 48)])),
+                case(
+                    SMALLEST,
+                    shapes(&[(1, 1, least + 16), (0, 5, least + 32), (1, 2, least + 48)]),
+                ),
             ]
         }
         Problem::Attention(attention) => {
@@ -82,10 +87,30 @@ fn cases_like(schedule: &Schedule, like: &Case, arch: Arch) -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_device::Device;
     use gauntlet_problem::Suite;
-    use gauntlet_schedule::{Cluster, Roles, Tile};
+    use gauntlet_schedule::{Cluster, Roles, Tile, check};
 
     use super::*;
+
+    #[test]
+    fn a_schedule_that_splits_the_depth_takes_its_cases() {
+        for (suite, split_k) in [("group-gemm", 1), ("group-gemm", 4), ("dual-gemm", 3)] {
+            let split = Schedule {
+                split_k,
+                ..Schedule::baseline()
+            };
+            let device = Device::builtin("h200").unwrap();
+            for case in cases_for(&split, &Suite::builtin(suite).unwrap().benchmark, Arch::Sm90a) {
+                assert_eq!(
+                    check(&split, &case.problem, &device),
+                    [],
+                    "{suite}, {}, split in {split_k}",
+                    case.name
+                );
+            }
+        }
+    }
 
     #[test]
     fn where_all_keys_are_held_the_deep_case_has_as_many_but_one() {
