@@ -64,7 +64,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let operands = engine.load(&case.problem, &inputs, copies)?;
     let timeline = engine.trace(&case.problem, &step.schedule, &operands)?;
     let title = format!("{} on {}: {}", case.name, device.name, duration(timeline.seconds));
-    println!(
+    // Without styles where nobody looks at a terminal.
+    anstream::println!(
         "{title}\n{}\n\n{}",
         step.schedule,
         timeline_roles(&timeline, WIDTH)
