@@ -162,8 +162,8 @@ impl Compiler {
 
     fn make(&self, unit: &Unit<'_>, options: &[String]) -> Result<Entry, CompileError> {
         let mut options = options.to_vec();
-        // From NVRTC's own cache, which a driver brings, the machine code comes without the assembler's log, and so without
-        // the kernel's resources (NVRTC documentation, Caching; NVIDIA/cuda-python issue 1124).
+        // From NVRTC's own cache machine code comes without the assembler's log, and so without the kernel's resources (NVRTC
+        // documentation, Caching; NVIDIA/cuda-python issue 1124).
         if self.nvrtc.version() >= FIRST_WITH_CACHE {
             options.push("--no-cache".to_owned());
         }

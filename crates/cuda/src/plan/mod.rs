@@ -241,7 +241,7 @@ pub trait Plan: fmt::Debug + Send + Sync {
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
     fn memory(&self, weights: &[Weights]) -> Memory;
-    /// The launches of one call, in order.
+    /// The launches of one call, in order; each of one of its [`variants`](Self::variants).
     fn launches(&self, addresses: &Addresses) -> Vec<Launch>;
 }
 

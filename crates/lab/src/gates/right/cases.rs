@@ -43,7 +43,7 @@ fn cases_like(schedule: &Schedule, like: &Case, arch: Arch) -> Vec<Case> {
         Problem::GroupedGemm(gemm) => {
             let k = (deep * schedule.tile.k * schedule.split_k).next_multiple_of(16) + 16;
             // Each part of a split depth has a step, or the schedule takes no such problem.
-            let least = (schedule.split_k - 1) * schedule.tile.k;
+            let least = schedule.split_k.saturating_sub(1) * schedule.tile.k;
             let shapes = |shapes: &[(usize, usize, usize)]| {
                 let groups = shapes.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect();
                 Problem::GroupedGemm(GroupedGemm {
