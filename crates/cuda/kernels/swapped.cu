@@ -23,17 +23,17 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
 }
 
 template <u32 COLUMNS>
-DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, float4* exchange, Ring& ring, Recorder& recorder, u32 number) {
+DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
     u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, control, ring, sums, recorder, number);
-    finish_tile<COLUMNS>(parameter, announced, control, exchange, unit, sums, recorder, number);
+    finish_tile<COLUMNS>(parameter, announced, control, unit, sums, recorder, number);
     fence_async();      // what was staged there, before the copies that take its place
     barrier_arrive(shared_address(control->empty) + 8 * ring.last_slot());
 }
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
 // nested so that few far jumps are taken.
-DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, Control* control, float4* exchange, Recorder& recorder) {
+DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, Control* control, Recorder& recorder) {
     Ring ring;
     u32 count = 0;
     auto next_width = [&]() -> u32 {
@@ -45,7 +45,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, 
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
             u32 number = blockIdx.x * parameter.tiles_a_worker + count;                                                \
-            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, exchange, ring, recorder, number); \
+            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, recorder, number); \
             width = next_width();                                                                                      \
         }
 #define LOOPS(COLUMNS) \
@@ -78,6 +78,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
         u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
         recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
         named_barrier_sync(3, CONSUMER_THREADS);        // for ptxas, which must see that all threads go one way
-        compute_tiles(parameter, width, ring_base, control, (float4*)(memory + EXCHANGE_AT), recorder);
+        compute_tiles(parameter, width, ring_base, control, recorder);
     }
 }

@@ -11,7 +11,7 @@ constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;     // of both warp gr
 constexpr u32 SLOTS = 8;
 constexpr u32 CHUNKS_OF_SCALES = REPACKED ? 1 : 2, SCALE_SLOTS = SLOTS / CHUNKS_OF_SCALES;
 constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16 * CHUNKS_OF_SCALES;
-constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, EXCHANGE_AT = CONTROL_AT + 1024;
+constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, CONTROL_BYTES = 1024;
 
 // A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
 // before its first unit's barrier, and read until the next tile's. Seven tiles later there have been fourteen units, of which
@@ -61,7 +61,7 @@ struct Ring {
 };
 
 static_assert(2 * (ANNOUNCED - 1) >= SLOTS, "a tile has two units or more");
-static_assert(sizeof(Control) <= EXCHANGE_AT - CONTROL_AT, "what is behind the ring overlaps");
+static_assert(sizeof(Control) <= CONTROL_BYTES, "what is behind the ring overlaps");
 
 // A walk that fills units and knows what is still in use behind it. Ends are counted in bytes from the first unit on, the
 // skipped ends of the ring included; each producer keeps them for itself, for one may be a lap ahead of the other.

@@ -27,8 +27,6 @@ const AWAITED_EARLY: usize = 128;
 const SWAPPED_SCALE_SLOTS: usize = 4;
 /// Bytes of that kernel's barriers.
 const BARRIERS: usize = 1024;
-/// Bytes through which that kernel's warps exchange sums in the dual form.
-const EXCHANGE: usize = 16 << 10;
 
 /// Weight matrices a tile multiplies with: two in the dual form and one otherwise.
 pub fn weights(gemm: &GroupedGemm) -> usize {
@@ -186,7 +184,7 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
 }
 
 /// Bytes of the buffers of a block with swap-AB on sm_90a, of which the stages take so many: after the ring are
-/// slots of scales, barriers, and in the dual form the room in which the warps of both weights exchange sums.
+/// slots of scales and barriers.
 fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usize {
     if is_narrow(schedule) {
         return stages;
@@ -199,9 +197,8 @@ fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usiz
         Order::PerTile | Order::Static | Order::Dynamic if wider == 0 => stages.max(3 * stage),
         Order::PerTile | Order::Static | Order::Dynamic => stages,
     };
-    let matrices = weights(gemm);
-    let scales = SWAPPED_SCALE_SLOTS * matrices * schedule.tile.m * schedule.tile.k.div_ceil(8);
-    ring + scales + BARRIERS + (matrices - 1) * EXCHANGE
+    let scales = SWAPPED_SCALE_SLOTS * weights(gemm) * schedule.tile.m * schedule.tile.k.div_ceil(8);
+    ring + scales + BARRIERS
 }
 
 /// Matrices on the row and on the column side of a tile.

@@ -29,8 +29,8 @@ const SCALE_BYTES: usize = 16 * ROWS;
 const SCALE_SLOTS: usize = 4;
 /// Bytes of the barriers.
 const BARRIER_BYTES: usize = 1024;
-/// Bytes through which the warp groups of the dual form exchange sums.
-const EXCHANGE_BYTES: usize = 16 << 10;
+/// Bytes of what is behind the ring.
+const BYTES_BESIDE_RING: usize = SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES;
 /// Most parts of a split tile.
 const MOST_PARTS: usize = 64;
 
@@ -60,7 +60,7 @@ impl Geometry {
         check_tile(schedule, dual)?;
         let width = schedule.tile.n;
         let unit = unit_bytes(width);
-        let most_stages = (SHARED_BYTES - bytes_beside_ring(dual)) / unit;
+        let most_stages = (SHARED_BYTES - BYTES_BESIDE_RING) / unit;
         if schedule.stages < 2 || schedule.stages > most_stages {
             return Err(PlanError::word(
                 "stages",
@@ -68,7 +68,7 @@ impl Geometry {
                 format!(
                     "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with {} B \
                      for other things",
-                    bytes_beside_ring(dual)
+                    BYTES_BESIDE_RING
                 ),
                 format!("choose 2 to {most_stages}, or a smaller tile.n"),
             ));
@@ -107,7 +107,7 @@ impl Geometry {
             source: Source::Swapped,
             defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
             threads: THREADS as u32,
-            shared_bytes: (self.ring_bytes + bytes_beside_ring(self.dual)) as u32,
+            shared_bytes: (self.ring_bytes + BYTES_BESIDE_RING) as u32,
             registers: most_registers(THREADS),
         }
     }
@@ -135,11 +135,6 @@ pub(super) fn mixes_widths(order: Order) -> bool {
 /// Bytes of one stage: a chunk of tokens as fp16, and of packed weights.
 fn unit_bytes(width: usize) -> usize {
     width * CHUNK * 2 + ROWS * CHUNK / 2
-}
-
-fn bytes_beside_ring(dual: bool) -> usize {
-    let exchange = if dual { EXCHANGE_BYTES } else { 0 };
-    SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES + exchange
 }
 
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
