@@ -122,9 +122,14 @@ DEVICE void store_results(const Parameter& parameter, const Tile& tile, u32 unit
     store_halves<COLUMNS>((u16*)parameter.output + place, n, row, tile.width, unit + at.warp_group * COLUMNS * STAGED_ROW, at, sums, scale);
 }
 
-// By an approximate division, which is exact to two units in the last place (CUDA C++ Programming Guide, intrinsic functions).
+// x / (1 + e⁻ˣ), by instructions whose errors are two units in the last place and less (PTX ISA, ex2.approx and rcp.approx);
+// functions of C++ for them take twice as many instructions, for the sake of numbers below 2⁻¹²⁶.
 DEVICE float silu(float x) {
-    return __fdividef(x, 1.0f + __expf(-x));
+    constexpr float LOG2_E = 1.4426950408889634f;
+    float power, inverse;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-LOG2_E * x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(1.0f + power));
+    return x * inverse;
 }
 
 // Words that a token's 64 sums of a product take on their way: four more than they are, so that both ways use all banks.
@@ -147,32 +152,40 @@ DEVICE void put_sums(const Lane& at, u32 to, const float (&sums)[COLUMNS / 2]) {
             store_shared(to + ((8 * i + which % 2) * SUMS_ROW + which / 2 * 8) * 4, __float_as_uint(sums[FIRST / 2 + 4 * i + which]));
 }
 
-// silu(first product) × second of tokens whose sums lie at `from`, the second's `second` bytes further; four rows a thread,
-// sixteen threads a token. A loop of a few dozen instructions: where each thread computed from its own registers, code for
-// every sum, a tile took 3.4 µs to be stored, a fifth of a call.
+// Four results of a token: silu(first product) × second.
+DEVICE float4 gated(u32 gates_at, u32 ups_at, const float (&scales)[2]) {
+    uint4 gates = load_shared_16(gates_at), ups = load_shared_16(ups_at);
+    auto one = [&](u32 gate, u32 up) { return silu(__uint_as_float(gate) * scales[0]) * (__uint_as_float(up) * scales[1]); };
+    return make_float4(one(gates.x, ups.x), one(gates.y, ups.y), one(gates.z, ups.z), one(gates.w, ups.w));
+}
+
+// Results of tokens whose sums lie at `from`, the second product's `second` bytes further; four rows a thread, sixteen threads
+// a token. A loop of a few dozen instructions: where each thread computed from its own registers, code for every sum, and
+// divided exactly, storing took a fifth of a call.
 DEVICE void store_gated(const Parameter& parameter, const Tile& tile, u32 token, u32 width, u32 from, u32 second, const float (&scales)[2]) {
-    u32 n = SHAPE(tile.group, n), piece = threadIdx.x % 16, row = tile.row + piece * 4;
-    if (row >= n) return;
-    u64 place = SHAPE(tile.group, output) + (u64)token * n + row;
-    constexpr u32 BYTES = OUTPUT == 2 ? 4 : 2;      // of a result
-    u8* to = parameter.output + place * BYTES;
-    bool whole = n % 4 == 0 && (u64)to % (4 * BYTES) == 0;
-    from += piece * 16;
+    constexpr u32 BYTES = OUTPUT == 2 ? 4 : 2, STEP = CONSUMER_THREADS / 16;        // of a result; tokens at a time
+    u32 n = SHAPE(tile.group, n), piece = threadIdx.x % 16, first = threadIdx.x / 16, row = tile.row + piece * 4;
+    u8* to = parameter.output + (SHAPE(tile.group, output) + (u64)(token + first) * n + row) * BYTES;
+    u64 stride = (u64)STEP * n * BYTES;
+    from += (first * SUMS_ROW + piece * 4) * 4;
+    if (n % 4 == 0 && (u64)to % (4 * BYTES) == 0) {       // results of groups lie one after another, at any element
+        if (row < n)
 #pragma unroll 2
-    for (u32 i = threadIdx.x / 16; i < width; i += CONSUMER_THREADS / 16) {
-        uint4 gates = load_shared_16(from + i * SUMS_ROW * 4), ups = load_shared_16(from + second + i * SUMS_ROW * 4);
-        auto gated = [&](u32 gate, u32 up) { return silu(__uint_as_float(gate) * scales[0]) * (__uint_as_float(up) * scales[1]); };
-        float results[4] = {gated(gates.x, ups.x), gated(gates.y, ups.y), gated(gates.z, ups.z), gated(gates.w, ups.w)};
-        u8* at = to + (u64)i * n * BYTES;
-        if (whole) {
-            if (OUTPUT == 2) *(float4*)at = make_float4(results[0], results[1], results[2], results[3]);
-            else *(uint2*)at = make_uint2(round_pair(results[0], results[1]), round_pair(results[2], results[3]));
-        } else {
+            for (u32 i = first; i < width; i += STEP, from += STEP * SUMS_ROW * 4, to += stride) {
+                float4 results = gated(from, from + second, scales);
+                if (OUTPUT == 2) *(float4*)to = results;
+                else *(uint2*)to = make_uint2(round_pair(results.x, results.y), round_pair(results.z, results.w));
+            }
+    } else {
+#pragma unroll 1
+        for (u32 i = first; i < width; i += STEP, from += STEP * SUMS_ROW * 4, to += stride) {
+            float4 results = gated(from, from + second, scales);
+            float values[4] = {results.x, results.y, results.z, results.w};
 #pragma unroll
             for (u32 j = 0; j < 4; j++)
                 if (row + j < n) {
-                    if (OUTPUT == 2) ((float*)at)[j] = results[j];
-                    else ((u16*)at)[j] = (u16)round_pair(results[j], 0.0f);
+                    if (OUTPUT == 2) ((float*)to)[j] = values[j];
+                    else ((u16*)to)[j] = (u16)round_pair(values[j], 0.0f);
                 }
         }
     }
