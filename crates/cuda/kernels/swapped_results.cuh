@@ -122,8 +122,8 @@ DEVICE void store_results(const Parameter& parameter, const Tile& tile, u32 unit
     store_halves<COLUMNS>((u16*)parameter.output + place, n, row, tile.width, unit + at.warp_group * COLUMNS * STAGED_ROW, at, sums, scale);
 }
 
-// x / (1 + e⁻ˣ), by instructions whose errors are two units in the last place and less (PTX ISA, ex2.approx and rcp.approx);
-// functions of C++ for them take twice as many instructions, for the sake of numbers below 2⁻¹²⁶.
+// x / (1 + e⁻ˣ). The two instructions err by 2⁻²² of their result at most (PTX ISA, ex2.approx and rcp.approx); C++'s own
+// functions on top of them take care of numbers below 2⁻¹²⁶, which make no difference here.
 DEVICE float silu(float x) {
     constexpr float LOG2_E = 1.4426950408889634f;
     float power, inverse;
@@ -160,15 +160,15 @@ DEVICE float4 gated(u32 gates_at, u32 ups_at, const float (&scales)[2]) {
 }
 
 // Results of tokens whose sums lie at `from`, the second product's `second` bytes further; four rows a thread, sixteen threads
-// a token. A loop of a few dozen instructions: where each thread computed from its own registers, code for every sum, and
-// divided exactly, storing took a fifth of a call.
+// a token. A loop of a few dozen instructions: where each thread computed from its own registers, code for every sum, storing
+// took a fifth of a call (docs/cuda.md).
 DEVICE void store_gated(const Parameter& parameter, const Tile& tile, u32 token, u32 width, u32 from, u32 second, const float (&scales)[2]) {
     constexpr u32 BYTES = OUTPUT == 2 ? 4 : 2, STEP = CONSUMER_THREADS / 16;        // of a result; tokens at a time
     u32 n = SHAPE(tile.group, n), piece = threadIdx.x % 16, first = threadIdx.x / 16, row = tile.row + piece * 4;
     u8* to = parameter.output + (SHAPE(tile.group, output) + (u64)(token + first) * n + row) * BYTES;
     u64 stride = (u64)STEP * n * BYTES;
     from += (first * SUMS_ROW + piece * 4) * 4;
-    if (n % 4 == 0 && (u64)to % (4 * BYTES) == 0) {       // results of groups lie one after another, at any element
+    if (n % 4 == 0 && (u64)to % (4 * BYTES) == 0) {      // results of groups lie one after another, at any element
         if (row < n)
 #pragma unroll 2
             for (u32 i = first; i < width; i += STEP, from += STEP * SUMS_ROW * 4, to += stride) {

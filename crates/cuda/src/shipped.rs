@@ -294,7 +294,12 @@ fn swapped() -> Vec<Shipped> {
     for result in RESULTS {
         // In the dual form a tile's rows are those of each of the two weights.
         let rows = if result.0 == Form::Swiglu { 64 } else { 128 };
-        shipped.push(variant("swapped, sorted", result, &MANY, swapped(rows, 256, Order::Sorted)));
+        shipped.push(variant(
+            "swapped, sorted",
+            result,
+            &MANY,
+            swapped(rows, 256, Order::Sorted),
+        ));
     }
     for width in [64, 128, 256] {
         let schedule = swapped(128, width, Order::Static);
