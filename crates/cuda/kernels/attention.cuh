@@ -102,13 +102,7 @@ DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
     return visible <= sequence.queries ? 0 : min(visible - sequence.queries, sequence.keys);
 }
 
-// ---- Powers of two; −∞ gives 0, and what is beyond fp32 at least 2¹²⁷.
-
-DEVICE float power_by_hardware(float exponent) {
-    float power;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
-    return power;
-}
+// ---- Powers of two, beside `power_by_hardware`; −∞ gives 0, and what is beyond fp32 at least 2¹²⁷.
 
 constexpr float NEAREST_INTEGER = 12582912.0f;      // 1.5 · 2²³: added to a small number, leaves its integer in the low bits
 

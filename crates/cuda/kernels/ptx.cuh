@@ -220,6 +220,21 @@ DEVICE void copy_arrive(u32 barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
+// ---- Approximations, exact but for the last bits of an fp32; numbers below 2⁻¹²⁶ are taken for zero, and become it.
+
+// Two to the power of `exponent`: 0 for −∞, ∞ for what is beyond fp32.
+DEVICE float power_by_hardware(float exponent) {
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
+    return power;
+}
+
+DEVICE float reciprocal_by_hardware(float number) {
+    float reciprocal;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(number));
+    return reciprocal;
+}
+
 // ---- Warps and grids.
 
 // True in one lane of a converged warp; the compiler then knows that it is one, as with `threadIdx.x == 0` it does

@@ -122,14 +122,10 @@ DEVICE void store_results(const Parameter& parameter, const Tile& tile, u32 unit
     store_halves<COLUMNS>((u16*)parameter.output + place, n, row, tile.width, unit + at.warp_group * COLUMNS * STAGED_ROW, at, sums, scale);
 }
 
-// x / (1 + e⁻ˣ). The two instructions err by 2⁻²² of their result at most (PTX ISA, ex2.approx and rcp.approx); C++'s own
-// functions on top of them take care of numbers below 2⁻¹²⁶, which make no difference here.
+// x / (1 + e⁻ˣ). Numbers below 2⁻¹²⁶ make no difference here, so C++'s own functions, which mind them, are not needed.
 DEVICE float silu(float x) {
     constexpr float LOG2_E = 1.4426950408889634f;
-    float power, inverse;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-LOG2_E * x));
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(1.0f + power));
-    return x * inverse;
+    return x * reciprocal_by_hardware(1.0f + power_by_hardware(-LOG2_E * x));
 }
 
 // Words that a token's 64 sums of a product take on their way: four more than they are, so that both ways use all banks.

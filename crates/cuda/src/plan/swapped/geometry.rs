@@ -66,9 +66,8 @@ impl Geometry {
                 "stages",
                 schedule.stages,
                 format!(
-                    "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with {} B \
-                     for other things",
-                    BYTES_BESIDE_RING
+                    "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with \
+                     {BYTES_BESIDE_RING} B for other things"
                 ),
                 format!("choose 2 to {most_stages}, or a smaller tile.n"),
             ));
