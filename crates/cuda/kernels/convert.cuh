@@ -38,24 +38,44 @@ DEVICE u32 multiply_by_half(u32 left, u32 right, bool second) {
     return product;
 }
 
-// Eight e2m1 times the first or the second of two converted scales: pair i holds values i and i + 4.
-DEVICE void convert_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pair_1, u32& pair_2, u32& pair_3) {
-    // The upper byte of each fp16: sign, three bits of zero, and the code.
-    u32 odd = (packed & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
-    u32 even = ((packed << 4) & 0x80808080u) | ((packed << 1) & 0x0E0E0E0Eu);
-    pair_0 = multiply_by_half(__byte_perm(even, 0, 0x2404), scales, second);
-    pair_1 = multiply_by_half(__byte_perm(odd, 0, 0x2404), scales, second);
-    pair_2 = multiply_by_half(even & 0xFF00FF00u, scales, second);
-    pair_3 = multiply_by_half(odd & 0xFF00FF00u, scales, second);
-}
+// Eight e2m1 as the upper bytes of fp16, four in a word. Weights that were repacked (src/packing.rs) take two instructions
+// less: of a byte one value is as the upper byte of an fp16 has it, its sign in bit 7 and its code in bits 3 to 1, and the
+// other has its code in bits 6 to 4 and its sign in bit 0.
+template <bool FRAGMENTS>
+struct Eight {
+    u32 even, odd;      // with FRAGMENTS the odd ones are still together with the others
 
-// The same of weights that were repacked (src/packing.rs), in two instructions less. One value of a byte is as the upper byte
-// of an fp16 has it, its sign in bit 7 and its code in bits 3 to 1; the other has its code in bits 6 to 4 and its sign in
-// bit 0.
-DEVICE void convert_repacked_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pair_1, u32& pair_2, u32& pair_3) {
-    u32 others = ((packed << 7) & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
-    pair_0 = multiply_by_half((packed << 8) & 0x8E008E00u, scales, second);
-    pair_1 = multiply_by_half(packed & 0x8E008E00u, scales, second);
-    pair_2 = multiply_by_half(__byte_perm(others, 0, 0x2404), scales, second);
-    pair_3 = multiply_by_half(others & 0xFF00FF00u, scales, second);
+    DEVICE explicit Eight(u32 packed) {
+        if (FRAGMENTS) {
+            even = ((packed << 7) & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
+            odd = packed;
+        } else {
+            even = ((packed << 4) & 0x80808080u) | ((packed << 1) & 0x0E0E0E0Eu);
+            odd = (packed & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
+        }
+    }
+
+    // Values `number` and `number` + 4 times the first or the second of two converted scales.
+    DEVICE u32 pair(u32 number, u32 scales, bool second) const {
+        u32 halves;
+        if (FRAGMENTS) halves = number < 2 ? (number == 0 ? odd << 8 : odd) & 0x8E008E00u : alone(even, number == 3);
+        else halves = alone(number % 2 == 0 ? even : odd, number >= 2);
+        return multiply_by_half(halves, scales, second);
+    }
+
+private:
+    // The upper or the lower bytes of both halves, as upper ones with nothing beneath.
+    static DEVICE u32 alone(u32 bytes, bool of_upper) {
+        return of_upper ? bytes & 0xFF00FF00u : __byte_perm(bytes, 0, 0x2404);
+    }
+};
+
+// Eight e2m1 times the first or the second of two converted scales: pair i holds values i and i + 4.
+template <bool FRAGMENTS = false>
+DEVICE void convert_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pair_1, u32& pair_2, u32& pair_3) {
+    Eight<FRAGMENTS> eight(packed);
+    pair_0 = eight.pair(0, scales, second);
+    pair_1 = eight.pair(1, scales, second);
+    pair_2 = eight.pair(2, scales, second);
+    pair_3 = eight.pair(3, scales, second);
 }

@@ -188,8 +188,7 @@ struct Piece {
 
     template <u32 WORD, bool OF_WEIGHTS>
     DEVICE void convert(u32 (&pairs)[4]) const {
-        if (OF_WEIGHTS && REPACKED) convert_repacked_8(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
-        else convert_8(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
+        convert_8<OF_WEIGHTS && REPACKED>(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
     }
 };
 

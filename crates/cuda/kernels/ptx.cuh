@@ -365,7 +365,7 @@ DEVICE void products_wait() {
 // A matrix of 16-bit elements in shared memory, depth first, 64 deep, in the 128-byte swizzle: row r has 128 bytes at
 // 128·r, and its 16-byte piece u lies at place u ^ (r % 8). Begins at a multiple of 1024 bytes; 16 of depth further
 // is 32 bytes further, 2 in the descriptor. (PTX ISA, wgmma: matrix descriptor.)
-DEVICE u64 matrix_descriptor(u32 address) {
+DEVICE constexpr u64 matrix_descriptor(u32 address) {
     constexpr u64 SWIZZLE_128 = 1ull << 62, EIGHT_ROWS = (u64)(1024 >> 4) << 32, UNUSED_LEADING = 1ull << 16;
     return SWIZZLE_128 | EIGHT_ROWS | UNUSED_LEADING | (u64)((address & 0x3FFFF) >> 4);
 }

@@ -18,17 +18,17 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
         load_weights(parameter, ring_base, control, recorder);
     } else if (warp == 1) {
         recorder.begin(Role::TokenLoader, 0, threadIdx.x % 32 == 0);
-        load_tokens(parameter, ring_base, control, recorder);
+        load_tokens(parameter, ring_base, recorder);
     }
 }
 
 template <u32 COLUMNS>
 DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
-    u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, control, ring, sums, recorder, number);
+    u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, ring, sums, recorder, number);
     finish_tile<COLUMNS>(parameter, announced, control, unit, sums, recorder, number);
     fence_async();      // what was staged there, before the copies that take its place
-    barrier_arrive(shared_address(control->empty) + 8 * ring.last_slot());
+    barrier_arrive(ring_base + ring.empty_before(1));
 }
 
 // One loop a width, from the widest down: a switch inside one loop makes ptxas serialise wgmma (C7512). The tests are
@@ -38,7 +38,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, 
     u32 count = 0;
     auto next_width = [&]() -> u32 {
         if (control->tiles[count++ % ANNOUNCED].tile.is_last()) return 0;
-        barrier_wait(shared_address(control->full) + 8 * ring.slot(), ring.parity());
+        barrier_wait(ring_base + ring.full(0), ring.parity);
         return computed_width(control->tiles[count % ANNOUNCED].tile.width);
     };
 #define LOOP(COLUMNS)                                                                                                  \

@@ -28,46 +28,57 @@ DEVICE Box scale_box(const Parameter& parameter, const Tile& tile, u32 chunk) {
     return {chunk * 8, tile.row};
 }
 
+// A chunk of a tile's weights, and of scales what comes with it.
+struct WeightCopies {
+    const TensorMap* maps;
+    u32 to, barrier, scales;
+
+    DEVICE void values(Box box) const {
+        copy_tensor(to, maps, box.column, box.row, barrier, EVICT_FIRST);
+        if (DUAL) copy_tensor(to + WEIGHT_BYTES / 2, maps + 2, box.column, box.row, barrier, EVICT_FIRST);
+    }
+
+    DEVICE void of_scales(Box box) const {
+        copy_tensor(scales, maps + 1, box.column, box.row, barrier, EVICT_FIRST);
+        if (DUAL) copy_tensor(scales + SCALE_COPY_BYTES / 2, maps + 3, box.column, box.row, barrier, EVICT_FIRST);
+    }
+};
+
 DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
-    u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->weight_ends);
     Filling filling;
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
     float2 next_scales = load_scales(parameter, next);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
-        Announced announced{tile, {next_scales.x, next_scales.y}};
+        // Before its first unit is announced; the entry's last tile has long been computed.
+        if (elect()) control->tiles[i % ANNOUNCED] = {tile, {next_scales.x, next_scales.y}};
         // The next tile is asked for early, so that its first unit does not wait for it.
         if (tile.is_last()) next.chunks = 0;
         else next = load_tile(tiles + i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
         const TensorMap* maps = parameter.map_table + 4 * tile.group;
 #pragma unroll 1
-        for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk++) {
-            if (chunk == tile.first_chunk + 1) next_scales = load_scales(parameter, next);
-            filling.acquire(bytes, empty, ends);
-            u32 barrier = full + 8 * filling.ring.slot(), scales = ring_base + filling.ring.scales();
-            u32 to = ring_base + filling.ring.begin(bytes) + token_bytes(width);
-            if (elect()) {
-                bool with_scales = chunk % CHUNKS_OF_SCALES == 0;
-                Box values = value_box(parameter, tile, chunk), of_scales = scale_box(parameter, tile, chunk);
-                if (chunk == tile.first_chunk) control->tiles[i % ANNOUNCED] = announced;
-                barrier_expect(barrier, bytes + (with_scales ? SCALE_BYTES : 0));
-                if (with_scales) {
-                    copy_tensor(scales, maps + 1, of_scales.column, of_scales.row, barrier, EVICT_FIRST);
-                    if (DUAL) copy_tensor(scales + SCALE_BYTES / 2, maps + 3, of_scales.column, of_scales.row, barrier, EVICT_FIRST);
+        for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk += 2) {
+#pragma unroll
+            for (u32 half = 0; half < 2; half++) {
+                bool with_scales = REPACKED || half == 0;
+                u32 to = filling.acquire(bytes, ring_base) + token_bytes(width);
+                WeightCopies copies{maps, to, ring_base + filling.ring.full(half), ring_base + filling.ring.scales(half)};
+                if (elect()) {
+                    barrier_expect(copies.barrier, bytes + (with_scales ? SCALE_COPY_BYTES : 0));
+                    if (with_scales) copies.of_scales(scale_box(parameter, tile, chunk + half));
+                    copies.values(value_box(parameter, tile, chunk + half));
                 }
-                copy_tensor(to, maps, values.column, values.row, barrier, EVICT_FIRST);
-                if (DUAL) copy_tensor(to + WEIGHT_BYTES / 2, maps + 2, values.column, values.row, barrier, EVICT_FIRST);
             }
-            filling.ring.advance(bytes);
+            filling.ring.next_pair();
+            if (chunk == tile.first_chunk) next_scales = load_scales(parameter, next);
         }
         recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
 }
 
-DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
-    u32 full = shared_address(control->full), empty = shared_address(control->empty), ends = shared_address(control->token_ends);
+DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
     Filling filling;
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
@@ -80,14 +91,16 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Control* cont
         Tile tile = next;
         if (tile.is_last()) next.chunks = 0;
         else next = load_tile(tiles + i + 1);
-        u32 width = computed_width(tile.width), bytes = unit_bytes(width), blocks = (SHAPE(tile.group, m) + 7) / 8;
-        const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + (u64)(tile.first_chunk * blocks + tile.token / 8) * ITEM_BYTES;
+        u32 width = computed_width(tile.width), bytes = unit_bytes(width), stride = (SHAPE(tile.group, m) + 7) / 8 * ITEM_BYTES;
+        const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + (u64)tile.first_chunk * stride + tile.token / 8 * ITEM_BYTES;
 #pragma unroll 1
-        for (u32 chunk = 0; chunk < tile.chunks; chunk++, from += (u64)blocks * ITEM_BYTES) {
-            filling.acquire(bytes, empty, ends);
-            u32 to = ring_base + filling.ring.begin(bytes);
-            if (elect()) copy_bulk(to, from, token_bytes(width), full + 8 * filling.ring.slot(), EVICT_LAST);
-            filling.ring.advance(bytes);
+        for (u32 chunk = 0; chunk < tile.chunks; chunk += 2) {
+#pragma unroll
+            for (u32 half = 0; half < 2; half++, from += stride) {
+                u32 to = filling.acquire(bytes, ring_base);
+                if (elect()) copy_bulk(to, from, token_bytes(width), ring_base + filling.ring.full(half), EVICT_LAST);
+            }
+            filling.ring.next_pair();
         }
         recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }

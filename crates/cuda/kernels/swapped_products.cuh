@@ -20,107 +20,94 @@ struct Lane {
     }
 };
 
-// `STEPS` steps' fragments of weights: words of the lane's two rows times their scales.
-template <u32 STEPS>
-DEVICE void convert_weights(u32 (&fragments)[STEPS][4], const u32 (&words)[2][4], const u32 (&scales)[2], u32 batch) {
-#pragma unroll
-    for (u32 i = 0; i < STEPS; i += 2)
-#pragma unroll
-        for (u32 row = 0; row < 2; row++) {
-            u32 word = (batch * STEPS + i) / 2, packed = words[row][word];
-            u32(&low)[4] = fragments[i], (&high)[4] = fragments[i + 1];
-            if (REPACKED) convert_repacked_8(packed, scales[row], word >= 2, low[row], low[2 + row], high[row], high[2 + row]);
-            else convert_8(packed, scales[row], word >= 2, low[row], low[2 + row], high[row], high[2 + row]);
-        }
-}
-
 // Units of tokens have 2048 bytes for eight tokens, twice what the descriptor of a matrix 64 deep counts on.
 DEVICE u64 token_descriptor(u32 address) {
-    return matrix_descriptor(address) + ((u64)(1024 >> 4) << 32);
+    constexpr u64 CONSTANT = matrix_descriptor(0) + ((u64)(1024 >> 4) << 32);
+    u64 descriptor;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"((address >> 4) + (u32)CONSTANT), "r"((u32)(CONSTANT >> 32)));
+    return descriptor;
 }
 
 // The scales of the lane's two rows, two of a row for a chunk. What was loaded is not touched before it is converted: to put
 // it together at once had each round wait for it (measured: 1 to 2 % of a call).
 struct RowScales {
-    u32 words[2][CHUNKS_OF_SCALES];     // of each row and chunk; repacked, the first has both rows'
+    u32 words[2][2];     // of each row and chunk; repacked, of each chunk those of both rows
 
-    DEVICE void load(const Lane& at, u32 from) {
+    DEVICE void load(const Lane& at, u32 from, u32 chunk) {
         if (REPACKED) {
-            words[0][0] = load_shared(from + at.warp_group * SCALE_BYTES / 2 + at.thread * 4);
+            words[0][chunk] = load_shared(from + at.warp_group * CHUNK_SCALE_BYTES / 2 + at.thread * 4);
             return;
         }
+        if (chunk == 1) return;     // came with those of the even chunk
         from += at.row * 16 + at.lane % 4 * 2;
 #pragma unroll
         for (u32 row = 0; row < 2; row++)
 #pragma unroll
-            for (u32 chunk = 0; chunk < CHUNKS_OF_SCALES; chunk++) words[row][chunk] = load_shared_2(from + row * 8 * 16 + chunk * 8);
+            for (u32 of = 0; of < 2; of++) words[row][of] = load_shared_2(from + row * 8 * 16 + of * 8);
     }
 
-    // Of the chunk of this number among those that were loaded.
     DEVICE u32 converted(u32 row, u32 chunk) const {
-        return convert_scales((u16)(REPACKED ? words[0][0] >> 16 * row : words[row][chunk]));
+        return convert_scales((u16)(REPACKED ? words[0][chunk] >> 16 * row : words[row][chunk]));
     }
 };
 
-// While one batch of steps is in the matrix unit, the next is converted; the next unit's packed weights are read before the
-// last batch. Wider tiles have smaller batches, for with larger ones units were released too late (measured). A round of the
-// loop is as many chunks as have their scales in a slot.
+// While one step is in the matrix unit, the next one's weights are converted. A chunk is released when the first step of the
+// next is on its way, and the next one's packed weights are read before the last step: two units in the ring are enough. A
+// round of the loop is a pair of chunks.
 //
 // Returns where the last unit lies, which is not released: results pass through it.
 template <u32 COLUMNS>
-DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Control* control, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
-    constexpr u32 STEPS = COLUMNS <= 128 ? 4 : 2, BATCHES = 8 / STEPS, UNIT = unit_bytes(COLUMNS);
+DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+    constexpr u32 UNIT = unit_bytes(COLUMNS);
     Lane at;
-    u32 weights_at = token_bytes(COLUMNS) + at.row * 64 + at.lane % 4 * 16;
-    u32 full = shared_address(control->full), empty = shared_address(control->empty);
-    u32 slot = SLOTS, previous = SLOTS, unit = 0, there = 0;
-    uint4 rows[2];
+    u32 rows_at = ring_base + token_bytes(COLUMNS) + at.row * 64 + at.lane % 4 * 16;
+    u32 unit = 0, there = 0;
+    uint4 rows[2][2];       // packed: of each chunk of the pair, the lane's two
     RowScales row_scales;
-    auto next_unit = [&](bool with_scales) {
-        slot = ring.slot();
-        unit = ring_base + ring.begin(UNIT);
-        barrier_wait_unless(there, full + 8 * slot, ring.parity());
-        rows[0] = load_shared_16(unit + weights_at);
-        rows[1] = load_shared_16(unit + weights_at + 8 * 64);
-        if (with_scales) row_scales.load(at, ring_base + ring.scales());
+    auto next_unit = [&](u32 chunk) {
+        unit = ring.begin(UNIT);
+        barrier_wait_unless(there, ring_base + ring.full(chunk), ring.parity);
+        rows[chunk][0] = load_shared_16(rows_at + unit);
+        rows[chunk][1] = load_shared_16(rows_at + unit + 8 * 64);
+        row_scales.load(at, ring_base + ring.scales(chunk), chunk);
         ring.advance(UNIT);
     };
 #pragma unroll
     for (u32 i = 0; i < COLUMNS / 2; i++) sums[i] = 0.0f;
-    next_unit(true);
+    next_unit(0);
     u32 chunks = tile.chunks;       // there since the wait
     recorder.end(Activity::Wait, number);
 #pragma unroll 1
-    for (u32 begin = 0; begin < chunks; begin += CHUNKS_OF_SCALES) {
+    for (u32 begin = 0; begin < chunks; begin += 2) {
 #pragma unroll
-        for (u32 chunk = 0; chunk < CHUNKS_OF_SCALES; chunk++) {
+        for (u32 chunk = 0; chunk < 2; chunk++) {
             u32 scales[2] = {row_scales.converted(0, chunk), row_scales.converted(1, chunk)};
-            u32 words[2][4] = {{rows[0].x, rows[0].y, rows[0].z, rows[0].w}, {rows[1].x, rows[1].y, rows[1].z, rows[1].w}};
-            u32 current = slot;
-            u64 tokens = token_descriptor(unit);
-            there = barrier_test(full + 8 * ring.slot(), ring.parity());     // early: the answer takes its time
-            bool last = chunk == CHUNKS_OF_SCALES - 1;
+            const u32 words[4][2] = {{rows[chunk][0].x, rows[chunk][1].x}, {rows[chunk][0].y, rows[chunk][1].y},
+                                     {rows[chunk][0].z, rows[chunk][1].z}, {rows[chunk][0].w, rows[chunk][1].w}};
+            u64 tokens = token_descriptor(ring_base + unit);
+            if (chunk == 1) ring.next_pair();
+            there = barrier_test(ring_base + ring.full(1 - chunk), ring.parity);     // early: the answer takes its time
 #pragma unroll
-            for (u32 batch = 0; batch < BATCHES; batch++) {
-                u32 fragments[STEPS][4];
-                convert_weights<STEPS>(fragments, words, scales, batch);
-                products_fence();
+            for (u32 word = 0; word < 4; word++) {
+                const Eight<REPACKED> eights[2] = {Eight<REPACKED>(words[word][0]), Eight<REPACKED>(words[word][1])};
 #pragma unroll
-                for (u32 i = 0; i < STEPS; i++) {
-                    u32 step = batch * STEPS + i;
-                    Wgmma<COLUMNS>::registers(sums, fragments[i], tokens + (step / 4 * 1024 + step % 4 * 32) / 16);
+                for (u32 half = 0; half < 2; half++) {
+                    u32 fragment[4];
+#pragma unroll
+                    for (u32 i = 0; i < 4; i++) fragment[i] = eights[i % 2].pair(2 * half + i / 2, scales[i % 2], word >= 2);
+                    products_fence();
+                    Wgmma<COLUMNS>::registers(sums, fragment, tokens + (word / 2 * 1024 + (word % 2 * 2 + half) * 32) / 16);
+                    products_commit();
+                    if (word == 3 && half == 0 && (chunk == 0 || begin + 2 < chunks)) next_unit(1 - chunk);
+                    products_wait<1>();
+                    if (word == 0 && half == 0 && (chunk == 1 || begin > 0)) barrier_arrive(ring_base + ring.empty_before(1 - chunk));
                 }
-                products_commit();
-                if (batch == BATCHES - 2 && (!last || begin + CHUNKS_OF_SCALES < chunks)) next_unit(last);
-                products_wait<1>();
-                if (batch == 0 && previous < SLOTS) barrier_arrive(empty + 8 * previous);
             }
-            previous = current;
         }
     }
     products_wait<0>();
 #pragma unroll
     for (u32 i = 0; i < COLUMNS / 2; i++) asm volatile("" : "+f"(sums[i]));      // none is read before the wait
     recorder.end(Activity::Multiply, number);
-    return unit;
+    return ring_base + unit;
 }

@@ -2,19 +2,23 @@
 //
 // A unit is one chunk of a tile: converted tokens, then packed weights. Scales have slots of their own: of weights that are
 // not repacked they come with every even chunk for two, since a tensor map's box has at least 16 bytes a row, and with units
-// of two sizes the ring held two of the widest where three fit (measured: 13 % of all stalls). Units are as long as their tile is wide, so that narrow tiles
-// have more of them on their way. All who walk the ring step the same positions.
+// of two sizes the ring held two of the widest where three fit (measured: 13 % of all stalls). Units are as long as their tile
+// is wide, so that narrow tiles have more of them on their way. All who walk the ring step the same positions.
+//
+// The matrix unit and all warps share what a scheduler issues: an instruction that a chunk takes more, in any warp, delays
+// products (docs/cuda.md). So a walk is counted as its users need it, and not in the fewest variables.
 #pragma once
 #include "swapped_problem.cuh"
 
 constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;     // of both warp groups that multiply
 constexpr u32 SLOTS = 8;
-constexpr u32 CHUNKS_OF_SCALES = REPACKED ? 1 : 2, SCALE_SLOTS = SLOTS / CHUNKS_OF_SCALES;
-constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2, SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16 * CHUNKS_OF_SCALES;
-constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SCALE_SLOTS * SCALE_BYTES, CONTROL_BYTES = 1024;
+constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2;
+constexpr u32 CHUNK_SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16, SCALE_COPY_BYTES = CHUNK_SCALE_BYTES * (REPACKED ? 1 : 2);
+constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SLOTS * CHUNK_SCALE_BYTES, CONTROL_BYTES = 1024;
+constexpr u32 FULL_AT = CONTROL_AT, EMPTY_AT = CONTROL_AT + 8 * SLOTS;
 
 // A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
-// before its first unit's barrier, and read until the next tile's. Seven tiles later there have been fourteen units, of which
+// before its first unit is acquired, and read until the next tile's. Seven tiles later there have been fourteen units, of which
 // at most `SLOTS` were unreleased, so all threads are past the entry that is taken.
 struct Announced {
     Tile tile;
@@ -23,12 +27,10 @@ struct Announced {
 };
 constexpr u32 ANNOUNCED = SLOTS;
 
-// Barriers and what producers remember, behind the ring.
+// What is behind the ring. Barriers are first.
 struct Control {
     u64 full[SLOTS];
     u64 empty[SLOTS];
-    u32 weight_ends[SLOTS];
-    u32 token_ends[SLOTS];
     u32 arrived_before[2];
     alignas(16) Announced tiles[ANNOUNCED];
 };
@@ -46,40 +48,55 @@ DEVICE constexpr u32 unit_bytes(u32 width) {
     return token_bytes(width) + WEIGHT_BYTES;
 }
 
+// Where a walk is. Tiles have an even number of chunks, so units come in pairs, and a pair's slots and phase are counted once.
 struct Ring {
-    u32 count = 0, position = 0;
+    u32 position = 0;       // where the unit before ended, in bytes
+    u32 pair = 0;           // bytes from the first barrier to those of the pair's two slots
+    u32 parity = 0;         // of the phase in which the pair's barriers are
 
-    DEVICE u32 slot() const { return count % SLOTS; }
-    DEVICE u32 last_slot() const { return (count - 1) % SLOTS; }
-    DEVICE u32 parity() const { return count / SLOTS % 2; }
-    DEVICE u32 scales() const { return SCALES_AT + count / CHUNKS_OF_SCALES % SCALE_SLOTS * SCALE_BYTES; }
+    DEVICE u32 full(u32 chunk) const { return FULL_AT + pair + 8 * chunk; }
+    DEVICE u32 empty_before(u32 chunk) const { return EMPTY_AT + (pair + 8 * SLOTS - 16) % (8 * SLOTS) + 8 * chunk; }
+    DEVICE u32 scales(u32 chunk) const { return SCALES_AT + pair / 8 * CHUNK_SCALE_BYTES + (REPACKED ? chunk * CHUNK_SCALE_BYTES : 0); }
     DEVICE u32 begin(u32 bytes) const { return position + bytes <= RING ? position : 0; }
-    DEVICE void advance(u32 bytes) {
-        position = begin(bytes) + bytes;
-        count++;
+    DEVICE void advance(u32 bytes) { position = begin(bytes) + bytes; }
+    DEVICE void next_pair() {
+        pair = (pair + 16) % (8 * SLOTS);
+        parity ^= pair == 0;
     }
 };
 
-static_assert(2 * (ANNOUNCED - 1) >= SLOTS, "a tile has two units or more");
+// Units are a number of pieces long: eight tokens by a chunk.
+constexpr u32 PIECE = ITEM_BYTES;
+static_assert(RING % PIECE == 0 && WEIGHT_BYTES % PIECE == 0 && 2 * RING / PIECE < 256, "a unit's pieces have no room in a byte");
+
+static_assert(2 * (ANNOUNCED - 1) > SLOTS, "a tile has two units or more");
 static_assert(sizeof(Control) <= CONTROL_BYTES, "what is behind the ring overlaps");
 
-// A walk that fills units and knows what is still in use behind it. Ends are counted in bytes from the first unit on, the
-// skipped ends of the ring included; each producer keeps them for itself, for one may be a lap ahead of the other.
+// A walk that fills units and knows what is still in use behind it: what each unit takes, with what was skipped before it at the
+// ring's end. Each producer keeps that for itself, for one may be a lap ahead of the other.
 struct Filling {
     Ring ring;
-    u32 oldest = 0, oldest_end = 0, end = 0;
+    u32 oldest = 0, oldest_parity = 0;      // bytes from the first barrier to that of the oldest unit in use; its phase
+    u32 count = 0, used = 0;                // units in use, and the pieces that they take
+    u64 taken = 0;                          // by each of them, the oldest in the lowest byte
 
-    // Waits until the next unit's bytes are free.
-    DEVICE void acquire(u32 bytes, u32 empty, u32 ends) {
-        if (ring.begin(bytes) != ring.position) end += RING - ring.position;
-        end += bytes;
-        while (oldest < ring.count && (end - oldest_end > RING || ring.count - oldest == SLOTS)) {
-            barrier_wait(empty + 8 * (oldest % SLOTS), oldest / SLOTS % 2);
-            oldest_end = load_shared(ends + 4 * (oldest % SLOTS));
-            oldest++;
+    // Waits until the next unit's bytes are free; returns where it begins.
+    DEVICE u32 acquire(u32 bytes, u32 ring_base) {
+        u32 begin = ring.begin(bytes), need = bytes / PIECE + (begin == ring.position ? 0 : (RING - ring.position) / PIECE);
+#pragma unroll 1
+        while (count > 0 && (used + need > RING / PIECE || count == SLOTS)) {
+            barrier_wait(ring_base + EMPTY_AT + oldest, oldest_parity);
+            used -= (u32)taken & 0xFF;
+            taken >>= 8;
+            count--;
+            oldest = (oldest + 8) % (8 * SLOTS);
+            oldest_parity ^= oldest == 0;
         }
-        if (oldest == ring.count) oldest_end = end - bytes;
-        __syncwarp();       // all lanes have read the entry that this one may take the place of
-        store_shared(ends + 4 * ring.slot(), end);
+        if (count == 0) need = bytes / PIECE;       // what was skipped is free
+        taken |= (u64)need << 8 * count;
+        used += need;
+        count++;
+        ring.position = begin + bytes;
+        return ring_base + begin;
     }
 };

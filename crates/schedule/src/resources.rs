@@ -10,7 +10,7 @@ pub use attention::{
     resident_keys, warp_groups,
 };
 
-use crate::{Cluster, Epilogue, Order, Schedule, Tile};
+use crate::{Cluster, Epilogue, Schedule, Tile};
 
 /// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
 const SCALE_ROWS: usize = 128;
@@ -21,9 +21,7 @@ const SCALE_COPY: usize = 16;
 const HALF: usize = 2;
 /// Bytes of an fp32 value.
 const SUM: usize = 4;
-/// Columns of the widest tiles of which the swapped kernel on sm_90a awaits the next stage before it has released the last.
-const AWAITED_EARLY: usize = 128;
-/// Slots of scales of that kernel; each is for two steps, the least that a bulk copy brings of a row 128 deep.
+/// Slots of scales of the swapped kernel on sm_90a; each is for two steps, the least that a bulk copy brings of a row 128 deep.
 const SWAPPED_SCALE_SLOTS: usize = 4;
 /// Bytes of that kernel's barriers.
 const BARRIERS: usize = 1024;
@@ -189,16 +187,8 @@ fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usiz
     if is_narrow(schedule) {
         return stages;
     }
-    let stage = stages / schedule.stages.max(1);
-    // Three that are awaited early must fit, and four where tiles of unequal widths go through one ring.
-    let wider = schedule.tile.n.saturating_sub(AWAITED_EARLY) * schedule.tile.k * HALF;
-    let ring = match schedule.order {
-        Order::Sorted => stages.max(4 * stage.saturating_sub(wider)),
-        Order::PerTile | Order::Static | Order::Dynamic if wider == 0 => stages.max(3 * stage),
-        Order::PerTile | Order::Static | Order::Dynamic => stages,
-    };
     let scales = SWAPPED_SCALE_SLOTS * weights(gemm) * schedule.tile.m * schedule.tile.k.div_ceil(8);
-    ring + scales + BARRIERS
+    stages + scales + BARRIERS
 }
 
 /// Matrices on the row and on the column side of a tile.

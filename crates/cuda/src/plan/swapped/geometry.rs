@@ -17,8 +17,6 @@ pub(super) const ROWS: usize = 128;
 pub(super) const CONSUMERS: usize = 2;
 /// Most tokens of a tile: the N of `wgmma.m64nNk16` (PTX ISA).
 const MOST_WIDTH: usize = 256;
-/// Columns of the widest tiles of which two units are awaited at once: they have two batches of steps a chunk, wider ones four.
-const AWAITED_EARLY: usize = 128;
 /// Two warp groups multiply, the warps of a third load: only whole groups can hand registers to others.
 const THREADS: usize = (CONSUMERS + 1) * 128;
 /// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
@@ -75,7 +73,7 @@ impl Geometry {
         Ok(Self {
             block_rows: schedule.tile.m,
             width,
-            ring_bytes: (schedule.stages * unit).max(awaited_bytes(schedule)),
+            ring_bytes: schedule.stages * unit,
             dual,
             repacked: schedule.packing == Packing::Fragments,
         })
@@ -109,18 +107,6 @@ impl Geometry {
             shared_bytes: (self.ring_bytes + BYTES_BESIDE_RING) as u32,
             registers: most_registers(THREADS),
         }
-    }
-}
-
-/// Bytes that a ring needs so that tiles never wait for themselves: at 128 columns and fewer the next unit is awaited before
-/// the one before is released, so three must fit, and of tiles of unequal widths the end of the ring that is skipped too, less
-/// than one.
-fn awaited_bytes(schedule: &Schedule) -> usize {
-    let width = schedule.tile.n;
-    match mixes_widths(schedule.order) {
-        true => 4 * unit_bytes(width.min(AWAITED_EARLY)),
-        false if width <= AWAITED_EARLY => 3 * unit_bytes(width),
-        false => 0,
     }
 }
 
