@@ -3,7 +3,8 @@
 /// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200, while all
 /// multiprocessors do: rounded from traced calls of the benchmark's cases, between which medians of one width differ by a
 /// tenth (`results/2026-11-22-h200-tiles.json`: 40 to 248 columns; beyond both is assumed). Below some 112 columns weights
-/// are not converted as fast as they are multiplied, so narrow tiles are dear.
+/// are not converted as fast as they are multiplied, so narrow tiles are dear. Since then they take some 5 % less, and plans
+/// by costs that have it were no faster (`results/2026-11-23-h200-issue.json`).
 const CHUNKS: [(f64, f64); 16] = [
     (0.0, 380.0),
     (16.0, 390.0),
