@@ -91,8 +91,9 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& rec
         Tile tile = next;
         if (tile.is_last()) next.chunks = 0;
         else next = load_tile(tiles + i + 1);
-        u32 width = computed_width(tile.width), bytes = unit_bytes(width), stride = (SHAPE(tile.group, m) + 7) / 8 * ITEM_BYTES;
-        const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + (u64)tile.first_chunk * stride + tile.token / 8 * ITEM_BYTES;
+        u32 width = computed_width(tile.width), bytes = unit_bytes(width);
+        u64 stride = (u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES;        // of a chunk: 16 million tokens take 4 GiB
+        const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)(tile.token / 8) * ITEM_BYTES;
 #pragma unroll 1
         for (u32 chunk = 0; chunk < tile.chunks; chunk += 2) {
 #pragma unroll

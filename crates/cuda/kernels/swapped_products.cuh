@@ -20,7 +20,8 @@ struct Lane {
     }
 };
 
-// Units of tokens have 2048 bytes for eight tokens, twice what the descriptor of a matrix 64 deep counts on.
+// Units of tokens have 2048 bytes for eight tokens, twice what the descriptor of a matrix 64 deep counts on. Of its two halves
+// only one depends on the address, which is below 2¹⁸ and needs no mask: the assembler does not find out by itself.
 DEVICE u64 token_descriptor(u32 address) {
     constexpr u64 CONSTANT = matrix_descriptor(0) + ((u64)(1024 >> 4) << 32);
     u64 descriptor;
