@@ -161,7 +161,8 @@ impl Kernel {
         Ok(start.elapsed())
     }
 
-    fn time_kernel(&self, copy: usize, [start, end]: &[Event; 2]) -> Result<Duration, RunError> {
+    /// The device's time of a call whose launches are all queued before the first begins, where the device has a gate.
+    pub(super) fn time_kernel(&self, copy: usize, [start, end]: &[Event; 2]) -> Result<Duration, RunError> {
         self.shared.context.make_current()?;
         let stream = &self.shared.stream;
         // Set-up copies from the host, which may wait for the stream: it comes before the gate.

@@ -9,7 +9,7 @@ use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 
 use super::{Engine, Kernel, Operands};
-use crate::driver::{DeviceMemory, DriverError, Stream};
+use crate::driver::{DeviceMemory, DriverError, Event, Stream};
 use crate::error::{BuildError, RunError, TracingError};
 use crate::plan::{self, Variant};
 use crate::trace::{ROLES, Record, timeline};
@@ -38,8 +38,9 @@ struct Buffer {
 }
 
 impl Engine {
-    /// What the roles of each block do in a call, from the first block's begin to the last one's end. Before it there is a
-    /// call on each copy of the operands, as in a rotation over all of them.
+    /// What the roles of each block do in a call, from the first block's begin to the last one's end. All its launches are
+    /// queued before it begins: none waits for the host. Before it there is a call on each copy of the operands, as in a
+    /// rotation over all of them.
     ///
     /// # Errors
     /// As [`Engine::build`] and [`Kernel::run`]; and if there are more records than room for them.
@@ -61,6 +62,8 @@ impl Kernel {
     fn trace(&self) -> Result<Timeline, TracingError> {
         let stream = &self.shared.stream;
         let buffer = Buffer::new(stream, self.most_blocks() as usize).map_err(RunError::from)?;
+        let event = || Event::new(stream.context()).map_err(RunError::from);
+        let events = [event()?, event()?];
         for function in self.functions() {
             function
                 .set(VARIABLE, &buffer.described())
@@ -70,7 +73,7 @@ impl Kernel {
             self.time_call(copy)?;
         }
         buffer.clear(stream).map_err(RunError::from)?;
-        self.time_call(0)?;
+        self.time_kernel(0, &events)?;
         buffer.timeline(stream)
     }
 }
