@@ -10,8 +10,8 @@ use super::order::Share;
 use super::packing::{Packer, Packing};
 use super::work::{Cutter, Kind, Parts, even};
 
-/// Tiles that the search may place in all: what keeps a plan of a few groups under two milliseconds, and one of
-/// hundreds under twenty.
+/// Tiles that the search may place in all, those included that are only counted: what keeps a plan of a few groups under a
+/// millisecond, and one of hundreds under ten.
 const PLACEMENTS: usize = 20_000;
 /// What it costs to look at a choice of parts, in placements.
 const LOOK: usize = 4;

@@ -4,6 +4,7 @@
 mod abi;
 mod balance;
 mod cost;
+mod counting;
 mod dealt;
 mod geometry;
 mod order;

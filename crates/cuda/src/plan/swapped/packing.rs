@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::counting::Counts;
 use super::order::Share;
 use super::work::{Kind, Piece};
 
@@ -33,6 +34,7 @@ pub(super) struct Packer {
     /// What each worker has left, the least first.
     left: Vec<(f64, usize)>,
     placed: Vec<(usize, Piece)>,
+    counts: Counts,
 }
 
 impl Packer {
@@ -43,6 +45,7 @@ impl Packer {
             most_parts,
             left: Vec::with_capacity(workers),
             placed: Vec::new(),
+            counts: Counts::default(),
         }
     }
 
@@ -73,8 +76,12 @@ impl Packer {
     }
 
     /// Whether all tiles can be done by the deadline: whole ones where they fit best, the rest cut along the depth into
-    /// what is left.
+    /// what is left. They are placed only if they fit.
     pub fn fit(&mut self, kinds: &[Kind], deadline: f64) -> bool {
+        self.counts.fit(kinds, self.workers, self.most_parts, deadline) && self.place(kinds, deadline)
+    }
+
+    fn place(&mut self, kinds: &[Kind], deadline: f64) -> bool {
         self.begin(deadline);
         let mut rest = Vec::new();
         for (index, kind) in kinds.iter().enumerate() {
@@ -175,5 +182,51 @@ impl Ord for Load {
 impl PartialOrd for Load {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A part costs what a whole tile does besides its chunks, and more.
+    fn kind() -> impl Strategy<Value = Kind> {
+        (1usize..80, 1usize..40, 100.0f64..1500.0, 1000.0f64..6000.0).prop_map(
+            |(blocks, pairs, chunk, part)| Kind {
+                group: 0,
+                token: 0,
+                width: 8,
+                columns: 8,
+                chunks: 2 * pairs,
+                blocks,
+                whole: 1000.0 + 2.0 * pairs as f64 * chunk,
+                chunk,
+                part,
+                further: 0.1 * part,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn counting_finds_what_placing_finds(
+            mut kinds in vec(kind(), 1..8),
+            workers in 1usize..140,
+            most_parts in 1usize..6,
+            tightness in 0.7f64..1.6,
+        ) {
+            kinds.sort_by(|left, right| right.whole.total_cmp(&left.whole));
+            let mut packer = Packer::new(workers, most_parts);
+            let work = kinds.iter().map(|kind| kind.blocks as f64 * kind.whole).sum();
+            let deadline = packer.even(work) * tightness;
+            let counted = packer.counts.fit(&kinds, workers, most_parts, deadline);
+            prop_assert_eq!(counted, packer.place(&kinds, deadline));
+            if counted {
+                prop_assert!(packer.packing(&kinds).makespan <= deadline * (1.0 + 1e-9));
+            }
+        }
     }
 }

@@ -48,6 +48,20 @@ pub(super) struct Piece {
     pub parts: usize,
 }
 
+impl Piece {
+    /// A part of so many of some tile: what its cost depends on.
+    pub fn sized(chunks: usize, parts: usize) -> Self {
+        Self {
+            kind: 0,
+            block: 0,
+            first_chunk: 0,
+            chunks,
+            part: 0,
+            parts,
+        }
+    }
+}
+
 impl Kind {
     /// A tile over the whole depth.
     pub fn whole_piece(&self, kind: usize, block: usize) -> Piece {
