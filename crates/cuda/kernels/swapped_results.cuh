@@ -157,7 +157,7 @@ DEVICE float4 gated(u32 gates_at, u32 ups_at, const float (&scales)[2]) {
 
 // Results of tokens whose sums lie at `from`, the second product's `second` bytes further; four rows a thread, sixteen threads
 // a token. A loop of a few dozen instructions: where each thread computed from its own registers, code for every sum, storing
-// took a fifth of a call (docs/cuda.md).
+// took a fifth of a call (docs/cuda-measured.md).
 DEVICE void store_gated(const Parameter& parameter, const Tile& tile, u32 token, u32 width, u32 from, u32 second, const float (&scales)[2]) {
     constexpr u32 BYTES = OUTPUT == 2 ? 4 : 2, STEP = CONSUMER_THREADS / 16;        // of a result; tokens at a time
     u32 n = SHAPE(tile.group, n), piece = threadIdx.x % 16, first = threadIdx.x / 16, row = tile.row + piece * 4;

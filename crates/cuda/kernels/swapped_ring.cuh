@@ -6,7 +6,7 @@
 // is wide, so that narrow tiles have more of them on their way. All who walk the ring step the same positions.
 //
 // The matrix unit and all warps share what a scheduler issues: an instruction that a chunk takes more, in any warp, delays
-// products (docs/cuda.md). So a walk is counted as its users need it, and not in the fewest variables.
+// products (docs/cuda-measured.md). So a walk is counted as its users need it, and not in the fewest variables.
 #pragma once
 #include "swapped_problem.cuh"
 
