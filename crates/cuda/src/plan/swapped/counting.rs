@@ -3,6 +3,9 @@
 
 use super::work::{Kind, Piece};
 
+/// What sums of nanoseconds may differ by.
+const ROUNDING: f64 = 1.0 + 1e-9;
+
 /// What workers have left.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -13,9 +16,9 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Whether so many workers can do all tiles by the deadline, cut into at most so many parts: what
-    /// [`Packer::fit`](super::packing::Packer::fit) finds by placing them.
-    pub fn fit(&mut self, kinds: &[Kind], workers: usize, most_parts: usize, deadline: f64) -> bool {
+    /// When the last of so many workers is done with all tiles, cut into at most so many parts, if that is by the deadline:
+    /// what [`Packer::pack`](super::packing::Packer::pack) finds by placing them.
+    pub fn fit(&mut self, kinds: &[Kind], workers: usize, most_parts: usize, deadline: f64) -> Option<f64> {
         self.left.clear();
         self.left.push((deadline, workers));
         self.rest.clear();
@@ -23,10 +26,13 @@ impl Counts {
             let rest = self.place(kind.whole, kind.blocks);
             if rest > 0 {
                 if most_parts == 1 {
-                    return false;
+                    return None;
                 }
                 self.rest.push((index, rest));
             }
+        }
+        if self.too_little_is_left(kinds) {
+            return None;
         }
         let rest = std::mem::take(&mut self.rest);
         let all = rest.iter().all(|&(index, count)| {
@@ -35,7 +41,8 @@ impl Counts {
             (0..count).all(|_| self.cut(kind, most))
         });
         self.rest = rest;
-        all
+        let least_left = self.left.first().map_or(deadline, |&(left, _)| left);
+        all.then_some(deadline - least_left)
     }
 
     /// Tiles of one cost where they fit best; returns how many fit nowhere.
@@ -56,6 +63,21 @@ impl Counts {
             count -= filled * each;
         }
         0
+    }
+
+    /// Whether what fits no worker whole takes more than all have left, were each tile cut in two and nothing lost.
+    fn too_little_is_left(&self, kinds: &[Kind]) -> bool {
+        let halves = |&(index, count): &(usize, usize)| {
+            let kind = &kinds[index];
+            count as f64 * (2.0 * kind.part + kind.chunks as f64 * kind.chunk)
+        };
+        let needed: f64 = self.rest.iter().map(halves).sum();
+        let left: f64 = self
+            .left
+            .iter()
+            .map(|&(left, workers)| left * workers as f64)
+            .sum();
+        needed > left * ROUNDING
     }
 
     /// A tile in as few parts as fit, at most so many: all but the last fill the workers with most left, the last goes where

@@ -75,10 +75,14 @@ impl Packer {
         self.packing(kinds)
     }
 
-    /// Whether all tiles can be done by the deadline: whole ones where they fit best, the rest cut along the depth into
-    /// what is left. They are placed only if they fit.
-    pub fn fit(&mut self, kinds: &[Kind], deadline: f64) -> bool {
-        self.counts.fit(kinds, self.workers, self.most_parts, deadline) && self.place(kinds, deadline)
+    /// When the last worker is done, if all tiles can be by the deadline.
+    pub fn fit(&mut self, kinds: &[Kind], deadline: f64) -> Option<f64> {
+        self.counts.fit(kinds, self.workers, self.most_parts, deadline)
+    }
+
+    /// All tiles by the deadline, if they fit: whole ones where they fit best, the rest cut along the depth into what is left.
+    pub fn pack(&mut self, kinds: &[Kind], deadline: f64) -> Option<Packing> {
+        self.place(kinds, deadline).then(|| self.packing(kinds))
     }
 
     fn place(&mut self, kinds: &[Kind], deadline: f64) -> bool {
@@ -102,7 +106,7 @@ impl Packer {
     }
 
     /// What was placed last.
-    pub fn packing(&self, kinds: &[Kind]) -> Packing {
+    fn packing(&self, kinds: &[Kind]) -> Packing {
         let mut loads = vec![0.0; self.workers];
         for (worker, piece) in &self.placed {
             loads[*worker] += kinds[piece.kind].cost(piece);
@@ -222,10 +226,12 @@ mod tests {
             let mut packer = Packer::new(workers, most_parts);
             let work = kinds.iter().map(|kind| kind.blocks as f64 * kind.whole).sum();
             let deadline = packer.even(work) * tightness;
-            let counted = packer.counts.fit(&kinds, workers, most_parts, deadline);
-            prop_assert_eq!(counted, packer.place(&kinds, deadline));
-            if counted {
-                prop_assert!(packer.packing(&kinds).makespan <= deadline * (1.0 + 1e-9));
+            let counted = packer.fit(&kinds, deadline);
+            let packed = packer.pack(&kinds, deadline).map(|packing| packing.makespan);
+            prop_assert_eq!(counted.is_some(), packed.is_some());
+            if let (Some(counted), Some(packed)) = (counted, packed) {
+                prop_assert!((counted / packed - 1.0).abs() < 1e-9);
+                prop_assert!(packed <= deadline * (1.0 + 1e-9));
             }
         }
     }
