@@ -214,6 +214,30 @@ mod tests {
         )
     }
 
+    #[test]
+    fn halves_that_just_fit_are_found() {
+        let kind = Kind {
+            group: 0,
+            token: 0,
+            width: 8,
+            columns: 8,
+            chunks: 8,
+            blocks: 3,
+            whole: 5000.0,
+            chunk: 500.0,
+            part: 1500.0,
+            further: 0.0,
+        };
+        let half = kind.part + 4.0 * kind.chunk;
+        let mut packer = Packer::new(6, 2);
+        assert_eq!(packer.fit(&[kind], half), Some(half));
+        assert_eq!(
+            packer.pack(&[kind], half).map(|packing| packing.makespan),
+            Some(half)
+        );
+        assert_eq!(packer.fit(&[kind], half - 1.0), None);
+    }
+
     proptest! {
         #[test]
         fn counting_finds_what_placing_finds(
