@@ -39,8 +39,8 @@ struct Buffer {
 
 impl Engine {
     /// What the roles of each block do in a call, from the first block's begin to the last one's end. All its launches are
-    /// queued before it begins: none waits for the host. Before it there is a call on each copy of the operands, as in a
-    /// rotation over all of them.
+    /// queued before it begins, where the device has a gate: none waits for the host. Before it there is a call on each copy
+    /// of the operands, as in a rotation over all of them.
     ///
     /// # Errors
     /// As [`Engine::build`] and [`Kernel::run`]; and if there are more records than room for them.
