@@ -12,6 +12,9 @@ const RESOLVED: f64 = 3.0;
 /// Cells that stand for a mass which is not resolved.
 const LIKELIEST: usize = 9;
 
+/// Logarithms that differ by less are equal but for rounding: which of such cells were taken would depend on units and order.
+const TIED: f64 = 1e-9;
+
 /// Half the width of the next grid in standard deviations of those cells.
 const NARROWING: f64 = 3.0;
 
@@ -80,14 +83,14 @@ fn spread(masses: &[f64]) -> f64 {
     sum * sum / masses.iter().map(|mass| mass * mass).sum::<f64>()
 }
 
-/// 1 for each of the [`LIKELIEST`] cells that can be, and 0 for the others.
+/// 1 for each of the [`LIKELIEST`] cells that can be, and all that are as likely as the last of them; 0 for the others.
 fn likeliest(logarithms: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let mut sorted: Vec<f64> = logarithms
         .clone()
         .filter(|logarithm| logarithm.is_finite())
         .collect();
     sorted.sort_by(|one, other| other.total_cmp(one));
-    let least = sorted[LIKELIEST.min(sorted.len()) - 1];
+    let least = sorted[LIKELIEST.min(sorted.len()) - 1] - TIED;
     logarithms
         .map(|logarithm| if logarithm >= least { 1.0 } else { 0.0 })
         .collect()
@@ -199,6 +202,19 @@ mod tests {
             .iter()
             .map(|(cell, logarithm, ())| cell.volume * logarithm.exp())
             .sum()
+    }
+
+    #[test]
+    fn cells_that_differ_by_rounding_are_taken_together() {
+        let logarithms = |last: f64| {
+            let likelier = [0.0; LIKELIEST - 1];
+            likelier.into_iter().chain([-1.0, -1.0 + 1e-13, last, -2.0])
+        };
+        for last in [-1.0, -1.0 - 1e-13] {
+            let mut expected = vec![1.0; LIKELIEST + 2];
+            expected.push(0.0);
+            assert_eq!(likeliest(logarithms(last)), expected);
+        }
     }
 
     #[test]
