@@ -60,6 +60,8 @@ functions! {
     log = "nvrtcGetProgramLog": fn(Handle, *mut c_char) -> Status;
     cubin_size = "nvrtcGetCUBINSize": fn(Handle, *mut usize) -> Status;
     cubin = "nvrtcGetCUBIN": fn(Handle, *mut c_char) -> Status;
+    ptx_size = "nvrtcGetPTXSize": fn(Handle, *mut usize) -> Status;
+    ptx = "nvrtcGetPTX": fn(Handle, *mut c_char) -> Status;
 }
 
 /// NVRTC, loaded for the rest of the process: it leaves threads and thread-local state behind, so unloading it is not
@@ -72,10 +74,19 @@ pub(super) struct Nvrtc {
 
 /// What NVRTC made of a program.
 pub(super) enum Made {
-    /// Machine code and the log.
-    Cubin { cubin: Vec<u8>, log: String },
+    /// Code of the kind that the options ask for, and the log.
+    Code { code: Vec<u8>, log: String },
     /// It refused; the log says why.
     Refused { log: String },
+}
+
+/// What NVRTC is to make of a program; its options have to ask for the same.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// For a real architecture, `sm_…`.
+    Cubin,
+    /// For a virtual one, `compute_…`.
+    Ptx,
 }
 
 impl Nvrtc {
@@ -144,8 +155,14 @@ impl Nvrtc {
         &self.path
     }
 
-    /// Compiles to machine code; the headers are given in memory.
-    pub fn compile(&self, file: File, headers: &[File], options: &[String]) -> Result<Made, CompileError> {
+    /// Compiles; the headers are given in memory.
+    pub fn compile(
+        &self,
+        kind: Kind,
+        file: File,
+        headers: &[File],
+        options: &[String],
+    ) -> Result<Made, CompileError> {
         let program = Program::new(self, file, headers)?;
         let options = strings(options.iter().map(String::as_str))?;
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
@@ -154,8 +171,8 @@ impl Nvrtc {
         let status = unsafe { (self.functions.compile)(program.handle, count, options.as_ptr()) };
         let log = program.log()?;
         match status {
-            0 => Ok(Made::Cubin {
-                cubin: program.cubin()?,
+            0 => Ok(Made::Code {
+                code: program.code(kind)?,
                 log,
             }),
             // NVRTC_ERROR_COMPILATION.
@@ -219,9 +236,12 @@ impl<'a> Program<'a> {
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
-    fn cubin(&self) -> Result<Vec<u8>, CompileError> {
+    fn code(&self, kind: Kind) -> Result<Vec<u8>, CompileError> {
         let functions = &self.nvrtc.functions;
-        self.bytes("nvrtcGetCUBIN", functions.cubin_size, functions.cubin)
+        match kind {
+            Kind::Cubin => self.bytes("nvrtcGetCUBIN", functions.cubin_size, functions.cubin),
+            Kind::Ptx => self.bytes("nvrtcGetPTX", functions.ptx_size, functions.ptx),
+        }
     }
 
     fn bytes(

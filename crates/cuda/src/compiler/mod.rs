@@ -14,7 +14,7 @@ use crate::error::CompileError;
 use crate::plan::Variant;
 use crate::source::{self, File};
 use cache::{Cache, Entry};
-use library::{Made, Nvrtc};
+use library::{Kind, Made, Nvrtc};
 
 pub use cache::CACHE_VARIABLE;
 pub use library::LIBRARIES_VARIABLE;
@@ -119,14 +119,7 @@ impl Compiler {
         if arch != Arch::Sm90a {
             return Err(CompileError::Architecture { variant: name, arch });
         }
-        let Some(file) = variant.source.file() else {
-            return Err(CompileError::NoSource { variant: name });
-        };
-        let unit = Unit {
-            name: &name,
-            file,
-            defines: &variant.defines,
-        };
+        let unit = unit(&name, variant)?;
         let (Entry { report, cubin }, origin) = self.translate(&unit, arch)?;
         let entry = variant.source.entry();
         match report.resources.get(entry) {
@@ -141,6 +134,25 @@ impl Compiler {
                 variant: name,
                 entry: entry.to_owned(),
             }),
+        }
+    }
+
+    /// Compiles a variant to PTX, which can be read and interpreted, but is never loaded: drivers older than the compiler
+    /// refuse it. Takes a fraction of the time that machine code takes, and is not kept.
+    ///
+    /// # Errors
+    /// If the source does not compile.
+    pub fn ptx(&self, variant: &Variant) -> Result<String, CompileError> {
+        let name = variant.to_string();
+        let unit = unit(&name, variant)?;
+        let mut options = vec!["--gpu-architecture=compute_90a".to_owned()];
+        options.extend(language_options(&unit));
+        match self
+            .nvrtc
+            .compile(Kind::Ptx, unit.file, source::headers(), &options)?
+        {
+            Made::Code { code, .. } => Ok(String::from_utf8_lossy(&code).trim_end_matches('\0').to_owned()),
+            Made::Refused { log } => Err(rejected(&unit, log)),
         }
     }
 
@@ -167,8 +179,11 @@ impl Compiler {
         if self.nvrtc.version() >= FIRST_WITH_CACHE {
             options.push("--no-cache".to_owned());
         }
-        match self.nvrtc.compile(unit.file, source::headers(), &options)? {
-            Made::Cubin { cubin, log } => Ok(Entry {
+        match self
+            .nvrtc
+            .compile(Kind::Cubin, unit.file, source::headers(), &options)?
+        {
+            Made::Code { code: cubin, log } => Ok(Entry {
                 report: Report {
                     resources: log::resources(&log),
                     warnings: log::warnings(&log),
@@ -176,15 +191,7 @@ impl Compiler {
                 },
                 cubin,
             }),
-            Made::Refused { log } => {
-                let (place, message) = log::first_error(&log);
-                Err(CompileError::Rejected {
-                    variant: unit.name.to_owned(),
-                    place,
-                    message,
-                    log,
-                })
-            }
+            Made::Refused { log } => Err(rejected(unit, log)),
         }
     }
 
@@ -208,20 +215,49 @@ impl Compiler {
     }
 }
 
-/// The definitions come after everything else, in the order of their names.
+/// A variant's source.
+fn unit<'a>(name: &'a str, variant: &'a Variant) -> Result<Unit<'a>, CompileError> {
+    match variant.source.file() {
+        Some(file) => Ok(Unit {
+            name,
+            file,
+            defines: &variant.defines,
+        }),
+        None => Err(CompileError::NoSource {
+            variant: name.to_owned(),
+        }),
+    }
+}
+
+fn rejected(unit: &Unit<'_>, log: String) -> CompileError {
+    let (place, message) = log::first_error(&log);
+    CompileError::Rejected {
+        variant: unit.name.to_owned(),
+        place,
+        message,
+        log,
+    }
+}
+
 fn options(unit: &Unit<'_>, arch: Arch) -> Vec<String> {
-    let fixed = [
+    let of_machine_code = [
         format!("--gpu-architecture={arch}"),
-        "--std=c++17".to_owned(),
         "--ptxas-options=-v".to_owned(),
         // Lets profilers and sanitizers name lines; costs no instruction.
         "--generate-line-info".to_owned(),
     ];
-    let defines = unit
-        .defines
-        .iter()
-        .map(|(name, value)| format!("--define-macro={name}={value}"));
-    fixed.into_iter().chain(defines).collect()
+    of_machine_code
+        .into_iter()
+        .chain(language_options(unit))
+        .collect()
+}
+
+/// The definitions come after everything else, in the order of their names.
+fn language_options(unit: &Unit<'_>) -> impl Iterator<Item = String> {
+    let defines = unit.defines.iter();
+    ["--std=c++17".to_owned()]
+        .into_iter()
+        .chain(defines.map(|(name, value)| format!("--define-macro={name}={value}")))
 }
 
 /// Gauntlet's folder among the user's caches (XDG base directory specification); none if the system names none.

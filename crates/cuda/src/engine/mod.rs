@@ -1,5 +1,7 @@
 //! The engine: a GPU with a compiler, and the kernels built for it.
 
+#[cfg(test)]
+mod interpreted;
 mod kernel;
 mod layout;
 mod loaded;

@@ -1,0 +1,228 @@
+//! A block: its threads, its shared memory, its barriers.
+
+use std::collections::HashMap;
+
+use crate::fault::Problem;
+use crate::instruction::{GroupProduct, Operand, Special};
+use crate::memory::Shared;
+
+pub(crate) const WARP: usize = 32;
+
+/// What a thread is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It can go on.
+    Ready,
+    /// At an instruction that its warp executes at once.
+    AtWarp,
+    /// At a numbered barrier.
+    AtBarrier(u64),
+    /// At the cluster's barrier.
+    AtCluster,
+    Done,
+}
+
+#[derive(Debug)]
+pub(crate) struct Thread {
+    /// The next instruction.
+    pub next: usize,
+    pub registers: Vec<u64>,
+    pub state: State,
+    /// Groups of copies that it has closed: of those by threads, and of those to global memory.
+    pub groups: [u64; 2],
+}
+
+/// A barrier in shared memory (mbarrier).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Barrier {
+    arrivals: u64,
+    left: u64,
+    /// Announced less those that came.
+    bytes: i64,
+    /// Phases that have ended.
+    ended: u64,
+}
+
+/// A product that may still read its operands, and what it read.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub product: GroupProduct,
+    pub descriptors: Vec<u64>,
+    pub operands: Vec<f32>,
+    /// The instruction.
+    pub issued: usize,
+}
+
+/// Products of a warp that were not waited for: those of closed groups, and of the open one.
+#[derive(Debug, Default)]
+pub(crate) struct Products {
+    pub closed: Vec<Vec<InFlight>>,
+    pub open: Vec<InFlight>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// Its number in the grid.
+    pub index: u32,
+    pub rank: u32,
+    pub blocks: u32,
+    pub threads: Vec<Thread>,
+    pub shared: Shared,
+    pub barriers: HashMap<u32, Barrier>,
+    /// Threads that have arrived at each numbered barrier.
+    pub arrived: HashMap<u64, u64>,
+    /// Of each warp.
+    pub products: Vec<Products>,
+}
+
+impl Block {
+    pub fn new([index, rank, blocks]: [u32; 3], threads: u32, registers: usize, shared_bytes: usize) -> Self {
+        let thread = |_| Thread {
+            next: 0,
+            registers: vec![0; registers],
+            state: State::Ready,
+            groups: [0; 2],
+        };
+        let warps = (threads as usize).div_ceil(WARP);
+        Self {
+            index,
+            rank,
+            blocks,
+            threads: (0..threads).map(thread).collect(),
+            shared: Shared::new(shared_bytes),
+            barriers: HashMap::new(),
+            arrived: HashMap::new(),
+            products: (0..warps).map(|_| Products::default()).collect(),
+        }
+    }
+
+    /// What an operand is for one thread.
+    pub fn value(&self, thread: usize, operand: Operand) -> u64 {
+        match operand {
+            Operand::Register(register) => self.threads[thread].registers[register as usize],
+            Operand::Constant(number) => number,
+            Operand::Special(Special::Thread) => thread as u64,
+            Operand::Special(Special::Threads) => self.threads.len() as u64,
+            Operand::Special(Special::Block) => u64::from(self.index),
+            Operand::Special(Special::Blocks) => u64::from(self.blocks),
+            Operand::Special(Special::Lane) => (thread % WARP) as u64,
+            Operand::Special(Special::RankInCluster) => u64::from(self.rank),
+        }
+    }
+
+    pub fn initialise(&mut self, barrier: u32, arrivals: u64) -> Result<(), Problem> {
+        crate::memory::aligned(u64::from(barrier), 8)?;
+        self.shared.read(barrier, 8)?;
+        let fresh = Barrier {
+            arrivals,
+            left: arrivals,
+            bytes: 0,
+            ended: 0,
+        };
+        self.barriers.insert(barrier, fresh);
+        Ok(())
+    }
+
+    pub fn has_ended(&self, barrier: u32, parity: u64) -> Result<bool, Problem> {
+        let found = self.barriers.get(&barrier).ok_or_else(|| no_barrier(barrier))?;
+        Ok(found.ended % 2 != parity & 1)
+    }
+
+    pub fn arrive(&mut self, address: u32, expected: u64) -> Result<(), Problem> {
+        let barrier = self
+            .barriers
+            .get_mut(&address)
+            .ok_or_else(|| no_barrier(address))?;
+        barrier.bytes += expected as i64;
+        barrier.left -= 1;
+        barrier.end_phase();
+        Ok(())
+    }
+
+    /// Bytes that a copy has brought.
+    pub fn complete(&mut self, address: u32, bytes: usize) -> Result<(), Problem> {
+        let barrier = self
+            .barriers
+            .get_mut(&address)
+            .ok_or_else(|| no_barrier(address))?;
+        barrier.bytes -= bytes as i64;
+        barrier.end_phase();
+        Ok(())
+    }
+
+    /// One thread arrives at a numbered barrier and may wait there.
+    pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) {
+        let alive = self
+            .threads
+            .iter()
+            .filter(|thread| thread.state != State::Done)
+            .count() as u64;
+        let expected = threads.unwrap_or(alive);
+        if waits {
+            self.threads[thread].state = State::AtBarrier(number);
+        }
+        let arrived = self.arrived.entry(number).or_default();
+        *arrived += 1;
+        if *arrived >= expected {
+            *arrived = 0;
+            for thread in &mut self.threads {
+                if thread.state == State::AtBarrier(number) {
+                    thread.state = State::Ready;
+                }
+            }
+        }
+    }
+}
+
+impl Barrier {
+    /// The next phase begins when all have arrived and all bytes are there.
+    fn end_phase(&mut self) {
+        if self.left == 0 && self.bytes == 0 {
+            self.ended += 1;
+            self.left = self.arrivals;
+        }
+    }
+}
+
+fn no_barrier(address: u32) -> Problem {
+    format!("no barrier was initialised at {address}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_ends_with_its_last_arrival_or_byte() {
+        let mut block = Block::new([0, 0, 1], 64, 1, 64);
+        block.initialise(1024, 2).unwrap();
+        assert!(block.has_ended(1024, 1).unwrap(), "the phase before the first");
+        block.arrive(1024, 16).unwrap();
+        block.arrive(1024, 0).unwrap();
+        assert!(!block.has_ended(1024, 0).unwrap(), "bytes are missing");
+        block.complete(1024, 16).unwrap();
+        assert!(block.has_ended(1024, 0).unwrap());
+        assert!(!block.has_ended(1024, 1).unwrap());
+        assert_eq!(
+            block.arrive(1032, 0).unwrap_err(),
+            "no barrier was initialised at 1032"
+        );
+    }
+
+    #[test]
+    fn threads_that_meet_go_on_together() {
+        let mut block = Block::new([0, 0, 1], 3, 1, 64);
+        block.meet(0, 1, Some(2), true);
+        assert_eq!(block.threads[0].state, State::AtBarrier(1));
+        block.meet(1, 1, Some(2), false);
+        assert_eq!(block.threads[0].state, State::Ready);
+        block.threads[2].state = State::Done;
+        block.meet(0, 0, None, true);
+        block.meet(1, 0, None, true);
+        assert!(
+            block.threads[..2]
+                .iter()
+                .all(|thread| thread.state == State::Ready)
+        );
+    }
+}

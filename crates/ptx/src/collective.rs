@@ -1,0 +1,258 @@
+//! What a warp does at once.
+
+use crate::block::{Block, InFlight, WARP};
+use crate::fault::Problem;
+use crate::instruction::{Address, Element, GroupProduct, Left, Operand, Register, Shuffle, WarpOperation};
+use crate::matrix::{Descriptor, added, left, place_of_sum, right};
+use crate::memory::aligned;
+
+/// Bytes of a row of an 8×8 matrix.
+const MATRIX_ROW: usize = 16;
+
+/// One warp of a block.
+pub(crate) struct Warp<'b> {
+    pub block: &'b mut Block,
+    /// Its number.
+    pub index: usize,
+    /// The instruction that it executes.
+    pub at: usize,
+}
+
+impl Warp<'_> {
+    pub fn execute(&mut self, operation: &WarpOperation) -> Result<(), Problem> {
+        match operation {
+            WarpOperation::Synchronise => Ok(()),
+            WarpOperation::Elect { one } => {
+                (0..WARP).for_each(|lane| self.set(lane, *one, u64::from(lane == 0)));
+                Ok(())
+            }
+            WarpOperation::Any { to, from } => {
+                let any = (0..WARP).any(|lane| self.value(lane, *from) != 0);
+                (0..WARP).for_each(|lane| self.set(lane, *to, u64::from(any)));
+                Ok(())
+            }
+            WarpOperation::Shuffle { kind, to, from, lane } => {
+                self.shuffle(*kind, *to, *from, *lane);
+                Ok(())
+            }
+            WarpOperation::LoadMatrices { to, from, transposed } => {
+                self.load_matrices(to, *from, *transposed)
+            }
+            WarpOperation::StoreMatrices { to, from, transposed } => {
+                self.store_matrices(*to, from, *transposed)
+            }
+            WarpOperation::Multiply {
+                element,
+                sums,
+                left,
+                right,
+                before,
+            } => {
+                self.multiply(*element, sums, [left, right, before]);
+                Ok(())
+            }
+            WarpOperation::MultiplyGroup(product) => self.multiply_group(product),
+            WarpOperation::CommitProducts => {
+                let products = &mut self.block.products[self.index];
+                let open = std::mem::take(&mut products.open);
+                products.closed.push(open);
+                Ok(())
+            }
+            WarpOperation::WaitForProducts { left } => self.wait_for_products(*left as usize),
+        }
+    }
+
+    fn value(&self, lane: usize, operand: Operand) -> u64 {
+        self.block.value(self.index * WARP + lane, operand)
+    }
+
+    fn set(&mut self, lane: usize, register: Register, bits: u64) {
+        self.block.threads[self.index * WARP + lane].registers[register as usize] = bits;
+    }
+
+    /// An operand of each lane, all before any is written.
+    fn values(&self, operand: Operand) -> [u64; WARP] {
+        std::array::from_fn(|lane| self.value(lane, operand))
+    }
+
+    fn words<const COUNT: usize>(&self, operands: &[Operand]) -> Vec<[u32; COUNT]> {
+        let word = |lane: usize, index: usize| {
+            operands
+                .get(index)
+                .map_or(0, |operand| self.value(lane, *operand) as u32)
+        };
+        (0..WARP)
+            .map(|lane| std::array::from_fn(|index| word(lane, index)))
+            .collect()
+    }
+
+    fn shuffle(&mut self, kind: Shuffle, to: Register, from: Operand, lane: Operand) {
+        let (values, lanes) = (self.values(from), self.values(lane));
+        for (index, other) in lanes.into_iter().enumerate() {
+            let source = match kind {
+                Shuffle::Index => other as usize,
+                Shuffle::Butterfly => index ^ other as usize,
+            };
+            self.set(index, to, values[source % WARP]);
+        }
+    }
+
+    /// Where row `row` of matrix `matrix` lies: a lane says it.
+    fn matrix_row(&self, address: Address, matrix: usize, row: usize) -> Result<u32, Problem> {
+        let at = self
+            .value(matrix * 8 + row, address.base)
+            .wrapping_add(address.offset);
+        aligned(at, MATRIX_ROW)?;
+        Ok(at as u32)
+    }
+
+    fn load_matrices(&mut self, to: &[Register], from: Address, transposed: bool) -> Result<(), Problem> {
+        for (matrix, to) in to.iter().enumerate() {
+            let mut rows = Vec::with_capacity(8);
+            for row in 0..8 {
+                let bytes = self
+                    .block
+                    .shared
+                    .read(self.matrix_row(from, matrix, row)?, MATRIX_ROW)?;
+                rows.push(bytes.to_vec());
+            }
+            for lane in 0..WARP {
+                let half = |index: usize| {
+                    let (row, column) = element_of_lane(lane, index, transposed);
+                    u64::from(u16::from_le_bytes([
+                        rows[row][2 * column],
+                        rows[row][2 * column + 1],
+                    ]))
+                };
+                self.set(lane, *to, half(0) | half(1) << 16);
+            }
+        }
+        Ok(())
+    }
+
+    fn store_matrices(&mut self, to: Address, from: &[Operand], transposed: bool) -> Result<(), Problem> {
+        for (matrix, from) in from.iter().enumerate() {
+            for (lane, word) in self.values(*from).into_iter().enumerate() {
+                for (index, half) in [word as u16, (word >> 16) as u16].into_iter().enumerate() {
+                    let (row, column) = element_of_lane(lane, index, transposed);
+                    let place = self.matrix_row(to, matrix, row)? + 2 * column as u32;
+                    self.block.shared.write(place, &half.to_le_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn multiply(&mut self, element: Element, sums: &[Register], [first, second, before]: [&[Operand]; 3]) {
+        let rows = left(element, &self.words::<4>(first));
+        let columns = right(element, &self.words::<2>(second));
+        let before: Vec<_> = before.iter().map(|before| self.values(*before)).collect();
+        let old = |lane: usize, index: usize| f32::from_bits(before[index][lane] as u32);
+        self.add(sums, &rows, &columns, element.depth(), old);
+    }
+
+    /// Sixteen rows times columns, added to what was.
+    fn add(
+        &mut self,
+        sums: &[Register],
+        rows: &[f32],
+        columns: &[f32],
+        depth: usize,
+        old: impl Fn(usize, usize) -> f32,
+    ) {
+        for lane in 0..WARP {
+            for (index, to) in sums.iter().enumerate() {
+                let (row, column) = place_of_sum(lane, index);
+                let sum = added(
+                    old(lane, index),
+                    &rows[row * depth..][..depth],
+                    &columns[column * depth..][..depth],
+                );
+                self.set(lane, *to, u64::from(sum.to_bits()));
+            }
+        }
+    }
+
+    /// The warp's sixteen of a warp group's 64 rows. Sums are there at once, which a program must not count on, but what it does
+    /// with registers in between is the compiler's affair; what it does with shared memory is looked at when it waits.
+    fn multiply_group(&mut self, product: &GroupProduct) -> Result<(), Problem> {
+        let descriptors: Vec<u64> = match &product.left {
+            Left::Fragments(_) => vec![self.value(0, product.right)],
+            Left::Descriptor(first) => vec![self.value(0, product.right), self.value(0, *first)],
+        };
+        let operands = self.operands(product, &descriptors)?;
+        let depth = product.element.depth();
+        let (columns, rows) = operands.split_at(product.columns * depth);
+        let rows = match &product.left {
+            Left::Fragments(words) => left(product.element, &self.words::<4>(words)),
+            Left::Descriptor(_) => rows.to_vec(),
+        };
+        let adds = self.value(0, product.add) != 0;
+        let before: Vec<_> = product
+            .sums
+            .iter()
+            .map(|sum| self.values(Operand::Register(*sum)))
+            .collect();
+        let old = |lane: usize, index: usize| {
+            if adds {
+                f32::from_bits(before[index][lane] as u32)
+            } else {
+                0.0
+            }
+        };
+        self.add(&product.sums, &rows, columns, depth, old);
+        let flight = InFlight {
+            product: product.clone(),
+            descriptors,
+            operands,
+            issued: self.at,
+        };
+        self.block.products[self.index].open.push(flight);
+        Ok(())
+    }
+
+    /// What a product reads of shared memory: all columns of the second operand, then the warp's rows of the first.
+    fn operands(&self, product: &GroupProduct, descriptors: &[u64]) -> Result<Vec<f32>, Problem> {
+        let shared = &self.block.shared;
+        let second = Descriptor::new(descriptors[0])?;
+        let mut operands = second.gather(
+            shared,
+            product.element,
+            product.right_transposed,
+            0,
+            product.columns,
+        )?;
+        if let Some(first) = descriptors.get(1) {
+            let begin = self.index % 4 * 16;
+            operands.extend(Descriptor::new(*first)?.gather(shared, product.element, false, begin, 16)?);
+        }
+        Ok(operands)
+    }
+
+    fn wait_for_products(&mut self, left: usize) -> Result<(), Problem> {
+        let products = &mut self.block.products[self.index];
+        let ended = products.closed.len().saturating_sub(left);
+        let ended: Vec<_> = products.closed.drain(..ended).flatten().collect();
+        for flight in ended {
+            let now = self.operands(&flight.product, &flight.descriptors)?;
+            // Not by value: a NaN in what was never written is no change.
+            let same = now
+                .iter()
+                .zip(&flight.operands)
+                .all(|(now, then)| now.to_bits() == then.to_bits());
+            if !same {
+                return Err(format!(
+                    "an operand of the product at instruction {} was overwritten before anyone had waited for it",
+                    flight.issued
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which element of an 8×8 matrix is half `index` of a lane's word.
+fn element_of_lane(lane: usize, index: usize, transposed: bool) -> (usize, usize) {
+    let (row, column) = (lane / 4, lane % 4 * 2 + index);
+    if transposed { (column, row) } else { (row, column) }
+}

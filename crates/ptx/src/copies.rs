@@ -1,0 +1,279 @@
+//! Copies that land later than they are asked for.
+
+use crate::block::Block;
+use crate::fault::Problem;
+use crate::memory::{Memory, aligned, number};
+
+/// Bytes of an encoded map.
+const MAP_BYTES: usize = 128;
+
+/// How 16-byte pieces of a box's rows are exchanged in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swizzle {
+    /// Not at all.
+    None,
+    /// Within the 64 bytes of a row.
+    Bytes64,
+    /// Within the 128 bytes of a row.
+    Bytes128,
+}
+
+impl Swizzle {
+    /// Where the byte lies that would lie at `address`.
+    pub(crate) fn place(self, address: u32) -> u32 {
+        address
+            ^ match self {
+                Self::None => 0,
+                Self::Bytes64 => (address >> 7 & 3) << 4,
+                Self::Bytes128 => (address >> 7 & 7) << 4,
+            }
+    }
+}
+
+/// What a tensor map says: elements without gaps, fetched in boxes; zeros beyond the edges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMap {
+    /// Where the first element lies.
+    pub address: u64,
+    /// Bytes of an element.
+    pub element_bytes: usize,
+    /// Elements along each dimension, at most five, the innermost first.
+    pub sizes: Vec<u64>,
+    /// Elements of a box, likewise.
+    pub boxes: Vec<u32>,
+    /// How a box's rows lie.
+    pub swizzle: Swizzle,
+}
+
+impl TensorMap {
+    /// In so many bytes as a device's map has, but not in its form, which is not public.
+    pub fn encode(&self) -> [u8; MAP_BYTES] {
+        let swizzle = match self.swizzle {
+            Swizzle::None => 0,
+            Swizzle::Bytes64 => 1,
+            Swizzle::Bytes128 => 2,
+        };
+        let head = [
+            self.address,
+            self.element_bytes as u64,
+            swizzle,
+            self.sizes.len() as u64,
+        ];
+        let boxes = self.boxes.iter().map(|size| u64::from(*size));
+        let words = head.into_iter().chain(self.sizes.iter().copied()).chain(boxes);
+        let mut bytes = [0; MAP_BYTES];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, Problem> {
+        let words: Vec<u64> = bytes.chunks_exact(8).map(number).collect();
+        let rank = words[3] as usize;
+        let swizzle = match words[2] {
+            0 => Swizzle::None,
+            1 => Swizzle::Bytes64,
+            2 => Swizzle::Bytes128,
+            _ => return Err("what is taken for a tensor map is none".to_owned()),
+        };
+        if !(1..=5).contains(&rank) {
+            return Err("what is taken for a tensor map is none".to_owned());
+        }
+        Ok(Self {
+            address: words[0],
+            element_bytes: words[1] as usize,
+            sizes: words[4..4 + rank].to_vec(),
+            boxes: words[4 + rank..4 + 2 * rank]
+                .iter()
+                .map(|size| *size as u32)
+                .collect(),
+            swizzle,
+        })
+    }
+
+    /// Bytes of a box.
+    fn box_bytes(&self) -> usize {
+        self.boxes.iter().product::<u32>() as usize * self.element_bytes
+    }
+
+    /// The box that begins at these elements, row after row.
+    fn fetch(&self, memory: &Memory, begin: &[i32]) -> Result<Vec<u8>, Problem> {
+        let mut bytes = Vec::with_capacity(self.box_bytes());
+        let row = self.boxes[0] as usize;
+        for index in 0..self.box_bytes() / (row * self.element_bytes) {
+            let (mut rest, mut inside, mut before, mut stride) = (index, true, 0, self.sizes[0]);
+            for (dimension, size) in self.boxes.iter().enumerate().skip(1) {
+                let at = i64::from(begin[dimension]) + (rest % *size as usize) as i64;
+                rest /= *size as usize;
+                inside &= (0..self.sizes[dimension] as i64).contains(&at);
+                before += at.max(0) as u64 * stride;
+                stride *= self.sizes[dimension];
+            }
+            for column in 0..row as i64 {
+                let column = i64::from(begin[0]) + column;
+                if inside && (0..self.sizes[0] as i64).contains(&column) {
+                    let at = self.address + (before + column as u64) * self.element_bytes as u64;
+                    bytes.extend_from_slice(memory.read(at, self.element_bytes)?);
+                } else {
+                    bytes.resize(bytes.len() + self.element_bytes, 0);
+                }
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// Where bytes come from and go to.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// Filled up with zeros.
+    ToShared {
+        to: u32,
+        from: u64,
+        bytes: usize,
+        given: usize,
+    },
+    Box {
+        to: u32,
+        map: u64,
+        at: Vec<i32>,
+    },
+    Bytes {
+        to: u32,
+        bytes: Vec<u8>,
+    },
+    ToGlobal {
+        to: u64,
+        from: u32,
+        bytes: usize,
+    },
+}
+
+/// A copy that somebody asked for.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    /// Whose shared memory it is about: the block's place among those that run.
+    pub block: usize,
+    pub way: Way,
+    /// The barrier there that its bytes count at.
+    pub barrier: Option<u32>,
+    /// The thread that asked, with the number of its group, where that is what is waited for.
+    pub group: Option<(usize, Kind, u64)>,
+}
+
+/// Which of a thread's groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    OfThread,
+    ToGlobal,
+}
+
+impl Copy {
+    /// Does it.
+    pub fn land(&self, memory: &mut Memory, block: &mut Block) -> Result<(), Problem> {
+        let count = match &self.way {
+            Way::ToShared {
+                to,
+                from,
+                bytes,
+                given,
+            } => {
+                let mut copied = memory.read(*from, *given)?.to_vec();
+                copied.resize(*bytes, 0);
+                block.shared.write(*to, &copied)?;
+                *bytes
+            }
+            Way::Bytes { to, bytes } => {
+                block.shared.write(*to, bytes)?;
+                bytes.len()
+            }
+            Way::Box { to, map, at } => {
+                let map = TensorMap::decode(memory.read(*map, MAP_BYTES)?)?;
+                if at.len() != map.sizes.len() {
+                    return Err(format!(
+                        "a box of {} dimensions of a map of {}",
+                        at.len(),
+                        map.sizes.len()
+                    ));
+                }
+                aligned(u64::from(*to), 128)?;
+                let bytes = map.fetch(memory, at)?;
+                for (index, piece) in bytes.chunks(16).enumerate() {
+                    block
+                        .shared
+                        .write(map.swizzle.place(to + 16 * index as u32), piece)?;
+                }
+                bytes.len()
+            }
+            Way::ToGlobal { to, from, bytes } => {
+                memory.write(*to, block.shared.read(*from, *bytes)?)?;
+                *bytes
+            }
+        };
+        self.barrier
+            .map_or(Ok(()), |barrier| block.complete(barrier, count))
+    }
+}
+
+/// What bulk copies ask of addresses and sizes.
+pub(crate) fn bulk(addresses: [u64; 2], bytes: u64) -> Result<(), Problem> {
+    addresses
+        .into_iter()
+        .chain([bytes])
+        .try_for_each(|number| aligned(number, 16))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_has_zeros_beyond_the_edges_and_its_pieces_exchanged() {
+        let mut memory = Memory::new();
+        let address = memory.allocate((0..80 * 3).map(|index| index as u8).collect());
+        let map = TensorMap {
+            address,
+            element_bytes: 1,
+            sizes: vec![80, 3],
+            boxes: vec![64, 4],
+            swizzle: Swizzle::None,
+        };
+        assert_eq!(TensorMap::decode(&map.encode()).unwrap(), map);
+        let fetched = map.fetch(&memory, &[32, 1]).unwrap();
+        assert_eq!(
+            (fetched.len(), fetched[0], fetched[47], fetched[48]),
+            (256, 112, 159, 0)
+        );
+        assert_eq!(
+            (fetched[64], fetched[128]),
+            (192, 0),
+            "the third row, and one that there is not"
+        );
+        assert_eq!(map.fetch(&memory, &[-16, 0]).unwrap()[15..17], [0, 0]);
+
+        let mut block = Block::new([0, 0, 1], 32, 1, 1024);
+        let swizzled = TensorMap {
+            boxes: vec![64, 2],
+            swizzle: Swizzle::Bytes64,
+            ..map
+        };
+        let place = memory.allocate(swizzled.encode().to_vec());
+        let way = Way::Box {
+            to: 1024,
+            map: place,
+            at: vec![0, 0],
+        };
+        block.initialise(1536, 1).unwrap();
+        Copy {
+            block: 0,
+            way,
+            barrier: Some(1536),
+            group: None,
+        }
+        .land(&mut memory, &mut block)
+        .unwrap();
+        assert_eq!(block.shared.read(1024, 2).unwrap(), [0, 1]);
+        assert_eq!(Swizzle::Bytes128.place(1024 + 128), 1024 + 128 + 16);
+    }
+}

@@ -1,0 +1,393 @@
+//! From a mnemonic with its operands to an instruction.
+
+use crate::fault::Problem;
+use crate::functions::function;
+use crate::instruction::{
+    Address, BarrierOperation, CopyOperation, Element, GroupProduct, Left, Operand, Operation, Register,
+    Shuffle, Space, Special, WarpOperation,
+};
+use crate::module::Names;
+use crate::text::{operands, within};
+
+/// A statement's operands.
+struct Operands<'t> {
+    names: &'t Names,
+    texts: Vec<&'t str>,
+}
+
+/// What a statement does, branches apart.
+pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Operation, Problem> {
+    let operands = Operands {
+        names,
+        texts: operands(text),
+    };
+    let parts: Vec<&str> = mnemonic.split('.').collect();
+    match parts[0] {
+        "mov" if text.contains('{') => operands.moved(&parts),
+        "ld" | "st" if parts[1] != "async" => operands.accessed(&parts),
+        "ret" | "exit" => Ok(Operation::Exit),
+        "fence" | "membar" | "griddepcontrol" | "prefetch" | "setmaxnreg" => Ok(Operation::Nothing),
+        "atom" if mnemonic == "atom.global.add.u32" => Ok(Operation::Add {
+            old: operands.register(0)?,
+            to: operands.address(1)?,
+            value: operands.number(2)?,
+        }),
+        "mapa" => Ok(Operation::MapAddress {
+            to: operands.register(0)?,
+            from: operands.number(1)?,
+            rank: operands.number(2)?,
+        }),
+        "mbarrier" => operands.barrier(parts[1], parts[2]).map(Operation::Barrier),
+        "bar" if parts[1] == "warp" => Ok(Operation::Warp(WarpOperation::Synchronise)),
+        "barrier" if parts[1] == "cluster" => Ok(match parts[2] {
+            "arrive" => Operation::ArriveInCluster,
+            _ => Operation::WaitForCluster,
+        }),
+        "bar" | "barrier" => Ok(Operation::Meet {
+            number: operands.number(0)?,
+            threads: (operands.texts.len() > 1)
+                .then(|| operands.number(1))
+                .transpose()?,
+            waits: parts[1] == "sync",
+        }),
+        "cp" => operands.copy(mnemonic).map(Operation::Copy),
+        "st" => Ok(Operation::Copy(CopyOperation::Remote {
+            to: operands.address(0)?,
+            from: operands.numbers(1)?,
+            barrier: operands.address(2)?,
+        })),
+        "wgmma" => operands.group_product(&parts).map(Operation::Warp),
+        "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" => {
+            operands.of_warp(&parts).map(Operation::Warp)
+        }
+        _ => operands.computed(mnemonic),
+    }
+}
+
+impl Operands<'_> {
+    fn text(&self, index: usize) -> Result<&str, Problem> {
+        self.texts
+            .get(index)
+            .copied()
+            .ok_or_else(|| "an operand is missing".to_owned())
+    }
+
+    /// One that is written; of `register|predicate` the first.
+    fn register(&self, index: usize) -> Result<Register, Problem> {
+        let text = self.text(index)?;
+        self.written(text.split('|').next().unwrap_or(text))
+    }
+
+    fn written(&self, name: &str) -> Result<Register, Problem> {
+        match name {
+            "_" => Ok(0),
+            _ => self
+                .names
+                .register(name)
+                .ok_or_else(|| format!("no register `{name}`")),
+        }
+    }
+
+    fn number(&self, index: usize) -> Result<Operand, Problem> {
+        self.read(self.text(index)?)
+    }
+
+    fn read(&self, text: &str) -> Result<Operand, Problem> {
+        let special = match text {
+            "%tid.x" => Some(Special::Thread),
+            "%ntid.x" => Some(Special::Threads),
+            "%ctaid.x" => Some(Special::Block),
+            "%nctaid.x" => Some(Special::Blocks),
+            "%laneid" => Some(Special::Lane),
+            "%cluster_ctarank" => Some(Special::RankInCluster),
+            _ => None,
+        };
+        let found = special
+            .map(Operand::Special)
+            .or_else(|| constant(text).map(Operand::Constant))
+            .or_else(|| self.names.register(text).map(Operand::Register))
+            .or_else(|| self.names.symbol(text).map(Operand::Constant));
+        found.ok_or_else(|| format!("no register, number or variable `{text}`"))
+    }
+
+    fn numbers(&self, index: usize) -> Result<Vec<Operand>, Problem> {
+        let text = self.text(index)?;
+        operands(within(text, ['{', '}']).unwrap_or(text))
+            .into_iter()
+            .map(|one| self.read(one))
+            .collect()
+    }
+
+    fn registers(&self, index: usize) -> Result<Vec<Register>, Problem> {
+        let text = self.text(index)?;
+        operands(within(text, ['{', '}']).unwrap_or(text))
+            .into_iter()
+            .map(|one| self.written(one))
+            .collect()
+    }
+
+    fn address(&self, index: usize) -> Result<Address, Problem> {
+        let text = self.text(index)?;
+        let inner = within(text, ['[', ']']).ok_or_else(|| format!("`{text}` is no address"))?;
+        let (base, offset) = inner.split_once('+').unwrap_or((inner, "0"));
+        Ok(Address {
+            base: self.read(base.trim())?,
+            offset: constant(offset.trim()).ok_or_else(|| format!("`{offset}` is no number"))?,
+        })
+    }
+
+    fn constant(&self, index: usize) -> Result<u64, Problem> {
+        let text = self.text(index)?;
+        constant(text).ok_or_else(|| format!("`{text}` is no number"))
+    }
+
+    fn computed(&self, mnemonic: &str) -> Result<Operation, Problem> {
+        let (function, count) = function(mnemonic).ok_or("no such instruction here")?;
+        let type_bits = if mnemonic.ends_with("64") { 64 } else { 32 };
+        let mut from = [Operand::Constant(0); 4];
+        for (index, from) in from.iter_mut().enumerate().take(count) {
+            *from = match self.number(1 + index)? {
+                Operand::Constant(number) => Operand::Constant(number & (u64::MAX >> (64 - type_bits))),
+                other => other,
+            };
+        }
+        Ok(Operation::Compute {
+            function,
+            to: self.register(0)?,
+            from,
+        })
+    }
+
+    fn moved(&self, parts: &[&str]) -> Result<Operation, Problem> {
+        let bits = 8 * bytes_of(parts[1])? as u32;
+        if self.text(0)?.starts_with('{') {
+            let to = self.registers(0)?;
+            return Ok(Operation::Split {
+                bits: bits / to.len() as u32,
+                to,
+                from: self.number(1)?,
+            });
+        }
+        let from = self.numbers(1)?;
+        Ok(Operation::Join {
+            bits: bits / from.len() as u32,
+            to: self.register(0)?,
+            from,
+        })
+    }
+
+    fn accessed(&self, parts: &[&str]) -> Result<Operation, Problem> {
+        let space = match parts[1] {
+            "global" => Space::Global,
+            "shared" => Space::Shared,
+            "param" => Space::Parameter,
+            space => return Err(format!("no memory `{space}` here")),
+        };
+        let bytes = bytes_of(parts[parts.len() - 1])?;
+        Ok(match parts[0] {
+            "ld" => Operation::Load {
+                space,
+                bytes,
+                to: self.registers(0)?,
+                from: self.address(1)?,
+            },
+            _ => Operation::Store {
+                space,
+                bytes,
+                to: self.address(0)?,
+                from: self.numbers(1)?,
+            },
+        })
+    }
+
+    fn barrier(&self, kind: &str, next: &str) -> Result<BarrierOperation, Problem> {
+        Ok(match (kind, next) {
+            ("init", _) => BarrierOperation::Initialise {
+                barrier: self.address(0)?,
+                arrivals: self.number(1)?,
+            },
+            ("arrive", "expect_tx") => BarrierOperation::Arrive {
+                barrier: self.address(1)?,
+                expected: Some(self.number(2)?),
+            },
+            ("arrive", "shared::cta") => BarrierOperation::Arrive {
+                barrier: self.address(1)?,
+                expected: None,
+            },
+            ("try_wait" | "test_wait", "parity") => BarrierOperation::Test {
+                ended: self.register(0)?,
+                barrier: self.address(1)?,
+                parity: self.number(2)?,
+            },
+            _ => return Err("no such instruction here".to_owned()),
+        })
+    }
+
+    fn copy(&self, mnemonic: &str) -> Result<CopyOperation, Problem> {
+        let is = |prefix: &str| mnemonic.starts_with(prefix);
+        Ok(if is("cp.async.bulk.tensor.") {
+            let text = within(self.text(1)?, ['[', ']']).ok_or("a map and where its box begins")?;
+            let inner = Operands {
+                names: self.names,
+                texts: operands(text),
+            };
+            CopyOperation::Tensor {
+                to: self.address(0)?,
+                map: inner.number(0)?,
+                at: inner.numbers(1)?,
+                barrier: self.address(2)?,
+            }
+        } else if is("cp.async.bulk.shared::cluster.global.mbarrier") {
+            CopyOperation::Bulk {
+                to: self.address(0)?,
+                from: self.address(1)?,
+                bytes: self.number(2)?,
+                barrier: self.address(3)?,
+            }
+        } else if is("cp.async.bulk.global.shared::cta.bulk_group") {
+            CopyOperation::ToGlobal {
+                to: self.address(0)?,
+                from: self.address(1)?,
+                bytes: self.number(2)?,
+            }
+        } else if is("cp.async.bulk.commit_group") {
+            CopyOperation::CommitToGlobal
+        } else if is("cp.async.bulk.wait_group") {
+            CopyOperation::WaitToGlobal {
+                left: self.constant(0)?,
+            }
+        } else if is("cp.async.commit_group") {
+            CopyOperation::CommitOfThread
+        } else if is("cp.async.wait_group") {
+            CopyOperation::WaitOfThread {
+                left: self.constant(0)?,
+            }
+        } else if is("cp.async.mbarrier.arrive.noinc") {
+            CopyOperation::ArriveOfThread {
+                barrier: self.address(0)?,
+            }
+        } else if is("cp.async.cg.shared.global") || is("cp.async.ca.shared.global") {
+            // The last operand of one with a hint is the hint.
+            let count = self.texts.len() - usize::from(mnemonic.contains("cache_hint"));
+            let bytes = self.number(2)?;
+            let given = if count > 3 { self.number(3)? } else { bytes };
+            CopyOperation::OfThread {
+                to: self.address(0)?,
+                from: self.address(1)?,
+                bytes,
+                given,
+            }
+        } else {
+            return Err("no such instruction here".to_owned());
+        })
+    }
+
+    fn of_warp(&self, parts: &[&str]) -> Result<WarpOperation, Problem> {
+        let transposed = parts.contains(&"trans");
+        Ok(match (parts[0], parts.get(2).copied()) {
+            ("elect", _) => {
+                let one = self.text(0)?.split('|').nth(1).unwrap_or("_");
+                WarpOperation::Elect {
+                    one: self.written(one)?,
+                }
+            }
+            ("shfl", Some(kind @ ("idx" | "bfly"))) => WarpOperation::Shuffle {
+                kind: if kind == "idx" {
+                    Shuffle::Index
+                } else {
+                    Shuffle::Butterfly
+                },
+                to: self.register(0)?,
+                from: self.number(1)?,
+                lane: self.number(2)?,
+            },
+            ("vote", Some("any")) => WarpOperation::Any {
+                to: self.register(0)?,
+                from: self.number(1)?,
+            },
+            ("ldmatrix", _) => WarpOperation::LoadMatrices {
+                to: self.registers(0)?,
+                from: self.address(1)?,
+                transposed,
+            },
+            ("stmatrix", _) => WarpOperation::StoreMatrices {
+                to: self.address(0)?,
+                from: self.numbers(1)?,
+                transposed,
+            },
+            ("mma", _) => WarpOperation::Multiply {
+                element: element(parts[parts.len() - 2])?,
+                sums: self.registers(0)?,
+                left: self.numbers(1)?,
+                right: self.numbers(2)?,
+                before: self.numbers(3)?,
+            },
+            _ => return Err("no such instruction here".to_owned()),
+        })
+    }
+
+    fn group_product(&self, parts: &[&str]) -> Result<WarpOperation, Problem> {
+        match parts[1] {
+            "fence" => return Ok(WarpOperation::Synchronise),
+            "commit_group" => return Ok(WarpOperation::CommitProducts),
+            "wait_group" => {
+                return Ok(WarpOperation::WaitForProducts {
+                    left: self.constant(0)?,
+                });
+            }
+            _ => {}
+        }
+        let columns = parts[4]
+            .split_once('n')
+            .and_then(|(_, rest)| rest.split_once('k')?.0.parse().ok());
+        let of_registers = self.text(1)?.starts_with('{');
+        // Transposition is the last number, and is there for elements of 16 bits alone.
+        let fewest = 6;
+        let right_transposed = self.texts.len() > fewest && self.constant(self.texts.len() - 1)? != 0;
+        Ok(WarpOperation::MultiplyGroup(Box::new(GroupProduct {
+            element: element(parts[parts.len() - 1])?,
+            columns: columns.ok_or("no such shape")?,
+            sums: self.registers(0)?,
+            left: match of_registers {
+                true => Left::Fragments(self.numbers(1)?),
+                false => Left::Descriptor(self.number(1)?),
+            },
+            right: self.number(2)?,
+            right_transposed,
+            add: self.number(3)?,
+        })))
+    }
+}
+
+/// A number as PTX writes it: decimal, hexadecimal, or the bits of a float.
+fn constant(text: &str) -> Option<u64> {
+    if let Some(digits) = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0f"))
+        .or_else(|| text.strip_prefix("0d"))
+    {
+        return u64::from_str_radix(digits, 16).ok();
+    }
+    text.parse::<u64>()
+        .ok()
+        .or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
+}
+
+fn bytes_of(type_name: &str) -> Result<usize, Problem> {
+    match type_name.trim_start_matches(['u', 's', 'b', 'f']) {
+        "8" => Ok(1),
+        "16" => Ok(2),
+        "32" => Ok(4),
+        "64" => Ok(8),
+        _ => Err(format!("no type `{type_name}` here")),
+    }
+}
+
+fn element(type_name: &str) -> Result<Element, Problem> {
+    match type_name {
+        "f16" => Ok(Element::F16),
+        "bf16" => Ok(Element::Bf16),
+        "e4m3" => Ok(Element::E4m3),
+        _ => Err(format!("no products of `{type_name}` here")),
+    }
+}

@@ -1,0 +1,224 @@
+//! Matrices as warps and the matrix unit have them: which lane holds which element, and where elements lie in shared memory (PTX ISA,
+//! "Matrix fragments for mma.m16n8k16" and k32, "Register fragments and shared memory matrix layouts" of wgmma).
+
+use gauntlet_formats::e4m3;
+use half::{bf16, f16};
+
+use crate::copies::Swizzle;
+use crate::fault::Problem;
+use crate::instruction::Element;
+use crate::memory::{Shared, number};
+
+impl Element {
+    /// The number that an element's bytes stand for.
+    fn decode(self, bytes: &[u8]) -> f32 {
+        let bits = number(bytes) as u16;
+        match self {
+            Self::F16 => f16::from_bits(bits).to_f32(),
+            Self::Bf16 => bf16::from_bits(bits).to_f32(),
+            Self::E4m3 => e4m3::decode(bits as u8),
+        }
+    }
+
+    /// Elements in a register.
+    fn per_word(self) -> usize {
+        4 / self.bytes()
+    }
+}
+
+/// Sixteen rows of a first operand, row by row, from the fragments of a warp's lanes: of lane 4g + q word 0 has row g, word 1 row
+/// g + 8, both from column q of as many words as there are quads, and words 2 and 3 the same of the second half.
+pub(crate) fn left(element: Element, words: &[[u32; 4]]) -> Vec<f32> {
+    let (per_word, depth) = (element.per_word(), element.depth());
+    let mut rows = vec![0.0; 16 * depth];
+    for (lane, words) in words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
+            let row = lane / 4 + index % 2 * 8;
+            let column = lane % 4 * per_word + index / 2 * depth / 2;
+            spread(element, *word, &mut rows[row * depth + column..]);
+        }
+    }
+    rows
+}
+
+/// Eight columns of a second operand, column by column, from fragments of two words a lane.
+pub(crate) fn right(element: Element, words: &[[u32; 2]]) -> Vec<f32> {
+    let (per_word, depth) = (element.per_word(), element.depth());
+    let mut columns = vec![0.0; 8 * depth];
+    for (lane, words) in words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
+            let row = lane % 4 * per_word + index * depth / 2;
+            spread(element, *word, &mut columns[lane / 4 * depth + row..]);
+        }
+    }
+    columns
+}
+
+fn spread(element: Element, word: u32, to: &mut [f32]) {
+    let bytes = word.to_le_bytes();
+    for (to, bytes) in to.iter_mut().zip(bytes.chunks(element.bytes())) {
+        *to = element.decode(bytes);
+    }
+}
+
+/// What a lane holds of the sums of sixteen rows: of its register `index` the row and the column.
+pub(crate) fn place_of_sum(lane: usize, index: usize) -> (usize, usize) {
+    (
+        lane / 4 + index / 2 % 2 * 8,
+        index / 4 * 8 + lane % 4 * 2 + index % 2,
+    )
+}
+
+/// A row times a column, added to a sum: exactly, but for one rounding of the products' sum and one at the end.
+pub(crate) fn added(sum: f32, row: &[f32], column: &[f32]) -> f32 {
+    let products = row
+        .iter()
+        .zip(column)
+        .map(|(row, column)| f64::from(*row) * f64::from(*column));
+    (f64::from(sum) + products.sum::<f64>()) as f32
+}
+
+/// A matrix in shared memory as the matrix unit is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Descriptor {
+    address: u32,
+    /// Bytes from one piece to the next along the one direction and along the other.
+    leading: u32,
+    stride: u32,
+    swizzle: Swizzle,
+}
+
+impl Descriptor {
+    pub fn new(bits: u64) -> Result<Self, Problem> {
+        let bytes = |shift: u32| ((bits >> shift & 0x3FFF) << 4) as u32;
+        if bits >> 49 & 7 != 0 {
+            return Err(
+                "matrices that do not begin at a multiple of what repeats are not understood here".to_owned(),
+            );
+        }
+        Ok(Self {
+            address: bytes(0),
+            leading: bytes(16),
+            stride: bytes(32),
+            swizzle: match bits >> 62 {
+                0 => Swizzle::None,
+                1 => Swizzle::Bytes128,
+                2 => Swizzle::Bytes64,
+                _ => return Err("the swizzle of 32 bytes is not understood here".to_owned()),
+            },
+        })
+    }
+
+    /// Rows (or columns) from `first` on, each over the depth of a product, one after another.
+    ///
+    /// # Errors
+    /// If the matrix lies where no memory is.
+    pub fn gather(
+        &self,
+        shared: &Shared,
+        element: Element,
+        transposed: bool,
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<f32>, Problem> {
+        let mut gathered = Vec::with_capacity(count * element.depth());
+        for row in first..first + count {
+            for at in 0..element.depth() {
+                let offset = match transposed {
+                    false => self.offset(row, at * element.bytes()),
+                    true => self.offset_transposed(row * element.bytes(), at),
+                };
+                let place = self.swizzle.place(self.address + offset);
+                gathered.push(element.decode(shared.read(place, element.bytes())?));
+            }
+        }
+        Ok(gathered)
+    }
+
+    /// Depth first: eight rows are a piece, as wide as the swizzle; without one pieces are 16 bytes wide.
+    fn offset(&self, row: usize, byte: usize) -> u32 {
+        let (row, byte) = (row as u32, byte as u32);
+        let eights = row / 8 * self.stride;
+        eights
+            + match self.swizzle {
+                Swizzle::None => row % 8 * 16 + byte / 16 * self.leading + byte % 16,
+                Swizzle::Bytes64 => row % 8 * 64 + byte,
+                Swizzle::Bytes128 => row % 8 * 128 + byte,
+            }
+    }
+
+    /// Rows beside one another: a piece has eight of the depth, and as many rows as the swizzle is wide.
+    fn offset_transposed(&self, byte: usize, at: usize) -> u32 {
+        let (byte, at) = (byte as u32, at as u32);
+        let width = match self.swizzle {
+            Swizzle::None => 16,
+            Swizzle::Bytes64 => 64,
+            Swizzle::Bytes128 => 128,
+        };
+        byte / width * self.leading + at / 8 * self.stride + at % 8 * width + byte % width
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn half(number: f32) -> u32 {
+        u32::from(f16::from_f32(number).to_bits())
+    }
+
+    #[test]
+    fn fragments_hold_what_the_manual_says() {
+        // Element (row, column) is row + column / 32.
+        let value = |row: usize, column: usize| row as f32 + column as f32 / 32.0;
+        let word = |row, column| half(value(row, column)) | half(value(row, column + 1)) << 16;
+        let words: Vec<_> = (0..32)
+            .map(|lane| {
+                let (row, column) = (lane / 4, lane % 4 * 2);
+                [
+                    word(row, column),
+                    word(row + 8, column),
+                    word(row, column + 8),
+                    word(row + 8, column + 8),
+                ]
+            })
+            .collect();
+        let rows = left(Element::F16, &words);
+        assert!((0..16 * 16).all(|index| rows[index] == value(index / 16, index % 16)));
+        let words: Vec<_> = words.iter().map(|words| [words[0], words[2]]).collect();
+        let columns = right(Element::F16, &words);
+        assert!((0..8 * 16).all(|index| columns[index] == value(index / 16, index % 16)));
+        assert_eq!(place_of_sum(5, 7), (1 + 8, 8 + 2 + 1));
+    }
+
+    #[test]
+    fn a_descriptor_finds_swizzled_rows() {
+        // 16 rows of 64 halves, 128 bytes each, pieces of 16 bytes exchanged within eight rows.
+        let mut shared = Shared::new(2048 + 1024);
+        for row in 0..16_u32 {
+            for column in 0..64_u32 {
+                let logical = 1024 + row * 128 + column * 2;
+                let bits = f16::from_f32((row * 64 + column) as f32).to_bits();
+                shared
+                    .write(logical ^ (row % 8) << 4, &bits.to_le_bytes())
+                    .unwrap();
+            }
+        }
+        let bits = 1 << 62 | (1024 >> 4) << 32 | 1 << 16 | (1024 + 32) >> 4;
+        let gathered = Descriptor::new(bits)
+            .unwrap()
+            .gather(&shared, Element::F16, false, 9, 2)
+            .unwrap();
+        let expected: Vec<_> = [9, 10]
+            .into_iter()
+            .flat_map(|row| (16..32).map(move |column| (row * 64 + column) as f32))
+            .collect();
+        assert_eq!(gathered, expected);
+    }
+
+    #[test]
+    fn a_sum_is_rounded_once() {
+        assert_eq!(added(1.0, &[2.0_f32.powi(-30); 2], &[1.0, -1.0]), 1.0);
+        assert_eq!(added(0.5, &[3.0, 4.0], &[2.0, 0.25]), 7.5);
+    }
+}

@@ -1,0 +1,341 @@
+//! A kernel, read from PTX.
+
+use std::collections::HashMap;
+
+use crate::decode;
+use crate::fault::{Problem, ReadError};
+use crate::instruction::{Instruction, Operation, Register};
+use crate::memory::SHARED_BEGIN;
+use crate::text::{Piece, pieces, within, without_comments};
+
+/// Addresses of the launch's parameter begin here, where no memory is.
+pub(crate) const PARAMETER: u64 = 0x7000_0000_0000_0000;
+
+/// Where dynamic shared memory begins relative to the static: what kernels ask of it at most.
+const DYNAMIC_ALIGNMENT: u32 = 1024;
+
+/// One kernel, ready to run.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    pub(crate) instructions: Vec<Instruction>,
+    /// Registers of a thread; the first is where results go that nobody wants.
+    pub(crate) registers: usize,
+    /// Bytes of the parameter.
+    pub(crate) parameter_bytes: usize,
+    /// Bytes of shared memory before the dynamic.
+    pub(crate) static_bytes: u32,
+    text: String,
+}
+
+impl Kernel {
+    /// Reads the kernel of this name, which has one parameter or none.
+    ///
+    /// # Errors
+    /// If there is none, or a line of it is not understood.
+    pub fn read(text: &str, name: &str) -> Result<Self, ReadError> {
+        let text = without_comments(text);
+        let head = format!(".entry {name}(");
+        let begin = text
+            .find(&head)
+            .ok_or_else(|| ReadError::NoKernel(name.to_owned()))?
+            + head.len();
+        let body = text[begin..].find('{').map(|at| begin + at + 1);
+        let body = body.ok_or_else(|| ReadError::NoKernel(name.to_owned()))?;
+        let mut reader = Reader::default();
+        reader.declare_shared(&text[..begin]);
+        let parameter = text[begin..body].split(')').next().unwrap_or_default();
+        let parameter_bytes = reader.declare_parameter(parameter);
+        for (at, piece) in pieces(&text, body) {
+            reader
+                .take(at, piece)
+                .map_err(|problem| line_error(&text, at, problem))?;
+        }
+        for (index, label, scope) in std::mem::take(&mut reader.branches) {
+            let target = reader.label(&label, scope);
+            let instruction = &mut reader.instructions[index];
+            instruction.operation = Operation::Branch(
+                target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?,
+            );
+        }
+        Ok(Self {
+            instructions: reader.instructions,
+            registers: reader.names.registers as usize,
+            parameter_bytes,
+            static_bytes: reader.static_bytes,
+            text,
+        })
+    }
+
+    /// The line of an instruction, from 1, and what is there.
+    pub(crate) fn place(&self, instruction: usize) -> (usize, String) {
+        match self.instructions.get(instruction) {
+            Some(Instruction { at, .. }) => place(&self.text, *at),
+            None => (self.text.lines().count(), "the end".to_owned()),
+        }
+    }
+}
+
+fn place(text: &str, at: usize) -> (usize, String) {
+    let line = text[..at].lines().count().max(1);
+    let statement = text[at..].split(';').next().unwrap_or_default();
+    let shown: String = statement.chars().take(100).collect();
+    (line, shown)
+}
+
+fn line_error(text: &str, at: usize, problem: Problem) -> ReadError {
+    let (line, text) = place(text, at);
+    ReadError::Line { line, text, problem }
+}
+
+/// Registers and symbols by name, scope by scope.
+#[derive(Debug)]
+pub(crate) struct Names {
+    scopes: Vec<Scope>,
+    current: usize,
+    registers: Register,
+    symbols: HashMap<String, u64>,
+}
+
+#[derive(Debug, Default)]
+struct Scope {
+    outer: Option<usize>,
+    registers: HashMap<String, Register>,
+    labels: HashMap<String, usize>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self {
+            scopes: vec![Scope::default()],
+            current: 0,
+            registers: 1,
+            symbols: HashMap::new(),
+        }
+    }
+}
+
+impl Names {
+    /// The register of this name, looked for from the innermost scope outwards.
+    pub fn register(&self, name: &str) -> Option<Register> {
+        self.outwards(self.current)
+            .find_map(|scope| scope.registers.get(name).copied())
+    }
+
+    /// The address of a variable.
+    pub fn symbol(&self, name: &str) -> Option<u64> {
+        self.symbols.get(name).copied()
+    }
+
+    fn outwards(&self, from: usize) -> impl Iterator<Item = &Scope> {
+        std::iter::successors(Some(&self.scopes[from]), |scope| {
+            scope.outer.map(|outer| &self.scopes[outer])
+        })
+    }
+
+    fn open(&mut self) {
+        self.scopes.push(Scope {
+            outer: Some(self.current),
+            ..Scope::default()
+        });
+        self.current = self.scopes.len() - 1;
+    }
+
+    fn close(&mut self) {
+        self.current = self.scopes[self.current].outer.unwrap_or(0);
+    }
+
+    /// `.reg .b32 %r<8>` declares %r0 to %r7, `.reg .b16 low, high` two.
+    fn declare(&mut self, names: &str) -> Result<(), Problem> {
+        for name in names.split(',').map(str::trim) {
+            let of_family = name.strip_suffix('>').and_then(|name| name.split_once('<'));
+            match of_family {
+                Some((prefix, count)) => {
+                    let count: u32 = count.parse().map_err(|_| format!("`{count}` is no number"))?;
+                    (0..count).for_each(|number| self.declare_one(format!("{prefix}{number}")));
+                }
+                None => self.declare_one(name.to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    fn declare_one(&mut self, name: String) {
+        self.scopes[self.current].registers.insert(name, self.registers);
+        self.registers += 1;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    names: Names,
+    instructions: Vec<Instruction>,
+    /// Branches whose targets are not looked up yet: instruction, label, scope.
+    branches: Vec<(usize, String, usize)>,
+    static_bytes: u32,
+}
+
+impl Reader {
+    /// Variables in shared memory: `.shared .align 4 .b8 name[8];`, of the launch's size if they are `.extern`.
+    fn declare_shared(&mut self, head: &str) {
+        let declarations = || {
+            head.split(';')
+                .filter_map(|one| Some((one.contains(".extern"), one.split_once(".shared")?.1)))
+        };
+        for (_, declaration) in declarations().filter(|(external, _)| !external) {
+            let Some((name, bytes)) = array(declaration) else {
+                continue;
+            };
+            self.static_bytes = self.static_bytes.next_multiple_of(16);
+            self.names
+                .symbols
+                .insert(name.to_owned(), u64::from(SHARED_BEGIN + self.static_bytes));
+            self.static_bytes += bytes.unwrap_or(0);
+        }
+        self.static_bytes = self.static_bytes.next_multiple_of(DYNAMIC_ALIGNMENT);
+        for (_, declaration) in declarations().filter(|(external, _)| *external) {
+            let Some((name, _)) = array(declaration) else {
+                continue;
+            };
+            self.names
+                .symbols
+                .insert(name.to_owned(), u64::from(SHARED_BEGIN + self.static_bytes));
+        }
+    }
+
+    fn declare_parameter(&mut self, declaration: &str) -> usize {
+        let Some((name, bytes)) = array(declaration) else {
+            return 0;
+        };
+        self.names.symbols.insert(name.to_owned(), PARAMETER);
+        bytes.unwrap_or(0) as usize
+    }
+
+    fn take(&mut self, at: usize, piece: Piece<'_>) -> Result<(), Problem> {
+        match piece {
+            Piece::Open => self.names.open(),
+            Piece::Close => self.names.close(),
+            Piece::Label(name) => {
+                let next = self.instructions.len();
+                self.names.scopes[self.names.current]
+                    .labels
+                    .insert(name.to_owned(), next);
+            }
+            Piece::Statement(statement) => self.statement(at, statement)?,
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, at: usize, statement: &str) -> Result<(), Problem> {
+        if let Some(declaration) = statement.strip_prefix(".reg") {
+            let names = declaration
+                .trim_start()
+                .split_once(char::is_whitespace)
+                .map_or("", |(_, names)| names);
+            return self.names.declare(names);
+        }
+        if statement.is_empty() || statement.starts_with(".pragma") {
+            return Ok(());
+        }
+        let (guard, rest) = match statement.strip_prefix('@') {
+            Some(guarded) => {
+                let (name, rest) = guarded
+                    .split_once(char::is_whitespace)
+                    .ok_or("a guard of nothing")?;
+                let (name, set) = name.strip_prefix('!').map_or((name, true), |name| (name, false));
+                let register = self
+                    .names
+                    .register(name)
+                    .ok_or_else(|| format!("no register `{name}`"))?;
+                (Some((register, set)), rest.trim_start())
+            }
+            None => (None, statement),
+        };
+        let (mnemonic, operands) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let operation = match mnemonic {
+            "bra" | "bra.uni" => {
+                let branch = (
+                    self.instructions.len(),
+                    operands.trim().to_owned(),
+                    self.names.current,
+                );
+                self.branches.push(branch);
+                Operation::Nothing
+            }
+            _ => decode::operation(&self.names, mnemonic, operands)?,
+        };
+        self.instructions.push(Instruction { guard, operation, at });
+        Ok(())
+    }
+
+    fn label(&self, name: &str, scope: usize) -> Option<usize> {
+        self.names
+            .outwards(scope)
+            .find_map(|scope| scope.labels.get(name).copied())
+    }
+}
+
+/// The name and the length of `… name[8]`.
+fn array(declaration: &str) -> Option<(&str, Option<u32>)> {
+    let last = declaration.split_whitespace().last()?;
+    let (name, length) = last.split_at(last.find('[')?);
+    Some((name, within(length, ['[', ']'])?.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+.extern .shared .align 1024 .b8 memory[];
+.visible .entry one(.param .align 8 .b8 one_param_0[16])
+.maxntid 32, 1, 1
+{
+  .reg .b32 %r<2>;
+  .reg .pred %p<1>;
+  mov.u32 %r0, %tid.x;   // which
+  { .reg .pred done; again: setp.ne.u32 done, %r0, 0; @!done bra again; }
+  { .reg .pred done; again: setp.ne.u32 done, %r0, 0; @done bra again; }
+  ret;
+}";
+
+    #[test]
+    fn labels_belong_to_their_scope() {
+        let kernel = Kernel::read(TEXT, "one").unwrap();
+        let targets: Vec<_> = kernel
+            .instructions
+            .iter()
+            .filter_map(|one| match one.operation {
+                Operation::Branch(target) => Some((target, one.guard.map(|(_, set)| set))),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(targets, [(1, Some(false)), (3, Some(true))]);
+        assert_eq!((kernel.parameter_bytes, kernel.registers), (16, 1 + 2 + 1 + 2));
+        assert_eq!(kernel.place(0), (8, "mov.u32 %r0, %tid.x".to_owned()));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named_with_its_line() {
+        assert_eq!(
+            Kernel::read(TEXT, "two").unwrap_err().to_string(),
+            "the PTX has no kernel `two`"
+        );
+        let refused = |from: &str, to: &str| {
+            Kernel::read(&TEXT.replace(from, to), "one")
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            refused("mov.u32 %r0", "sin.f32 %r0"),
+            "line 8: `sin.f32 %r0, %tid.x`: no such instruction here"
+        );
+        assert_eq!(
+            refused("%tid.x", "%r7"),
+            "line 8: `mov.u32 %r0, %r7`: no register, number or variable `%r7`"
+        );
+        assert_eq!(
+            refused("@done bra again", "@done bra there"),
+            "line 10: `@done bra there`: no label `there`"
+        );
+    }
+}

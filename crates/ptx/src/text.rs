@@ -1,0 +1,107 @@
+//! PTX as text, cut into pieces.
+
+/// A piece of a kernel's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'t> {
+    /// A scope begins: names declared in it are its own.
+    Open,
+    /// The innermost scope ends.
+    Close,
+    /// A place to branch to.
+    Label(&'t str),
+    /// Anything else, without its semicolon.
+    Statement(&'t str),
+}
+
+/// The text with comments blanked out; lines stay where they are.
+pub(crate) fn without_comments(text: &str) -> String {
+    let lines = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The pieces of a text from byte `begin` on, which is just behind the body's opening brace, up to its closing one; each with the
+/// byte where it begins.
+pub(crate) fn pieces(text: &str, begin: usize) -> Vec<(usize, Piece<'_>)> {
+    let (mut pieces, mut at, mut depth) = (Vec::new(), begin, 0);
+    loop {
+        at += text[at..].len() - text[at..].trim_start().len();
+        let rest = &text[at..];
+        let (piece, length) = match rest.as_bytes().first() {
+            None => break,
+            Some(b'{') => (Piece::Open, 1),
+            Some(b'}') if depth == 0 => break,
+            Some(b'}') => (Piece::Close, 1),
+            Some(_) => statement(rest),
+        };
+        match piece {
+            Piece::Open => depth += 1,
+            Piece::Close => depth -= 1,
+            _ => {}
+        }
+        pieces.push((at, piece));
+        at += length;
+    }
+    pieces
+}
+
+/// A label or a statement, and its length with what ends it.
+fn statement(rest: &str) -> (Piece<'_>, usize) {
+    let name = rest
+        .find(|letter: char| !(letter.is_alphanumeric() || "_$%".contains(letter)))
+        .unwrap_or(rest.len());
+    if rest[name..].starts_with(':') && !rest[name..].starts_with("::") {
+        return (Piece::Label(&rest[..name]), name + 1);
+    }
+    let end = rest.find(';').unwrap_or(rest.len());
+    (Piece::Statement(rest[..end].trim()), (end + 1).min(rest.len()))
+}
+
+/// Operands, cut at the commas that are in no brackets.
+pub(crate) fn operands(text: &str) -> Vec<&str> {
+    let (mut operands, mut begin, mut depth) = (Vec::new(), 0, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                operands.push(text[begin..at].trim());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    let last = text[begin..].trim();
+    if !last.is_empty() {
+        operands.push(last);
+    }
+    operands
+}
+
+/// What is in brackets, if anything is.
+pub(crate) fn within(text: &str, brackets: [char; 2]) -> Option<&str> {
+    text.strip_prefix(brackets[0])?.strip_suffix(brackets[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_cut_into_scopes_labels_and_statements() {
+        let text = "{ a:\n{.reg .pred p;\nld.shared::cta.v2.u32 {x, y}, [z];}\n@!p bra a; } rest";
+        let found: Vec<_> = pieces(text, 1).into_iter().map(|(_, piece)| piece).collect();
+        let expected = [
+            Piece::Label("a"),
+            Piece::Open,
+            Piece::Statement(".reg .pred p"),
+            Piece::Statement("ld.shared::cta.v2.u32 {x, y}, [z]"),
+            Piece::Close,
+            Piece::Statement("@!p bra a"),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(operands("{x, y}, [z, {c}], -1"), ["{x, y}", "[z, {c}]", "-1"]);
+        assert_eq!(without_comments("a; // b\nc"), "a; \nc");
+    }
+}

@@ -1,0 +1,365 @@
+//! One instruction of one thread.
+
+use crate::block::State;
+use crate::copies::{Copy, Kind, Way, bulk};
+use crate::fault::Problem;
+use crate::instruction::{Address, BarrierOperation, CopyOperation, Operand, Operation, Register, Space};
+use crate::launch::Machine;
+use crate::memory::{RANK_SHIFT, aligned, number};
+use crate::module::PARAMETER;
+
+/// How a thread goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Continues,
+    /// It asked for something that is not there yet: others first.
+    Yields,
+}
+
+/// A thread of a launch: the place of its block among those that run, and its number there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Who {
+    pub block: usize,
+    pub thread: usize,
+}
+
+impl Machine<'_> {
+    /// Executes the thread's next instruction, unless its warp has to.
+    pub fn step(&mut self, who: Who) -> Result<Turn, Problem> {
+        let kernel = self.kernel;
+        let at = self.blocks[who.block].threads[who.thread].next;
+        let Some(instruction) = kernel.instructions.get(at) else {
+            return Err("execution runs over the end".to_owned());
+        };
+        self.blocks[who.block].threads[who.thread].next = at + 1;
+        if let Some((register, set)) = instruction.guard
+            && (self.value(who, Operand::Register(register)) != 0) != set
+        {
+            return Ok(Turn::Continues);
+        }
+        match &instruction.operation {
+            Operation::Compute { function, to, from } => {
+                let bits = function(from.map(|operand| self.value(who, operand)));
+                self.set(who, *to, bits);
+            }
+            Operation::Join { to, from, bits } => {
+                let mask = u64::MAX >> (64 - bits);
+                let parts = from.iter().rev();
+                let joined = parts.fold(0, |joined, part| joined << bits | self.value(who, *part) & mask);
+                self.set(who, *to, joined);
+            }
+            Operation::Split { to, from, bits } => {
+                let (whole, mask) = (self.value(who, *from), u64::MAX >> (64 - bits));
+                for (index, to) in to.iter().enumerate() {
+                    self.set(who, *to, whole >> (index as u32 * bits) & mask);
+                }
+            }
+            Operation::Load {
+                space,
+                bytes,
+                to,
+                from,
+            } => self.load(who, *space, *bytes, to, *from)?,
+            Operation::Store {
+                space,
+                bytes,
+                to,
+                from,
+            } => self.store(who, *space, *bytes, *to, from)?,
+            Operation::Add { old, to, value } => {
+                let address = self.address(who, *to);
+                aligned(address, 4)?;
+                let before = number(self.memory.read(address, 4)?) as u32;
+                let after = before.wrapping_add(self.value(who, *value) as u32);
+                self.memory.write(address, &after.to_le_bytes())?;
+                self.set(who, *old, u64::from(before));
+                self.happened();
+            }
+            Operation::Branch(target) => self.blocks[who.block].threads[who.thread].next = *target,
+            Operation::Exit => self.exit(who)?,
+            Operation::Nothing => {}
+            Operation::Barrier(operation) => return self.barrier(who, operation),
+            Operation::Meet {
+                number,
+                threads,
+                waits,
+            } => {
+                let (number, threads) = (
+                    self.value(who, *number),
+                    threads.map(|threads| self.value(who, threads)),
+                );
+                self.blocks[who.block].meet(who.thread, number, threads, *waits);
+                self.happened();
+            }
+            Operation::ArriveInCluster => self.arrive_in_cluster(who),
+            Operation::WaitForCluster => self.wait_for_cluster(who),
+            Operation::MapAddress { to, from, rank } => {
+                let address = self.value(who, *from) | self.value(who, *rank) << RANK_SHIFT;
+                self.set(who, *to, address);
+            }
+            Operation::Copy(operation) => self.copy(who, operation)?,
+            Operation::Warp(_) => {
+                let thread = &mut self.blocks[who.block].threads[who.thread];
+                thread.next = at;
+                thread.state = State::AtWarp;
+            }
+        }
+        Ok(Turn::Continues)
+    }
+
+    fn value(&self, who: Who, operand: Operand) -> u64 {
+        self.blocks[who.block].value(who.thread, operand)
+    }
+
+    fn set(&mut self, who: Who, register: Register, bits: u64) {
+        self.blocks[who.block].threads[who.thread].registers[register as usize] = bits;
+    }
+
+    fn address(&self, who: Who, address: Address) -> u64 {
+        self.value(who, address.base).wrapping_add(address.offset)
+    }
+
+    fn shared_address(&self, who: Who, address: Address) -> u32 {
+        self.address(who, address) as u32
+    }
+
+    fn load(
+        &mut self,
+        who: Who,
+        space: Space,
+        bytes: usize,
+        to: &[Register],
+        from: Address,
+    ) -> Result<(), Problem> {
+        let (address, all) = (self.address(who, from), bytes * to.len());
+        aligned(address, all)?;
+        let read = match space {
+            Space::Global => self.memory.read(address, all)?,
+            Space::Shared => self.blocks[who.block].shared.read(address as u32, all)?,
+            Space::Parameter => {
+                let begin = address.wrapping_sub(PARAMETER) as usize;
+                let found = self.parameter.get(begin..begin.saturating_add(all));
+                found.ok_or_else(|| {
+                    format!(
+                        "{all} bytes at {begin} of a parameter of {}",
+                        self.parameter.len()
+                    )
+                })?
+            }
+        };
+        let mut numbers = [0; 4];
+        for (to, bytes) in numbers.iter_mut().zip(read.chunks(bytes)) {
+            *to = number(bytes);
+        }
+        for (to, number) in to.iter().zip(numbers) {
+            self.set(who, *to, number);
+        }
+        Ok(())
+    }
+
+    fn store(
+        &mut self,
+        who: Who,
+        space: Space,
+        bytes: usize,
+        to: Address,
+        from: &[Operand],
+    ) -> Result<(), Problem> {
+        let (address, all) = (self.address(who, to), bytes * from.len());
+        aligned(address, all)?;
+        let stored = self.bytes(who, bytes, from);
+        self.happened();
+        match space {
+            Space::Global => self.memory.write(address, &stored),
+            Space::Shared => self.blocks[who.block].shared.write(address as u32, &stored),
+            Space::Parameter => Err("parameters are only read".to_owned()),
+        }
+    }
+
+    /// Operands one after another, so many bytes of each.
+    fn bytes(&self, who: Who, bytes: usize, from: &[Operand]) -> Vec<u8> {
+        from.iter()
+            .flat_map(|one| self.value(who, *one).to_le_bytes().into_iter().take(bytes))
+            .collect()
+    }
+
+    fn exit(&mut self, who: Who) -> Result<(), Problem> {
+        let asked = |copy: &Copy| {
+            matches!(copy.group, Some((thread, Kind::ToGlobal, _)) if thread == who.thread)
+                && copy.block == who.block
+        };
+        if self.copies.iter().any(asked) {
+            return Err("ends while its bulk stores may still read the block's memory".to_owned());
+        }
+        self.blocks[who.block].threads[who.thread].state = State::Done;
+        self.happened();
+        Ok(())
+    }
+
+    fn barrier(&mut self, who: Who, operation: &BarrierOperation) -> Result<Turn, Problem> {
+        match operation {
+            BarrierOperation::Initialise { barrier, arrivals } => {
+                let (barrier, arrivals) = (self.shared_address(who, *barrier), self.value(who, *arrivals));
+                self.blocks[who.block].initialise(barrier, arrivals)?;
+            }
+            BarrierOperation::Arrive { barrier, expected } => {
+                let barrier = self.shared_address(who, *barrier);
+                let expected = expected.map_or(0, |expected| self.value(who, expected));
+                self.blocks[who.block].arrive(barrier, expected)?;
+            }
+            BarrierOperation::Test {
+                ended,
+                barrier,
+                parity,
+            } => {
+                let (barrier, parity) = (self.shared_address(who, *barrier), self.value(who, *parity));
+                let has_ended = self.blocks[who.block].has_ended(barrier, parity)?;
+                self.set(who, *ended, u64::from(has_ended));
+                return Ok(if has_ended { Turn::Continues } else { Turn::Yields });
+            }
+        }
+        self.happened();
+        Ok(Turn::Continues)
+    }
+
+    fn copy(&mut self, who: Who, operation: &CopyOperation) -> Result<(), Problem> {
+        let groups = self.blocks[who.block].threads[who.thread].groups;
+        let group = |kind: Kind| Some((who.thread, kind, groups[kind as usize]));
+        let asked = match operation {
+            CopyOperation::OfThread {
+                to,
+                from,
+                bytes,
+                given,
+            } => {
+                let (to, from) = (self.shared_address(who, *to), self.address(who, *from));
+                let [bytes, given] = [bytes, given].map(|one| self.value(who, *one) as usize);
+                aligned(u64::from(to) | from, bytes)?;
+                if given > bytes {
+                    return Err(format!("{given} of {bytes} bytes"));
+                }
+                let way = Way::ToShared {
+                    to,
+                    from,
+                    bytes,
+                    given,
+                };
+                Copy {
+                    block: who.block,
+                    way,
+                    barrier: None,
+                    group: group(Kind::OfThread),
+                }
+            }
+            CopyOperation::Bulk {
+                to,
+                from,
+                bytes,
+                barrier,
+            } => {
+                let (to, from) = (self.shared_address(who, *to), self.address(who, *from));
+                let bytes = self.value(who, *bytes);
+                bulk([u64::from(to), from], bytes)?;
+                let way = Way::ToShared {
+                    to,
+                    from,
+                    bytes: bytes as usize,
+                    given: bytes as usize,
+                };
+                Copy {
+                    block: who.block,
+                    way,
+                    barrier: Some(self.shared_address(who, *barrier)),
+                    group: None,
+                }
+            }
+            CopyOperation::Tensor { to, map, at, barrier } => {
+                let at = at.iter().map(|one| self.value(who, *one) as i32).collect();
+                let way = Way::Box {
+                    to: self.shared_address(who, *to),
+                    map: self.value(who, *map),
+                    at,
+                };
+                Copy {
+                    block: who.block,
+                    way,
+                    barrier: Some(self.shared_address(who, *barrier)),
+                    group: None,
+                }
+            }
+            CopyOperation::ToGlobal { to, from, bytes } => {
+                let (to, from) = (self.address(who, *to), self.shared_address(who, *from));
+                let bytes = self.value(who, *bytes);
+                bulk([to, u64::from(from)], bytes)?;
+                let way = Way::ToGlobal {
+                    to,
+                    from,
+                    bytes: bytes as usize,
+                };
+                Copy {
+                    block: who.block,
+                    way,
+                    barrier: None,
+                    group: group(Kind::ToGlobal),
+                }
+            }
+            CopyOperation::Remote { to, from, barrier } => {
+                let (to, barrier) = (self.shared_address(who, *to), self.shared_address(who, *barrier));
+                let way = Way::Bytes {
+                    to: local(to),
+                    bytes: self.bytes(who, 4, from),
+                };
+                let block = self.block_of_rank(who, to >> RANK_SHIFT)?;
+                Copy {
+                    block,
+                    way,
+                    barrier: Some(local(barrier)),
+                    group: None,
+                }
+            }
+            CopyOperation::CommitOfThread => {
+                self.close_group(who, Kind::OfThread);
+                return Ok(());
+            }
+            CopyOperation::CommitToGlobal => {
+                self.close_group(who, Kind::ToGlobal);
+                return Ok(());
+            }
+            CopyOperation::WaitOfThread { left } => return self.land_groups(who, Kind::OfThread, *left),
+            CopyOperation::WaitToGlobal { left } => return self.land_groups(who, Kind::ToGlobal, *left),
+            CopyOperation::ArriveOfThread { barrier } => {
+                self.close_group(who, Kind::OfThread);
+                self.land_groups(who, Kind::OfThread, 0)?;
+                let barrier = self.shared_address(who, *barrier);
+                return self.blocks[who.block].arrive(barrier, 0);
+            }
+        };
+        self.copies.push(asked);
+        self.happened();
+        Ok(())
+    }
+
+    fn close_group(&mut self, who: Who, kind: Kind) {
+        self.blocks[who.block].threads[who.thread].groups[kind as usize] += 1;
+    }
+
+    /// Lands all of the thread's groups of copies but the last `left`.
+    fn land_groups(&mut self, who: Who, kind: Kind, left: u64) -> Result<(), Problem> {
+        let closed = self.blocks[who.block].threads[who.thread].groups[kind as usize];
+        let due = |copy: &Copy| {
+            copy.block == who.block
+                && copy.group.is_some_and(|(thread, of, group)| {
+                    thread == who.thread && of == kind && group + left < closed
+                })
+        };
+        while let Some(index) = self.copies.iter().position(due) {
+            self.land(index)?;
+        }
+        Ok(())
+    }
+}
+
+/// The address within the block that it belongs to.
+fn local(address: u32) -> u32 {
+    address & ((1 << RANK_SHIFT) - 1)
+}
