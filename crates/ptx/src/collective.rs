@@ -136,7 +136,8 @@ impl Warp<'_> {
                 for (index, half) in [word as u16, (word >> 16) as u16].into_iter().enumerate() {
                     let (row, column) = element_of_lane(lane, index, transposed);
                     let place = self.matrix_row(to, matrix, row)? + 2 * column as u32;
-                    self.block.shared.write(place, &half.to_le_bytes())?;
+                    let thread = (self.index * WARP + lane) as u32;
+                    self.block.shared.write(thread, place, &half.to_le_bytes())?;
                 }
             }
         }

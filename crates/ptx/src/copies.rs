@@ -181,11 +181,14 @@ impl Copy {
             } => {
                 let mut copied = memory.read(*from, *given)?.to_vec();
                 copied.resize(*bytes, 0);
-                block.shared.write(*to, &copied)?;
+                match self.group {
+                    Some((thread, ..)) => block.shared.write(thread as u32, *to, &copied)?,
+                    None => block.shared.write_async(*to, &copied)?,
+                }
                 *bytes
             }
             Way::Bytes { to, bytes } => {
-                block.shared.write(*to, bytes)?;
+                block.shared.write_async(*to, bytes)?;
                 bytes.len()
             }
             Way::Box { to, map, at } => {
@@ -202,12 +205,12 @@ impl Copy {
                 for (index, piece) in bytes.chunks(16).enumerate() {
                     block
                         .shared
-                        .write(map.swizzle.place(to + 16 * index as u32), piece)?;
+                        .write_async(map.swizzle.place(to + 16 * index as u32), piece)?;
                 }
                 bytes.len()
             }
             Way::ToGlobal { to, from, bytes } => {
-                memory.write(*to, block.shared.read(*from, *bytes)?)?;
+                memory.write(*to, block.shared.read_async(*from, *bytes)?)?;
                 *bytes
             }
         };

@@ -9,6 +9,25 @@ use crate::instruction::{
 use crate::module::Names;
 use crate::text::{operands, within};
 
+/// A mnemonic, cut at its dots.
+struct Mnemonic<'t>(&'t str);
+
+impl<'t> Mnemonic<'t> {
+    /// The part of this number, empty if there are fewer.
+    fn part(&self, index: usize) -> &'t str {
+        self.0.split('.').nth(index).unwrap_or_default()
+    }
+
+    /// The same, counted from the end.
+    fn part_from_end(&self, index: usize) -> &'t str {
+        self.0.rsplit('.').nth(index).unwrap_or_default()
+    }
+
+    fn has(&self, part: &str) -> bool {
+        self.0.split('.').any(|one| one == part)
+    }
+}
+
 /// A statement's operands.
 struct Operands<'t> {
     names: &'t Names,
@@ -21,11 +40,14 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         names,
         texts: operands(text),
     };
-    let parts: Vec<&str> = mnemonic.split('.').collect();
-    match parts[0] {
-        "mov" if text.contains('{') => operands.moved(&parts),
-        "ld" | "st" if parts[1] != "async" => operands.accessed(&parts),
+    let name = Mnemonic(mnemonic);
+    match name.part(0) {
+        "mov" if text.contains('{') => operands.moved(&name),
+        "ld" | "st" if name.part(1) != "async" => operands.accessed(&name),
         "ret" | "exit" => Ok(Operation::Exit),
+        "fence" if mnemonic == "fence.proxy.async" || mnemonic == "fence.proxy.async.shared::cta" => {
+            Ok(Operation::Fence)
+        }
         "fence" | "membar" | "griddepcontrol" | "prefetch" | "setmaxnreg" => Ok(Operation::Nothing),
         "atom" if mnemonic == "atom.global.add.u32" => Ok(Operation::Add {
             old: operands.register(0)?,
@@ -37,9 +59,11 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             from: operands.number(1)?,
             rank: operands.number(2)?,
         }),
-        "mbarrier" => operands.barrier(parts[1], parts[2]).map(Operation::Barrier),
-        "bar" if parts[1] == "warp" => Ok(Operation::Warp(WarpOperation::Synchronise)),
-        "barrier" if parts[1] == "cluster" => Ok(match parts[2] {
+        "mbarrier" => operands
+            .barrier(name.part(1), name.part(2))
+            .map(Operation::Barrier),
+        "bar" if name.part(1) == "warp" => Ok(Operation::Warp(WarpOperation::Synchronise)),
+        "barrier" if name.part(1) == "cluster" => Ok(match name.part(2) {
             "arrive" => Operation::ArriveInCluster,
             _ => Operation::WaitForCluster,
         }),
@@ -48,7 +72,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             threads: (operands.texts.len() > 1)
                 .then(|| operands.number(1))
                 .transpose()?,
-            waits: parts[1] == "sync",
+            waits: name.part(1) == "sync",
         }),
         "cp" => operands.copy(mnemonic).map(Operation::Copy),
         "st" => Ok(Operation::Copy(CopyOperation::Remote {
@@ -56,9 +80,9 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             from: operands.numbers(1)?,
             barrier: operands.address(2)?,
         })),
-        "wgmma" => operands.group_product(&parts).map(Operation::Warp),
+        "wgmma" => operands.group_product(&name).map(Operation::Warp),
         "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" => {
-            operands.of_warp(&parts).map(Operation::Warp)
+            operands.of_warp(&name).map(Operation::Warp)
         }
         _ => operands.computed(mnemonic),
     }
@@ -158,8 +182,8 @@ impl Operands<'_> {
         })
     }
 
-    fn moved(&self, parts: &[&str]) -> Result<Operation, Problem> {
-        let bits = 8 * bytes_of(parts[1])? as u32;
+    fn moved(&self, name: &Mnemonic<'_>) -> Result<Operation, Problem> {
+        let bits = 8 * bytes_of(name.part(1))? as u32;
         if self.text(0)?.starts_with('{') {
             let to = self.registers(0)?;
             return Ok(Operation::Split {
@@ -176,15 +200,15 @@ impl Operands<'_> {
         })
     }
 
-    fn accessed(&self, parts: &[&str]) -> Result<Operation, Problem> {
-        let space = match parts[1] {
+    fn accessed(&self, name: &Mnemonic<'_>) -> Result<Operation, Problem> {
+        let space = match name.part(1) {
             "global" => Space::Global,
             "shared" => Space::Shared,
             "param" => Space::Parameter,
             space => return Err(format!("no memory `{space}` here")),
         };
-        let bytes = bytes_of(parts[parts.len() - 1])?;
-        Ok(match parts[0] {
+        let bytes = bytes_of(name.part_from_end(0))?;
+        Ok(match name.part(0) {
             "ld" => Operation::Load {
                 space,
                 bytes,
@@ -282,16 +306,16 @@ impl Operands<'_> {
         })
     }
 
-    fn of_warp(&self, parts: &[&str]) -> Result<WarpOperation, Problem> {
-        let transposed = parts.contains(&"trans");
-        Ok(match (parts[0], parts.get(2).copied()) {
+    fn of_warp(&self, name: &Mnemonic<'_>) -> Result<WarpOperation, Problem> {
+        let transposed = name.has("trans");
+        Ok(match (name.part(0), name.part(2)) {
             ("elect", _) => {
                 let one = self.text(0)?.split('|').nth(1).unwrap_or("_");
                 WarpOperation::Elect {
                     one: self.written(one)?,
                 }
             }
-            ("shfl", Some(kind @ ("idx" | "bfly"))) => WarpOperation::Shuffle {
+            ("shfl", kind @ ("idx" | "bfly")) => WarpOperation::Shuffle {
                 kind: if kind == "idx" {
                     Shuffle::Index
                 } else {
@@ -301,7 +325,7 @@ impl Operands<'_> {
                 from: self.number(1)?,
                 lane: self.number(2)?,
             },
-            ("vote", Some("any")) => WarpOperation::Any {
+            ("vote", "any") => WarpOperation::Any {
                 to: self.register(0)?,
                 from: self.number(1)?,
             },
@@ -316,7 +340,7 @@ impl Operands<'_> {
                 transposed,
             },
             ("mma", _) => WarpOperation::Multiply {
-                element: element(parts[parts.len() - 2])?,
+                element: element(name.part_from_end(1))?,
                 sums: self.registers(0)?,
                 left: self.numbers(1)?,
                 right: self.numbers(2)?,
@@ -326,8 +350,8 @@ impl Operands<'_> {
         })
     }
 
-    fn group_product(&self, parts: &[&str]) -> Result<WarpOperation, Problem> {
-        match parts[1] {
+    fn group_product(&self, name: &Mnemonic<'_>) -> Result<WarpOperation, Problem> {
+        match name.part(1) {
             "fence" => return Ok(WarpOperation::Synchronise),
             "commit_group" => return Ok(WarpOperation::CommitProducts),
             "wait_group" => {
@@ -337,15 +361,22 @@ impl Operands<'_> {
             }
             _ => {}
         }
-        let columns = parts[4]
+        let columns = name
+            .part(4)
             .split_once('n')
             .and_then(|(_, rest)| rest.split_once('k')?.0.parse().ok());
         let of_registers = self.text(1)?.starts_with('{');
-        // Transposition is the last number, and is there for elements of 16 bits alone.
-        let fewest = 6;
-        let right_transposed = self.texts.len() > fewest && self.constant(self.texts.len() - 1)? != 0;
+        // After both factors: for elements of 16 bits in shared memory, whether the operand is transposed, the second one's last.
+        let numbers = (4..self.texts.len())
+            .map(|index| self.constant(index))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (factors, transposed) = numbers.split_at(numbers.len().min(2));
+        if factors != [1, 1] || transposed.len() > 1 && transposed[0] != 0 {
+            return Err("only factors of 1, and only the second operand transposed".to_owned());
+        }
+        let right_transposed = transposed.last().is_some_and(|one| *one != 0);
         Ok(WarpOperation::MultiplyGroup(Box::new(GroupProduct {
-            element: element(parts[parts.len() - 1])?,
+            element: element(name.part_from_end(0))?,
             columns: columns.ok_or("no such shape")?,
             sums: self.registers(0)?,
             left: match of_registers {

@@ -86,7 +86,9 @@ pub(crate) enum Operation {
     },
     Branch(usize),
     Exit,
-    /// What changes nothing here: fences, prefetching, what a launch knows of the next, registers given back.
+    /// What the thread has stored in shared memory is there for the copy engine and the matrix unit.
+    Fence,
+    /// What changes nothing here: other fences, prefetching, what a launch knows of the next, registers given back.
     Nothing,
     Barrier(BarrierOperation),
     /// Waits for so many threads at one of the block's numbered barriers, or all of the block.

@@ -129,7 +129,7 @@ impl Descriptor {
                     true => self.offset_transposed(row * element.bytes(), at),
                 };
                 let place = self.swizzle.place(self.address + offset);
-                gathered.push(element.decode(shared.read(place, element.bytes())?));
+                gathered.push(element.decode(shared.read_async(place, element.bytes())?));
             }
         }
         Ok(gathered)
@@ -200,7 +200,7 @@ mod tests {
                 let logical = 1024 + row * 128 + column * 2;
                 let bits = f16::from_f32((row * 64 + column) as f32).to_bits();
                 shared
-                    .write(logical ^ (row % 8) << 4, &bits.to_le_bytes())
+                    .write_async(logical ^ (row % 8) << 4, &bits.to_le_bytes())
                     .unwrap();
             }
         }

@@ -1,5 +1,8 @@
 //! Memory that knows what was allocated.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use crate::fault::Problem;
 
 /// What unwritten bytes are: a NaN in all formats.
@@ -89,11 +92,19 @@ impl Memory {
     }
 }
 
-/// A block's shared memory.
+/// A block's shared memory. Threads reach it in another way than the copy engine and the matrix unit do (PTX ISA, "Proxies"): these
+/// need not see what a thread stored before that thread has put up a fence.
 #[derive(Debug)]
 pub(crate) struct Shared {
     bytes: Vec<u8>,
+    /// Of each piece, the thread that stored there and has not put up a fence since.
+    stored: Vec<Option<u32>>,
+    /// The pieces of each such thread.
+    pieces: HashMap<u32, Vec<usize>>,
 }
+
+/// What is told apart.
+const PIECE: usize = 16;
 
 /// Where a block's shared memory begins; what lies below is the system's, as on a device. Addresses of the cluster's blocks have
 /// the block's rank in the upper byte.
@@ -104,16 +115,63 @@ impl Shared {
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes: vec![UNWRITTEN; bytes],
+            stored: vec![None; bytes.div_ceil(PIECE)],
+            pieces: HashMap::new(),
         }
     }
 
+    /// As a thread reads.
     pub fn read(&self, address: u32, count: usize) -> Result<&[u8], Problem> {
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         let found = begin.and_then(|begin| self.bytes.get(begin..begin + count));
         found.ok_or_else(|| self.outside(address, count))
     }
 
-    pub fn write(&mut self, address: u32, from: &[u8]) -> Result<(), Problem> {
+    /// As the copy engine and the matrix unit read.
+    pub fn read_async(&self, address: u32, count: usize) -> Result<&[u8], Problem> {
+        let read = self.read(address, count)?;
+        self.check_fences(address, count, "read").map(|()| read)
+    }
+
+    /// As a thread stores.
+    pub fn write(&mut self, thread: u32, address: u32, from: &[u8]) -> Result<(), Problem> {
+        self.put(address, from)?;
+        for piece in pieces(address, from.len()) {
+            if self.stored[piece] != Some(thread) {
+                self.stored[piece] = Some(thread);
+                self.pieces.entry(thread).or_default().push(piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// As the copy engine stores.
+    pub fn write_async(&mut self, address: u32, from: &[u8]) -> Result<(), Problem> {
+        self.put(address, from)?;
+        self.check_fences(address, from.len(), "written")
+    }
+
+    /// What a thread has stored is there for the others.
+    pub fn fence(&mut self, thread: u32) {
+        for piece in self.pieces.remove(&thread).unwrap_or_default() {
+            if self.stored[piece] == Some(thread) {
+                self.stored[piece] = None;
+            }
+        }
+    }
+
+    fn check_fences(&self, address: u32, count: usize, what: &str) -> Result<(), Problem> {
+        let unfenced = pieces(address, count).find_map(|piece| self.stored[piece]);
+        match unfenced {
+            None => Ok(()),
+            Some(thread) => Err(format!(
+                "{count} bytes at {address} of shared memory are {what} by the copy engine or the matrix unit, and thread {thread} has \
+                 stored there without a fence since (fence.proxy.async)"
+            )),
+        }
+    }
+
+    fn put(&mut self, address: u32, from: &[u8]) -> Result<(), Problem> {
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         match begin.and_then(|begin| self.bytes.get_mut(begin..begin + from.len())) {
             Some(to) => {
@@ -130,6 +188,12 @@ impl Shared {
     }
 }
 
+/// The pieces that some bytes lie in.
+fn pieces(address: u32, count: usize) -> Range<usize> {
+    let begin = (address - SHARED_BEGIN) as usize;
+    begin / PIECE..(begin + count).div_ceil(PIECE)
+}
+
 /// Whether an address is a multiple of the bytes accessed.
 pub(crate) fn aligned(address: u64, to: usize) -> Result<(), Problem> {
     match address.is_multiple_of(to as u64) {
@@ -144,4 +208,52 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
         .iter()
         .rev()
         .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_allocated_is_not_there() {
+        let mut memory = Memory::new();
+        let first = memory.allocate(vec![1, 2, 3]);
+        let second = memory.allocate_unwritten(300);
+        assert_eq!(memory.read(first + 1, 2).unwrap(), [2, 3]);
+        assert!(
+            memory
+                .read(first + 1, 3)
+                .unwrap_err()
+                .contains("1 bytes from the begin of 3 bytes")
+        );
+        assert!(memory.write(second + 299, &[0, 0]).is_err());
+        assert_eq!(
+            (memory.contents(second).unwrap()[0], memory.contents(second + 1)),
+            (UNWRITTEN, None)
+        );
+    }
+
+    #[test]
+    fn a_fence_is_the_thread_s_own() {
+        let mut shared = Shared::new(64);
+        shared.write(5, SHARED_BEGIN + 20, &[1; 4]).unwrap();
+        assert_eq!(shared.read(SHARED_BEGIN + 20, 4).unwrap(), [1; 4]);
+        assert!(shared.read_async(SHARED_BEGIN, 16).is_ok());
+        shared.fence(4);
+        assert!(
+            shared
+                .read_async(SHARED_BEGIN, 32)
+                .unwrap_err()
+                .contains("thread 5")
+        );
+        shared.fence(5);
+        assert!(shared.read_async(SHARED_BEGIN, 32).is_ok());
+        shared.write(5, SHARED_BEGIN, &[1; 4]).unwrap();
+        assert!(
+            shared
+                .write_async(SHARED_BEGIN, &[0; 16])
+                .unwrap_err()
+                .contains("written")
+        );
+    }
 }

@@ -77,6 +77,7 @@ impl Machine<'_> {
             }
             Operation::Branch(target) => self.blocks[who.block].threads[who.thread].next = *target,
             Operation::Exit => self.exit(who)?,
+            Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
             Operation::Nothing => {}
             Operation::Barrier(operation) => return self.barrier(who, operation),
             Operation::Meet {
@@ -171,7 +172,10 @@ impl Machine<'_> {
         self.happened();
         match space {
             Space::Global => self.memory.write(address, &stored),
-            Space::Shared => self.blocks[who.block].shared.write(address as u32, &stored),
+            Space::Shared => {
+                let shared = &mut self.blocks[who.block].shared;
+                shared.write(who.thread as u32, address as u32, &stored)
+            }
             Space::Parameter => Err("parameters are only read".to_owned()),
         }
     }

@@ -12,6 +12,7 @@ mod kernels;
 #[path = "../support/machine.rs"]
 mod machine;
 mod problems;
+mod rules;
 mod tally;
 mod trial;
 

@@ -1,21 +1,24 @@
-//! Every shipped GEMM kernel against the oracle, without a GPU: compiled to PTX and interpreted, in several orders of events. These
-//! need NVRTC; where there is none they say so and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
+//! Every shipped kernel against the oracle, without a GPU: compiled to PTX and interpreted, in two orders of events. These need
+//! NVRTC; where there is none they say so and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
 
-use gauntlet_lab::Correctness;
+#[path = "../../examples/correctness/rules.rs"]
+mod rules;
+
 use gauntlet_lab::gates::fault;
 use gauntlet_problem::{
-    Case, Coverage, ErrorMeasures, GemmShape, GroupInputs, GroupedGemm, InputKind, Inputs, Oracle, Output,
-    OutputFormat, Problem, Tolerance,
+    Attention, AttentionInputs, Case, Coverage, ErrorMeasures, GemmShape, GroupInputs, GroupedGemm,
+    InputKind, Inputs, Oracle, Output, Problem, Sequence,
 };
 use gauntlet_ptx::{Kernel, Launch, Memory, TensorMap};
 use gauntlet_schedule::{Order, Packing, Schedule};
 use rayon::prelude::*;
 
+use self::rules::rules;
 use super::layout::{Layout, Piece};
 use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::pack;
-use crate::plan::{self, Addresses, Map, Plan, Swizzle, Weights};
+use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, Source, Swizzle, Weights};
 use crate::shipped::{Shipped, shipped};
 
 /// Few multiprocessors, so that blocks that stay have several tiles each.
@@ -34,33 +37,26 @@ struct Call {
 }
 
 impl Call {
-    fn new(compiler: &Compiler, gemm: &GroupedGemm, schedule: &Schedule, inputs: &[GroupInputs]) -> Self {
-        let problem = Problem::GroupedGemm(gemm.clone());
-        let plan = plan::plan(&problem, schedule, PROCESSORS).unwrap();
+    fn new(compiler: &Compiler, problem: &Problem, schedule: &Schedule, inputs: &Inputs) -> Self {
+        let plan = plan::plan(problem, schedule, PROCESSORS).unwrap();
         let read = |variant: &plan::Variant| {
             Kernel::read(&compiler.ptx(variant).unwrap(), variant.source.entry()).unwrap()
         };
         let kernels = plan.variants().into_iter().map(read).collect();
         let mut memory = Memory::new();
-        let layout = Layout::new(gemm);
-        let pieces = layout.pieces(inputs);
-        let tokens = memory.allocate(assembled(layout.token_bytes, &pieces.tokens));
-        let token_scales = memory.allocate(assembled(layout.token_scale_bytes, &pieces.token_scales));
-        let canonical = assembled(layout.weight_bytes, &pieces.weights);
-        let base = memory.allocate(canonical.clone());
-        let mut weights = layout.weights(inputs, base);
-        if schedule.packing == Packing::Fragments {
-            repack(&mut memory, gemm, &canonical, base, &mut weights);
-        }
-        let needed = plan.memory(&weights);
-        let maps = needed
-            .maps
-            .iter()
-            .flat_map(|map| encoded(map, weight_address(map, &weights)))
-            .collect();
+        let operands = match (problem, inputs) {
+            (Problem::GroupedGemm(gemm), Inputs::GroupedGemm(inputs)) => {
+                of_gemm(&mut memory, gemm, schedule.packing, inputs)
+            }
+            (Problem::Attention(_), Inputs::Attention(inputs)) => of_attention(&mut memory, inputs),
+            _ => panic!("the inputs are of another family"),
+        };
+        let needed = plan.memory(&operands.weights);
+        let maps = needed.maps.iter();
+        let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
         let addresses = Addresses {
-            operands: [tokens, 0, 0],
-            scales: [token_scales, 0, 0],
+            operands: operands.rows,
+            scales: operands.scales,
             output: memory.allocate_unwritten(problem.output_bytes()),
             tables: memory.allocate(needed.tables),
             maps: memory.allocate(maps),
@@ -72,7 +68,7 @@ impl Call {
             kernels,
             memory,
             addresses,
-            problem,
+            problem: problem.clone(),
         }
     }
 
@@ -98,6 +94,52 @@ impl Call {
         }
         let bytes = self.memory.contents(self.addresses.output).unwrap().to_vec();
         Ok(Output::new(&self.problem, bytes).unwrap())
+    }
+}
+
+/// Where operands lie in the interpreter's memory.
+struct Operands {
+    rows: [u64; OPERANDS],
+    scales: [u64; OPERANDS],
+    weights: Vec<Weights>,
+}
+
+impl Operands {
+    /// Where a map's matrix begins; 0 if it is not there.
+    fn address(&self, map: &Map) -> u64 {
+        match map.matrix {
+            Matrix::Query => self.rows[0],
+            Matrix::Key => self.rows[1],
+            Matrix::Value => self.rows[2],
+            _ => weight_address(map, &self.weights),
+        }
+    }
+}
+
+fn of_gemm(memory: &mut Memory, gemm: &GroupedGemm, packing: Packing, inputs: &[GroupInputs]) -> Operands {
+    let layout = Layout::new(gemm);
+    let pieces = layout.pieces(inputs);
+    let tokens = memory.allocate(assembled(layout.token_bytes, &pieces.tokens));
+    let token_scales = memory.allocate(assembled(layout.token_scale_bytes, &pieces.token_scales));
+    let canonical = assembled(layout.weight_bytes, &pieces.weights);
+    let base = memory.allocate(canonical.clone());
+    let mut weights = layout.weights(inputs, base);
+    if packing == Packing::Fragments {
+        repack(memory, gemm, &canonical, base, &mut weights);
+    }
+    Operands {
+        rows: [tokens, 0, 0],
+        scales: [token_scales, 0, 0],
+        weights,
+    }
+}
+
+fn of_attention(memory: &mut Memory, AttentionInputs { query, key, value }: &AttentionInputs) -> Operands {
+    let tensors = [query, key, value];
+    Operands {
+        rows: tensors.map(|tensor| memory.allocate(tensor.bytes.clone())),
+        scales: tensors.map(|tensor| memory.allocate(bytemuck::cast_slice(&tensor.scales).to_vec())),
+        weights: Vec::new(),
     }
 }
 
@@ -149,24 +191,44 @@ fn encoded(map: &Map, address: u64) -> [u8; 128] {
     .encode()
 }
 
-/// A problem of a shipped variant's form and result that an interpreter can do: an empty group, odd sizes, and a depth that no chunk
-/// divides.
-fn small(one: &Shipped) -> Option<GroupedGemm> {
-    let Problem::GroupedGemm(of) = &one.problem else {
-        return None;
-    };
-    let most = of.groups.iter().map(|group| group.m).max()?;
+/// A problem like the one that a variant is shipped for, but so small that it can be interpreted.
+fn small(problem: &Problem) -> Problem {
+    match problem {
+        Problem::GroupedGemm(gemm) => Problem::GroupedGemm(small_gemm(gemm)),
+        Problem::Attention(attention) => Problem::Attention(small_attention(attention)),
+    }
+}
+
+/// An empty group, odd sizes, and a depth that no chunk divides.
+fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
+    let most = of.groups.iter().map(|group| group.m).max().unwrap_or(0);
     let tokens = if most > 16 { [21, 0, 67] } else { [1, 0, 13] };
     let shapes = [(75, 528), (16, 256), (130, 784)];
-    Some(GroupedGemm {
-        groups: tokens
-            .into_iter()
-            .zip(shapes)
-            .map(|(m, (n, k))| GemmShape { m, n, k })
-            .collect(),
+    let groups = tokens.into_iter().zip(shapes);
+    GroupedGemm {
+        groups: groups.map(|(m, (n, k))| GemmShape { m, n, k }).collect(),
         form: of.form,
         output: of.output,
-    })
+    }
+}
+
+/// Sequences that no tile divides; alike where those of the variant are, for its kernel may count on it.
+fn small_attention(of: &Attention) -> Attention {
+    let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
+    let lengths = if alike {
+        [(256, 256), (256, 256)]
+    } else {
+        [(77, 300), (1, 131)]
+    };
+    Attention {
+        sequences: lengths
+            .into_iter()
+            .map(|(queries, keys)| Sequence { queries, keys })
+            .collect(),
+        heads: 2,
+        kv_heads: 1,
+        ..of.clone()
+    }
 }
 
 fn compiler() -> Option<Compiler> {
@@ -191,15 +253,12 @@ fn narrowed(schedule: &Schedule) -> Schedule {
 
 /// What is wrong with a kernel's results, if anything: two calls one after another, events in two orders.
 fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String> {
-    let gemm = small(one)?;
-    let problem = Problem::GroupedGemm(gemm.clone());
+    let problem = small(&one.problem);
     let operands = Inputs::generate(&problem, inputs, 7);
     let expected = Oracle::compute(&problem, &operands, Coverage::Full).unwrap();
-    let Inputs::GroupedGemm(groups) = &operands else {
-        return None;
-    };
-    let mut call = Call::new(compiler, &gemm, &narrowed(&one.schedule), groups);
-    let rules = rules(gemm.output);
+    let schedule = narrowed(&one.schedule);
+    let mut call = Call::new(compiler, &problem, &schedule, &operands);
+    let rules = rules(&problem, &schedule);
     let case = Case {
         name: one.name.clone(),
         problem,
@@ -224,31 +283,53 @@ fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String
     None
 }
 
-/// The lab's rules, which are made for f16; bf16 has three bits fewer.
-fn rules(output: OutputFormat) -> Correctness {
-    let rules = Correctness::default();
-    let coarser = if output == OutputFormat::Bf16 { 8.0 } else { 1.0 };
-    Correctness {
-        tolerance: Tolerance {
-            relative: coarser * rules.tolerance.relative,
-            ..rules.tolerance
-        },
-        nrmse: coarser * rules.nrmse,
-        ..rules
-    }
-}
-
-#[test]
-fn every_gemm_kernel_computes_what_the_oracle_says() {
+/// All variants of one kernel, the kinds of inputs in turn.
+fn every(source: Source) {
     let Some(compiler) = compiler() else { return };
     let shipped = shipped();
-    let tried = InputKind::ALL.into_iter().cycle();
-    let wrong: Vec<_> = shipped
+    let of_source = |one: &&Shipped| {
+        let plan = plan::plan(&one.problem, &one.schedule, PROCESSORS).unwrap();
+        plan.variant().source == source
+    };
+    let tried: Vec<_> = shipped
         .iter()
-        .zip(tried)
-        .collect::<Vec<_>>()
+        .filter(of_source)
+        .zip(InputKind::ALL.into_iter().cycle())
+        .collect();
+    assert!(!tried.is_empty());
+    let wrong: Vec<_> = tried
         .into_par_iter()
         .filter_map(|(one, inputs)| wrong(&compiler, one, inputs))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn rows() {
+    every(Source::Rows);
+}
+
+#[test]
+fn swapped() {
+    every(Source::Swapped);
+}
+
+#[test]
+fn narrow() {
+    every(Source::Narrow);
+}
+
+#[test]
+fn attention_unified() {
+    every(Source::AttentionUnified);
+}
+
+#[test]
+fn attention_specialised() {
+    every(Source::AttentionSpecialised);
+}
+
+#[test]
+fn attention_resident() {
+    every(Source::AttentionResident);
 }
