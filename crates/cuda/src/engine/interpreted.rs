@@ -21,8 +21,8 @@ use crate::packing::pack;
 use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, Source, Swizzle, Weights};
 use crate::shipped::{Shipped, shipped};
 
-/// Few multiprocessors, so that blocks that stay have several tiles each.
-const PROCESSORS: u32 = 3;
+/// So few multiprocessors that blocks which stay have several tiles each.
+const PROCESSORS: u32 = 2;
 
 /// Widest tiles where a kernel has code for every width: at 256 its compilation to PTX takes a quarter of a minute.
 const MOST_SORTED_TOKENS: usize = 72;
@@ -199,12 +199,16 @@ fn small(problem: &Problem) -> Problem {
     }
 }
 
-/// An empty group, odd sizes, and a depth that no chunk divides.
+/// An empty group, odd sizes, and depths that no chunk divides, so deep that all buffers are used more than once: those of few
+/// tokens by all warps of a block, each with chunks of its own.
 fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
     let most = of.groups.iter().map(|group| group.m).max().unwrap_or(0);
-    let tokens = if most > 16 { [21, 0, 67] } else { [1, 0, 13] };
-    let shapes = [(75, 528), (16, 256), (130, 784)];
-    let groups = tokens.into_iter().zip(shapes);
+    let (tokens, depths) = match most {
+        ..=16 => ([1, 0, 13], [6160, 256, 2320]),
+        _ => ([21, 0, 67], [1296, 256, 784]),
+    };
+    let rows = [75, 16, 130];
+    let groups = tokens.into_iter().zip(rows.into_iter().zip(depths));
     GroupedGemm {
         groups: groups.map(|(m, (n, k))| GemmShape { m, n, k }).collect(),
         form: of.form,
@@ -218,7 +222,7 @@ fn small_attention(of: &Attention) -> Attention {
     let lengths = if alike {
         [(256, 256), (256, 256)]
     } else {
-        [(77, 300), (1, 131)]
+        [(77, 500), (1, 131)]
     };
     Attention {
         sequences: lengths
