@@ -38,42 +38,40 @@ DEVICE u32 multiply_by_half(u32 left, u32 right, bool second) {
     return product;
 }
 
-// Eight e2m1 as the upper bytes of fp16, four in a word. Weights that were repacked (src/packing.rs) take two instructions
-// less: of a byte one value is as the upper byte of an fp16 has it, its sign in bit 7 and its code in bits 3 to 1, and the
-// other has its code in bits 6 to 4 and its sign in bit 0.
-template <bool FRAGMENTS>
+// The bits of `left` where `mask` has ones, those of `right` elsewhere: one instruction. Written with & and |, and with `right`
+// masked before, the compiler takes two.
+DEVICE u32 select_bits(u32 left, u32 right, u32 mask) {
+    u32 bits;
+    asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(bits) : "r"(left), "r"(right), "r"(mask));
+    return bits;
+}
+
+// Eight e2m1 as the upper bytes of fp16, four in a word: the sign in bit 7, the code in bits 3 to 1.
+//
+// Turned down by three bits, the codes of odd values lie so in their own bytes, and those of even ones four bits below, across
+// the byte's edge. So one word selects the odd values' codes and signs, another the even ones', four bits too low, which is
+// turned up: five instructions, and one for each of the four pairs.
 struct Eight {
-    u32 even, odd;      // with FRAGMENTS the odd ones are still together with the others
+    u32 even, odd;
 
     DEVICE explicit Eight(u32 packed) {
-        if (FRAGMENTS) {
-            even = ((packed << 7) & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
-            odd = packed;
-        } else {
-            even = ((packed << 4) & 0x80808080u) | ((packed << 1) & 0x0E0E0E0Eu);
-            odd = (packed & 0x80808080u) | ((packed >> 3) & 0x0E0E0E0Eu);
-        }
+        u32 signs = packed & 0x88888888u, down = __funnelshift_r(packed, packed, 3);
+        odd = select_bits(down, signs, 0x0E0E0E0Eu);
+        u32 below = select_bits(down, signs, 0xE0E0E0E0u);
+        even = __funnelshift_l(below, below, 4);
     }
 
     // Values `number` and `number` + 4 times the first or the second of two converted scales.
     DEVICE u32 pair(u32 number, u32 scales, bool second) const {
-        u32 halves;
-        if (FRAGMENTS) halves = number < 2 ? (number == 0 ? odd << 8 : odd) & 0x8E008E00u : alone(even, number == 3);
-        else halves = alone(number % 2 == 0 ? even : odd, number >= 2);
-        return multiply_by_half(halves, scales, second);
-    }
-
-private:
-    // The upper or the lower bytes of both halves, as upper ones with nothing beneath.
-    static DEVICE u32 alone(u32 bytes, bool of_upper) {
-        return of_upper ? bytes & 0xFF00FF00u : __byte_perm(bytes, 0, 0x2404);
+        u32 bytes = number % 2 == 0 ? even : odd;
+        // The upper or the lower bytes of both halves, as upper ones with nothing beneath.
+        return multiply_by_half(number >= 2 ? bytes & 0xFF00FF00u : __byte_perm(bytes, 0, 0x2404), scales, second);
     }
 };
 
 // Eight e2m1 times the first or the second of two converted scales: pair i holds values i and i + 4.
-template <bool FRAGMENTS = false>
 DEVICE void convert_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pair_1, u32& pair_2, u32& pair_3) {
-    Eight<FRAGMENTS> eight(packed);
+    Eight eight(packed);
     pair_0 = eight.pair(0, scales, second);
     pair_1 = eight.pair(1, scales, second);
     pair_2 = eight.pair(2, scales, second);

@@ -186,9 +186,9 @@ struct Piece {
         words[0] = all.x, words[1] = all.y, words[2] = all.z, words[3] = all.w;
     }
 
-    template <u32 WORD, bool OF_WEIGHTS>
+    template <u32 WORD>
     DEVICE void convert(u32 (&pairs)[4]) const {
-        convert_8<OF_WEIGHTS && REPACKED>(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
+        convert_8(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
     }
 };
 
@@ -198,10 +198,10 @@ struct Converted {
     DEVICE Converted() {}
 
     DEVICE explicit Converted(const Piece& piece) {
-        piece.convert<0, false>(words[0]);
-        piece.convert<1, false>(words[1]);
-        piece.convert<2, false>(words[2]);
-        piece.convert<3, false>(words[3]);
+        piece.convert<0>(words[0]);
+        piece.convert<1>(words[1]);
+        piece.convert<2>(words[2]);
+        piece.convert<3>(words[3]);
     }
 };
 
@@ -209,8 +209,8 @@ template <u32 WORD>
 DEVICE void multiply_word(float (&sums)[TOKEN_EIGHTS][4], const Piece& upper, const Piece& lower,
                           const Converted (&tokens)[TOKEN_EIGHTS]) {
     u32 a[4], b[4];
-    upper.convert<WORD, true>(a);
-    lower.convert<WORD, true>(b);
+    upper.convert<WORD>(a);
+    lower.convert<WORD>(b);
 #pragma unroll
     for (u32 half = 0; half < 4; half += 2)
 #pragma unroll

@@ -90,7 +90,7 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, float (&su
             there = barrier_test(ring_base + ring.full(1 - chunk), ring.parity);     // early: the answer takes its time
 #pragma unroll
             for (u32 word = 0; word < 4; word++) {
-                const Eight<REPACKED> eights[2] = {Eight<REPACKED>(words[word][0]), Eight<REPACKED>(words[word][1])};
+                const Eight eights[2] = {Eight(words[word][0]), Eight(words[word][1])};
 #pragma unroll
                 for (u32 half = 0; half < 2; half++) {
                     u32 fragment[4];

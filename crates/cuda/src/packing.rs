@@ -1,13 +1,10 @@
 //! Weights repacked once, before any call, as schedules with `packing = "fragments"` take them.
 //!
 //! The values, their scales and their number stay what they are, so results are the same to the bit; only the order of
-//! bytes and bits changes. K is cut into chunks of [`CHUNK`] values and rows are filled up with zeros to a multiple of
+//! bytes changes. K is cut into chunks of [`CHUNK`] values and rows are filled up with zeros to a multiple of
 //! [`ROWS`]:
 //!
-//! - values `[depth / 128, rows, 64]`: what a block loads of a chunk lies in one piece. Within each four bytes, which hold
-//!   eight values, byte b has value v = b mod 2 + 4 · (b div 2) with its sign in bit 7 and its code in bits 3 to 1, where
-//!   fp16 has them in its upper byte, and value v + 2 with its code in bits 6 to 4 and its sign in bit 0. Converted to fp16
-//!   that is 13 instructions where the canonical order takes 15.
+//! - values `[depth / 128, rows, 64]`: what a block loads of a chunk lies in one piece.
 //! - scales `[depth / 128, rows / 16, 8, 4, 2, 2]`: of rows g and g + 8 of sixteen, the two scales of each of the chunk's four
 //!   quarters, so that a thread has all of its own in one word.
 
@@ -89,10 +86,7 @@ pub fn pack(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<P
     };
     for (index, chunk) in values.chunks_exact(VALUE_BYTES).enumerate() {
         let (row, at) = (index / chunks, index % chunks);
-        let to = &mut packed.values[(at * filled + row) * VALUE_BYTES..][..VALUE_BYTES];
-        for (from, to) in chunk.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
-            *to = pack_word(u32::from_le_bytes(*from)).to_le_bytes();
-        }
+        packed.values[(at * filled + row) * VALUE_BYTES..][..VALUE_BYTES].copy_from_slice(chunk);
     }
     for (index, chunk) in scales.chunks_exact(SCALE_BYTES).enumerate() {
         let (row, at) = (index / chunks, index % chunks);
@@ -105,53 +99,9 @@ pub fn pack(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<P
     Ok(packed)
 }
 
-/// Eight values, the first in the lowest four bits.
-fn pack_word(word: u32) -> u32 {
-    let value = |index: u32| word >> (4 * index) & 0xF;
-    let byte = |byte: u32| {
-        let first = byte % 2 + byte / 2 * 4;
-        let (one, other) = (value(first), value(first + 2));
-        ((one & 8) << 4 | (one & 7) << 1 | (other & 7) << 4 | other >> 3) << (8 * byte)
-    };
-    byte(0) | byte(1) | byte(2) | byte(3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What `convert_repacked_8` of `kernels/convert.cuh` multiplies by a scale.
-    fn converted(packed: u32) -> [u32; 4] {
-        let others = (packed << 7) & 0x8080_8080 | (packed >> 3) & 0x0E0E_0E0E;
-        [
-            (packed << 8) & 0x8E00_8E00,
-            packed & 0x8E00_8E00,
-            (others << 8) & 0xFF00_FF00,
-            others & 0xFF00_FF00,
-        ]
-    }
-
-    /// The fp16 of an e2m1 times 2⁻¹⁴.
-    fn half(code: u32) -> u32 {
-        (code & 8) << 12 | (code & 7) << 9
-    }
-
-    #[test]
-    fn a_kernel_converts_each_value_in_its_place() {
-        for code in 0..16 {
-            for index in 0..8 {
-                for around in [0, 0xFFFF_FFFF, 0x1234_5678] {
-                    let word = around & !(0xF << (4 * index)) | code << (4 * index);
-                    let pairs = converted(pack_word(word));
-                    for (pair, found) in (0..).zip(pairs) {
-                        let expected =
-                            half(word >> (4 * pair) & 0xF) | half(word >> (4 * pair + 16) & 0xF) << 16;
-                        assert_eq!(found, expected, "{word:#x}, pair {pair}");
-                    }
-                }
-            }
-        }
-    }
 
     #[test]
     fn bytes_lie_where_kernels_look_for_them() {
@@ -165,17 +115,14 @@ mod tests {
             (packed.values.len(), packed.scales.len()),
             (32 * depth / 2, 32 * depth / 16)
         );
-        let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         for row in 0..32 {
             for chunk in 0..2 {
-                for at in (0..64).step_by(4) {
-                    let found = word(&packed.values, (chunk * 32 + row) * 64 + at);
-                    let expected = match row < rows {
-                        true => pack_word(word(&values, row * depth / 2 + chunk * 64 + at)),
-                        false => 0,
-                    };
-                    assert_eq!(found, expected);
-                }
+                let found = &packed.values[(chunk * 32 + row) * 64..][..64];
+                let expected = match row < rows {
+                    true => &values[row * depth / 2 + chunk * 64..][..64],
+                    false => &[0; 64],
+                };
+                assert_eq!(found, expected);
                 // A thread of row g of eight and quarter q reads one word for rows g and g + 8.
                 for at in 0..8 {
                     let (half, lane) = (row / 8 % 2, row % 8 * 4 + at / 2);
