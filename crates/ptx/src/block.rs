@@ -32,6 +32,16 @@ pub(crate) struct Thread {
     pub groups: [u64; 2],
 }
 
+impl Thread {
+    /// The instruction that it is at: who has arrived somewhere waits behind it.
+    pub fn place(&self) -> usize {
+        match self.state {
+            State::AtBarrier(_) | State::AtCluster => self.next - 1,
+            State::Ready | State::AtWarp | State::Done => self.next,
+        }
+    }
+}
+
 /// A barrier in shared memory (mbarrier).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Barrier {

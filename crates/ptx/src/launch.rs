@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::block::{Block, State, WARP};
+use crate::block::{Block, State, Thread, WARP};
 use crate::collective::Warp;
 use crate::copies::Copy;
 use crate::fault::{Fault, Problem};
@@ -129,7 +129,7 @@ impl Machine<'_> {
         self.quiet = 0;
     }
 
-    fn lanes(&self, block: usize, warp: usize) -> &[crate::block::Thread] {
+    fn lanes(&self, block: usize, warp: usize) -> &[Thread] {
         &self.blocks[block].threads[warp * WARP..][..WARP]
     }
 
@@ -234,7 +234,7 @@ impl Machine<'_> {
         for block in &self.blocks {
             for (index, lanes) in block.threads.chunks(WARP).enumerate() {
                 let waiting = lanes.iter().filter(|lane| lane.state != State::Done);
-                let mut at: Vec<_> = waiting.map(|lane| lane.next).collect();
+                let mut at: Vec<_> = waiting.map(Thread::place).collect();
                 at.dedup();
                 for at in at.into_iter().take(2) {
                     let (line, text) = self.kernel.place(at);

@@ -1,0 +1,219 @@
+//! Small kernels, written by hand, and what is seen of their mistakes.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use gauntlet_ptx::{Fault, Kernel, Launch, Memory, run};
+
+/// A kernel whose parameter is one address, with these instructions after `%rd0` has it.
+fn kernel(body: &str) -> Kernel {
+    let text = format!(
+        ".extern .shared .align 1024 .b8 memory[];
+.visible .entry one(.param .align 8 .b8 one_param_0[8])
+{{
+.reg .pred %p<8>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<8>;
+ld.param.u64 %rd0, [one_param_0];
+mov.u32 %r0, %tid.x;
+{body}
+ret;
+}}"
+    );
+    Kernel::read(&text, "one").unwrap()
+}
+
+struct Tried {
+    result: Result<(), Fault>,
+    words: Vec<u32>,
+}
+
+/// Runs a kernel over words of global memory.
+fn tried(kernel: &Kernel, [blocks, cluster, threads]: [u32; 3], words: &[u32], seed: u64) -> Tried {
+    let mut memory = Memory::new();
+    let address = memory.allocate(words.iter().flat_map(|word| word.to_le_bytes()).collect());
+    let launch = Launch {
+        blocks,
+        cluster,
+        threads,
+        shared_bytes: 1024,
+        parameter: &address.to_le_bytes(),
+        seed,
+    };
+    let result = run(kernel, &launch, &mut memory);
+    let words = memory.contents(address).unwrap().chunks(4);
+    Tried {
+        result,
+        words: words
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+            .collect(),
+    }
+}
+
+fn fault(body: &str, words: &[u32]) -> String {
+    tried(&kernel(body), [1, 1, 32], words, 0)
+        .result
+        .unwrap_err()
+        .to_string()
+}
+
+/// %rd1 is where the thread's word lies.
+const OWN_WORD: &str = "mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1;";
+
+#[test]
+fn lanes_part_and_meet_again() {
+    // Odd lanes double their number, then each takes that of its neighbour.
+    let kernel = kernel(&format!(
+        "{OWN_WORD}
+        and.b32 %r1, %r0, 1; setp.eq.u32 %p0, %r1, 0; mov.u32 %r2, %r0;
+        @%p0 bra MEET;
+        shl.b32 %r2, %r0, 1;
+        MEET: shfl.sync.bfly.b32 %r3|%p1, %r2, 1, 31, -1;
+        st.global.u32 [%rd1], %r3;"
+    ));
+    let Tried { result, words } = tried(&kernel, [1, 1, 64], &[0; 64], 3);
+    result.unwrap();
+    let expected: Vec<u32> = (0..64_u32)
+        .map(|lane| lane ^ 1)
+        .map(|other| if other % 2 == 1 { 2 * other } else { other })
+        .collect();
+    assert_eq!(words, expected);
+}
+
+#[test]
+fn an_access_outside_names_the_thread_and_the_place() {
+    assert_eq!(
+        fault(&format!("{OWN_WORD} st.global.u32 [%rd1+4], %r0;"), &[0; 32]),
+        "block 0, thread 31, line 9, `st.global.u32 [%rd1+4], %r0`: 4 bytes at 0x100000080 of global memory are not allocated, 128 \
+         bytes from the begin of 128 bytes"
+    );
+    assert!(
+        fault("ld.global.u32 %r1, [%rd0+2];", &[0; 2]).ends_with("address 0x100000002 is no multiple of 4")
+    );
+    assert!(
+        fault("mov.u32 %r1, memory; st.shared.u32 [%r1+1024], %r0;", &[0])
+            .ends_with("4 bytes at 2048 of shared memory, which lies from 1024 to 2048")
+    );
+}
+
+#[test]
+fn who_waits_in_vain_is_named() {
+    let message = fault(
+        "mov.u32 %r1, memory; mbarrier.init.shared::cta.b64 [%r1], 2;
+        mbarrier.arrive.shared::cta.b64 _, [%r1];
+        setp.ne.u32 %p0, %r0, 0; @%p0 bra END;
+        WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 1;
+        @%p1 bra WAIT;
+        END: bar.sync 0;",
+        &[0],
+    );
+    assert!(
+        message.starts_with("nothing goes on: block 0 warp 0 at line"),
+        "{message}"
+    );
+    assert!(message.contains("bar.sync 0"), "{message}");
+}
+
+/// A copy to shared memory whose bytes count at a barrier, and then `wait`; lanes store what they find.
+fn copied(wait: &str) -> Kernel {
+    kernel(&format!(
+        "{OWN_WORD}
+        mov.u32 %r1, memory; add.s32 %r2, %r1, 512;
+        setp.ne.u32 %p0, %r0, 0; @%p0 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 1;
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd0], 128, [%r2];
+        READY: bar.sync 0;
+        {wait}
+        shl.b32 %r3, %r0, 2; add.s32 %r3, %r3, %r1;
+        ld.shared.u32 %r4, [%r3]; add.s32 %r4, %r4, 1;
+        st.global.u32 [%rd1], %r4;"
+    ))
+}
+
+#[test]
+fn a_copy_lands_when_it_likes() {
+    let words: Vec<u32> = (0..32).collect();
+    let expected: Vec<u32> = (1..33).collect();
+    let waits = copied("WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0; @!%p1 bra WAIT;");
+    let does_not = copied("");
+    let mut wrong = 0;
+    for seed in 0..40 {
+        let Tried { result, words: found } = tried(&waits, [1, 1, 32], &words, seed);
+        result.unwrap();
+        assert_eq!(found, expected, "seed {seed}");
+        wrong += usize::from(tried(&does_not, [1, 1, 32], &words, seed).words != expected);
+    }
+    assert!(wrong > 0, "nothing was read too early");
+}
+
+#[test]
+fn what_threads_stored_needs_a_fence_and_a_wait() {
+    let stored = |fence: &str, wait: &str| {
+        format!(
+            "mov.u32 %r1, memory; shl.b32 %r2, %r0, 2; add.s32 %r2, %r2, %r1;
+            st.shared.u32 [%r2], %r0; {fence} bar.sync 0;
+            setp.ne.u32 %p0, %r0, 0; @%p0 bra END;
+            cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r1], 128;
+            cp.async.bulk.commit_group; {wait} END:"
+        )
+    };
+    let (fence, wait) = (
+        "fence.proxy.async.shared::cta;",
+        "cp.async.bulk.wait_group.read 0;",
+    );
+    let Tried { result, words } = tried(&kernel(&stored(fence, wait)), [1, 1, 32], &[0; 32], 0);
+    result.unwrap();
+    assert_eq!(words, (0..32).collect::<Vec<u32>>());
+    assert!(fault(&stored("", wait), &[0; 32]).contains("without a fence since"));
+    let ends = (0..20).any(|seed| {
+        let result = tried(&kernel(&stored(fence, "")), [1, 1, 32], &[0; 32], seed).result;
+        result.is_err_and(|fault| fault.to_string().contains("ends while its bulk stores"))
+    });
+    assert!(ends);
+}
+
+#[test]
+fn blocks_of_a_cluster_reach_each_other() {
+    // Each block's first lane stores its rank plus 10 to the other, which waits for it.
+    let kernel = kernel(
+        "mov.u32 %r1, memory; add.s32 %r2, %r1, 16;
+        setp.ne.u32 %p0, %r0, 0; @%p0 bra MEET;
+        mbarrier.init.shared::cta.b64 [%r2], 1;
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;
+        MEET: barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;
+        @%p0 bra END;
+        mov.u32 %r3, %ctaid.x; xor.b32 %r4, %r3, 1; add.s32 %r5, %r3, 10;
+        mapa.shared::cluster.u32 %r6, %r1, %r4; mapa.shared::cluster.u32 %r7, %r2, %r4;
+        st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r6], {%r5, %r5, %r5, %r5}, [%r7];
+        WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], 0; @!%p1 bra WAIT;
+        ld.shared.u32 %r8, [%r1+12];
+        mul.wide.u32 %rd1, %r3, 4; add.s64 %rd1, %rd0, %rd1; st.global.u32 [%rd1], %r8;
+        END:",
+    );
+    let Tried { result, words } = tried(&kernel, [2, 2, 32], &[0; 2], 5);
+    result.unwrap();
+    assert_eq!(words, [11, 10]);
+}
+
+#[test]
+fn a_launch_that_does_not_fit_is_refused() {
+    let kernel = kernel("");
+    let mut memory = Memory::new();
+    let mut refused = |blocks, threads, parameter| {
+        let launch = Launch {
+            blocks,
+            cluster: 2,
+            threads,
+            shared_bytes: 0,
+            parameter,
+            seed: 0,
+        };
+        run(&kernel, &launch, &mut memory).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refused(2, 32, &[0; 4]),
+        "a parameter of 4 bytes for a kernel that takes 8"
+    );
+    assert!(refused(3, 32, &[0; 8]).starts_with("3 blocks in clusters of 2"));
+    assert!(refused(2, 33, &[0; 8]).contains("33 threads"));
+}
