@@ -72,6 +72,10 @@ pub(crate) struct Products {
 
 #[derive(Debug)]
 pub(crate) struct Block {
+    /// The number of its launch.
+    pub launch: usize,
+    /// Whether the next launch may not begin for its sake.
+    pub holds: bool,
     /// Its number in the grid.
     pub index: u32,
     pub rank: u32,
@@ -86,7 +90,13 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub fn new([index, rank, blocks]: [u32; 3], threads: u32, registers: usize, shared_bytes: usize) -> Self {
+    pub fn new(
+        launch: usize,
+        [index, rank, blocks]: [u32; 3],
+        threads: u32,
+        registers: usize,
+        shared_bytes: usize,
+    ) -> Self {
         let thread = |_| Thread {
             next: 0,
             registers: vec![0; registers],
@@ -95,6 +105,8 @@ impl Block {
         };
         let warps = (threads as usize).div_ceil(WARP);
         Self {
+            launch,
+            holds: true,
             index,
             rank,
             blocks,
@@ -204,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_phase_ends_with_its_last_arrival_or_byte() {
-        let mut block = Block::new([0, 0, 1], 64, 1, 64);
+        let mut block = Block::new(0, [0, 0, 1], 64, 1, 64);
         block.initialise(1024, 2).unwrap();
         assert!(block.has_ended(1024, 1).unwrap(), "the phase before the first");
         block.arrive(1024, 16).unwrap();
@@ -221,7 +233,7 @@ mod tests {
 
     #[test]
     fn threads_that_meet_go_on_together() {
-        let mut block = Block::new([0, 0, 1], 3, 1, 64);
+        let mut block = Block::new(0, [0, 0, 1], 3, 1, 64);
         block.meet(0, 1, Some(2), true);
         assert_eq!(block.threads[0].state, State::AtBarrier(1));
         block.meet(1, 1, Some(2), false);

@@ -48,7 +48,9 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "fence" if mnemonic == "fence.proxy.async" || mnemonic == "fence.proxy.async.shared::cta" => {
             Ok(Operation::Fence)
         }
-        "fence" | "membar" | "griddepcontrol" | "prefetch" | "setmaxnreg" => Ok(Operation::Nothing),
+        "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
+        "griddepcontrol" => Ok(Operation::LetNextBegin),
+        "fence" | "membar" | "prefetch" | "setmaxnreg" => Ok(Operation::Nothing),
         "atom" if mnemonic == "atom.global.add.u32" => Ok(Operation::Add {
             old: operands.register(0)?,
             to: operands.address(1)?,

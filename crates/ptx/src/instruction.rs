@@ -88,7 +88,11 @@ pub(crate) enum Operation {
     Exit,
     /// What the thread has stored in shared memory is there for the copy engine and the matrix unit.
     Fence,
-    /// What changes nothing here: other fences, prefetching, what a launch knows of the next, registers given back.
+    /// The next launch may begin, as far as this block goes.
+    LetNextBegin,
+    /// Waits for the end of the launch before.
+    WaitForBefore,
+    /// What changes nothing here: other fences, prefetching, registers given back.
     Nothing,
     Barrier(BarrierOperation),
     /// Waits for so many threads at one of the block's numbered barriers, or all of the block.

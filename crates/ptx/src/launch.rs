@@ -1,4 +1,7 @@
-//! A launch: all its blocks at once, in an order drawn from a seed.
+//! Launches: all blocks at once, in an order drawn from a seed.
+
+use std::collections::HashMap;
+use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -12,8 +15,9 @@ use crate::memory::Memory;
 use crate::module::Kernel;
 use crate::thread::{Turn, Who};
 
-/// Most instructions that a thread executes before others have their turn.
-const TURN: u32 = 400;
+/// A thread executes up to 2 to the power of 0 … 9 instructions before others have their turn: some go far ahead, and some stop
+/// between any two instructions.
+const TURN_POWERS: u32 = 9;
 /// So many turns of each warp without a store, an arrival or a copy are taken for waiting in vain: no loop of a kernel that
 /// computes is as long.
 const QUIET_TURNS: usize = 200;
@@ -21,6 +25,8 @@ const QUIET_TURNS: usize = 200;
 /// How a kernel is launched.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'p> {
+    /// The kernel.
+    pub kernel: &'p Kernel,
     /// Blocks.
     pub blocks: u32,
     /// Blocks of a cluster.
@@ -31,97 +37,190 @@ pub struct Launch<'p> {
     pub shared_bytes: u32,
     /// The kernel's parameter.
     pub parameter: &'p [u8],
-    /// What decides the order in which things happen.
-    pub seed: u64,
+    /// Whether it may begin before the launch before it has ended, as soon as all of that one's blocks have let it
+    /// (programmatic dependent launch).
+    pub overlaps: bool,
 }
 
-/// Runs a launch to its end.
+impl Launch<'_> {
+    fn check(&self) -> Result<(), Fault> {
+        let (given, taken) = (self.parameter.len(), self.kernel.parameter_bytes);
+        if given != taken {
+            return Err(Fault::Launch(format!(
+                "a parameter of {given} bytes for a kernel that takes {taken}"
+            )));
+        }
+        let whole = self.threads.is_multiple_of(WARP as u32)
+            && self.cluster > 0
+            && self.blocks.is_multiple_of(self.cluster);
+        if !whole {
+            return Err(Fault::Launch(format!(
+                "{} blocks in clusters of {} with {} threads: clusters are whole, and so are warps",
+                self.blocks, self.cluster, self.threads
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Runs launches, one queued behind the other, to their end; `seed` decides the order in which things happen.
 ///
 /// # Errors
-/// If it does not fit the kernel, a thread does what it must not, or nobody can go on.
-pub fn run(kernel: &Kernel, launch: &Launch<'_>, memory: &mut Memory) -> Result<(), Fault> {
-    let refused = |problem: String| Err(Fault::Launch(problem));
-    if launch.parameter.len() != kernel.parameter_bytes {
-        return refused(format!(
-            "a parameter of {} bytes for a kernel that takes {}",
-            launch.parameter.len(),
-            kernel.parameter_bytes
-        ));
-    }
-    if !launch.threads.is_multiple_of(WARP as u32)
-        || launch.cluster == 0
-        || !launch.blocks.is_multiple_of(launch.cluster)
-    {
-        return refused(format!(
-            "{} blocks in clusters of {} with {} threads: clusters are whole, and so are warps",
-            launch.blocks, launch.cluster, launch.threads
-        ));
-    }
-    let shared_bytes = (kernel.static_bytes + launch.shared_bytes) as usize;
-    let block = |index| {
-        let place = [index, index % launch.cluster, launch.blocks];
-        Block::new(place, launch.threads, kernel.registers, shared_bytes)
-    };
-    let mut machine = Machine {
-        kernel,
-        parameter: launch.parameter,
-        cluster: launch.cluster as usize,
-        blocks: (0..launch.blocks).map(block).collect(),
+/// If one does not fit its kernel, a thread does what it must not, or nobody can go on.
+pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<(), Fault> {
+    launches.iter().try_for_each(Launch::check)?;
+    Machine {
+        launches,
+        begun: Vec::new(),
+        blocks: Vec::new(),
+        warps: Vec::new(),
         memory,
         copies: Vec::new(),
-        cluster_arrivals: vec![0; (launch.blocks / launch.cluster) as usize],
-        random: ChaCha8Rng::seed_from_u64(launch.seed),
+        cluster_arrivals: HashMap::new(),
+        random: ChaCha8Rng::seed_from_u64(seed),
         quiet: 0,
-    };
-    machine.run()
+    }
+    .run()
 }
 
-/// A launch while it runs.
+/// How far a launch is.
+#[derive(Debug)]
+struct Begun {
+    /// Threads that have not ended.
+    threads: usize,
+    /// Blocks that have not let the next launch begin.
+    holding: usize,
+}
+
+/// Launches while they run.
 pub(crate) struct Machine<'m> {
-    pub kernel: &'m Kernel,
-    pub parameter: &'m [u8],
+    pub launches: &'m [Launch<'m>],
+    /// Of each launch that has begun.
+    begun: Vec<Begun>,
+    /// Those of all launches that have begun.
     pub blocks: Vec<Block>,
+    /// The warps that have not ended: their blocks, and their numbers there.
+    warps: Vec<(usize, usize)>,
     pub memory: &'m mut Memory,
     /// Copies that were asked for and have not landed.
     pub copies: Vec<Copy>,
-    cluster: usize,
-    /// Threads that have arrived at each cluster's barrier.
-    cluster_arrivals: Vec<usize>,
+    /// Threads that have arrived at a cluster's barrier, by the cluster's first block.
+    cluster_arrivals: HashMap<usize, usize>,
     random: ChaCha8Rng,
     /// Turns since anything happened that somebody may wait for.
     quiet: usize,
 }
 
 impl Machine<'_> {
-    /// Lets warps go on and copies land, whichever is drawn, until all threads are done.
+    /// Lets warps go on, copies land and launches begin, whichever is drawn, until all is done.
     fn run(&mut self) -> Result<(), Fault> {
-        let warps_a_block = self.blocks.first().map_or(0, |block| block.threads.len() / WARP);
-        let mut warps: Vec<_> = (0..self.blocks.len() * warps_a_block)
-            .map(|index| (index / warps_a_block, index % warps_a_block))
-            .collect();
-        while !warps.is_empty() || !self.copies.is_empty() {
-            let drawn = self.random.random_range(0..warps.len() + self.copies.len());
-            if drawn >= warps.len() {
-                let index = drawn - warps.len();
-                let block = self.blocks[self.copies[index].block].index;
-                self.land(index)
-                    .map_err(|problem| Fault::Copy { block, problem })?;
-                continue;
+        loop {
+            let (warps, copies) = (self.warps.len(), self.copies.len());
+            let choices = warps + copies + usize::from(self.next_may_begin());
+            if choices == 0 {
+                return Ok(());
             }
-            let (block, warp) = warps[drawn];
-            self.turn(block, warp)?;
-            if self
-                .lanes(block, warp)
-                .iter()
-                .all(|thread| thread.state == State::Done)
-            {
-                warps.swap_remove(drawn);
+            let drawn = self.random.random_range(0..choices);
+            if drawn < warps {
+                self.turn_of(drawn)?;
+            } else if drawn < warps + copies {
+                let block = self.blocks[self.copies[drawn - warps].block].index;
+                let landed = self.land(drawn - warps);
+                landed.map_err(|problem| Fault::Copy { block, problem })?;
+            } else {
+                self.begin();
             }
-            if self.quiet > QUIET_TURNS * (warps.len() + 1) && self.copies.is_empty() {
+            let idle = self.copies.is_empty() && !self.next_may_begin();
+            if idle && self.quiet > QUIET_TURNS * (self.warps.len() + 1) {
                 return Err(Fault::Deadlock(self.waiting()));
             }
         }
+    }
+
+    fn next_may_begin(&self) -> bool {
+        let next = self.begun.len();
+        match (self.launches.get(next), next.checked_sub(1)) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(launch), Some(before)) if launch.overlaps => self.begun[before].holding == 0,
+            (Some(_), Some(before)) => self.has_ended(before),
+        }
+    }
+
+    /// Whether all threads of a launch have ended and its copies have landed.
+    fn has_ended(&self, launch: usize) -> bool {
+        let of_launch = |copy: &Copy| self.blocks[copy.block].launch == launch;
+        self.begun[launch].threads == 0 && !self.copies.iter().any(of_launch)
+    }
+
+    /// The blocks of the next launch begin.
+    fn begin(&mut self) {
+        let number = self.begun.len();
+        let launch = &self.launches[number];
+        let shared_bytes = (launch.kernel.static_bytes + launch.shared_bytes) as usize;
+        for index in 0..launch.blocks {
+            let place = [index, index % launch.cluster, launch.blocks];
+            let warps = 0..launch.threads as usize / WARP;
+            self.warps.extend(warps.map(|warp| (self.blocks.len(), warp)));
+            let block = Block::new(
+                number,
+                place,
+                launch.threads,
+                launch.kernel.registers,
+                shared_bytes,
+            );
+            self.blocks.push(block);
+        }
+        self.begun.push(Begun {
+            threads: (launch.blocks * launch.threads) as usize,
+            holding: launch.blocks as usize,
+        });
+        self.happened();
+    }
+
+    /// A block lets the next launch begin, or has ended.
+    pub fn let_next_begin(&mut self, block: usize) {
+        let block = &mut self.blocks[block];
+        if std::mem::replace(&mut block.holds, false) {
+            self.begun[block.launch].holding -= 1;
+            self.happened();
+        }
+    }
+
+    /// Whether the launch before has ended, if this one may have begun without it.
+    pub fn before_has_ended(&self, block: usize) -> bool {
+        let launch = self.blocks[block].launch;
+        match launch.checked_sub(1) {
+            Some(before) if self.launches[launch].overlaps => self.has_ended(before),
+            _ => true,
+        }
+    }
+
+    pub fn end(&mut self, who: Who) {
+        let block = &mut self.blocks[who.block];
+        block.threads[who.thread].state = State::Done;
+        self.begun[block.launch].threads -= 1;
+        if block.threads.iter().all(|thread| thread.state == State::Done) {
+            self.let_next_begin(who.block);
+        }
+        self.happened();
+    }
+
+    fn turn_of(&mut self, place: usize) -> Result<(), Fault> {
+        let (block, warp) = self.warps[place];
+        self.turn(block, warp)?;
+        let ended = self
+            .lanes(block, warp)
+            .iter()
+            .all(|thread| thread.state == State::Done);
+        if ended {
+            self.warps.swap_remove(place);
+        }
         Ok(())
+    }
+
+    pub fn kernel(&self, block: usize) -> &Kernel {
+        self.launches[self.blocks[block].launch].kernel
     }
 
     /// Something happened that somebody may wait for.
@@ -136,7 +235,7 @@ impl Machine<'_> {
     /// Each lane that can goes on for a while; then the warp does at once what all of its lanes have come to.
     fn turn(&mut self, block: usize, warp: usize) -> Result<(), Fault> {
         self.quiet += 1;
-        let most = self.random.random_range(1..=TURN);
+        let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
         for thread in warp * WARP..(warp + 1) * WARP {
             for _ in 0..most {
                 let Block { threads, .. } = &self.blocks[block];
@@ -156,7 +255,8 @@ impl Machine<'_> {
         if lanes
             .iter()
             .all(|lane| lane.state == State::AtWarp && lane.next == at)
-            && let Operation::Warp(operation) = &self.kernel.instructions[at].operation
+            && let Operation::Warp(operation) =
+                &self.launches[self.blocks[block].launch].kernel.instructions[at].operation
         {
             let executed = Warp {
                 block: &mut self.blocks[block],
@@ -181,33 +281,40 @@ impl Machine<'_> {
         copy.land(self.memory, &mut self.blocks[copy.block])
     }
 
+    /// The blocks of a block's cluster.
+    fn cluster(&self, block: usize) -> Range<usize> {
+        let Block { launch, rank, .. } = self.blocks[block];
+        let first = block - rank as usize;
+        first..first + self.launches[launch].cluster as usize
+    }
+
     /// The place of a block of the same cluster.
     pub fn block_of_rank(&self, who: Who, rank: u32) -> Result<usize, Problem> {
-        match (rank as usize) < self.cluster {
-            true => Ok(who.block / self.cluster * self.cluster + rank as usize),
-            false => Err(format!("rank {rank} of a cluster of {}", self.cluster)),
-        }
+        let mut cluster = self.cluster(who.block);
+        let found = cluster.nth(rank as usize);
+        found.ok_or_else(|| format!("no block of rank {rank} is in the cluster"))
     }
 
     pub fn arrive_in_cluster(&mut self, who: Who) {
-        self.cluster_arrivals[who.block / self.cluster] += 1;
+        let first = self.cluster(who.block).start;
+        *self.cluster_arrivals.entry(first).or_default() += 1;
         self.happened();
     }
 
     /// Waits until all threads of the cluster have arrived.
     pub fn wait_for_cluster(&mut self, who: Who) {
-        let cluster = who.block / self.cluster;
-        let blocks = cluster * self.cluster..(cluster + 1) * self.cluster;
         self.blocks[who.block].threads[who.thread].state = State::AtCluster;
+        let cluster = self.cluster(who.block);
         let threads = || {
-            self.blocks[blocks.clone()]
+            self.blocks[cluster.clone()]
                 .iter()
                 .flat_map(|block| &block.threads)
         };
         let all = threads().count();
-        if self.cluster_arrivals[cluster] == all && threads().all(|thread| thread.state == State::AtCluster) {
-            self.cluster_arrivals[cluster] = 0;
-            for thread in self.blocks[blocks]
+        let arrived = self.cluster_arrivals.get(&cluster.start).copied().unwrap_or(0);
+        if arrived == all && threads().all(|thread| thread.state == State::AtCluster) {
+            self.cluster_arrivals.remove(&cluster.start);
+            for thread in self.blocks[cluster]
                 .iter_mut()
                 .flat_map(|block| &mut block.threads)
             {
@@ -218,7 +325,7 @@ impl Machine<'_> {
     }
 
     fn fault(&self, block: usize, thread: usize, at: usize, problem: Problem) -> Fault {
-        let (line, text) = self.kernel.place(at);
+        let (line, text) = self.kernel(block).place(at);
         Fault::Thread {
             block: self.blocks[block].index,
             thread: thread as u32,
@@ -231,13 +338,13 @@ impl Machine<'_> {
     /// Where threads wait, those of a warp together.
     fn waiting(&self) -> String {
         let mut places: Vec<String> = Vec::new();
-        for block in &self.blocks {
+        for (place, block) in self.blocks.iter().enumerate() {
             for (index, lanes) in block.threads.chunks(WARP).enumerate() {
                 let waiting = lanes.iter().filter(|lane| lane.state != State::Done);
                 let mut at: Vec<_> = waiting.map(Thread::place).collect();
                 at.dedup();
                 for at in at.into_iter().take(2) {
-                    let (line, text) = self.kernel.place(at);
+                    let (line, text) = self.kernel(place).place(at);
                     places.push(format!(
                         "block {} warp {index} at line {line}, `{text}`",
                         block.index

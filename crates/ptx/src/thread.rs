@@ -26,9 +26,9 @@ pub(crate) struct Who {
 impl Machine<'_> {
     /// Executes the thread's next instruction, unless its warp has to.
     pub fn step(&mut self, who: Who) -> Result<Turn, Problem> {
-        let kernel = self.kernel;
+        let launch = &self.launches[self.blocks[who.block].launch];
         let at = self.blocks[who.block].threads[who.thread].next;
-        let Some(instruction) = kernel.instructions.get(at) else {
+        let Some(instruction) = launch.kernel.instructions.get(at) else {
             return Err("execution runs over the end".to_owned());
         };
         self.blocks[who.block].threads[who.thread].next = at + 1;
@@ -78,6 +78,12 @@ impl Machine<'_> {
             Operation::Branch(target) => self.blocks[who.block].threads[who.thread].next = *target,
             Operation::Exit => self.exit(who)?,
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
+            Operation::LetNextBegin => self.let_next_begin(who.block),
+            Operation::WaitForBefore if self.before_has_ended(who.block) => {}
+            Operation::WaitForBefore => {
+                self.blocks[who.block].threads[who.thread].next = at;
+                return Ok(Turn::Yields);
+            }
             Operation::Nothing => {}
             Operation::Barrier(operation) => return self.barrier(who, operation),
             Operation::Meet {
@@ -138,14 +144,11 @@ impl Machine<'_> {
             Space::Global => self.memory.read(address, all)?,
             Space::Shared => self.blocks[who.block].shared.read(address as u32, all)?,
             Space::Parameter => {
+                let parameter = self.launches[self.blocks[who.block].launch].parameter;
                 let begin = address.wrapping_sub(PARAMETER) as usize;
-                let found = self.parameter.get(begin..begin.saturating_add(all));
-                found.ok_or_else(|| {
-                    format!(
-                        "{all} bytes at {begin} of a parameter of {}",
-                        self.parameter.len()
-                    )
-                })?
+                let found = parameter.get(begin..begin.saturating_add(all));
+                found
+                    .ok_or_else(|| format!("{all} bytes at {begin} of a parameter of {}", parameter.len()))?
             }
         };
         let mut numbers = [0; 4];
@@ -195,8 +198,7 @@ impl Machine<'_> {
         if self.copies.iter().any(asked) {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
         }
-        self.blocks[who.block].threads[who.thread].state = State::Done;
-        self.happened();
+        self.end(who);
         Ok(())
     }
 

@@ -28,18 +28,33 @@ struct Tried {
 }
 
 /// Runs a kernel over words of global memory.
-fn tried(kernel: &Kernel, [blocks, cluster, threads]: [u32; 3], words: &[u32], seed: u64) -> Tried {
+fn tried(kernel: &Kernel, grid: [u32; 3], words: &[u32], seed: u64) -> Tried {
+    launched(&[(kernel, false)], grid, words, seed)
+}
+
+/// Runs launches of so many blocks, blocks of a cluster and threads, of which some overlap with the one before.
+fn launched(
+    kernels: &[(&Kernel, bool)],
+    [blocks, cluster, threads]: [u32; 3],
+    words: &[u32],
+    seed: u64,
+) -> Tried {
     let mut memory = Memory::new();
     let address = memory.allocate(words.iter().flat_map(|word| word.to_le_bytes()).collect());
-    let launch = Launch {
-        blocks,
-        cluster,
-        threads,
-        shared_bytes: 1024,
-        parameter: &address.to_le_bytes(),
-        seed,
-    };
-    let result = run(kernel, &launch, &mut memory);
+    let parameter = address.to_le_bytes();
+    let launches: Vec<_> = kernels
+        .iter()
+        .map(|(kernel, overlaps)| Launch {
+            kernel,
+            blocks,
+            cluster,
+            threads,
+            shared_bytes: 1024,
+            parameter: &parameter,
+            overlaps: *overlaps,
+        })
+        .collect();
+    let result = run(&launches, &mut memory, seed);
     let words = memory.contents(address).unwrap().chunks(4);
     Tried {
         result,
@@ -195,20 +210,45 @@ fn blocks_of_a_cluster_reach_each_other() {
     assert_eq!(words, [11, 10]);
 }
 
+/// The first launch counts a word up once it has let the second begin, which adds what it finds there to another.
+#[test]
+fn a_launch_that_overlaps_waits_or_reads_too_early() {
+    let one_thread = "setp.ne.u32 %p0, %r0, 0; @%p0 bra END;";
+    let first = kernel(&format!(
+        "griddepcontrol.launch_dependents; {one_thread} ld.global.u32 %r1, [%rd0]; add.s32 %r1, %r1, 5; st.global.u32 [%rd0], %r1; \
+         END:"
+    ));
+    let second = |wait: &str| {
+        kernel(&format!(
+            "{wait} {one_thread} ld.global.u32 %r1, [%rd0]; st.global.u32 [%rd0+4], %r1; END:"
+        ))
+    };
+    let found = |second: &Kernel, overlaps: bool, seed: u64| {
+        let Tried { result, words } =
+            launched(&[(&first, false), (second, overlaps)], [1, 1, 32], &[0, 0], seed);
+        result.unwrap();
+        words[1]
+    };
+    let (waits, does_not) = (second("griddepcontrol.wait;"), second(""));
+    assert!((0..50).all(|seed| found(&waits, true, seed) == 5 && found(&does_not, false, seed) == 5));
+    assert!((0..50).any(|seed| found(&does_not, true, seed) == 0));
+}
+
 #[test]
 fn a_launch_that_does_not_fit_is_refused() {
     let kernel = kernel("");
     let mut memory = Memory::new();
     let mut refused = |blocks, threads, parameter| {
         let launch = Launch {
+            kernel: &kernel,
             blocks,
             cluster: 2,
             threads,
             shared_bytes: 0,
             parameter,
-            seed: 0,
+            overlaps: false,
         };
-        run(&kernel, &launch, &mut memory).unwrap_err().to_string()
+        run(&[launch], &mut memory, 0).unwrap_err().to_string()
     };
     assert_eq!(
         refused(2, 32, &[0; 4]),

@@ -9,7 +9,7 @@ use gauntlet_problem::{
     Attention, AttentionInputs, Case, Coverage, ErrorMeasures, GemmShape, GroupInputs, GroupedGemm,
     InputKind, Inputs, Oracle, Output, Problem, Sequence,
 };
-use gauntlet_ptx::{Kernel, Launch, Memory, TensorMap};
+use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap};
 use gauntlet_schedule::{Order, Packing, Schedule};
 use rayon::prelude::*;
 
@@ -27,73 +27,86 @@ const PROCESSORS: u32 = 2;
 /// Widest tiles where a kernel has code for every width: at 256 its compilation to PTX takes a quarter of a minute.
 const MOST_SORTED_TOKENS: usize = 72;
 
-/// Everything of a call in the interpreter's memory.
-struct Call {
+/// The kernels of a plan, read.
+struct Kernels {
+    problem: Problem,
+    packing: Packing,
     plan: Box<dyn Plan>,
     kernels: Vec<Kernel>,
-    memory: Memory,
-    addresses: Addresses,
-    problem: Problem,
 }
 
-impl Call {
-    fn new(compiler: &Compiler, problem: &Problem, schedule: &Schedule, inputs: &Inputs) -> Self {
+impl Kernels {
+    fn new(compiler: &Compiler, problem: &Problem, schedule: &Schedule) -> Self {
         let plan = plan::plan(problem, schedule, PROCESSORS).unwrap();
         let read = |variant: &plan::Variant| {
             Kernel::read(&compiler.ptx(variant).unwrap(), variant.source.entry()).unwrap()
         };
-        let kernels = plan.variants().into_iter().map(read).collect();
-        let mut memory = Memory::new();
-        let operands = match (problem, inputs) {
-            (Problem::GroupedGemm(gemm), Inputs::GroupedGemm(inputs)) => {
-                of_gemm(&mut memory, gemm, schedule.packing, inputs)
-            }
-            (Problem::Attention(_), Inputs::Attention(inputs)) => of_attention(&mut memory, inputs),
-            _ => panic!("the inputs are of another family"),
-        };
-        let needed = plan.memory(&operands.weights);
-        let maps = needed.maps.iter();
-        let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
-        let addresses = Addresses {
-            operands: operands.rows,
-            scales: operands.scales,
-            output: memory.allocate_unwritten(problem.output_bytes()),
-            tables: memory.allocate(needed.tables),
-            maps: memory.allocate(maps),
-            workspace: memory.allocate_unwritten(needed.workspace_bytes),
-            counters: memory.allocate(vec![0; needed.counter_bytes]),
-        };
         Self {
-            plan,
-            kernels,
-            memory,
-            addresses,
             problem: problem.clone(),
+            packing: schedule.packing,
+            kernels: plan.variants().into_iter().map(read).collect(),
+            plan,
         }
     }
 
-    /// Computes once, in the order of events that a seed draws.
-    fn run(&mut self, seed: u64) -> Result<Output, String> {
+    /// A call for each set of operands, each with tables and a result of its own but with one workspace and one set of counters,
+    /// as calls have on a device; launches overlap as they may. Things happen in the order that a seed draws.
+    fn run(&self, sets: &[Inputs], seed: u64) -> Result<Vec<Output>, Fault> {
+        let mut memory = Memory::new();
+        let operands: Vec<_> = sets.iter().map(|set| self.operands(&mut memory, set)).collect();
+        let needed: Vec<_> = operands
+            .iter()
+            .map(|operands| self.plan.memory(&operands.weights))
+            .collect();
+        let workspace = memory.allocate_unwritten(needed[0].workspace_bytes);
+        let counters = memory.allocate(vec![0; needed[0].counter_bytes]);
+        let calls = operands.iter().zip(needed).map(|(operands, needed)| {
+            let maps = needed.maps.iter();
+            let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
+            Addresses {
+                operands: operands.rows,
+                scales: operands.scales,
+                output: memory.allocate_unwritten(self.problem.output_bytes()),
+                tables: memory.allocate(needed.tables),
+                maps: memory.allocate(maps),
+                workspace,
+                counters,
+            }
+        });
+        let calls: Vec<_> = calls.collect();
+        let queued: Vec<_> = calls
+            .iter()
+            .flat_map(|addresses| self.plan.launches(addresses))
+            .collect();
         let variants = self.plan.variants();
-        for launch in self.plan.launches(&self.addresses) {
+        let launches = queued.iter().map(|launch| {
             let variant = variants[launch.pass as usize];
-            let interpreted = Launch {
+            Launch {
+                kernel: &self.kernels[launch.pass as usize],
                 blocks: launch.grid,
                 cluster: launch.cluster,
                 threads: variant.threads,
                 shared_bytes: variant.shared_bytes,
                 parameter: &launch.parameter,
-                seed,
-            };
-            gauntlet_ptx::run(
-                &self.kernels[launch.pass as usize],
-                &interpreted,
-                &mut self.memory,
-            )
-            .map_err(|fault| fault.to_string())?;
+                overlaps: variant.overlaps(),
+            }
+        });
+        gauntlet_ptx::run(&launches.collect::<Vec<_>>(), &mut memory, seed)?;
+        let result = |call: &Addresses| memory.contents(call.output).unwrap().to_vec();
+        Ok(calls
+            .iter()
+            .map(|call| Output::new(&self.problem, result(call)).unwrap())
+            .collect())
+    }
+
+    fn operands(&self, memory: &mut Memory, inputs: &Inputs) -> Operands {
+        match (&self.problem, inputs) {
+            (Problem::GroupedGemm(gemm), Inputs::GroupedGemm(inputs)) => {
+                of_gemm(memory, gemm, self.packing, inputs)
+            }
+            (Problem::Attention(_), Inputs::Attention(inputs)) => of_attention(memory, inputs),
+            _ => panic!("the inputs are of another family"),
         }
-        let bytes = self.memory.contents(self.addresses.output).unwrap().to_vec();
-        Ok(Output::new(&self.problem, bytes).unwrap())
     }
 }
 
@@ -255,13 +268,15 @@ fn narrowed(schedule: &Schedule) -> Schedule {
     narrowed
 }
 
-/// What is wrong with a kernel's results, if anything: two calls one after another, events in two orders.
+/// What is wrong with a kernel's results, if anything: of two calls one behind the other, in two orders of events.
 fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String> {
     let problem = small(&one.problem);
-    let operands = Inputs::generate(&problem, inputs, 7);
-    let expected = Oracle::compute(&problem, &operands, Coverage::Full).unwrap();
     let schedule = narrowed(&one.schedule);
-    let mut call = Call::new(compiler, &problem, &schedule, &operands);
+    let kernels = Kernels::new(compiler, &problem, &schedule);
+    let sets = [7, 8].map(|seed| Inputs::generate(&problem, inputs, seed));
+    let expected = sets
+        .each_ref()
+        .map(|set| Oracle::compute(&problem, set, Coverage::Full).unwrap());
     let rules = rules(&problem, &schedule);
     let case = Case {
         name: one.name.clone(),
@@ -272,15 +287,18 @@ fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String
     };
     let mut first = None;
     for seed in 0..2 {
-        let output = match call.run(seed) {
-            Ok(output) => output,
+        let outputs = match kernels.run(&sets, seed) {
+            Ok(outputs) => outputs,
             Err(fault) => return Some(format!("{}, {inputs}, seed {seed}: {fault}", one.name)),
         };
-        let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
-        if let Some(fault) = fault(&case, inputs, &errors, &rules) {
-            return Some(format!("{}, seed {seed}: {fault}", one.name));
+        for (call, (output, expected)) in outputs.iter().zip(&expected).enumerate() {
+            let errors = ErrorMeasures::between(output, expected, rules.tolerance);
+            if let Some(fault) = fault(&case, inputs, &errors, &rules) {
+                return Some(format!("{}, call {call}, seed {seed}: {fault}", one.name));
+            }
         }
-        if *first.get_or_insert_with(|| output.bytes.clone()) != output.bytes {
+        let bytes: Vec<_> = outputs.into_iter().map(|output| output.bytes).collect();
+        if *first.get_or_insert_with(|| bytes.clone()) != bytes {
             return Some(format!("{}, {inputs}: other bits with seed {seed}", one.name));
         }
     }
