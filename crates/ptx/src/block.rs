@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::fault::Problem;
-use crate::instruction::{GroupProduct, Operand, Special};
+use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own};
 use crate::memory::Shared;
 
 pub(crate) const WARP: usize = 32;
@@ -58,7 +58,7 @@ pub(crate) struct Barrier {
 pub(crate) struct InFlight {
     pub product: GroupProduct,
     pub descriptors: Vec<u64>,
-    pub operands: Vec<f32>,
+    pub operands: Vec<u8>,
     /// The instruction.
     pub issued: usize,
 }
@@ -123,13 +123,67 @@ impl Block {
         match operand {
             Operand::Register(register) => self.threads[thread].registers[register as usize],
             Operand::Constant(number) => number,
-            Operand::Special(Special::Thread) => thread as u64,
-            Operand::Special(Special::Threads) => self.threads.len() as u64,
-            Operand::Special(Special::Block) => u64::from(self.index),
-            Operand::Special(Special::Blocks) => u64::from(self.blocks),
-            Operand::Special(Special::Lane) => (thread % WARP) as u64,
-            Operand::Special(Special::RankInCluster) => u64::from(self.rank),
+            Operand::Special(special) => self.specials(thread)[special as usize],
         }
+    }
+
+    /// Executes what concerns one thread alone, at most so many instructions; returns how many.
+    pub fn go_on(&mut self, thread: usize, instructions: &[Instruction], most: u32) -> u32 {
+        let specials = self.specials(thread);
+        let Thread { next, registers, .. } = &mut self.threads[thread];
+        let value = |registers: &[u64], operand: Operand| match operand {
+            Operand::Register(register) => registers[register as usize],
+            Operand::Constant(number) => number,
+            Operand::Special(special) => specials[special as usize],
+        };
+        for executed in 0..most {
+            let Some(Instruction {
+                guard,
+                operation: Operation::Own(own),
+                ..
+            }) = instructions.get(*next)
+            else {
+                return executed;
+            };
+            *next += 1;
+            if guard.is_some_and(|(register, set)| (registers[register as usize] != 0) != set) {
+                continue;
+            }
+            match own {
+                Own::Compute { function, to, from } => {
+                    registers[*to as usize] = function(from.map(|operand| value(registers, operand)));
+                }
+                Own::Join { to, from, bits } => {
+                    let mask = u64::MAX >> (64 - bits);
+                    let parts = from.iter().rev();
+                    registers[*to as usize] =
+                        parts.fold(0, |joined, part| joined << bits | value(registers, *part) & mask);
+                }
+                Own::Split { to, from, bits } => {
+                    let (whole, mask) = (value(registers, *from), u64::MAX >> (64 - bits));
+                    for (index, to) in to.iter().enumerate() {
+                        registers[*to as usize] = whole >> (index as u32 * bits) & mask;
+                    }
+                }
+                Own::Branch(target) => *next = *target,
+                Own::Nothing => {}
+            }
+        }
+        most
+    }
+
+    /// What the hardware keeps for a thread, each at the place of its [`Special`].
+    fn specials(&self, thread: usize) -> [u64; 6] {
+        let lane = (thread % WARP) as u64;
+        let numbers = [self.index, self.blocks, self.rank].map(u64::from);
+        [
+            thread as u64,
+            self.threads.len() as u64,
+            numbers[0],
+            numbers[1],
+            lane,
+            numbers[2],
+        ]
     }
 
     pub fn initialise(&mut self, barrier: u32, arrivals: u64) -> Result<(), Problem> {

@@ -3,7 +3,7 @@
 use crate::block::{Block, InFlight, WARP};
 use crate::fault::Problem;
 use crate::instruction::{Address, Element, GroupProduct, Left, Operand, Register, Shuffle, WarpOperation};
-use crate::matrix::{Descriptor, added, left, place_of_sum, right};
+use crate::matrix::{DEPTH_BYTES, Descriptor, added, decoded, left, place_of_sum, right};
 use crate::memory::aligned;
 
 /// Bytes of a row of an 8×8 matrix.
@@ -182,11 +182,11 @@ impl Warp<'_> {
             Left::Descriptor(first) => vec![self.value(0, product.right), self.value(0, *first)],
         };
         let operands = self.operands(product, &descriptors)?;
-        let depth = product.element.depth();
-        let (columns, rows) = operands.split_at(product.columns * depth);
+        let (columns, rows) = operands.split_at(product.columns * DEPTH_BYTES);
+        let columns = decoded(product.element, columns);
         let rows = match &product.left {
             Left::Fragments(words) => left(product.element, &self.words::<4>(words)),
-            Left::Descriptor(_) => rows.to_vec(),
+            Left::Descriptor(_) => decoded(product.element, rows),
         };
         let adds = self.value(0, product.add) != 0;
         let before: Vec<_> = product
@@ -201,7 +201,7 @@ impl Warp<'_> {
                 0.0
             }
         };
-        self.add(&product.sums, &rows, columns, depth, old);
+        self.add(&product.sums, &rows, &columns, product.element.depth(), old);
         let flight = InFlight {
             product: product.clone(),
             descriptors,
@@ -213,19 +213,19 @@ impl Warp<'_> {
     }
 
     /// What a product reads of shared memory: all columns of the second operand, then the warp's rows of the first.
-    fn operands(&self, product: &GroupProduct, descriptors: &[u64]) -> Result<Vec<f32>, Problem> {
+    fn operands(&self, product: &GroupProduct, descriptors: &[u64]) -> Result<Vec<u8>, Problem> {
         let shared = &self.block.shared;
         let second = Descriptor::new(descriptors[0])?;
         let mut operands = second.gather(
             shared,
             product.element,
             product.right_transposed,
-            0,
-            product.columns,
+            0..product.columns,
         )?;
         if let Some(first) = descriptors.get(1) {
             let begin = self.index % 4 * 16;
-            operands.extend(Descriptor::new(*first)?.gather(shared, product.element, false, begin, 16)?);
+            let rows = Descriptor::new(*first)?.gather(shared, product.element, false, begin..begin + 16);
+            operands.extend(rows?);
         }
         Ok(operands)
     }
@@ -236,12 +236,7 @@ impl Warp<'_> {
         let ended: Vec<_> = products.closed.drain(..ended).flatten().collect();
         for flight in ended {
             let now = self.operands(&flight.product, &flight.descriptors)?;
-            // Not by value: a NaN in what was never written is no change.
-            let same = now
-                .iter()
-                .zip(&flight.operands)
-                .all(|(now, then)| now.to_bits() == then.to_bits());
-            if !same {
+            if now != flight.operands {
                 return Err(format!(
                     "an operand of the product at instruction {} was overwritten before anyone had waited for it",
                     flight.issued

@@ -3,7 +3,7 @@
 use crate::fault::Problem;
 use crate::functions::function;
 use crate::instruction::{
-    Address, BarrierOperation, CopyOperation, Element, GroupProduct, Left, Operand, Operation, Register,
+    Address, BarrierOperation, CopyOperation, Element, GroupProduct, Left, Operand, Operation, Own, Register,
     Shuffle, Space, Special, WarpOperation,
 };
 use crate::module::Names;
@@ -50,7 +50,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         }
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
-        "fence" | "membar" | "prefetch" | "setmaxnreg" => Ok(Operation::Nothing),
+        "fence" | "membar" | "prefetch" | "setmaxnreg" => Ok(Operation::Own(Own::Nothing)),
         "atom" if mnemonic == "atom.global.add.u32" => Ok(Operation::Add {
             old: operands.register(0)?,
             to: operands.address(1)?,
@@ -177,29 +177,29 @@ impl Operands<'_> {
                 other => other,
             };
         }
-        Ok(Operation::Compute {
+        Ok(Operation::Own(Own::Compute {
             function,
             to: self.register(0)?,
             from,
-        })
+        }))
     }
 
     fn moved(&self, name: &Mnemonic<'_>) -> Result<Operation, Problem> {
         let bits = 8 * bytes_of(name.part(1))? as u32;
         if self.text(0)?.starts_with('{') {
             let to = self.registers(0)?;
-            return Ok(Operation::Split {
+            return Ok(Operation::Own(Own::Split {
                 bits: bits / to.len() as u32,
                 to,
                 from: self.number(1)?,
-            });
+            }));
         }
         let from = self.numbers(1)?;
-        Ok(Operation::Join {
+        Ok(Operation::Own(Own::Join {
             bits: bits / from.len() as u32,
             to: self.register(0)?,
             from,
-        })
+        }))
     }
 
     fn accessed(&self, name: &Mnemonic<'_>) -> Result<Operation, Problem> {

@@ -1,5 +1,7 @@
 //! Instructions as they are executed.
 
+use crate::matrix::DEPTH_BYTES;
+
 /// A register of a thread: its index among all of the kernel's.
 pub(crate) type Register = u32;
 
@@ -50,22 +52,8 @@ pub(crate) struct Instruction {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
-    Compute {
-        function: Function,
-        to: Register,
-        from: [Operand; 4],
-    },
-    /// Parts of so many bits each, the lowest first.
-    Join {
-        to: Register,
-        from: Vec<Operand>,
-        bits: u32,
-    },
-    Split {
-        to: Vec<Register>,
-        from: Operand,
-        bits: u32,
-    },
+    /// What concerns the thread alone.
+    Own(Own),
     Load {
         space: Space,
         bytes: usize,
@@ -84,7 +72,6 @@ pub(crate) enum Operation {
         to: Address,
         value: Operand,
     },
-    Branch(usize),
     Exit,
     /// What the thread has stored in shared memory is there for the copy engine and the matrix unit.
     Fence,
@@ -92,8 +79,6 @@ pub(crate) enum Operation {
     LetNextBegin,
     /// Waits for the end of the launch before.
     WaitForBefore,
-    /// What changes nothing here: other fences, prefetching, registers given back.
-    Nothing,
     Barrier(BarrierOperation),
     /// Waits for so many threads at one of the block's numbered barriers, or all of the block.
     Meet {
@@ -112,6 +97,30 @@ pub(crate) enum Operation {
     Copy(CopyOperation),
     /// Executed by a warp at once.
     Warp(WarpOperation),
+}
+
+/// What a thread does with its registers.
+#[derive(Debug, Clone)]
+pub(crate) enum Own {
+    Compute {
+        function: Function,
+        to: Register,
+        from: [Operand; 4],
+    },
+    /// Parts of so many bits each, the lowest first.
+    Join {
+        to: Register,
+        from: Vec<Operand>,
+        bits: u32,
+    },
+    Split {
+        to: Vec<Register>,
+        from: Operand,
+        bits: u32,
+    },
+    Branch(usize),
+    /// What changes nothing here: other fences, prefetching, registers given back.
+    Nothing,
 }
 
 /// Of barriers in shared memory.
@@ -244,9 +253,9 @@ impl Element {
         }
     }
 
-    /// Of a product: 32 bytes of each row.
+    /// Of a product.
     pub fn depth(self) -> usize {
-        32 / self.bytes()
+        DEPTH_BYTES / self.bytes()
     }
 }
 

@@ -237,18 +237,7 @@ impl Machine<'_> {
         self.quiet += 1;
         let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
         for thread in warp * WARP..(warp + 1) * WARP {
-            for _ in 0..most {
-                let Block { threads, .. } = &self.blocks[block];
-                let (state, at) = (threads[thread].state, threads[thread].next);
-                if state != State::Ready {
-                    break;
-                }
-                let turn = self.step(Who { block, thread });
-                match turn.map_err(|problem| self.fault(block, thread, at, problem))? {
-                    Turn::Continues => {}
-                    Turn::Yields => break,
-                }
-            }
+            self.go_on(Who { block, thread }, most)?;
         }
         let lanes = self.lanes(block, warp);
         let at = lanes[0].next;
@@ -270,6 +259,27 @@ impl Machine<'_> {
                 lane.next = at + 1;
             }
             self.happened();
+        }
+        Ok(())
+    }
+
+    /// A thread goes on for at most so many instructions.
+    fn go_on(&mut self, who: Who, most: u32) -> Result<(), Fault> {
+        let mut left = most;
+        while left > 0 && self.blocks[who.block].threads[who.thread].state == State::Ready {
+            let block = &mut self.blocks[who.block];
+            let instructions = &self.launches[block.launch].kernel.instructions;
+            left -= block.go_on(who.thread, instructions, left);
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            let at = block.threads[who.thread].next;
+            let turn = self.step(who);
+            match turn.map_err(|problem| self.fault(who.block, who.thread, at, problem))? {
+                Turn::Continues => {}
+                Turn::Yields => break,
+            }
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Matrices as warps and the matrix unit have them: which lane holds which element, and where elements lie in shared memory (PTX ISA,
 //! "Matrix fragments for mma.m16n8k16" and k32, "Register fragments and shared memory matrix layouts" of wgmma).
 
+use std::ops::Range;
+
 use gauntlet_formats::e4m3;
 use half::{bf16, f16};
 
@@ -8,6 +10,9 @@ use crate::copies::Swizzle;
 use crate::fault::Problem;
 use crate::instruction::Element;
 use crate::memory::{Shared, number};
+
+/// Bytes of a row over the depth of a product.
+pub(crate) const DEPTH_BYTES: usize = 32;
 
 impl Element {
     /// The number that an element's bytes stand for.
@@ -24,6 +29,14 @@ impl Element {
     fn per_word(self) -> usize {
         4 / self.bytes()
     }
+}
+
+/// The numbers that bytes stand for.
+pub(crate) fn decoded(element: Element, bytes: &[u8]) -> Vec<f32> {
+    bytes
+        .chunks(element.bytes())
+        .map(|bytes| element.decode(bytes))
+        .collect()
 }
 
 /// Sixteen rows of a first operand, row by row, from the fragments of a warp's lanes: of lane 4g + q word 0 has row g, word 1 row
@@ -109,27 +122,28 @@ impl Descriptor {
         })
     }
 
-    /// Rows (or columns) from `first` on, each over the depth of a product, one after another.
+    /// The bytes of rows (or columns) from `first` on, each over the depth of a product, one after another.
     ///
     /// # Errors
-    /// If the matrix lies where no memory is.
+    /// If the matrix lies where no memory is, or threads have stored there without a fence.
     pub fn gather(
         &self,
         shared: &Shared,
         element: Element,
         transposed: bool,
-        first: usize,
-        count: usize,
-    ) -> Result<Vec<f32>, Problem> {
-        let mut gathered = Vec::with_capacity(count * element.depth());
-        for row in first..first + count {
-            for at in 0..element.depth() {
+        rows: Range<usize>,
+    ) -> Result<Vec<u8>, Problem> {
+        let mut gathered = Vec::with_capacity(rows.len() * DEPTH_BYTES);
+        // What lies together: pieces of 16 bytes, or single elements.
+        let step = if transposed { element.bytes() } else { 16 };
+        for row in rows {
+            for byte in (0..DEPTH_BYTES).step_by(step) {
                 let offset = match transposed {
-                    false => self.offset(row, at * element.bytes()),
-                    true => self.offset_transposed(row * element.bytes(), at),
+                    false => self.offset(row, byte),
+                    true => self.offset_transposed(row * element.bytes(), byte / element.bytes()),
                 };
                 let place = self.swizzle.place(self.address + offset);
-                gathered.push(element.decode(shared.read_async(place, element.bytes())?));
+                gathered.extend_from_slice(shared.read_async(place, step)?);
             }
         }
         Ok(gathered)
@@ -205,15 +219,13 @@ mod tests {
             }
         }
         let bits = 1 << 62 | (1024 >> 4) << 32 | 1 << 16 | (1024 + 32) >> 4;
-        let gathered = Descriptor::new(bits)
-            .unwrap()
-            .gather(&shared, Element::F16, false, 9, 2)
-            .unwrap();
+        let descriptor = Descriptor::new(bits).unwrap();
+        let gathered = descriptor.gather(&shared, Element::F16, false, 9..11).unwrap();
         let expected: Vec<_> = [9, 10]
             .into_iter()
             .flat_map(|row| (16..32).map(move |column| (row * 64 + column) as f32))
             .collect();
-        assert_eq!(gathered, expected);
+        assert_eq!(decoded(Element::F16, &gathered), expected);
     }
 
     #[test]

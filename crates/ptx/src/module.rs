@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operation, Register};
+use crate::instruction::{Instruction, Operation, Own, Register};
 use crate::memory::SHARED_BEGIN;
 use crate::text::{Piece, pieces, within, without_comments};
 
@@ -53,9 +53,9 @@ impl Kernel {
         for (index, label, scope) in std::mem::take(&mut reader.branches) {
             let target = reader.label(&label, scope);
             let instruction = &mut reader.instructions[index];
-            instruction.operation = Operation::Branch(
-                target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?,
-            );
+            let target =
+                target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?;
+            instruction.operation = Operation::Own(Own::Branch(target));
         }
         Ok(Self {
             instructions: reader.instructions,
@@ -259,7 +259,7 @@ impl Reader {
                     self.names.current,
                 );
                 self.branches.push(branch);
-                Operation::Nothing
+                Operation::Own(Own::Nothing)
             }
             _ => decode::operation(&self.names, mnemonic, operands)?,
         };
@@ -305,7 +305,7 @@ mod tests {
             .instructions
             .iter()
             .filter_map(|one| match one.operation {
-                Operation::Branch(target) => Some((target, one.guard.map(|(_, set)| set))),
+                Operation::Own(Own::Branch(target)) => Some((target, one.guard.map(|(_, set)| set))),
                 _ => None,
             })
             .collect();

@@ -24,7 +24,7 @@ pub(crate) struct Who {
 }
 
 impl Machine<'_> {
-    /// Executes the thread's next instruction, unless its warp has to.
+    /// Executes the thread's next instruction, unless its warp has to, or it is the thread's own (`Block::go_on`).
     pub fn step(&mut self, who: Who) -> Result<Turn, Problem> {
         let launch = &self.launches[self.blocks[who.block].launch];
         let at = self.blocks[who.block].threads[who.thread].next;
@@ -38,22 +38,7 @@ impl Machine<'_> {
             return Ok(Turn::Continues);
         }
         match &instruction.operation {
-            Operation::Compute { function, to, from } => {
-                let bits = function(from.map(|operand| self.value(who, operand)));
-                self.set(who, *to, bits);
-            }
-            Operation::Join { to, from, bits } => {
-                let mask = u64::MAX >> (64 - bits);
-                let parts = from.iter().rev();
-                let joined = parts.fold(0, |joined, part| joined << bits | self.value(who, *part) & mask);
-                self.set(who, *to, joined);
-            }
-            Operation::Split { to, from, bits } => {
-                let (whole, mask) = (self.value(who, *from), u64::MAX >> (64 - bits));
-                for (index, to) in to.iter().enumerate() {
-                    self.set(who, *to, whole >> (index as u32 * bits) & mask);
-                }
-            }
+            Operation::Own(_) => {}
             Operation::Load {
                 space,
                 bytes,
@@ -75,7 +60,6 @@ impl Machine<'_> {
                 self.set(who, *old, u64::from(before));
                 self.happened();
             }
-            Operation::Branch(target) => self.blocks[who.block].threads[who.thread].next = *target,
             Operation::Exit => self.exit(who)?,
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
             Operation::LetNextBegin => self.let_next_begin(who.block),
@@ -84,7 +68,6 @@ impl Machine<'_> {
                 self.blocks[who.block].threads[who.thread].next = at;
                 return Ok(Turn::Yields);
             }
-            Operation::Nothing => {}
             Operation::Barrier(operation) => return self.barrier(who, operation),
             Operation::Meet {
                 number,
