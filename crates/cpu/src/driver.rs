@@ -12,7 +12,7 @@ use crate::barrier::{Aborted, Barrier, Tally};
 use crate::memory::{AlignedBuffer, OutOfMemory};
 use crate::order::Assignment;
 use crate::pool::{Pool, lock};
-use crate::ring::{Item, Ring};
+use crate::ring::{AbortUnlessDone, Item, Ring};
 
 /// A kernel family's work, cut into tiles and each tile into steps.
 pub(crate) trait TileWork: Sync {
@@ -220,7 +220,9 @@ impl<W: TileWork> Driver<'_, W> {
             let start = Instant::now();
             let mut space = lock(&self.space.threads[thread]);
             space.clock = Clock::default();
+            let guard = AbortUnlessDone::new(&self.space.rings);
             self.passes::<TRACED>(thread, &mut space, barrier)?;
+            guard.done();
             space.clock.span = Some((start, Instant::now()));
             Ok(())
         });
@@ -328,7 +330,6 @@ impl<W: TileWork> Driver<'_, W> {
         }
         let ThreadSpace { state, clock } = space;
         let ring = &self.space.rings[producer];
-        let _guard = ring.abort_on_panic();
         let workers = || (producer..self.team.workers()).step_by(self.team.producers);
         let mut feeds: Vec<Feed<W::Tile>> = workers().map(|_| Feed { taken: 0, tile: None }).collect();
         let mut last = 0;
@@ -363,7 +364,6 @@ impl<W: TileWork> Driver<'_, W> {
         let ThreadSpace { state, clock } = space;
         let ring = &self.space.rings[worker % self.team.producers];
         let lane = worker / self.team.producers;
-        let _guard = ring.abort_on_panic();
         let mut current = None;
         while let Some((item, slot)) = ring.take(lane) {
             let tile = match current {
@@ -404,5 +404,76 @@ impl<W: TileWork> Driver<'_, W> {
             }
         }
         (span.map_or(Duration::ZERO, |(first, last)| last - first), busy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+
+    use gauntlet_schedule::{Order, Roles};
+
+    use super::*;
+
+    /// Tiles of ten steps, the first of which cannot be multiplied.
+    struct Broken;
+
+    impl TileWork for Broken {
+        type Tile = usize;
+        type State = ();
+
+        fn resident_pieces(&self) -> usize {
+            0
+        }
+        fn load_resident(&self, _: usize, (): &mut ()) {}
+        fn find(&self, index: usize) -> usize {
+            index
+        }
+        fn steps(&self, _: &usize) -> usize {
+            10
+        }
+        fn begin(&self, _: &usize, (): &mut ()) {}
+        fn prepare(&self, _: &usize, _: usize, _: &mut [f32], (): &mut ()) {}
+        fn prefetch(&self, _: &usize, _: usize) {}
+        fn multiply(&self, tile: &usize, _: usize, _: &[f32], _: Option<(usize, usize)>, (): &mut ()) {
+            assert_ne!(*tile, 0, "on purpose");
+        }
+        fn finish(&self, _: &usize, (): &mut ()) {}
+        fn reductions(&self) -> usize {
+            0
+        }
+        fn reduce(&self, _: usize, (): &mut ()) {}
+    }
+
+    /// With eight threads there are two rings, and who serves the other one may leave before it has.
+    #[test]
+    fn a_panic_ends_the_call_however_many_rings_there_are() {
+        for threads in [4, 8] {
+            let (sender, ended) = mpsc::channel();
+            std::thread::spawn(move || {
+                let pool = Pool::new(threads, None).unwrap();
+                let team = Team::new(Roles::Specialised, threads).unwrap();
+                let space = Space::allocate(&team, 1, 16, || Ok(())).unwrap();
+                let assignment = Assignment::new(Order::Static, &vec![1; team.workers()], team.workers());
+                let driver = Driver {
+                    pool: &pool,
+                    team,
+                    assignment: &assignment,
+                    work: &Broken,
+                    space: &space,
+                };
+                for _ in 0..20 {
+                    let outcome = catch_unwind(AssertUnwindSafe(|| driver.run::<false>()));
+                    sender.send(outcome.is_err()).unwrap();
+                }
+            });
+            for _ in 0..20 {
+                assert!(
+                    ended.recv_timeout(Duration::from_secs(20)).unwrap(),
+                    "{threads} threads"
+                );
+            }
+        }
     }
 }

@@ -131,24 +131,37 @@ impl Ring {
         self.freed.notify_all();
     }
 
-    /// A guard that, if its thread panics, ends everybody's waiting.
-    pub fn abort_on_panic(&self) -> AbortOnPanic<'_> {
-        AbortOnPanic { ring: self }
+    /// Ends everybody's waiting, now and later.
+    pub fn abort(&self) {
+        lock(&self.state).aborted = true;
+        self.filled.notify_all();
+        self.freed.notify_all();
     }
 }
 
-/// See [`Ring::abort_on_panic`].
+/// Ends all waiting at rings unless its thread comes to the end of its share. All rings, not the thread's own alone: others may
+/// leave before they have served theirs, because a barrier tells them of the panic first, and their partners would wait for ever.
 #[derive(Debug)]
-pub(crate) struct AbortOnPanic<'a> {
-    ring: &'a Ring,
+pub(crate) struct AbortUnlessDone<'a> {
+    rings: &'a [Ring],
+    done: bool,
 }
 
-impl Drop for AbortOnPanic<'_> {
+impl<'a> AbortUnlessDone<'a> {
+    pub fn new(rings: &'a [Ring]) -> Self {
+        Self { rings, done: false }
+    }
+
+    /// The share is done.
+    pub fn done(mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for AbortUnlessDone<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            lock(&self.ring.state).aborted = true;
-            self.ring.filled.notify_all();
-            self.ring.freed.notify_all();
+        if !self.done {
+            self.rings.iter().for_each(Ring::abort);
         }
     }
 }
@@ -172,7 +185,7 @@ mod tests {
                 ring.reset();
                 std::thread::scope(|scope| {
                     scope.spawn(|| {
-                        let _guard = ring.abort_on_panic();
+                        let guard = AbortUnlessDone::new(std::slice::from_ref(&ring));
                         let mut sent = vec![0; lanes];
                         let mut last = 0;
                         while let Some((lane, slot)) = ring.claim(last) {
@@ -191,11 +204,12 @@ mod tests {
                             );
                             sent[lane] += 1;
                         }
+                        guard.done();
                     });
                     for lane in 0..lanes {
                         let (ring, panels) = (&ring, &panels);
                         scope.spawn(move || {
-                            let _guard = ring.abort_on_panic();
+                            let guard = AbortUnlessDone::new(std::slice::from_ref(ring));
                             let mut expected = 0;
                             while let Some((item, slot)) = ring.take(lane) {
                                 assert_eq!(
@@ -210,6 +224,7 @@ mod tests {
                                 ring.release(lane);
                             }
                             assert_eq!(expected, ITEMS);
+                            guard.done();
                         });
                     }
                 });
@@ -223,7 +238,7 @@ mod tests {
         std::thread::scope(|scope| {
             let consumer = scope.spawn(|| ring.take(0));
             let producer = scope.spawn(|| {
-                let _guard = ring.abort_on_panic();
+                let _guard = AbortUnlessDone::new(std::slice::from_ref(&ring));
                 panic!("on purpose");
             });
             assert!(producer.join().is_err());
