@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
+#[cfg(target_os = "linux")]
+use nix::sys::wait::{Id, waitid};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
@@ -29,6 +31,21 @@ pub(crate) fn adopt_orphans() {
 /// Notes a group that has been started.
 pub(crate) fn enter(group: i32) {
     living().insert(group);
+}
+
+/// Whether a worker's process has ended. It keeps its number where the system can tell without giving it away, so that its group can
+/// still be killed.
+pub(crate) fn has_ended(leader: &mut Child) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let id = Id::Pid(Pid::from_raw(i32::try_from(leader.id()).unwrap_or(i32::MAX)));
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        !matches!(waitid(id, flags), Ok(WaitStatus::StillAlive))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        !matches!(leader.try_wait(), Ok(None))
+    }
 }
 
 /// Kills a worker with all of its process group, and awaits their ends; those of the worker's children only until the

@@ -27,6 +27,9 @@ use crate::trouble::WorkerError;
 use crate::watch::{self, Excess, Watch};
 
 /// How long a dead worker's standard error is awaited: a child of its own that left its process group may hold it open
+/// How long a line of a worker that has ended may take to arrive.
+const LAST_LINE: Duration = Duration::from_millis(100);
+
 /// for ever.
 const LINGERING: Duration = Duration::from_millis(500);
 
@@ -332,6 +335,13 @@ impl WorkerProcess {
                     Ok(Ok(line)) => return Ok(line),
                     Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
                     Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
+                    // A child of the worker's that lives on may hold its standard output open.
+                    Err(RecvTimeoutError::Timeout) if living::has_ended(&mut self.child) => {
+                        return match self.lines.recv_timeout(LAST_LINE) {
+                            Ok(Ok(line)) => Ok(line),
+                            _ => Err(self.died(call)),
+                        };
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                 }
             } else {
@@ -381,12 +391,13 @@ impl WorkerProcess {
     fn died(&mut self, call: &'static str) -> WorkerError {
         // Standard output is closed, so the process is gone or going; one that lingers is put down.
         let deadline = Instant::now() + Duration::from_secs(2);
-        let mut status = None;
-        while status.is_none() && Instant::now() < deadline {
-            status = self.child.try_wait().ok().flatten();
+        let mut ended = living::has_ended(&mut self.child);
+        while !ended && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
+            ended = living::has_ended(&mut self.child);
         }
         self.kill();
+        let status = self.child.try_wait().ok().flatten().filter(|_| ended);
         // Standard error was closed when it was too much, of which the worker may have died.
         match self.watch.of_output(&self.complaints) {
             Some(excess) => self.over_limit(call, excess),

@@ -21,6 +21,27 @@ fn half_a_line_before_the_end_is_a_death() {
 }
 
 #[test]
+fn a_death_is_seen_though_a_child_holds_standard_output() {
+    let begun = Instant::now();
+    let error = start("read line; sleep 60 & exit 3").err().unwrap();
+    let WorkerError::Died { status, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(status.and_then(|status| status.code()), Some(3), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+/// What it said last counts.
+#[test]
+fn an_answer_just_before_the_end_is_one() {
+    let mut worker = start(&format!(
+        "read line; echo '{DESCRIPTION}'; read line; sleep 60 & echo '{{\"id\":2,\"answer\":\"ran\",\"call\":0.001}}'; exit 0"
+    ))
+    .unwrap();
+    worker.run(0).unwrap();
+}
+
+#[test]
 fn a_flood_before_the_answer_is_garbage_and_ends_the_worker() {
     let error = start("yes flood").err().unwrap();
     assert!(matches!(error, WorkerError::Garbage { .. }), "{error}");
