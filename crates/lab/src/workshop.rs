@@ -39,8 +39,11 @@ const OPERANDS: &str = "operands";
 /// Holds the workers' folders.
 const YARD: &str = "yard";
 
-/// What a file of results may take beyond the results themselves, for their names and sizes.
-const MOST_HEADER: u64 = 1 << 20;
+/// What a file of results may take beyond the results themselves: for the names and sizes of parts, some seventy bytes each, and
+/// whatever a program says besides.
+fn most_header(problem: &Problem) -> u64 {
+    (1 << 20) + 128 * problem.parts().len() as u64
+}
 
 impl Workshop {
     /// `program` is the command that serves the round's executor.
@@ -154,7 +157,7 @@ impl Workshop {
             path: path.to_owned(),
             bytes: problem.output_bytes(),
         };
-        let taken = self.take(path, problem.output_bytes() as u64 + MOST_HEADER)?;
+        let taken = self.take(path, problem.output_bytes() as u64 + most_header(problem))?;
         Ok(Output::load(&taken.ok_or_else(no_result)?, problem)?)
     }
 

@@ -1,6 +1,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 //! Error measures on outputs that are wrong in known ways.
 
+use std::collections::BTreeSet;
+
 use gauntlet_problem::{
     Coverage, ErrorMeasures, Expected, GemmShape, GroupedGemm, InputKind, Inputs, Oracle, Output, Problem,
     Tolerance,
@@ -50,9 +52,14 @@ fn the_rounded_oracle_is_right_in_every_measure() {
 
 #[test]
 fn an_element_never_written_is_found_even_where_nothing_was_sampled() {
-    let (expected, mut output) = right(Coverage::Sampled { rows: 1, columns: 1 });
-    // Row 2, column 3 of the first part: neither the first row nor the first column.
-    output.set(2 * 40 + 3, f64::NAN);
+    let (expected, mut output) = right(Coverage::Sampled {
+        rows: 1,
+        columns: 1,
+        seed: 0,
+    });
+    let sampled: BTreeSet<usize> = expected.values().map(|(index, _)| index).collect();
+    let elsewhere = (0..output.len()).find(|index| !sampled.contains(index)).unwrap();
+    output.set(elsewhere, f64::NAN);
     let measures = ErrorMeasures::between(&output, &expected, TOLERANCE);
     assert_eq!((measures.unwritten, measures.mismatches), (1, 0));
     assert_eq!(measures.compared, 40 + 5 + 8 + 4);
@@ -61,7 +68,7 @@ fn an_element_never_written_is_found_even_where_nothing_was_sampled() {
         "{measures}"
     );
 
-    output.set(3, f64::NAN);
+    output.set(*sampled.first().unwrap(), f64::NAN);
     let measures = ErrorMeasures::between(&output, &expected, TOLERANCE);
     assert_eq!((measures.unwritten, measures.mismatches), (2, 1));
     assert_eq!(measures.nrmse, f64::INFINITY);

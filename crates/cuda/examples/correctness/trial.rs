@@ -52,7 +52,7 @@ impl Prepared {
         let problem = &named.problem;
         let prepare = |kind| {
             let inputs = Inputs::generate(problem, kind, seed);
-            let expected = Oracle::compute(problem, &inputs, Coverage::choose(problem))?;
+            let expected = Oracle::compute(problem, &inputs, Coverage::choose(problem, seed))?;
             Ok((kind, inputs, expected))
         };
         let sets = InputKind::ALL

@@ -230,7 +230,7 @@ impl<'a> Pair<'a> {
         let files: Vec<&Operands> = dealt.fresh.iter().chain([dealt.warm_up]).collect();
         let (untouched, expected) = rayon::join(
             || files.into_par_iter().all(Operands::are_untouched),
-            || Oracle::compute(problem, dealt.inputs, Coverage::spot(problem)),
+            || Oracle::compute(problem, dealt.inputs, Coverage::spot(problem, rand::random())),
         );
         if !untouched {
             let fault = "the file of operands is not as it was written";

@@ -28,32 +28,48 @@ pub enum Coverage {
         rows: usize,
         /// Columns of each part, at most.
         columns: usize,
+        /// What the drawn ones are drawn from: a fresh one each time, or a kernel could be wrong for ever where nobody looks.
+        #[serde(default)]
+        seed: u64,
     },
 }
 
 impl Coverage {
-    /// The whole output where that takes less than a second or so, else a sample.
-    pub fn choose(problem: &Problem) -> Self {
+    /// The whole output where that takes less than a second or so, else a sample drawn from a seed.
+    pub fn choose(problem: &Problem, seed: u64) -> Self {
         if problem.flops() < FULL_BELOW {
             return Self::Full;
         }
         match problem {
-            Problem::GroupedGemm(_) => Self::Sampled { rows: 8, columns: 32 },
+            Problem::GroupedGemm(_) => Self::Sampled {
+                rows: 8,
+                columns: 32,
+                seed,
+            },
             Problem::Attention(attention) => Self::Sampled {
                 rows: attention_rows(attention),
                 columns: 0,
+                seed,
             },
         }
     }
 
     /// A few rows and columns of each part: milliseconds, so that results can be looked at between measurements.
-    pub fn spot(problem: &Problem) -> Self {
+    pub fn spot(problem: &Problem, seed: u64) -> Self {
         if problem.flops() < FULL_AT_A_GLANCE {
             return Self::Full;
         }
         match problem {
-            Problem::GroupedGemm(_) => Self::Sampled { rows: 2, columns: 8 },
-            Problem::Attention(_) => Self::Sampled { rows: 2, columns: 0 },
+            Problem::GroupedGemm(_) => Self::Sampled {
+                rows: 2,
+                columns: 8,
+                seed,
+            },
+            Problem::Attention(_) => Self::Sampled {
+                rows: 2,
+                columns: 0,
+                seed,
+            },
         }
     }
 
@@ -61,7 +77,7 @@ impl Coverage {
     pub(super) fn rows(self, part: usize, length: usize) -> Vec<usize> {
         match self {
             Self::Full => (0..length).collect(),
-            Self::Sampled { rows, .. } => sample(2 * part as u64, length, rows),
+            Self::Sampled { rows, seed, .. } => sample([seed, 2 * part as u64], length, rows),
         }
     }
 
@@ -69,7 +85,7 @@ impl Coverage {
     pub(super) fn columns(self, part: usize, length: usize) -> Vec<usize> {
         match self {
             Self::Full => (0..length).collect(),
-            Self::Sampled { columns, .. } => sample(2 * part as u64 + 1, length, columns),
+            Self::Sampled { columns, seed, .. } => sample([seed, 2 * part as u64 + 1], length, columns),
         }
     }
 }
@@ -78,8 +94,8 @@ impl fmt::Display for Coverage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => write!(formatter, "every element"),
-            Self::Sampled { rows, columns: 0 } => write!(formatter, "{rows} rows of each part"),
-            Self::Sampled { rows, columns } => {
+            Self::Sampled { rows, columns: 0, .. } => write!(formatter, "{rows} rows of each part"),
+            Self::Sampled { rows, columns, .. } => {
                 write!(formatter, "{rows} rows and {columns} columns of each part")
             }
         }
@@ -96,18 +112,23 @@ fn attention_rows(attention: &Attention) -> usize {
     ((FULL_BELOW / 2 / row_flops.max(1)) as usize).clamp(8, 256)
 }
 
-/// `count` of `length` places: the ends, the edges of blocks of 128, then drawn ones until there are enough.
-fn sample(stream: u64, length: usize, count: usize) -> Vec<usize> {
+/// `count` of `length` places: the ends and the edges of blocks of 128, but no more of these than leave a quarter, and one at least, to
+/// those that are drawn.
+fn sample([seed, stream]: [u64; 2], length: usize, count: usize) -> Vec<usize> {
     if count >= length {
         return (0..length).collect();
     }
     let last = length - 1;
     let edges = [0, last, 128, 127, last / 128 * 128, 1];
     let mut places: BTreeSet<usize> = BTreeSet::new();
-    let mut generator = ChaCha8Rng::seed_from_u64(0);
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(stream);
     let drawn = std::iter::repeat_with(|| generator.random_range(0..length));
-    for place in edges.into_iter().filter(|&place| place < length).chain(drawn) {
+    let edges = edges
+        .into_iter()
+        .filter(|&place| place < length)
+        .take(count - (count / 4).max(1).min(count));
+    for place in edges.chain(drawn) {
         if places.len() == count {
             break;
         }
@@ -122,13 +143,14 @@ mod tests {
 
     #[test]
     fn a_sample_holds_the_ends_and_the_edges_of_blocks() {
-        let places = sample(3, 300, 9);
+        let places = sample([1, 3], 300, 9);
         assert_eq!(places.len(), 9);
         assert!(places.is_sorted());
         for place in [0, 1, 127, 128, 256, 299] {
             assert!(places.contains(&place), "{place} in {places:?}");
         }
-        assert_ne!(places, sample(4, 300, 9));
+        assert_ne!(places, sample([1, 4], 300, 9));
+        assert_ne!(places, sample([2, 3], 300, 9));
     }
 
     #[test]
@@ -141,10 +163,14 @@ mod tests {
                 output: Default::default(),
             })
         };
-        assert_eq!(Coverage::choose(&gemm(1000)), Coverage::Full);
+        assert_eq!(Coverage::choose(&gemm(1000), 1), Coverage::Full);
         assert!(matches!(
-            Coverage::choose(&gemm(4000)),
-            Coverage::Sampled { rows: 8, columns: 32 }
+            Coverage::choose(&gemm(4000), 1),
+            Coverage::Sampled {
+                rows: 8,
+                columns: 32,
+                seed: 1
+            }
         ));
         let attention = |length| {
             Problem::Attention(Attention {
@@ -161,25 +187,34 @@ mod tests {
                 output: Default::default(),
             })
         };
-        assert_eq!(Coverage::choose(&attention(512)), Coverage::Full);
+        assert_eq!(Coverage::choose(&attention(512), 5), Coverage::Full);
         assert_eq!(
-            Coverage::choose(&attention(2048)),
+            Coverage::choose(&attention(2048), 5),
             Coverage::Sampled {
                 rows: 256,
-                columns: 0
+                columns: 0,
+                seed: 5
             }
         );
         assert_eq!(
-            Coverage::choose(&attention(1 << 20)),
-            Coverage::Sampled { rows: 8, columns: 0 }
+            Coverage::choose(&attention(1 << 20), 5),
+            Coverage::Sampled {
+                rows: 8,
+                columns: 0,
+                seed: 5
+            }
         );
     }
 
     #[test]
     fn a_sample_never_exceeds_the_length_or_the_count() {
-        assert_eq!(sample(0, 3, 8), [0, 1, 2]);
-        assert_eq!(sample(0, 0, 8), [0; 0]);
-        assert_eq!(sample(0, 50, 0), [0; 0]);
-        assert_eq!(sample(0, 1000, 2), [0, 999]);
+        assert_eq!(sample([0, 0], 3, 8), [0, 1, 2]);
+        assert_eq!(sample([0, 0], 0, 8), [0; 0]);
+        assert_eq!(sample([0, 0], 50, 0), [0; 0]);
+        for seed in 0..20 {
+            let places = sample([seed, 0], 1000, 2);
+            assert_eq!((places.len(), places[0]), (2, 0));
+            assert_eq!(sample([seed, 0], 1000, 1).len(), 1);
+        }
     }
 }

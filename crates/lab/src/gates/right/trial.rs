@@ -36,7 +36,7 @@ impl<'c> Prepared<'c> {
     pub fn new(workshop: &Workshop, case: &'c Case, kind: InputKind) -> Result<Self, LabError> {
         let seed = rand::random();
         let (inputs, operands) = Operands::write(workshop, case, kind, seed)?;
-        let expected = Oracle::compute(&case.problem, &inputs, Coverage::choose(&case.problem))?;
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::choose(&case.problem, seed))?;
         Ok(Self {
             case,
             kind,
