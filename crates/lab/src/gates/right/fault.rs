@@ -5,7 +5,38 @@ use gauntlet_problem::{Case, ErrorMeasures, Form, GroupedGemm, InputKind, Proble
 use crate::round::Correctness;
 
 /// How many standard deviations a bias may lie from none by chance.
+///
+/// Rounding to nearest errs either way with even odds, so over n elements the mean strays by NRMSE/√n; five times that comes once
+/// in a hundred thousand comparisons (Hoeffding's bound, 2·exp(−t²/2)), and on few elements is over the rules' limit.
 const CHANCE_DEVIATIONS: f64 = 5.0;
+
+/// The biases that are taken for no bias.
+struct BiasLimit<'r> {
+    rules: &'r Correctness,
+    /// How many are looked at, of which each may stray: as likely in all as one alone, by the same bound.
+    tried: usize,
+}
+
+impl BiasLimit<'_> {
+    /// What is said of a bias up or down, or away from zero, that is over it.
+    fn exceeded(&self, [signed, outward]: [f64; 2], nrmse: f64, independent: usize) -> Option<String> {
+        let deviations = (CHANCE_DEVIATIONS.powi(2) + 2.0 * (self.tried.max(1) as f64).ln()).sqrt();
+        let limit = self
+            .rules
+            .bias
+            .max(deviations * nrmse / (independent.max(1) as f64).sqrt());
+        if signed.abs() > limit {
+            return Some(format!("bias {signed:+.2e} is over ±{limit:.2e}"));
+        }
+        let direction = if outward < 0.0 { "toward" } else { "away from" };
+        (outward.abs() > limit).then(|| {
+            format!(
+                "bias {direction} zero, {:.2e}, is over {limit:.2e}",
+                outward.abs()
+            )
+        })
+    }
+}
 
 /// What is wrong with a result, worst first.
 pub fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Correctness) -> Option<String> {
@@ -41,26 +72,31 @@ pub fn fault(case: &Case, kind: InputKind, errors: &ErrorMeasures, rules: &Corre
             errors.nrmse, rules.nrmse
         ));
     }
-    // Rounding to nearest errs either way with even odds, so over n elements the mean strays by NRMSE/√n; five times
-    // that comes once in a hundred thousand comparisons (Hoeffding's bound), and on few elements is over the limit.
-    let chance = CHANCE_DEVIATIONS * errors.nrmse / (errors.compared.max(1) as f64).sqrt();
-    let limit = rules.bias.max(chance);
-    if errors.mean_signed.abs() > limit {
-        return Some(format!(
-            "bias {:+.2e} is over ±{limit:.2e}; {errors}",
-            errors.mean_signed
-        ));
+    let limit = BiasLimit { rules, tried: 1 };
+    let whole = [errors.mean_signed, errors.mean_outward];
+    if let Some(bias) = limit.exceeded(whole, errors.nrmse, errors.compared) {
+        return Some(format!("{bias}; {errors}"));
     }
-    if errors.mean_outward.abs() > limit {
-        let direction = if errors.mean_outward < 0.0 {
-            "toward"
-        } else {
-            "away from"
+    // Each part too: what one head of eight has is an eighth of it in the whole.
+    let limit = BiasLimit {
+        tried: errors.parts.len(),
+        ..limit
+    };
+    for (index, part) in errors
+        .parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| part.unequal > 0)
+    {
+        let own = [part.mean_signed, part.mean_outward];
+        let independent = match &case.problem {
+            Problem::GroupedGemm(_) => part.compared,
+            // A row's elements share its weights, and what is wrong with them.
+            Problem::Attention(attention) => part.compared / attention.head_size,
         };
-        return Some(format!(
-            "bias {direction} zero, {:.2e}, is over {limit:.2e}; {errors}",
-            errors.mean_outward.abs()
-        ));
+        if let Some(bias) = limit.exceeded(own, part.nrmse, independent) {
+            return Some(format!("part {index}: {bias}; {errors}"));
+        }
     }
     if errors.mismatches > 0 {
         return Some(format!(
@@ -200,6 +236,36 @@ mod tests {
             fault.as_ref().unwrap().starts_with("bias toward zero"),
             "{fault:?}"
         );
+    }
+
+    /// 3e-4 of the root mean square in one group of eight is a third of what the whole may have.
+    #[test]
+    fn a_bias_of_one_group_is_told_though_it_is_lost_in_the_whole() {
+        let size = 96 * 128;
+        let mut case = case(Form::Plain);
+        case.problem = Problem::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape { m: 96, n: 128, k: 64 }; 8],
+            form: Form::Plain,
+            output: OutputFormat::F32,
+        });
+        let inputs = Inputs::generate(&case.problem, InputKind::Wide, 7);
+        let expected = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
+        let squares: f64 = expected.values().map(|(_, value)| value * value).sum();
+        let shift = 3e-4 * (squares / (8 * size) as f64).sqrt();
+        let rules = Correctness::default();
+        let said = |biased: usize| {
+            let mut output = Output::poisoned(&case.problem);
+            for (index, value) in expected.values() {
+                let off = if index / size == biased { shift } else { 0.0 };
+                output.set(index, value - off * value.signum());
+            }
+            let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
+            assert!(errors.mean_outward.abs() < rules.bias, "{errors}");
+            fault(&case, InputKind::Wide, &errors, &rules)
+        };
+        assert_eq!(said(8), None);
+        let told = said(5).unwrap();
+        assert!(told.starts_with("part 5: bias toward zero"), "{told}");
     }
 
     #[test]
