@@ -153,6 +153,8 @@ pub(crate) enum Way {
 /// A copy that somebody asked for.
 #[derive(Debug)]
 pub(crate) struct Copy {
+    /// When it may land.
+    pub due: u64,
     /// Whose shared memory it is about: the block's place among those that run.
     pub block: usize,
     pub way: Way,
@@ -269,6 +271,7 @@ mod tests {
         };
         block.initialise(1536, 1).unwrap();
         Copy {
+            due: 0,
             block: 0,
             way,
             barrier: Some(1536),

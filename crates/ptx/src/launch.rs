@@ -18,6 +18,10 @@ use crate::thread::{Turn, Who};
 /// A thread executes up to 2 to the power of 0 … 9 instructions before others have their turn: some go far ahead, and some stop
 /// between any two instructions.
 const TURN_POWERS: u32 = 9;
+/// A copy takes as long as 2 to the power of 0 … 12 turns of some warp, so that some overtake all others, and some come last; unless
+/// everybody has waited for that many turns.
+const DELAY_POWERS: u32 = 12;
+const PATIENT_TURNS: usize = 4;
 /// So many turns of each warp without a store, an arrival or a copy are taken for waiting in vain: no loop of a kernel that
 /// computes is as long.
 const QUIET_TURNS: usize = 200;
@@ -78,6 +82,7 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
         copies: Vec::new(),
         cluster_arrivals: HashMap::new(),
         random: ChaCha8Rng::seed_from_u64(seed),
+        clock: 0,
         quiet: 0,
     }
     .run()
@@ -107,6 +112,8 @@ pub(crate) struct Machine<'m> {
     /// Threads that have arrived at a cluster's barrier, by the cluster's first block.
     cluster_arrivals: HashMap<usize, usize>,
     random: ChaCha8Rng,
+    /// What has been drawn so far.
+    clock: u64,
     /// Turns since anything happened that somebody may wait for.
     quiet: usize,
 }
@@ -121,9 +128,14 @@ impl Machine<'_> {
                 return Ok(());
             }
             let drawn = self.random.random_range(0..choices);
+            self.clock += 1;
             if drawn < warps {
                 self.turn_of(drawn)?;
             } else if drawn < warps + copies {
+                let all_wait = self.quiet > PATIENT_TURNS * warps;
+                if self.copies[drawn - warps].due > self.clock && !all_wait {
+                    continue;
+                }
                 let block = self.blocks[self.copies[drawn - warps].block].index;
                 let landed = self.land(drawn - warps);
                 landed.map_err(|problem| Fault::Copy { block, problem })?;
@@ -282,6 +294,13 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Somebody asks for a copy, which lands after a while.
+    pub fn ask(&mut self, copy: Copy) {
+        let due = self.clock + (1 << self.random.random_range(0..=DELAY_POWERS));
+        self.copies.push(Copy { due, ..copy });
+        self.happened();
     }
 
     /// Does a copy that was asked for.

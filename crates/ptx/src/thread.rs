@@ -235,6 +235,7 @@ impl Machine<'_> {
                 };
                 Copy {
                     block: who.block,
+                    due: 0,
                     way,
                     barrier: None,
                     group: group(Kind::OfThread),
@@ -257,6 +258,7 @@ impl Machine<'_> {
                 };
                 Copy {
                     block: who.block,
+                    due: 0,
                     way,
                     barrier: Some(self.shared_address(who, *barrier)),
                     group: None,
@@ -271,6 +273,7 @@ impl Machine<'_> {
                 };
                 Copy {
                     block: who.block,
+                    due: 0,
                     way,
                     barrier: Some(self.shared_address(who, *barrier)),
                     group: None,
@@ -287,6 +290,7 @@ impl Machine<'_> {
                 };
                 Copy {
                     block: who.block,
+                    due: 0,
                     way,
                     barrier: None,
                     group: group(Kind::ToGlobal),
@@ -301,6 +305,7 @@ impl Machine<'_> {
                 let block = self.block_of_rank(who, to >> RANK_SHIFT)?;
                 Copy {
                     block,
+                    due: 0,
                     way,
                     barrier: Some(local(barrier)),
                     group: None,
@@ -323,8 +328,7 @@ impl Machine<'_> {
                 return self.blocks[who.block].arrive(barrier, 0);
             }
         };
-        self.copies.push(asked);
-        self.happened();
+        self.ask(asked);
         Ok(())
     }
 
