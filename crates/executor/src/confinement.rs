@@ -84,8 +84,8 @@ impl Confinement {
         }
         #[cfg(target_os = "linux")]
         {
-            // The worker ends with the thread that started it, however the coordinator ends. So that has to be a thread
-            // that outlasts it, such as the main one or one of rayon's global pool, which never ends.
+            // The worker ends with the thread that started it, however the coordinator ends; that thread lasts as long as
+            // its lifeline. What the worker starts does not inherit it (prctl(2), PR_SET_PDEATHSIG).
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
             if let Some(calls) = &self.calls {
                 calls.restrict_thread()?;
