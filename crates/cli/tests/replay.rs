@@ -166,3 +166,73 @@ fn a_time_under_the_roofline_is_void() {
         "{miracle}"
     );
 }
+
+/// A pitch of the round below: what it changes, and whatever else it says.
+fn stages_pitch(name: &str, stages: usize, more: &str) -> String {
+    format!(
+        "name = \"{name}\"
+contestant = \"{name}\"
+problem = \"none\"
+change = \"more stages\"
+schedule = {{ stages = {stages} }}
+claim.speedup = {{ q10 = 1.0, q50 = 1.1, q90 = 5.0 }}
+odds = {{ adopt = 0.4, marginal = 0.1, valid-negative = 0.2, inconclusive = 0.1, regression = 0.2 }}
+cost.hours = 4
+risk = {{ level = \"low\", why = \"none\" }}
+evidence = [{{ kind = \"calculation\", text = \"none\" }}]
+abort = []
+fallback.plan = \"keep what there is\"
+{more}"
+    )
+}
+
+/// The second pitch builds on the first whatever becomes of that: it is faster than the first, and slower than the baseline. The
+/// third has a time under the roofline.
+#[test]
+fn what_is_slower_than_the_baseline_is_not_adopted_and_what_is_void_found_nothing() {
+    let place = Place::new();
+    place.write("slower.toml", &stages_pitch("slower", 2, ""));
+    place.write(
+        "better.toml",
+        &stages_pitch("better", 3, "after = \"slower\"\nregardless = true\n"),
+    );
+    place.write("void.toml", &stages_pitch("void", 4, ""));
+    place.write(
+        "record.toml",
+        "source = \"made up\"
+uncertainty = { relative = 0.005, why = \"made up\" }
+[candidates.baseline]
+times = { case-1 = 373, case-2 = 372, case-3 = 173, case-4 = 156 }
+[candidates.slower]
+times = { case-1 = 500, case-2 = 500, case-3 = 230, case-4 = 210 }
+[candidates.better]
+times = { case-1 = 450, case-2 = 450, case-3 = 207, case-4 = 189 }
+[candidates.void]
+times = { case-1 = 1, case-2 = 1000, case-3 = 1000, case-4 = 1000 }
+",
+    );
+    place.write(
+        "round.toml",
+        "name = \"chain\"
+title = \"A step that is slower, and one on top of it\"
+executor = \"replay\"
+device = \"b200\"
+suite = \"group-gemm\"
+record = \"record.toml\"
+pitches = [\"slower.toml\", \"better.toml\", \"void.toml\"]
+baseline.schedule = { tile = [128, 128, 256], stages = 1 }
+criteria = { target = 0.02, practically-zero = 0.01, floor = -0.05 }
+",
+    );
+    place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let verdicts = ["slower", "better", "void"].map(|name| judged(&report, "chain", name)["verdict"].clone());
+    assert_eq!(verdicts, ["regression", "adopt", "blocked"]);
+    assert!(
+        round(&report, "chain")["adopted"].is_null(),
+        "{}",
+        round(&report, "chain")["adopted"]
+    );
+    let void = &judged(&report, "chain", "void")["claim"];
+    assert!(void["found"].is_null() && void["refuted"].is_null(), "{void}");
+}

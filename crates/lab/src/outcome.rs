@@ -114,9 +114,9 @@ pub struct Judged {
     /// How it computes; the next baseline if adopted.
     #[serde(skip)]
     pub candidate: Candidate,
-    /// The lower bound of the log speed-up, added up over what it is built on.
+    /// The lower bound of the log speed-up, added up over what it is built on; none where one of them has no interval.
     #[serde(skip)]
-    pub gain: f64,
+    pub gain: Option<f64>,
 }
 
 /// A claim and what was found.

@@ -151,11 +151,13 @@ impl Player<'_> {
 
         let baseline_report = self.qualify(baseline, &executor)?;
         let judged = self.judge(baseline, &baseline_report, &ranking, &executor, history)?;
+        // What builds on something slower than the baseline may be faster than that, and still not than the baseline.
         let adopted = judged
             .iter()
             .filter(|one| one.verdict == Verdict::Adopt)
-            .max_by(|one, other| one.gain.total_cmp(&other.gain))
-            .map(|one| one.name.clone());
+            .filter_map(|one| Some((one, one.gain.filter(|gain| *gain > 0.0)?)))
+            .max_by(|(_, one), (_, other)| one.total_cmp(other))
+            .map(|(one, _)| one.name.clone());
         // What is predicted settles nothing: it is neither an answer to a forecast nor a round without an adoption.
         let predicted = round.file().executor == ExecutorKind::Model;
         let notices = match predicted {

@@ -5,6 +5,7 @@ use crate::fault::Problem;
 use crate::instruction::{Address, Element, GroupProduct, Left, Operand, Register, Shuffle, WarpOperation};
 use crate::matrix::{DEPTH_BYTES, Descriptor, added, decoded, left, place_of_sum, right};
 use crate::memory::aligned;
+use crate::module::Kernel;
 
 /// Bytes of a row of an 8×8 matrix.
 const MATRIX_ROW: usize = 16;
@@ -16,6 +17,7 @@ pub(crate) struct Warp<'b> {
     pub index: usize,
     /// The instruction that it executes.
     pub at: usize,
+    pub kernel: &'b Kernel,
 }
 
 impl Warp<'_> {
@@ -237,9 +239,9 @@ impl Warp<'_> {
         for flight in ended {
             let now = self.operands(&flight.product, &flight.descriptors)?;
             if now != flight.operands {
+                let (line, _) = self.kernel.place(flight.issued);
                 return Err(format!(
-                    "an operand of the product at instruction {} was overwritten before anyone had waited for it",
-                    flight.issued
+                    "an operand of the product in line {line} was overwritten before anyone had waited for it"
                 ));
             }
         }

@@ -341,14 +341,29 @@ impl Operands<'_> {
                 from: self.numbers(1)?,
                 transposed,
             },
-            ("mma", _) => WarpOperation::Multiply {
-                element: element(name.part_from_end(1))?,
-                sums: self.registers(0)?,
-                left: self.numbers(1)?,
-                right: self.numbers(2)?,
-                before: self.numbers(3)?,
-            },
+            ("mma", "aligned") if name.part(3).starts_with("m16n8k") => {
+                self.product(element(name.part_from_end(1))?)?
+            }
             _ => return Err("no such instruction here".to_owned()),
+        })
+    }
+
+    fn product(&self, element: Element) -> Result<WarpOperation, Problem> {
+        let (sums, left, right, before) = (
+            self.registers(0)?,
+            self.numbers(1)?,
+            self.numbers(2)?,
+            self.numbers(3)?,
+        );
+        if [sums.len(), left.len(), right.len(), before.len()] != [4, 4, 2, 4] {
+            return Err("a product of another shape".to_owned());
+        }
+        Ok(WarpOperation::Multiply {
+            element,
+            sums,
+            left,
+            right,
+            before,
         })
     }
 
@@ -363,11 +378,21 @@ impl Operands<'_> {
             }
             _ => {}
         }
-        let columns = name
+        let shape = name
             .part(4)
-            .split_once('n')
-            .and_then(|(_, rest)| rest.split_once('k')?.0.parse().ok());
-        let of_registers = self.text(1)?.starts_with('{');
+            .strip_prefix("m64n")
+            .and_then(|rest| rest.split_once('k'));
+        let columns: usize = shape
+            .and_then(|(columns, _)| columns.parse().ok())
+            .ok_or("no such shape")?;
+        let sums = self.registers(0)?;
+        let left = match self.text(1)?.starts_with('{') {
+            true => Left::Fragments(self.numbers(1)?),
+            false => Left::Descriptor(self.number(1)?),
+        };
+        if 2 * sums.len() != columns || matches!(&left, Left::Fragments(words) if words.len() != 4) {
+            return Err("registers that do not fit the shape".to_owned());
+        }
         // After both factors: for elements of 16 bits in shared memory, whether the operand is transposed, the second one's last.
         let numbers = (4..self.texts.len())
             .map(|index| self.constant(index))
@@ -379,12 +404,9 @@ impl Operands<'_> {
         let right_transposed = transposed.last().is_some_and(|one| *one != 0);
         Ok(WarpOperation::MultiplyGroup(Box::new(GroupProduct {
             element: element(name.part_from_end(0))?,
-            columns: columns.ok_or("no such shape")?,
-            sums: self.registers(0)?,
-            left: match of_registers {
-                true => Left::Fragments(self.numbers(1)?),
-                false => Left::Descriptor(self.number(1)?),
-            },
+            columns,
+            sums,
+            left,
             right: self.number(2)?,
             right_transposed,
             add: self.number(3)?,

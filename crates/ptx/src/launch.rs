@@ -251,18 +251,19 @@ impl Machine<'_> {
         for thread in warp * WARP..(warp + 1) * WARP {
             self.go_on(Who { block, thread }, most)?;
         }
+        let kernel = self.launches[self.blocks[block].launch].kernel;
         let lanes = self.lanes(block, warp);
         let at = lanes[0].next;
         if lanes
             .iter()
             .all(|lane| lane.state == State::AtWarp && lane.next == at)
-            && let Operation::Warp(operation) =
-                &self.launches[self.blocks[block].launch].kernel.instructions[at].operation
+            && let Operation::Warp(operation) = &kernel.instructions[at].operation
         {
             let executed = Warp {
                 block: &mut self.blocks[block],
                 index: warp,
                 at,
+                kernel,
             }
             .execute(operation);
             executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))?;

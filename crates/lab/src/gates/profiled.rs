@@ -138,7 +138,8 @@ fn counters(
     Ok(Some(read_counters(workshop, profiler, case, schedule)?))
 }
 
-/// Shares of the call: what is outside the kernel is set-up, the kernel divides as its threads' phases do.
+/// Shares of the call: what is outside the kernel is set-up, the kernel divides as its threads' phases do. Of a program that cannot
+/// tell its kernel apart the phases divide the call, and set-up is known only if it is one of them.
 fn profile_of(samples: &[Sample]) -> Profile {
     let calls: Vec<f64> = samples.iter().map(|sample| sample.call).collect();
     let kernels: Vec<f64> = samples.iter().filter_map(|sample| sample.kernel).collect();
@@ -146,10 +147,12 @@ fn profile_of(samples: &[Sample]) -> Profile {
     let kernel = (!kernels.is_empty()).then(|| median(&kernels).min(call));
     let mut shares = BTreeMap::new();
     let inside = kernel.map_or(1.0, |kernel| kernel / call);
-    shares.insert("setup".to_owned(), 1.0 - inside);
+    if kernel.is_some() {
+        shares.insert("setup".to_owned(), 1.0 - inside);
+    }
     let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
     for (phase, seconds) in samples.iter().flat_map(|sample| &sample.phases) {
-        if phase != "setup" {
+        if phase != "setup" || kernel.is_none() {
             *phases.entry(phase).or_default() += seconds;
         }
     }
@@ -275,5 +278,23 @@ mod tests {
         assert_eq!(profile.shares["setup"], 0.25);
         assert!((profile.shares["multiply"] - 0.75 * 0.75).abs() < 1e-12);
         assert!((profile.shares.values().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    /// A rule on set-up is unanswered then, and not met by a zero.
+    #[test]
+    fn without_a_time_of_the_kernel_set_up_is_known_only_as_a_phase() {
+        let sample = |phases: &[(&str, f64)]| Sample {
+            call: 2.0,
+            kernel: None,
+            clock: None,
+            phases: phases
+                .iter()
+                .map(|(phase, seconds)| ((*phase).to_owned(), *seconds))
+                .collect(),
+        };
+        assert!(profile_of(&[sample(&[])]).shares.is_empty());
+        let told = profile_of(&[sample(&[("setup", 0.5), ("multiply", 1.5)])]);
+        assert_eq!(told.shares["setup"], 0.25);
+        assert_eq!(told.shares["multiply"], 0.75);
     }
 }

@@ -74,11 +74,15 @@ pub fn predict(round: &Round, control: &Candidate, candidate: &Candidate) -> Opt
         .map(|case| case.problem.clone())
         .collect();
     let speedup = predicted_speedup(&problems, &control.schedule, &candidate.schedule, &round.device).ok()?;
-    let mut log_headroom = 0.0;
+    let mut headrooms = Vec::new();
     for problem in &problems {
         let control = estimate(problem, &control.schedule, &round.device).ok()?;
-        log_headroom += (control.seconds / control.roofline_seconds).ln() / problems.len() as f64;
+        // A problem without work has no roofline to be far from.
+        if control.roofline_seconds > 0.0 {
+            headrooms.push((control.seconds / control.roofline_seconds).ln());
+        }
     }
+    let log_headroom = headrooms.iter().sum::<f64>() / headrooms.len().max(1) as f64;
     Some(Prediction {
         low: speedup.low,
         middle: speedup.middle,

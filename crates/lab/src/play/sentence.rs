@@ -85,7 +85,11 @@ impl Player<'_> {
             predicted: self.round.file().executor == ExecutorKind::Model,
             reason,
             forecast: claims.then(|| self.forecast(pitch, control, &candidate)),
-            claim: claims.then(|| claim_outcome(pitch, comparison(&findings))),
+            // What is void found nothing.
+            claim: claims.then(|| {
+                let believed = comparison(&findings).filter(|_| verdict != Verdict::Blocked);
+                claim_outcome(pitch, believed)
+            }),
             peers: if claims {
                 peer_outcomes(pitch, self.round.record.as_ref())
             } else {
@@ -93,7 +97,7 @@ impl Player<'_> {
             },
             findings,
             candidate,
-            gain: 0.0,
+            gain: None,
         }
     }
 
@@ -157,16 +161,19 @@ impl Player<'_> {
         violations
     }
 
-    /// Adds up what it gains with what it builds on.
+    /// Adds up what it gains with what it builds on, as far as both are known.
     pub(super) fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
         let own = verdict
             .comparison()
             .and_then(|comparison| comparison.assessment.suite.as_ref());
-        let own = own.map_or(0.0, |interval| interval.lower);
+        let own = own.map(|interval| interval.lower);
         let below = judged
             .iter()
             .find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
-        verdict.gain = own + below.map_or(0.0, |one| one.gain);
+        verdict.gain = match below {
+            Some(below) => own.zip(below.gain).map(|(own, below)| own + below),
+            None => own,
+        };
         verdict
     }
 }

@@ -165,17 +165,24 @@ impl Measuring<'_> {
 
     /// The fastest of the finalists, if it is surely faster than the baseline; and why.
     fn decide(&self, finalists: &[Finalist], chosen: &[Ranked]) -> (Option<Winner>, String) {
-        let fastest = finalists
+        let compared: Vec<_> = finalists
             .iter()
             .filter(|finalist| finalist.fault.is_none())
             .filter_map(|finalist| Some((finalist, finalist.over_baseline.as_ref()?)))
-            .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate));
-        let Some((finalist, interval)) = fastest else {
+            .collect();
+        if compared.is_empty() {
             let reason = "nothing came to an interval, for want of time or for the faults named: the baseline stays; give more --budget";
             return (None, reason.to_owned());
-        };
-        let ranked = chosen.iter().find(|one| one.rank == finalist.rank);
-        let Some(ranked) = ranked.filter(|_| interval.lower > 0.0) else {
+        }
+        // First what is sure, then what is fastest: what may be fastest and may be slower is not.
+        let surely_faster = compared.into_iter().filter(|(_, interval)| interval.lower > 0.0);
+        let fastest = surely_faster
+            .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))
+            .and_then(|(finalist, interval)| {
+                let ranked = chosen.iter().find(|one| one.rank == finalist.rank)?;
+                Some((finalist, interval, ranked))
+            });
+        let Some((finalist, interval, ranked)) = fastest else {
             let reason = "nothing is surely faster than the baseline, so it stays";
             return (None, reason.to_owned());
         };
@@ -229,10 +236,14 @@ mod tests {
     }
 
     fn finalist(rank: usize, log: f64) -> Finalist {
+        finalist_within(rank, log, 0.1)
+    }
+
+    fn finalist_within(rank: usize, log: f64, doubt: f64) -> Finalist {
         let interval = Interval {
             estimate: log,
-            lower: log - 0.1,
-            upper: log + 0.1,
+            lower: log - doubt,
+            upper: log + doubt,
             origin: Origin::Measured {
                 confidence: 0.95,
                 processes: 4,
@@ -265,6 +276,13 @@ mod tests {
         let winner = winner.unwrap();
         assert_eq!((winner.rank, winner.schedule.stages), (2, 3));
         assert_eq!(winner.over_first.unwrap().estimate, 0.3);
+
+        let (winner, _) = decide(&[finalist_within(1, 0.06, 0.07), finalist_within(2, 0.05, 0.01)]);
+        assert_eq!(
+            winner.unwrap().rank,
+            2,
+            "what is sure comes before what may be faster"
+        );
 
         let mut wrong = finalist(2, 0.3);
         wrong.fault = Some("it computes something else".to_owned());

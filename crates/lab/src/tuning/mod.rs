@@ -2,8 +2,8 @@
 //!
 //! The space of a device's schedules is pruned by its constraints, ranked by the model, and the best of the ranking are
 //! proved and then measured beside the baseline, half of them dropping out in each heat. What is left is measured again,
-//! on pairs of processes that took no part in the choice, so that the figures are not flattered by it. Where the device
-//! is not here the model's ranking is all there is, and says so.
+//! on pairs of processes that took no part in the choice, so that it does not flatter the figures; that the fastest of the
+//! finalists is named does, a little. Where the device is not here the model's ranking is all there is, and says so.
 
 mod final_round;
 mod heats;
