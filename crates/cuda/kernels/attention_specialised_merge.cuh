@@ -43,6 +43,24 @@ struct Consumer {
     }
 };
 
+static_assert(STAGES <= Consumer::TILES - Consumer::VALUES, "a stage has no bit of its own");
+
+// The two barriers between groups of different parts with the same queries. Each tile passes them once, also one that a group has no
+// queries in: their phase is that of the tiles.
+struct Merging {
+    u32 full, empty, parity;
+
+    DEVICE explicit Merging(const Consumer& me)
+        : full(me.base + MERGED_FULL + 8 * me.group()), empty(me.base + MERGED_EMPTY + 8 * me.group()), parity(me.uses.full_parity(Consumer::TILES)) {}
+
+    // Of the second part: until there is room for its sums, and when they are there.
+    DEVICE void await_room() const { barrier_wait(empty, parity); }
+    DEVICE void hand_over() const { barrier_arrive(full); }
+    // Of the first: until they are there, and when they are taken.
+    DEVICE void await_sums() const { barrier_wait(full, parity ^ 1); }
+    DEVICE void give_room() const { barrier_arrive(empty); }
+};
+
 // Whether groups look if a tile has queries for them. Of equal sequences only a head's last tile may have too few, and
 // looking costs more than it saves; four groups with a mask have no register left to tell by.
 constexpr bool MAY_IDLE = !UNIFORM && !(CAUSAL && QUERY_GROUPS == 4);
@@ -58,6 +76,16 @@ DEVICE void idle(const Job& job, Consumer& me) {
         me.release_keys(stage);
         me.await_values(stage);
         me.release_values(stage);
+    }
+    if constexpr (PARTS == 2) {
+        Merging merging(me);
+        if (me.part == 1) {
+            merging.await_room();
+            merging.hand_over();
+        } else {
+            merging.await_sums();
+            merging.give_room();
+        }
     }
 }
 
@@ -78,12 +106,12 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
 DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& me, const Scales& scales, const Softmax& softmax, Outputs& sums) {
     float totals[2] = {softmax.sum(0), softmax.sum(1)}, factors[2];
     if constexpr (PARTS == 2) {
-        u32 full = me.base + MERGED_FULL + 8 * me.group(), empty = me.base + MERGED_EMPTY + 8 * me.group(), parity = me.uses.full_parity(Consumer::TILES);
+        Merging merging(me);
         u32 at = me.base + MERGED_AT + (me.group() * MERGED_FLOATS * 128 + threadIdx.x % 128) * 4;
         auto left = [&](u32 index) { return __uint_as_float(load_shared(at + 512 * index)); };
         auto leave = [&](u32 index, float value) { store_shared(at + 512 * index, __float_as_uint(value)); };
         if (me.part == 1) {
-            barrier_wait(empty, parity);
+            merging.await_room();
 #pragma unroll
             for (u32 row = 0; row < 2; row++) {
                 leave(row, softmax.shift[row]);
@@ -91,10 +119,10 @@ DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& m
             }
 #pragma unroll
             for (u32 i = 0; i < HEAD / 2; i++) leave(4 + i, sums[i]);
-            barrier_arrive(full);
+            merging.hand_over();
             return;
         }
-        barrier_wait(full, parity ^ 1);
+        merging.await_sums();
         float others[2];
 #pragma unroll
         for (u32 row = 0; row < 2; row++) {
@@ -108,10 +136,11 @@ DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& m
             u32 row = i / 2 % 2;
             sums[i] = fmaf(left(4 + i), others[row], sums[i] * factors[row]);
         }
-        barrier_arrive(empty);
+        merging.give_room();
     }
-    // A row that sees no key has no weights, and no result but 0.
+    // A row that sees no key has no result but 0, though its weights may have a sum: the polynomial and the table make something of
+    // −∞ too. The first part has key 0, which every row sees that sees any.
 #pragma unroll
-    for (u32 row = 0; row < 2; row++) factors[row] = totals[row] > 0.0f ? scales.value / totals[row] : 0.0f;
+    for (u32 row = 0; row < 2; row++) factors[row] = softmax.has_seen(row) ? scales.value / totals[row] : 0.0f;
     store(parameter, job, me, sums, factors);
 }

@@ -73,7 +73,7 @@ struct Softmax {
             for (u32 row = 0; row < 2; row++) {
                 if (!__any_sync(~0u, large[row])) continue;
                 float total = sum_of_four(added[row]);
-                bool by_maximum = few || NO_SHIFT_BY_SUM || __any_sync(~0u, total == INFINITE);
+                bool by_maximum = few || NO_SHIFT_BY_SUM || __any_sync(~0u, total >= BEYOND_SUMS);
                 float factor = by_maximum ? shift_to_maximum(row, scores, scale) : shift_by_sum(row, total);
 #pragma unroll
                 for (u32 i = 0; i < HEAD / 4; i++) outputs[i / 2 * 4 + 2 * row + i % 2] *= factor;
@@ -93,6 +93,9 @@ struct Softmax {
         if (few) add_rounded(sums, weights);
     }
 
+    // Whether a row has seen a key.
+    DEVICE bool has_seen(u32 row) const { return shift[row] < BEYOND; }
+
     // Of a row, over all of its lanes.
     DEVICE float sum(u32 row) const { return sum_of_four(sums[row]); }
 
@@ -109,6 +112,8 @@ private:
     // With all of these there is no register left for it.
     static constexpr bool NO_SHIFT_BY_SUM = FEW && BY_BLOCK && CAUSAL;
     static constexpr float BEYOND = 1e30f;
+    // 2¹²⁷, where the polynomial and the table end: a sum from here on does not tell how large its weights are.
+    static constexpr float BEYOND_SUMS = 1.7014118e38f;
     // A lane's weights of a run add up to no more, so none is beyond the largest of fp16.
     static constexpr float MOST_ADDED = 65504.0f;
 

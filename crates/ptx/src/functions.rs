@@ -1,5 +1,7 @@
 //! Instructions that only compute: what each makes of the bits of its operands.
 
+use std::cmp::Ordering;
+
 use gauntlet_formats::e4m3;
 use half::{bf16, f16};
 
@@ -59,7 +61,7 @@ pub(crate) fn function(mnemonic: &str) -> Option<(Function, usize)> {
 
 fn unary(mnemonic: &str) -> Option<Function> {
     Some(match mnemonic {
-        "mov.u16" | "mov.b16" | "cvt.u16.u32" | "cvt.u32.u16" => integer!(u16, |a| a),
+        "mov.u16" | "mov.b16" | "cvt.u16.u32" | "cvt.u32.u16" | "cvt.u64.u16" => integer!(u16, |a| a),
         "mov.u32" | "mov.s32" | "mov.b32" | "mov.f32" | "cvt.u32.u64" | "cvt.u64.u32" => integer!(u32, |a| a),
         "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" => |[a, ..]| a,
         "cvt.s64.s32" => integer!(i32 => u64, |a| i64::from(a)),
@@ -196,11 +198,15 @@ fn comparison_of(comparison: &str) -> Option<Function> {
         "ge.u64" => compare!(u64, >=),
         "eq.f32" => compare_floats!(|a, b| a == b),
         "lt.f32" => compare_floats!(|a, b| a < b),
+        "le.f32" => compare_floats!(|a, b| a <= b),
         "gt.f32" => compare_floats!(|a, b| a > b),
         "ge.f32" => compare_floats!(|a, b| a >= b),
         // With a NaN these are true.
         "neu.f32" => compare_floats!(|a, b| a != b),
-        "leu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(std::cmp::Ordering::is_le)),
+        "ltu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(Ordering::is_lt)),
+        "leu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(Ordering::is_le)),
+        "gtu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(Ordering::is_gt)),
+        "geu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(Ordering::is_ge)),
         _ => return None,
     })
 }

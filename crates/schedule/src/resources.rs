@@ -6,8 +6,8 @@ use gauntlet_device::Arch;
 use gauntlet_problem::{Form, GroupedGemm, Problem};
 
 pub use attention::{
-    HopperAttention, WarpGroups, by_mma_sync, multiplied_bytes, multiplied_value_bytes, operands_made_ready,
-    resident_keys, warp_groups,
+    HopperAttention, MOST_SPECIALISED_STAGES, WarpGroups, by_mma_sync, multiplied_bytes,
+    multiplied_value_bytes, operands_made_ready, resident_keys, warp_groups,
 };
 
 use crate::{Cluster, Epilogue, Schedule, Tile};

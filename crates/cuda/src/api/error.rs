@@ -77,6 +77,11 @@ pub enum ServeError {
 impl ServeError {
     /// Whether nothing more can be computed in this process.
     pub fn is_sticky(&self) -> bool {
-        matches!(self, Self::Driver(error) if error.is_sticky())
+        match self {
+            Self::Driver(error)
+            | Self::Build(BuildError::Driver(error))
+            | Self::Engine(EngineError::Driver(error)) => error.is_sticky(),
+            _ => false,
+        }
     }
 }

@@ -101,7 +101,9 @@ impl Queue {
     ///
     /// # Safety
     /// The buffers and the layer's weights must be device memory of the plan's sizes. They and the plan must live until
-    /// the stream's work is done, and so must plan and queue as long as a graph holds the call.
+    /// the stream's work is done, and so must plan and queue as long as a graph holds the call. Weights are read before earlier launches
+    /// have ended: no kernel may write them unless it is known to be complete, or a launch or copy that does not overlap lies
+    /// between it and the calls.
     pub unsafe fn enqueue(&self, plan: &CallPlan, buffers: &Buffers) -> Result<(), ServeError> {
         self.check_device(plan)?;
         let scratch = self.scratch.borrow();

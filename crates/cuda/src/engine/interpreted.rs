@@ -6,11 +6,11 @@ mod rules;
 
 use gauntlet_lab::gates::fault;
 use gauntlet_problem::{
-    Attention, AttentionInputs, Case, Coverage, ErrorMeasures, GemmShape, GroupInputs, GroupedGemm,
-    InputKind, Inputs, Oracle, Output, Problem, Sequence,
+    Attention, AttentionFormat, AttentionInputs, Case, Coverage, ErrorMeasures, GemmShape, GroupInputs,
+    GroupedGemm, InputKind, Inputs, Oracle, Output, Problem, Sequence,
 };
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap};
-use gauntlet_schedule::{Order, Packing, Schedule};
+use gauntlet_schedule::{Exponential, Order, Packing, Roles, Schedule};
 use rayon::prelude::*;
 
 use self::rules::rules;
@@ -229,13 +229,13 @@ fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
     }
 }
 
-/// Sequences that no tile divides; alike where those of the variant are, for its kernel may count on it.
+/// Sequences that no tile divides, first one that leaves most of a block without queries; alike where those of the variant are, for its kernel may count on it.
 fn small_attention(of: &Attention) -> Attention {
     let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
     let lengths = if alike {
         [(256, 256), (256, 256)]
     } else {
-        [(77, 500), (1, 131)]
+        [(1, 500), (77, 131)]
     };
     Attention {
         sequences: lengths
@@ -270,7 +270,10 @@ fn narrowed(schedule: &Schedule) -> Schedule {
 
 /// What is wrong with a kernel's results, if anything: of two calls one behind the other, in two orders of events.
 fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String> {
-    let problem = small(&one.problem);
+    wrong_on(compiler, one, small(&one.problem), inputs)
+}
+
+fn wrong_on(compiler: &Compiler, one: &Shipped, problem: Problem, inputs: InputKind) -> Option<String> {
     let schedule = narrowed(&one.schedule);
     let kernels = Kernels::new(compiler, &problem, &schedule);
     let sets = [7, 8].map(|seed| Inputs::generate(&problem, inputs, seed));
@@ -354,4 +357,38 @@ fn attention_specialised() {
 #[test]
 fn attention_resident() {
     every(Source::AttentionResident);
+}
+
+/// With a mask and more queries than keys the first rows see none: their result is 0, whatever an exponential makes of −∞.
+#[test]
+fn rows_that_see_no_key_are_zero() {
+    let Some(compiler) = compiler() else { return };
+    let shipped = shipped();
+    let of_bf16 = shipped.iter().filter_map(|one| match &one.problem {
+        Problem::Attention(attention) if attention.causal && attention.format == AttentionFormat::Bf16 => {
+            Some((one, attention))
+        }
+        _ => None,
+    });
+    let mut tried = Vec::new();
+    for (one, attention) in of_bf16.filter(|(one, _)| one.schedule.roles == Roles::Specialised) {
+        let lengths = [(193, 129), (140, 5)];
+        let sequences = lengths.map(|(queries, keys)| Sequence { queries, keys });
+        let problem = Attention {
+            sequences: sequences.to_vec(),
+            ..small_attention(attention)
+        };
+        for exponential in [Exponential::Hardware, Exponential::Polynomial, Exponential::Table] {
+            let mut one = one.clone();
+            one.schedule.exponential = exponential;
+            one.name = format!("{}, {exponential}", one.name);
+            tried.push((one, Problem::Attention(problem.clone())));
+        }
+    }
+    assert!(tried.len() >= 6, "{}", tried.len());
+    let wrong: Vec<_> = tried
+        .into_par_iter()
+        .filter_map(|(one, problem)| wrong_on(&compiler, &one, problem, InputKind::Competition))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

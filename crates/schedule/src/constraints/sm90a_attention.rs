@@ -2,7 +2,7 @@
 
 use super::lever::Lever;
 use super::{Rule, Situation};
-use crate::resources::{HopperAttention, resident_keys, warp_groups};
+use crate::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
 use crate::{Arithmetic, Epilogue, Order};
 
 const UNIFIED: &str =
@@ -156,6 +156,9 @@ fn stages(situation: &Situation) -> Option<String> {
     let schedule = situation.schedule;
     match kernel(situation)? {
         HopperAttention::Unified => None,
+        HopperAttention::Specialised if schedule.stages > MOST_SPECIALISED_STAGES => Some(format!(
+            "a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles; {MOST_SPECIALISED_STAGES} are the most"
+        )),
         HopperAttention::Specialised => (schedule.stages < 2).then(|| {
             "the next step's scores begin before this step's values are done with; it takes 2".to_owned()
         }),

@@ -71,6 +71,9 @@ pub struct WarpGroups {
     pub most: usize,
 }
 
+/// Most stages of the specialised kernel: a word has a bit for each stage of K and of V, and one for tiles.
+pub const MOST_SPECIALISED_STAGES: usize = 15;
+
 /// The warp groups of a tile: a group for 64 queries, or, where four have the registers, two for the same 64. Four find
 /// more to do at a time than two.
 pub fn warp_groups(schedule: &Schedule, attention: &Attention) -> WarpGroups {

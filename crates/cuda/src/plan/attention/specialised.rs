@@ -2,7 +2,7 @@
 //! more warps, all of them or the values alone.
 
 use gauntlet_problem::{Attention, AttentionFormat};
-use gauntlet_schedule::resources::{WarpGroups, warp_groups};
+use gauntlet_schedule::resources::{MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
 use gauntlet_schedule::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 
 use super::{SHARED_BYTES, Work, is_sorted};
@@ -190,6 +190,14 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
             schedule.stages,
             "the next step's scores begin before this step's values are done",
             "choose 2 or more",
+        ));
+    }
+    if schedule.stages > MOST_SPECIALISED_STAGES {
+        return Err(PlanError::word(
+            "stages",
+            schedule.stages,
+            format!("a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles"),
+            format!("choose 2 to {MOST_SPECIALISED_STAGES}"),
         ));
     }
     let why = "the specialised kernel is built so";

@@ -175,7 +175,7 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
             "choose sorted",
         ));
     }
-    if schedule.split_k > MOST_PARTS {
+    if !(1..=MOST_PARTS).contains(&schedule.split_k) {
         return Err(PlanError::word(
             "split-k",
             schedule.split_k,
