@@ -22,6 +22,10 @@ use crate::pool::Pool;
 use crate::recommend;
 use crate::simd::{Instructions, SimdPath};
 
+/// More than the processors of any machine. Each thread takes mappings of memory, and one that gets its stack but not
+/// what it handles signals on aborts the process, where no error can be told.
+const MOST_THREADS: usize = 4096;
+
 /// What an engine runs on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
@@ -96,8 +100,16 @@ impl Engine {
         let instructions = Instructions::detect(options.simd.unwrap_or_else(SimdPath::best))?;
         let threads = match options.threads {
             Some(0) => return Err(EngineError::NoThreads),
-            Some(threads) => threads,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+            Some(threads @ ..=MOST_THREADS) => threads,
+            Some(threads) => {
+                return Err(EngineError::TooManyThreads {
+                    threads,
+                    most: MOST_THREADS,
+                });
+            }
+            None => {
+                std::thread::available_parallelism().map_or(1, |there| usize::from(there).min(MOST_THREADS))
+            }
         };
         let processors = options.pinned.then(|| Processors::allowed(threads)).flatten();
         let pool = Pool::new(threads, processors.as_ref())

@@ -15,6 +15,16 @@ pub enum EngineError {
     /// No thread at all was asked for.
     #[error("threads = 0: an engine needs at least 1 thread")]
     NoThreads,
+    /// More threads than an engine takes.
+    #[error(
+        "threads = {threads}: an engine takes at most {most}; there is nothing to gain from more than processors"
+    )]
+    TooManyThreads {
+        /// Threads asked for.
+        threads: usize,
+        /// The most.
+        most: usize,
+    },
     /// The operating system gave no thread.
     #[error("cannot start {threads} threads; ask for fewer")]
     Spawn {

@@ -102,7 +102,7 @@ DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
     return visible <= sequence.queries ? 0 : min(visible - sequence.queries, sequence.keys);
 }
 
-// ---- Powers of two, beside `power_by_hardware`; −∞ gives 0, and what is beyond fp32 at least 2¹²⁷.
+// ---- Powers of two, beside `power_by_hardware`; −∞ gives 0, and what is beyond fp32 becomes 2¹²⁷ · 0.99992 or more.
 
 constexpr float NEAREST_INTEGER = 12582912.0f;      // 1.5 · 2²³: added to a small number, leaves its integer in the low bits
 

@@ -112,8 +112,8 @@ private:
     // With all of these there is no register left for it.
     static constexpr bool NO_SHIFT_BY_SUM = FEW && BY_BLOCK && CAUSAL;
     static constexpr float BEYOND = 1e30f;
-    // 2¹²⁷, where the polynomial and the table end: a sum from here on does not tell how large its weights are.
-    static constexpr float BEYOND_SUMS = 1.7014118e38f;
+    // 2¹²⁶: where the polynomial and the table end, at 2¹²⁷ and a little less, a sum no longer tells how large its weights are.
+    static constexpr float BEYOND_SUMS = 8.507059e37f;
     // A lane's weights of a run add up to no more, so none is beyond the largest of fp16.
     static constexpr float MOST_ADDED = 65504.0f;
 

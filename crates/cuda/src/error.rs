@@ -112,7 +112,7 @@ pub enum EngineError {
     /// The GPU is of another architecture.
     #[error(
         "GPU {ordinal}, {name}, has compute capability {}.{}; the kernels need 9.0 (sm_90a: H100, H200, GH200); choose \
-         another with CUDA_VISIBLE_DEVICES, or use --executor cpu",
+         another with CUDA_VISIBLE_DEVICES; all but the cuda executor does without",
         capability.0, capability.1
     )]
     Architecture {

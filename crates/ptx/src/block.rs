@@ -120,22 +120,14 @@ impl Block {
 
     /// What an operand is for one thread.
     pub fn value(&self, thread: usize, operand: Operand) -> u64 {
-        match operand {
-            Operand::Register(register) => self.threads[thread].registers[register as usize],
-            Operand::Constant(number) => number,
-            Operand::Special(special) => self.specials(thread)[special as usize],
-        }
+        value(&self.threads[thread].registers, operand, || self.specials(thread))
     }
 
     /// Executes what concerns one thread alone, at most so many instructions; returns how many.
     pub fn go_on(&mut self, thread: usize, instructions: &[Instruction], most: u32) -> u32 {
         let specials = self.specials(thread);
         let Thread { next, registers, .. } = &mut self.threads[thread];
-        let value = |registers: &[u64], operand: Operand| match operand {
-            Operand::Register(register) => registers[register as usize],
-            Operand::Constant(number) => number,
-            Operand::Special(special) => specials[special as usize],
-        };
+        let value = |registers: &[u64], operand: Operand| value(registers, operand, || specials);
         for executed in 0..most {
             let Some(Instruction {
                 guard,
@@ -210,7 +202,12 @@ impl Block {
             .get_mut(&address)
             .ok_or_else(|| no_barrier(address))?;
         barrier.bytes += expected as i64;
-        barrier.left -= 1;
+        barrier.left = barrier.left.checked_sub(1).ok_or_else(|| {
+            format!(
+                "more arrive at the barrier than the {} it counts on",
+                barrier.arrivals
+            )
+        })?;
         barrier.end_phase();
         Ok(())
     }
@@ -250,6 +247,15 @@ impl Block {
     }
 }
 
+/// What an operand is for a thread with these registers.
+fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; 6]) -> u64 {
+    match operand {
+        Operand::Register(register) => registers[register as usize],
+        Operand::Constant(number) => number,
+        Operand::Special(special) => specials()[special as usize],
+    }
+}
+
 impl Barrier {
     /// The next phase begins when all have arrived and all bytes are there.
     fn end_phase(&mut self) {
@@ -276,6 +282,10 @@ mod tests {
         block.arrive(1024, 16).unwrap();
         block.arrive(1024, 0).unwrap();
         assert!(!block.has_ended(1024, 0).unwrap(), "bytes are missing");
+        assert_eq!(
+            block.arrive(1024, 0).unwrap_err(),
+            "more arrive at the barrier than the 2 it counts on"
+        );
         block.complete(1024, 16).unwrap();
         assert!(block.has_ended(1024, 0).unwrap());
         assert!(!block.has_ended(1024, 1).unwrap());

@@ -158,10 +158,16 @@ pub(crate) struct Copy {
     /// Whose shared memory it is about: the block's place among those that run.
     pub block: usize,
     pub way: Way,
-    /// The barrier there that its bytes count at.
-    pub barrier: Option<u32>,
-    /// The thread that asked, with the number of its group, where that is what is waited for.
-    pub group: Option<(usize, Kind, u64)>,
+    pub awaited: Awaited,
+}
+
+/// What is waited for until a copy has landed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Awaited {
+    /// The block's barrier at this address, where its bytes count.
+    Barrier(u32),
+    /// A group of the thread that asked.
+    Group { thread: usize, kind: Kind, number: u64 },
 }
 
 /// Which of a thread's groups.
@@ -183,9 +189,9 @@ impl Copy {
             } => {
                 let mut copied = memory.read(*from, *given)?.to_vec();
                 copied.resize(*bytes, 0);
-                match self.group {
-                    Some((thread, ..)) => block.shared.write(thread as u32, *to, &copied)?,
-                    None => block.shared.write_async(*to, &copied)?,
+                match self.awaited {
+                    Awaited::Group { thread, .. } => block.shared.write(thread as u32, *to, &copied)?,
+                    Awaited::Barrier(_) => block.shared.write_async(*to, &copied)?,
                 }
                 *bytes
             }
@@ -216,8 +222,10 @@ impl Copy {
                 *bytes
             }
         };
-        self.barrier
-            .map_or(Ok(()), |barrier| block.complete(barrier, count))
+        match self.awaited {
+            Awaited::Barrier(barrier) => block.complete(barrier, count),
+            Awaited::Group { .. } => Ok(()),
+        }
     }
 }
 
@@ -274,8 +282,7 @@ mod tests {
             due: 0,
             block: 0,
             way,
-            barrier: Some(1536),
-            group: None,
+            awaited: Awaited::Barrier(1536),
         }
         .land(&mut memory, &mut block)
         .unwrap();

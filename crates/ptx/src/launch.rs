@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::block::{Block, State, Thread, WARP};
 use crate::collective::Warp;
-use crate::copies::Copy;
+use crate::copies::{Awaited, Copy, Way};
 use crate::fault::{Fault, Problem};
 use crate::instruction::Operation;
 use crate::memory::Memory;
@@ -297,10 +297,15 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Somebody asks for a copy, which lands after a while.
-    pub fn ask(&mut self, copy: Copy) {
+    /// Somebody asks for a copy from or to a block's shared memory, which lands after a while.
+    pub fn ask(&mut self, block: usize, way: Way, awaited: Awaited) {
         let due = self.clock + (1 << self.random.random_range(0..=DELAY_POWERS));
-        self.copies.push(Copy { due, ..copy });
+        self.copies.push(Copy {
+            due,
+            block,
+            way,
+            awaited,
+        });
         self.happened();
     }
 

@@ -1,7 +1,7 @@
 //! One instruction of one thread.
 
 use crate::block::State;
-use crate::copies::{Copy, Kind, Way, bulk};
+use crate::copies::{Awaited, Copy, Kind, Way, bulk};
 use crate::fault::Problem;
 use crate::instruction::{Address, BarrierOperation, CopyOperation, Operand, Operation, Register, Space};
 use crate::launch::Machine;
@@ -175,8 +175,8 @@ impl Machine<'_> {
 
     fn exit(&mut self, who: Who) -> Result<(), Problem> {
         let asked = |copy: &Copy| {
-            matches!(copy.group, Some((thread, Kind::ToGlobal, _)) if thread == who.thread)
-                && copy.block == who.block
+            let to_global = |awaited| matches!(awaited, Awaited::Group { thread, kind: Kind::ToGlobal, .. } if thread == who.thread);
+            copy.block == who.block && to_global(copy.awaited)
         };
         if self.copies.iter().any(asked) {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
@@ -213,8 +213,12 @@ impl Machine<'_> {
 
     fn copy(&mut self, who: Who, operation: &CopyOperation) -> Result<(), Problem> {
         let groups = self.blocks[who.block].threads[who.thread].groups;
-        let group = |kind: Kind| Some((who.thread, kind, groups[kind as usize]));
-        let asked = match operation {
+        let group = |kind: Kind| Awaited::Group {
+            thread: who.thread,
+            kind,
+            number: groups[kind as usize],
+        };
+        let (block, way, awaited) = match operation {
             CopyOperation::OfThread {
                 to,
                 from,
@@ -233,13 +237,7 @@ impl Machine<'_> {
                     bytes,
                     given,
                 };
-                Copy {
-                    block: who.block,
-                    due: 0,
-                    way,
-                    barrier: None,
-                    group: group(Kind::OfThread),
-                }
+                (who.block, way, group(Kind::OfThread))
             }
             CopyOperation::Bulk {
                 to,
@@ -256,13 +254,11 @@ impl Machine<'_> {
                     bytes: bytes as usize,
                     given: bytes as usize,
                 };
-                Copy {
-                    block: who.block,
-                    due: 0,
+                (
+                    who.block,
                     way,
-                    barrier: Some(self.shared_address(who, *barrier)),
-                    group: None,
-                }
+                    Awaited::Barrier(self.shared_address(who, *barrier)),
+                )
             }
             CopyOperation::Tensor { to, map, at, barrier } => {
                 let at = at.iter().map(|one| self.value(who, *one) as i32).collect();
@@ -271,13 +267,11 @@ impl Machine<'_> {
                     map: self.value(who, *map),
                     at,
                 };
-                Copy {
-                    block: who.block,
-                    due: 0,
+                (
+                    who.block,
                     way,
-                    barrier: Some(self.shared_address(who, *barrier)),
-                    group: None,
-                }
+                    Awaited::Barrier(self.shared_address(who, *barrier)),
+                )
             }
             CopyOperation::ToGlobal { to, from, bytes } => {
                 let (to, from) = (self.address(who, *to), self.shared_address(who, *from));
@@ -288,13 +282,7 @@ impl Machine<'_> {
                     from,
                     bytes: bytes as usize,
                 };
-                Copy {
-                    block: who.block,
-                    due: 0,
-                    way,
-                    barrier: None,
-                    group: group(Kind::ToGlobal),
-                }
+                (who.block, way, group(Kind::ToGlobal))
             }
             CopyOperation::Remote { to, from, barrier } => {
                 let (to, barrier) = (self.shared_address(who, *to), self.shared_address(who, *barrier));
@@ -303,13 +291,7 @@ impl Machine<'_> {
                     bytes: self.bytes(who, 4, from),
                 };
                 let block = self.block_of_rank(who, to >> RANK_SHIFT)?;
-                Copy {
-                    block,
-                    due: 0,
-                    way,
-                    barrier: Some(local(barrier)),
-                    group: None,
-                }
+                (block, way, Awaited::Barrier(local(barrier)))
             }
             CopyOperation::CommitOfThread => {
                 self.close_group(who, Kind::OfThread);
@@ -328,7 +310,7 @@ impl Machine<'_> {
                 return self.blocks[who.block].arrive(barrier, 0);
             }
         };
-        self.ask(asked);
+        self.ask(block, way, awaited);
         Ok(())
     }
 
@@ -340,10 +322,15 @@ impl Machine<'_> {
     fn land_groups(&mut self, who: Who, kind: Kind, left: u64) -> Result<(), Problem> {
         let closed = self.blocks[who.block].threads[who.thread].groups[kind as usize];
         let due = |copy: &Copy| {
-            copy.block == who.block
-                && copy.group.is_some_and(|(thread, of, group)| {
-                    thread == who.thread && of == kind && group + left < closed
-                })
+            let Awaited::Group {
+                thread,
+                kind: of,
+                number,
+            } = copy.awaited
+            else {
+                return false;
+            };
+            copy.block == who.block && thread == who.thread && of == kind && number + left < closed
         };
         while let Some(index) = self.copies.iter().position(due) {
             self.land(index)?;

@@ -23,6 +23,8 @@ pub(crate) struct HeadRows<'a> {
     start: usize,
     size: usize,
     scales: &'a [f32],
+    /// The largest magnitude among them: looked for once, not for each row: a head may have a scale for each of its blocks.
+    largest: f32,
     scaling: Scaling,
 }
 
@@ -36,27 +38,27 @@ impl<'a> HeadRows<'a> {
         scales: Range<usize>,
         scaling: Scaling,
     ) -> Self {
+        let scales = &tensor.scales[scales];
         Self {
             instructions,
             tensor,
             start,
             size,
-            scales: &tensor.scales[scales],
+            scales,
+            largest: scales.iter().fold(0.0, |largest, scale| largest.max(scale.abs())),
             scaling,
         }
     }
 
     /// The largest magnitude among the head's scales, by which packed values are still to be multiplied.
     pub fn scale(&self) -> f32 {
-        self.scales
-            .iter()
-            .fold(0.0, |largest, scale| largest.max(scale.abs()))
+        self.largest
     }
 
     /// What a row's scale is of the largest.
     pub fn share(&self, row: usize) -> f32 {
         let scale = self.scales[self.scaling.place(row)];
-        if scale == 0.0 { 0.0 } else { scale / self.scale() }
+        if scale == 0.0 { 0.0 } else { scale / self.largest }
     }
 
     /// What the elements are.

@@ -12,7 +12,7 @@ use thiserror::Error;
 pub enum DriverError {
     /// There is no driver.
     #[error(
-        "no NVIDIA driver: the dynamic linker finds no libcuda.so; install NVIDIA's driver, or use --executor cpu"
+        "no NVIDIA driver: the dynamic linker finds no libcuda.so; install NVIDIA's driver; all but the cuda executor does without"
     )]
     NoDriver,
     /// The driver is older than what is called here.

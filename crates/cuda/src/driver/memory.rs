@@ -151,7 +151,8 @@ impl DeviceMemory {
         if self.bytes == 0 {
             return Ok(());
         }
-        // SAFETY: it has this many bytes, and its context is the stream's or there is none on which this thread works.
+        self.context.make_current()?;
+        // SAFETY: it has this many bytes, and its context was made current.
         unsafe { call!(cuMemsetD8Async(self.address, byte, self.bytes, stream.handle())) }
     }
 }

@@ -137,6 +137,16 @@ fn padded<'a>(tensor: &Nvfp4Tensor, bytes: &'a [u8], stride: usize) -> Cow<'a, [
     Cow::Owned(rows)
 }
 
+/// A buffer with these pieces in it.
+#[cfg(test)]
+pub(super) fn assembled(bytes: usize, pieces: &[Piece<'_>]) -> Vec<u8> {
+    let mut buffer = vec![0; bytes];
+    for (begin, piece) in pieces {
+        buffer[*begin..][..piece.len()].copy_from_slice(piece);
+    }
+    buffer
+}
+
 #[cfg(test)]
 mod tests {
     use gauntlet_problem::{Form, GemmShape, InputKind, Inputs, OutputFormat, Problem};
@@ -166,15 +176,6 @@ mod tests {
         let shape = (0_usize..5, 1_usize..5, 1_usize..40).prop_map(|(m, n, blocks)| (m, n, 16 * blocks));
         let form = prop_oneof![Just(Form::Plain), Just(Form::Swiglu)];
         (prop::collection::vec(shape, 1..4), form).prop_map(|(shapes, form)| gemm(shapes, form))
-    }
-
-    /// A buffer with these pieces in it.
-    fn assembled(bytes: usize, pieces: &[Piece]) -> Vec<u8> {
-        let mut buffer = vec![0; bytes];
-        for (begin, piece) in pieces {
-            buffer[*begin..][..piece.len()].copy_from_slice(piece);
-        }
-        buffer
     }
 
     proptest! {

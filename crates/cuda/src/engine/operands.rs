@@ -7,7 +7,7 @@ use gauntlet_problem::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsEr
 use super::layout::Layout;
 use crate::driver::{Context, DeviceMemory, DriverError, Stream};
 use crate::error::RunError;
-use crate::packing::pack;
+use crate::packing::{PackingError, pack};
 use crate::plan::{self, OPERANDS, Weights};
 
 /// One copy of a problem's operands in device memory.
@@ -36,26 +36,12 @@ impl Operands {
             return Err(RunError::NoOperands);
         };
         let bytes = canonical.read(stream)?;
-        let of_matrix =
-            |begin: u64, length: usize| &bytes[(begin - canonical.address()) as usize..][..length];
         let (mut memory, mut weights) = (Vec::new(), self.weights.clone());
-        for (shape, weights) in gemm.groups.iter().zip(&mut weights) {
-            let (rows, depth) = (shape.n, plan::depth(shape.k));
-            let matrices = weights.packed.iter_mut().zip(&mut weights.scales);
-            for (values, scales) in matrices.take(plan::matrices(gemm)) {
-                let packed = pack(
-                    rows,
-                    depth,
-                    of_matrix(*values, rows * depth / 2),
-                    of_matrix(*scales, rows * depth / 16),
-                )?;
-                for (address, bytes) in [(values, packed.values), (scales, packed.scales)] {
-                    let piece = DeviceMemory::from_bytes(stream.context(), &bytes)?;
-                    *address = piece.address();
-                    memory.push(piece);
-                }
-            }
-        }
+        repack(gemm, &bytes, canonical.address(), &mut weights, |bytes| {
+            let piece = DeviceMemory::from_bytes(stream.context(), &bytes)?;
+            memory.push(piece);
+            Ok::<_, RunError>(memory[memory.len() - 1].address())
+        })?;
         Ok(Self {
             rows: self.rows,
             scales: self.scales,
@@ -64,6 +50,33 @@ impl Operands {
             _tokens: Some(Rc::clone(self)),
         })
     }
+}
+
+/// Repacks weights that lie in `canonical`, whose first byte has the address `base`, and puts them where `place`, which gets a
+/// matrix's bytes, says.
+pub(super) fn repack<E: From<PackingError>>(
+    gemm: &GroupedGemm,
+    canonical: &[u8],
+    base: u64,
+    weights: &mut [Weights],
+    mut place: impl FnMut(Vec<u8>) -> Result<u64, E>,
+) -> Result<(), E> {
+    let of_matrix = |begin: u64, length: usize| &canonical[(begin - base) as usize..][..length];
+    for (shape, weights) in gemm.groups.iter().zip(weights) {
+        let (rows, depth) = (shape.n, plan::depth(shape.k));
+        let matrices = weights.packed.iter_mut().zip(&mut weights.scales);
+        for (values, scales) in matrices.take(plan::matrices(gemm)) {
+            let packed = pack(
+                rows,
+                depth,
+                of_matrix(*values, rows * depth / 2),
+                of_matrix(*scales, rows * depth / 16),
+            )?;
+            *values = place(packed.values)?;
+            *scales = place(packed.scales)?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies operands to the device, `copies` times in all.
