@@ -98,6 +98,13 @@ impl<D: Dimension> Figure<D> {
             * self.factor
     }
 
+    /// The most that it may be, by its range and by what was measured.
+    pub fn most(&self) -> f64 {
+        let measured = self.written.measured.iter().map(|measurement| measurement.value);
+        let range = self.written.range.map(|[_, most]| most);
+        measured.chain(range).fold(self.written.value, f64::max) * self.factor
+    }
+
     /// The value as it is written, with its unit.
     pub fn text(&self) -> String {
         format!("{} {}", self.written.value, self.written.unit)

@@ -26,10 +26,10 @@ use crate::protocol::{
 use crate::trouble::WorkerError;
 use crate::watch::{self, Excess, Watch};
 
-/// How long a dead worker's standard error is awaited: a child of its own that left its process group may hold it open
 /// How long a line of a worker that has ended may take to arrive.
 const LAST_LINE: Duration = Duration::from_millis(100);
 
+/// How long a dead worker's standard error is awaited: a child of its own that left its process group may hold it open
 /// for ever.
 const LINGERING: Duration = Duration::from_millis(500);
 

@@ -38,7 +38,7 @@ pub fn calibrate(
             process + 1,
             thoroughness.processes
         ));
-        let (mut worker, description) = workshop.start_default()?;
+        let (mut worker, description) = workshop.start_default().map_err(LabError::Executor)?;
         details = description.details;
         for parameter in worker.calibrate(thoroughness.quick)? {
             let (_, values) = found

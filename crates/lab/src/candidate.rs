@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use gauntlet_device::Device;
 use gauntlet_model::prove::recorded::RecordedLoop;
 use gauntlet_problem::{Case, Problem};
-use gauntlet_schedule::{DispatchTable, Match, Schedule, accepts};
+use gauntlet_schedule::{DispatchEvidence, DispatchTable, Match, Schedule, ScheduleChange, accepts};
 use serde::{Deserialize, Serialize};
 
+use crate::pitch::Pitch;
 use crate::round::Round;
 
 /// A schedule on the round's executor, one schedule for each problem, or someone else's program.
@@ -28,6 +29,37 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// A schedule on the round's executor.
+    pub fn new(name: impl Into<String>, schedule: Schedule) -> Self {
+        Self {
+            name: name.into(),
+            schedule,
+            command: None,
+            dispatch: None,
+            recorded_loop: None,
+        }
+    }
+
+    /// The same built and run with other words of a schedule. A loop from the records is of the candidate that names it.
+    pub(crate) fn changed(&self, name: impl Into<String>, change: &ScheduleChange) -> Self {
+        Self {
+            command: self.command.clone(),
+            dispatch: self.dispatch.clone(),
+            ..Self::new(name, change.apply(&self.schedule))
+        }
+    }
+
+    /// What a pitch makes of it: words of a schedule change how its own program is built, unless the pitch has another.
+    pub(crate) fn pitched(&self, pitch: &Pitch, round: &Round) -> Self {
+        let changed = self.changed(&pitch.name, &pitch.schedule);
+        Self {
+            command: round.command(&pitch.command).or(changed.command),
+            dispatch: round.dispatch(&pitch.dispatch).or(changed.dispatch),
+            recorded_loop: pitch.recorded_loop,
+            ..changed
+        }
+    }
+
     /// Whether anything else is built or run than for `other`, whatever they are called.
     pub fn differs_from(&self, other: &Self) -> bool {
         self.schedule != other.schedule
@@ -45,14 +77,27 @@ impl Candidate {
     /// The same, and where it is from, in words.
     pub fn choice_for(&self, problem: &Problem, device: &Device) -> (&Schedule, String) {
         match self.found(problem, device) {
-            Some(Match::Exact(entry)) => (&entry.schedule, format!("{}, the same problem", entry.case)),
-            Some(Match::Nearest { entry, factor }) => (
-                &entry.schedule,
-                format!(
-                    "{}, the nearest: sizes within a factor of {factor:.2}",
-                    entry.case
-                ),
-            ),
+            Some(found) => {
+                let entry = found.entry();
+                let near = match found {
+                    Match::Exact(_) => "the same problem".to_owned(),
+                    Match::Nearest { factor, .. } => {
+                        format!("the nearest: sizes within a factor of {factor:.2}")
+                    }
+                };
+                let predicted = match entry.evidence {
+                    DispatchEvidence::Predicted => "; predicted, not measured",
+                    DispatchEvidence::Measured | DispatchEvidence::Kept => "",
+                };
+                let elsewhere = self.dispatch.as_ref().filter(|table| table.device != device.name);
+                let elsewhere = elsewhere.map_or_else(String::new, |table| {
+                    format!("; made for {}, not {}", table.device, device.name)
+                });
+                (
+                    &entry.schedule,
+                    format!("{}, {near}{predicted}{elsewhere}", entry.case),
+                )
+            }
             None => {
                 let why = match self.dispatch {
                     Some(_) => "no entry is near and allowed, so the baseline's",
@@ -96,4 +141,43 @@ pub(crate) struct Part {
     pub(crate) candidate: Candidate,
     /// The cases.
     pub(crate) timed: Vec<Case>,
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_problem::Suite;
+    use gauntlet_stats::Criteria;
+
+    use super::*;
+    use crate::panel::fixture::pitch;
+    use crate::round::Measurement;
+
+    #[test]
+    fn a_pitch_may_bring_a_program_and_a_fallback_keeps_that_of_its_control() {
+        let suite = Suite::builtin("group-gemm").unwrap();
+        let round = Round::ad_hoc(
+            Device::host(),
+            &suite,
+            Measurement::default(),
+            Criteria::default(),
+        );
+        let own = Some(vec![PathBuf::from("worker")]);
+        let control = Candidate {
+            command: own.clone(),
+            recorded_loop: Some(RecordedLoop::ALL[0]),
+            ..Candidate::new("baseline", Schedule::baseline())
+        };
+        let mut pitch = pitch("two stages");
+        let pitched = control.pitched(&pitch, &round);
+        assert_eq!(
+            (pitched.name.as_str(), pitched.schedule.stages),
+            ("two stages", 2)
+        );
+        assert_eq!((&pitched.command, pitched.recorded_loop), (&own, None));
+        pitch.command = Some(vec![PathBuf::from("other")]);
+        assert_eq!(control.pitched(&pitch, &round).command, pitch.command);
+        let fallback = control.changed("fallback", pitch.fallback.schedule.as_ref().unwrap());
+        assert_eq!((&fallback.command, fallback.recorded_loop), (&own, None));
+        assert_eq!(fallback.schedule.stages, 1);
+    }
 }

@@ -68,6 +68,12 @@ pub enum LabError {
     /// A worker that is nobody's candidate failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// A worker of the executor failed before it was told what to run, as it would whatever that is.
+    #[error(
+        "no worker of the executor can serve, so nothing can be run: {0}; `gauntlet doctor` tells what is missing, and \
+         workers obey GAUNTLET_SIMD, GAUNTLET_THREADS and GAUNTLET_GPU where the environment sets them"
+    )]
+    Executor(#[source] WorkerError),
     /// Measurements that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),

@@ -14,7 +14,7 @@ use gauntlet_executor::{Limits, Patience};
 use serde_json::json;
 
 use self::clock::Clock;
-use self::entrants::{Entrant, next_wave, queue};
+use self::entrants::{Entrant, most_to_come, next_wave, queue};
 use self::history::History;
 use self::wave::{Contestant, Played};
 use crate::abort::Metrics;
@@ -95,20 +95,11 @@ pub fn play(
 }
 
 fn own_baseline(round: &Round) -> Option<Candidate> {
-    let schedule = round.baseline_schedule()?;
-    let command = round
-        .file()
-        .baseline
-        .as_ref()
-        .and_then(|baseline| round.command(&baseline.command));
-    let dispatch = round.file().baseline.as_ref();
-    let dispatch = dispatch.and_then(|baseline| round.dispatch(&baseline.dispatch));
+    let baseline = round.file().baseline.as_ref()?;
     Some(Candidate {
-        name: BASELINE.to_owned(),
-        schedule,
-        command,
-        dispatch,
-        recorded_loop: None,
+        command: round.command(&baseline.command),
+        dispatch: round.dispatch(&baseline.dispatch),
+        ..Candidate::new(BASELINE, round.baseline_schedule()?)
     })
 }
 
@@ -144,6 +135,7 @@ impl Player<'_> {
         let fixed = json!({ "digest": round.digest, "file": round.file(), "baseline": baseline });
         self.journal
             .write(RecordKind::RoundStarted, self.place(), &fixed)?;
+        let mut notices = self.notify(round.doubts_of_tables())?;
         let executor = self.executor()?;
         let ranking = self.rank(baseline, history);
         self.journal.write(RecordKind::Ranking, self.place(), &ranking)?;
@@ -160,10 +152,9 @@ impl Player<'_> {
             .map(|(one, _)| one.name.clone());
         // What is predicted settles nothing: it is neither an answer to a forecast nor a round without an adoption.
         let predicted = round.file().executor == ExecutorKind::Model;
-        let notices = match predicted {
-            true => Vec::new(),
-            false => self.notices(history.add(round, &judged, adopted.is_some()))?,
-        };
+        if !predicted {
+            notices.extend(self.notify(advice(history.add(round, &judged, adopted.is_some())))?);
+        }
         let report = RoundReport {
             name: round.file().name.clone(),
             title: round.file().title.clone(),
@@ -205,7 +196,6 @@ impl Player<'_> {
         let mut clock = Clock::new(self.round.file().measurement.budget.unsigned_abs());
         while !waiting.is_empty() {
             let wave = next_wave(&mut waiting);
-            let budget = clock.share(wave.len(), wave.len() + waiting.len());
             let mut contestants = Vec::new();
             let mut played = Vec::new();
             for entrant in wave {
@@ -226,14 +216,16 @@ impl Player<'_> {
                     }
                 }
             }
-            self.play_wave(contestants, executor, &metrics, budget, |one| {
+            let entrants = contestants.iter().map(Contestant::entrant);
+            let share = clock.share(most_to_come(entrants.chain(&waiting)));
+            self.play_wave(contestants, executor, &metrics, share, |one| {
                 self.announce(&one.judged)?;
                 played.push(one);
                 Ok(())
             })?;
             for one in played {
                 clock.spend(one.spent);
-                waiting.extend(one.entrant.fallback(&one.judged));
+                waiting.extend(one.entrant.fallback(one.judged.verdict));
                 judged.push(self.with_gain(one.judged, &one.entrant, &judged));
             }
         }
@@ -269,15 +261,7 @@ impl Player<'_> {
             .pitches
             .iter()
             .map(|pitch| {
-                let candidate = Candidate {
-                    name: pitch.name.clone(),
-                    schedule: pitch.schedule.apply(&baseline.schedule),
-                    command: round.command(&pitch.command).or_else(|| baseline.command.clone()),
-                    dispatch: round
-                        .dispatch(&pitch.dispatch)
-                        .or_else(|| baseline.dispatch.clone()),
-                    recorded_loop: pitch.recorded_loop,
-                };
+                let candidate = baseline.pitched(pitch, round);
                 Dossier {
                     pitch,
                     violations: self.violations(&candidate),
@@ -309,7 +293,8 @@ impl Player<'_> {
         let fault = stopped.and_then(|finding| {
             let verdict = finding.stops()?;
             Some(format!(
-                "the baseline is {verdict}, so nothing is compared with it: {}",
+                "the baseline {}, so nothing is compared with it: {}",
+                verdict.sentence(),
                 finding.reason
             ))
         });
@@ -424,14 +409,8 @@ impl Player<'_> {
         self.journal.write(RecordKind::Verdict, place, &body)
     }
 
-    fn notices(&self, rounds_without_adoption: usize) -> Result<Vec<String>, LabError> {
-        let mut notices = Vec::new();
-        if rounds_without_adoption >= PATIENT_ROUNDS {
-            notices.push(format!(
-                "{rounds_without_adoption} rounds without an adoption: before more pitches, a research round is due \
-                 (profile the baseline, explain its gap to the roofline; mark that round with research = true)"
-            ));
-        }
+    /// Writes notices down and tells them.
+    fn notify(&self, notices: Vec<String>) -> Result<Vec<String>, LabError> {
         for notice in &notices {
             self.journal
                 .write(RecordKind::Notice, self.place(), &json!({ "notice": notice }))?;
@@ -439,6 +418,17 @@ impl Player<'_> {
         }
         Ok(notices)
     }
+}
+
+/// What the practice asks for after so many rounds.
+fn advice(rounds_without_adoption: usize) -> Vec<String> {
+    if rounds_without_adoption < PATIENT_ROUNDS {
+        return Vec::new();
+    }
+    vec![format!(
+        "{rounds_without_adoption} rounds without an adoption: before more pitches, a research round is due (profile the \
+         baseline, explain its gap to the roofline; mark that round with research = true)"
+    )]
 }
 
 /// The figures that a baseline's findings hold for abort rules.

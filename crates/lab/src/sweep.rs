@@ -39,6 +39,8 @@ pub struct SweepReport {
     pub right: usize,
     /// Builds that the worker refused.
     pub refused: usize,
+    /// Schedules that came to no comparison for any other reason: the worker died, or gave no result.
+    pub failed: usize,
     /// The largest normalised root-mean-square error.
     pub worst_nrmse: f64,
     /// The largest mean signed error.
@@ -76,6 +78,13 @@ pub struct Fault {
     pub what: String,
     /// The seed of its inputs.
     pub seed: Option<u64>,
+}
+
+impl SweepReport {
+    /// Whether something was compared, and nothing was wrong, refused or left without a result.
+    pub fn is_sound(&self) -> bool {
+        self.compared > 0 && self.right == self.compared && self.refused == 0 && self.failed == 0
+    }
 }
 
 /// Runs a sweep; `progress` is told what is being tried.
@@ -148,11 +157,15 @@ fn examine(
                 }
             }
             Err(Trouble::Lab(error)) => return Err(error),
-            Err(Trouble::Void(what) | Trouble::Wrong(what)) => point.faults.push(fault(what, None)),
+            Err(Trouble::Void(what) | Trouble::Wrong(what)) => {
+                report.failed += 1;
+                point.faults.push(fault(what, None));
+            }
             Err(Trouble::Candidate(error) | Trouble::Control(error)) => {
                 let refused =
                     matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
                 report.refused += usize::from(refused);
+                report.failed += usize::from(!refused);
                 if error.is_death() {
                     worker = None;
                 }
@@ -179,7 +192,7 @@ fn try_schedule(
             worker
         }
         None => {
-            let (mut started, _) = workshop.start_default().map_err(Trouble::Candidate)?;
+            let (mut started, _) = workshop.start_default().map_err(LabError::Executor)?;
             started.build(problem, schedule).map_err(Trouble::Candidate)?;
             started.load(&[prepared.path()], 1).map_err(Trouble::Candidate)?;
             worker.insert(started)
@@ -187,4 +200,29 @@ fn try_schedule(
     };
     let output = run_once(workshop, worker, problem)?;
     Ok(prepared.compare(&output, rules))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_sound_only_if_all_was_compared_and_right() {
+        let sound = SweepReport {
+            compared: 3,
+            right: 3,
+            ..SweepReport::default()
+        };
+        assert!(sound.is_sound());
+        for fault in [
+            |report: &mut SweepReport| report.right = 2,
+            |report: &mut SweepReport| report.refused = 1,
+            |report: &mut SweepReport| report.failed = 1,
+        ] {
+            let mut report = sound.clone();
+            fault(&mut report);
+            assert!(!report.is_sound(), "{report:?}");
+        }
+        assert!(!SweepReport::default().is_sound(), "nothing was compared");
+    }
 }

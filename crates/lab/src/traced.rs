@@ -29,7 +29,7 @@ pub fn traced(
         data: None,
         speed_of_light: None,
     };
-    let (mut worker, _) = workshop.start_default()?;
+    let (mut worker, _) = workshop.start_default().map_err(LabError::Executor)?;
     let (inputs, operands) = workshop.write_inputs(&case, case.inputs, rand::random())?;
     worker.build(problem, schedule)?;
     let bytes = inputs.memory_bytes() as u64;

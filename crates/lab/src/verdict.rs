@@ -58,6 +58,16 @@ impl Verdict {
     }
 }
 
+impl Verdict {
+    /// What it says of a candidate that a gate stopped, to go on after its name.
+    pub fn sentence(self) -> String {
+        match self {
+            Self::DoesNotCompile => self.to_string(),
+            _ => format!("is {self}"),
+        }
+    }
+}
+
 impl From<Decision> for Verdict {
     fn from(decision: Decision) -> Self {
         match decision {
@@ -86,5 +96,17 @@ impl fmt::Display for Verdict {
             Self::Aborted => "aborted",
             Self::Blocked => "blocked",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stops_a_candidate_is_said_of_it() {
+        let said = |verdict: Verdict| format!("the baseline {}", verdict.sentence());
+        assert_eq!(said(Verdict::DoesNotCompile), "the baseline does not compile");
+        assert_eq!(said(Verdict::OverBudget), "the baseline is over budget");
     }
 }

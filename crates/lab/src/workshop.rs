@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use gauntlet_executor::protocol::Description;
 use gauntlet_executor::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
 use gauntlet_problem::{Case, InputKind, Inputs, Output, Problem};
+use gauntlet_stats::Arm;
 use tempfile::{TempDir, TempPath};
 
 use crate::candidate::Candidate;
 use crate::error::LabError;
+use crate::gates::Trouble;
 use crate::instruments::Instruments;
 
 /// Starts workers and keeps the files of operands and results, which go when it is dropped.
@@ -85,14 +87,20 @@ impl Workshop {
         }
     }
 
-    /// Starts a worker for a candidate: its own program, or one of the round's executor.
-    pub fn start(&self, candidate: &Candidate) -> Result<(WorkerProcess, Description), WorkerError> {
+    /// Starts a worker for the candidate of a side: its own program, or one of the round's executor.
+    ///
+    /// # Errors
+    /// A program of its own that does not start is the candidate's trouble. A worker of the executor knows no candidate
+    /// before it is told of one: where it does not come so far, none can be judged, and that is the lab's trouble.
+    pub fn start(&self, arm: Arm, candidate: &Candidate) -> Result<(WorkerProcess, Description), Trouble> {
         match candidate.command.as_deref() {
             Some([program, arguments @ ..]) => {
                 let arguments = arguments.iter().map(|argument| argument.clone().into_os_string());
-                self.start_command(&WorkerCommand::new(program.clone(), arguments), self.patience)
+                let command = WorkerCommand::new(program.clone(), arguments);
+                self.start_command(&command, self.patience)
+                    .map_err(|error| Trouble::of(arm, error))
             }
-            _ => self.start_default(),
+            _ => Ok(self.start_default().map_err(LabError::Executor)?),
         }
     }
 

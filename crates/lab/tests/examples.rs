@@ -261,11 +261,9 @@ fn keeps_the_rules(round: &Round) {
         let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
         assert_eq!(pitch.after.is_some(), pitch.regardless, "{}", pitch.name);
         let step = Candidate {
-            name: pitch.name.clone(),
-            schedule: pitch.schedule.apply(below),
-            command: None,
             dispatch: round.dispatch(&pitch.dispatch),
             recorded_loop: pitch.recorded_loop,
+            ..Candidate::new(&pitch.name, pitch.schedule.apply(below))
         };
         let same = Candidate {
             schedule: below.clone(),

@@ -1,6 +1,6 @@
 //! What a schedule should take, with an error bar: the simulation, and how far such simulations were off before.
 
-use gauntlet_device::{Arch, Device};
+use gauntlet_device::{Arch, Device, Figure};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use serde::{Deserialize, Serialize};
@@ -114,13 +114,12 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
     let host = HostTerm::default();
     let simulation = simulate(problem, schedule, device, host)?;
     let breakdown = break_down(problem, schedule, device, host)?;
-    let error = (error_deviation(device) * NINETY_PERCENT).exp();
-    let low = simulation.seconds / error;
+    let (low, high) = error_bar(simulation.seconds, problem, device);
     let parts = breakdown.parts.iter().filter(|part| part.seconds > 0.0);
     Ok(Estimate {
         seconds: simulation.seconds,
-        low: limit(problem, device).map_or(low, |limit| low.max(limit)),
-        high: simulation.seconds * error,
+        low,
+        high,
         basis: Basis::of(device),
         roofline_seconds: simulation.roofline,
         bound: simulation.bound,
@@ -130,15 +129,49 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
     })
 }
 
+/// The ends of a 90 % interval about a simulated time, the host's work left out; the lower is never under [`limit`].
+pub fn error_bar(seconds: f64, problem: &Problem, device: &Device) -> (f64, f64) {
+    let error = (error_deviation(device) * NINETY_PERCENT).exp();
+    let low = seconds / error;
+    let low = limit(problem, device).map_or(low, |limit| low.max(limit));
+    (low, seconds * error)
+}
+
 /// The time that nothing can undercut, so that a measurement below it is broken: the roofline of a GPU. That of a CPU is
 /// no such limit, since its clock is a guess and its peak that of fp32, which integer products exceed; there it follows
 /// from a ceiling that surely holds. None where nothing is sure.
 pub fn limit(problem: &Problem, device: &Device) -> Option<f64> {
+    limit_of(problem, device, 0.0)
+}
+
+/// What a call may find in the last cache because the call before left it there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cached {
+    /// The result's place, written again before the cache has sent it to memory: operands are others each time.
+    Results,
+    /// That and the operands.
+    Everything,
+}
+
+/// The same in calls one after another: of memory's traffic only what the last cache need not have, or cannot hold, is
+/// sure. A cache of unknown size holds all.
+pub fn repeated_limit(problem: &Problem, device: &Device, cached: Cached) -> Option<f64> {
+    let cache = device.memory.l2_size.as_ref();
+    let cache = cache.map_or(f64::INFINITY, Figure::most);
+    let kept = match cached {
+        Cached::Results => cache.min(problem.output_bytes() as f64),
+        Cached::Everything => cache,
+    };
+    limit_of(problem, device, kept)
+}
+
+/// `kept` bytes of operands and results need not come from memory, nor go there.
+fn limit_of(problem: &Problem, device: &Device, kept: f64) -> Option<f64> {
     if device.arch == Arch::Cpu {
         let ceiling = device.cpu.as_ref()?.ceiling.as_ref()?;
         return Some(count::flops(problem) / ceiling.get());
     }
-    gpu::floor(problem, device)
+    gpu::floor(problem, device, kept)
 }
 
 /// The standard deviation of the logarithm of time over estimate: as validated, else that of published models, errors

@@ -20,7 +20,9 @@ pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
 pub use cpu::{CpuPhases, cpu_phases};
 pub use diagnose::{Diagnosis, diagnose};
-pub use estimate::{Basis, Bound, Estimate, MissingFigure, Share, estimate, limit};
+pub use estimate::{
+    Basis, Bound, Cached, Estimate, MissingFigure, Share, error_bar, estimate, limit, repeated_limit,
+};
 pub use host::HostTerm;
 pub use simulate::{Simulation, break_down, simulate, timeline};
 pub use speedup::{Speedup, predicted_speedup};

@@ -291,7 +291,7 @@ fn variants_are_compared_where_both_were_measured() {
         diagnosed("one stage", &[373e-6, 372e-6, 173e-6, 156e-6]),
         diagnosed("three stages", &[488e-6, 462e-6, 249e-6, 228e-6]),
     ];
-    let changes = changes(&variants);
+    let changes = changes(&variants, &Device::builtin("b200").unwrap()).unwrap();
     assert_eq!((changes.len(), changes[0].problems), (1, 4));
     let exact = (373.0 * 372.0 * 173.0 * 156.0 / (488.0 * 462.0 * 249.0 * 228.0_f64)).powf(0.25);
     assert!((changes[0].speedup - exact).abs() < 1e-12);
@@ -301,6 +301,45 @@ fn variants_are_compared_where_both_were_measured() {
         .find(|change| change.driver == Driver::Constant)
         .unwrap();
     assert!(constant.after.mean - constant.before.mean > 50e-6, "{constant:?}");
+}
+
+#[test]
+fn what_only_one_variant_was_measured_on_is_not_compared() {
+    let variant = |name: &str, cases: &[Problem], times: &[f64]| Variant {
+        name: Some(name.to_owned()),
+        diagnosis: diagnosis(&measured(cases, times)),
+    };
+    let device = Device::builtin("b200").unwrap();
+    let compared = |variants: &[Variant]| changes(variants, &device).unwrap();
+    let (all, times) = (cases(), [373e-6, 372e-6, 173e-6, 156e-6]);
+    let same = compared(&[
+        variant("one", &all[..3], &times[..3]),
+        variant("other", &all[..3], &times[..3]),
+    ]);
+    // The fourth takes less than the others: the mean over all four, and each part of it, is less.
+    let more = compared(&[
+        variant("one", &all[..3], &times[..3]),
+        variant("other", &all, &times),
+    ]);
+    assert_eq!(more, same);
+    assert_eq!(more[0].problems, 3);
+    assert!((more[0].speedup - 1.0).abs() < 1e-12);
+    for change in &more[0].drivers {
+        assert_eq!(change.before, change.after, "{}", change.driver);
+    }
+
+    // A time that one variant has twice weighs no more than the others.
+    let again = [&all[..3], &all[..1]].concat();
+    let twice = compared(&[
+        variant("one", &again, &[373e-6, 372e-6, 173e-6, 373e-6]),
+        variant("other", &all[..3], &times[..3]),
+    ]);
+    assert_eq!(twice[0].problems, 3);
+    assert!((twice[0].speedup - 1.0).abs() < 1e-12);
+    for change in &twice[0].drivers {
+        let apart = change.before.mean - change.after.mean;
+        assert!(apart.abs() < 1e-9, "{}: {apart}", change.driver);
+    }
 }
 
 #[test]

@@ -50,6 +50,14 @@ pub fn forecasters(report: &Forecasters, width: usize) -> String {
         );
         text += &format!("\n{}", legend(&[&left_out], width));
     }
+    if report.unreadable > 0 {
+        let left_out = format!(
+            "{} verdicts are in a form that this version does not read; they are not scored, and the version that wrote \
+             them can score them",
+            report.unreadable
+        );
+        text += &format!("\n{}", legend(&[&left_out], width));
+    }
     text
 }
 

@@ -216,6 +216,12 @@ impl DispatchTable {
         toml::to_string(self)
     }
 
+    /// How many entries rest on the model's word alone.
+    pub fn predicted(&self) -> usize {
+        let is_predicted = |entry: &&DispatchEntry| entry.evidence == DispatchEvidence::Predicted;
+        self.entries.iter().filter(is_predicted).count()
+    }
+
     /// The schedule for a problem: that of the same problem; else, of the problems of its family that differ in sizes
     /// only, that of the nearest one no farther than a factor of [`FARTHEST`]; none otherwise. Entries whose schedule
     /// is not `allowed` for the problem are passed over.

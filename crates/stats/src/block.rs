@@ -206,6 +206,15 @@ impl Sample {
             .collect()
     }
 
+    /// The log speed-ups of each process's pairs of times taken side by side, of which [`Self::process_effects`] takes the
+    /// median; no list is empty.
+    pub(crate) fn pairs_by_process(&self) -> Vec<&[f64]> {
+        self.processes
+            .values()
+            .map(|process| process.pairs.as_slice())
+            .collect()
+    }
+
     /// The log speed-up of each process, processes ascending: the independent observations.
     ///
     /// It is the median over pairs of times taken side by side, two in a block, so that a neighbour's burst that falls

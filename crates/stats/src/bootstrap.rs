@@ -37,8 +37,8 @@ pub struct Resampling {
 /// is 0.35 and 0.22 %. With blocks as well 95.0 … 99.7 % and 97.7 … 100 %, intervals up to 26 % wider where
 /// blocks vary most and no wider where processes do.
 ///
-/// A problem's effect is the mean over processes of the median over their blocks; the suite's is the mean over
-/// its problems, the log of the geometric mean speed-up.
+/// A problem's effect is the mean over processes of the median over their pairs of times (see
+/// [`Sample::process_effects`]); the suite's is the mean over its problems, the log of the geometric mean speed-up.
 #[derive(Debug, Clone)]
 pub struct Bootstrap {
     /// The suite's geometric mean.

@@ -1,5 +1,7 @@
 //! How much must be measured to see an effect.
 
+use std::f64::consts::FRAC_PI_2;
+
 use crate::bootstrap::across_problems;
 use crate::criteria::check_confidence;
 use crate::summary::{mean, standard_deviation};
@@ -9,60 +11,66 @@ use crate::{Criteria, Decision, Distribution, Error, Interval, Origin, Sample, l
 /// Nobody measures in more pairs of processes, or in more blocks; a plan that needs them is no plan.
 const MOST: usize = 1000;
 
-/// How log speed-ups spread: what a process has by luck, and what each of its blocks has besides.
+/// Times of each arm in a block, and so pairs of times side by side.
+const PAIRS_A_BLOCK: usize = 2;
+
+/// How log speed-ups spread: what a process has by luck, and what each of its pairs of times side by side has besides,
+/// of which a block has two.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Standard deviation between processes that infinitely many blocks would leave.
     pub between: f64,
-    /// Standard deviation between the blocks of a process.
+    /// Standard deviation between the pairs of a process.
     pub within: f64,
 }
 
 impl Spread {
-    /// The spread of a suite's mean log speed-up, from a pilot measured by the same processes: the blocks'
-    /// pooled variance within processes, and what the variance of the process means has beyond it, at least 0
-    /// (the moment estimator of one-way analysis of variance with a random factor).
+    /// The spread of a suite's mean log speed-up, from a pilot measured by the same processes: the pairs' pooled
+    /// variance within processes, and what the variance of the process effects (see [`Sample::process_effects`]) has
+    /// beyond what the pairs explain of it, at least 0. That is the moment estimator of one-way analysis of variance
+    /// with a random factor, for medians in place of means.
     ///
     /// None with fewer than 2 processes, with problems measured by different processes, or when some problem
-    /// has no process with 2 blocks.
+    /// has no process with 2 pairs.
     pub fn estimate(problems: &[Sample]) -> Option<Self> {
         let processes = problems.first()?.processes();
         if processes.len() < 2 || problems.iter().any(|sample| sample.processes() != processes) {
             return None;
         }
         let count = problems.len() as f64;
-        let (mut within, mut of_means) = (0.0, 0.0);
+        let (mut within, mut explained) = (0.0, 0.0);
         for sample in problems {
-            let variance = pooled_variance(&sample.by_process())?;
-            let shares: Vec<f64> = sample
-                .by_process()
+            let pairs = sample.pairs_by_process();
+            let variance = pooled_variance(&pairs)?;
+            let shares: Vec<f64> = pairs
                 .iter()
-                .map(|blocks| 1.0 / blocks.len() as f64)
+                .map(|pairs| variance_of_median(pairs.len()))
                 .collect();
             within += variance / (count * count);
-            of_means += variance * mean(&shares) / (count * count);
+            explained += variance * mean(&shares) / (count * count);
         }
-        let means: Vec<Vec<f64>> = problems.iter().map(means_by_process).collect();
-        let found = standard_deviation(&across_problems(&means)).powi(2);
+        let effects: Vec<Vec<f64>> = problems.iter().map(Sample::process_effects).collect();
+        let found = standard_deviation(&across_problems(&effects)).powi(2);
         Some(Self {
-            between: (found - of_means).max(0.0).sqrt(),
+            between: (found - explained).max(0.0).sqrt(),
             within: within.sqrt(),
         })
     }
 
-    /// The standard deviation of the effect of a process with so many blocks, which is their median.
+    /// The standard deviation of the effect of a process with so many blocks, which is the median over their pairs.
     pub fn of_process(&self, blocks: usize) -> f64 {
-        let price = if blocks < 3 { 1.0 } else { MEDIAN_OVER_MEAN };
-        (self.between.powi(2) + self.within.powi(2) * price / blocks as f64).sqrt()
+        let pairs = blocks.saturating_mul(PAIRS_A_BLOCK);
+        (self.between.powi(2) + self.within.powi(2) * variance_of_median(pairs)).sqrt()
     }
 }
 
-/// The variance of a median over that of a mean, on normal noise: π/2 for many values, 1.35 for three. The price of not
-/// minding a burst.
-const MEDIAN_OVER_MEAN: f64 = std::f64::consts::FRAC_PI_2;
-
-fn means_by_process(sample: &Sample) -> Vec<f64> {
-    sample.by_process().iter().map(|blocks| mean(blocks)).collect()
+/// The variance of the median of so many independent normal values of variance 1.
+///
+/// π/2 over their number in the limit. Below it the median is nearer to the mean, and of one or two it is the mean: the
+/// denominators make these exact, and all others right within 3 %.
+fn variance_of_median(values: usize) -> f64 {
+    let few = if values.is_multiple_of(2) { 2.0 } else { 1.0 };
+    FRAC_PI_2 / (values as f64 + few * (FRAC_PI_2 - 1.0))
 }
 
 /// What a plan is to show, with effects as fractions of speed-up (0.02 is 2 % faster).
@@ -186,14 +194,14 @@ fn least(first: usize, suffices: impl Fn(usize) -> bool) -> Option<usize> {
     (low <= MOST).then_some(low)
 }
 
-/// The variance of blocks around their process' mean; none when no process has two.
+/// The variance of pairs around their process' mean; none when no process has two.
 fn pooled_variance(processes: &[&[f64]]) -> Option<f64> {
-    let freedom: usize = processes.iter().map(|blocks| blocks.len() - 1).sum();
+    let freedom: usize = processes.iter().map(|pairs| pairs.len() - 1).sum();
     let squares: f64 = processes
         .iter()
-        .map(|blocks| {
-            let centre = mean(blocks);
-            blocks.iter().map(|effect| (effect - centre).powi(2)).sum::<f64>()
+        .map(|pairs| {
+            let centre = mean(pairs);
+            pairs.iter().map(|effect| (effect - centre).powi(2)).sum::<f64>()
         })
         .sum();
     (freedom > 0).then(|| squares / freedom as f64)
@@ -235,7 +243,8 @@ mod tests {
         let spread = Spread::estimate(&[sample(&[&[0.0, 0.02], &[0.04, 0.06]])]).unwrap();
         assert!((spread.within - 2e-4_f64.sqrt()).abs() < 1e-12);
         assert!((spread.between - 7e-4_f64.sqrt()).abs() < 1e-12);
-        assert!((spread.of_process(2) - 8e-4_f64.sqrt()).abs() < 1e-12);
+        // One block has two pairs.
+        assert!((spread.of_process(1) - 8e-4_f64.sqrt()).abs() < 1e-12);
         // Opposite in two problems: the suite's process effects do not differ at all.
         let opposite = sample(&[&[0.04, 0.06], &[0.0, 0.02]]);
         let suite = Spread::estimate(&[sample(&[&[0.0, 0.02], &[0.04, 0.06]]), opposite]).unwrap();

@@ -6,7 +6,8 @@
 use std::time::Instant;
 
 use gauntlet_stats::{
-    Block, Bootstrap, Criteria, Decision, FloorFinding, Ground, Resampling, Sample, compare, log_speedup,
+    Aim, Block, Bootstrap, Criteria, Decision, FloorFinding, Ground, Resampling, Sample, Spread, compare,
+    log_speedup, power, required_processes,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -43,6 +44,19 @@ impl Laboratory {
             }
         }
         measured
+    }
+
+    /// Blocks as the lab measures them, of two pairs of times; `noise.within` is the spread of the pairs.
+    fn paired(&mut self, effect: f64, noise: &Noise, processes: usize, blocks: usize) -> Sample {
+        let mut measured = Vec::new();
+        for process in 0..processes {
+            let centre = effect + noise.between * self.normal();
+            for _ in 0..blocks {
+                let times = [(); 2].map(|()| 1e-3 * (centre + noise.within * self.normal()).exp());
+                measured.push(Block::new(process, times.to_vec(), vec![1e-3; 2]));
+            }
+        }
+        Sample::from_blocks(&measured).unwrap()
     }
 
     fn sample(&mut self, effect: f64, noise: &Noise, processes: usize, blocks: usize) -> Sample {
@@ -268,4 +282,68 @@ fn ten_thousand_resamples_of_a_suite_take_a_moment() {
     println!("{elapsed:?}");
     // 1.7 ms on one core of a busy two-core Xeon, tests being optimised.
     assert!(elapsed.as_secs_f64() < 0.5, "{elapsed:?}");
+}
+
+/// What is planned with must be what is compared with: a process's effect is the median over pairs of times.
+#[test]
+fn a_plan_expects_the_spread_that_process_effects_have() {
+    const PROCESSES: usize = 20_000;
+    let noise = Noise {
+        between: 0.002,
+        within: 0.02,
+    };
+    let planned = Spread {
+        between: noise.between,
+        within: noise.within,
+    };
+    let mut laboratory = Laboratory::new(5);
+    for blocks in [1, 2, 3, 6, 12] {
+        let effects = laboratory
+            .paired(0.0, &noise, PROCESSES, blocks)
+            .process_effects();
+        let squares: f64 = effects.iter().map(|effect| effect * effect).sum();
+        let found = (squares / PROCESSES as f64).sqrt();
+        let expected = planned.of_process(blocks);
+        println!("{blocks} blocks: found {found:.5}, planned {expected:.5}");
+        assert!(
+            (expected / found - 1.0).abs() < 0.025,
+            "{blocks} blocks: {found} and {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_plan_from_a_pilot_has_the_power_that_it_promises() {
+    const REPLICATIONS: usize = 1000;
+    let noise = Noise {
+        between: 0.01,
+        within: 0.03,
+    };
+    let aim = Aim {
+        effect: 0.05,
+        boundary: 0.02,
+        confidence: 0.95,
+        power: 0.8,
+    };
+    let mut laboratory = Laboratory::new(6);
+    let pilot = Spread::estimate(&[laboratory.paired(0.0, &noise, 1000, 3)]).unwrap();
+    assert!((pilot.within / noise.within - 1.0).abs() < 0.05, "{pilot:?}");
+    assert!((pilot.between / noise.between - 1.0).abs() < 0.15, "{pilot:?}");
+    let processes = required_processes(&pilot, 3, &aim).unwrap().unwrap();
+    let promised = power(&pilot, processes, 3, &aim).unwrap();
+    let mut shown = 0;
+    for seed in 0..REPLICATIONS as u64 {
+        let sample = laboratory.paired(log_speedup(aim.effect), &noise, processes, 3);
+        let resampling = Resampling { resamples: 200, seed };
+        let bootstrap = Bootstrap::new(&[sample], resampling).unwrap();
+        let interval = bootstrap.suite.interval(aim.confidence).unwrap();
+        shown += usize::from(interval.lower >= log_speedup(aim.boundary));
+    }
+    let share = shown as f64 / REPLICATIONS as f64;
+    println!("{processes} processes: {share} of {promised}");
+    // The interval is never narrower than the plan's, and now and then a little wider.
+    assert!(
+        (promised - 0.08..promised + 0.03).contains(&share),
+        "{processes} processes: {share} of {promised}"
+    );
 }

@@ -48,9 +48,7 @@ impl Effort {
 impl Contender {
     /// Starts a process.
     pub fn start(workshop: &Workshop, arm: Arm, candidate: &Candidate) -> Result<Self, Trouble> {
-        let (worker, _) = workshop
-            .start(candidate)
-            .map_err(|error| Trouble::of(arm, error))?;
+        let (worker, _) = workshop.start(arm, candidate)?;
         Ok(Self {
             arm,
             worker,

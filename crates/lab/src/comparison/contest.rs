@@ -269,16 +269,17 @@ impl<'a> Contest<'a> {
     fn measure_pair(&mut self, observer: &dyn Observer) -> Result<(), Trouble> {
         let start = Instant::now();
         let measured = match self.try_pair(observer) {
-            Err(Trouble::Candidate(error) | Trouble::Control(error))
-                if error.is_death() && !self.forgiven =>
-            {
-                self.forgiven = true;
-                observer.notice(&format!(
-                    "{}: {error}; the pair is measured once more",
-                    self.candidate.name
-                ));
-                self.try_pair(observer)
-            }
+            Err(trouble) if !self.forgiven => match trouble.death() {
+                Some(error) => {
+                    self.forgiven = true;
+                    observer.notice(&format!(
+                        "{}: {error}; the pair is measured once more",
+                        self.candidate.name
+                    ));
+                    self.try_pair(observer)
+                }
+                None => Err(trouble),
+            },
             other => other,
         };
         self.spent += start.elapsed();

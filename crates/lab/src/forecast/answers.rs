@@ -64,24 +64,29 @@ impl Answer {
         })
     }
 
-    /// The same from a verdict's record in the ledger; none for those of fallbacks and of versions that did not keep
-    /// forecasts, and none where the model alone has spoken: a prediction is no answer.
+    /// The same from a verdict's record in the ledger; none for those of fallbacks, of versions that did not keep
+    /// forecasts and of versions that wrote them otherwise, and none where the model alone has spoken: a prediction is no
+    /// answer.
     pub fn of_entry(entry: &Entry) -> Option<Self> {
+        Self::read(entry).ok()?
+    }
+
+    /// The same; an error where the record has another form than this version's.
+    fn read(entry: &Entry) -> Result<Option<Self>, serde_json::Error> {
         let record = &entry.record;
-        let body: VerdictRecord = serde_json::from_value(record.body.clone()).ok()?;
-        if body.predicted {
-            return None;
-        }
-        Some(Self {
+        let body = VerdictRecord::deserialize(&record.body)?;
+        let named = record.round.clone().zip(record.pitch.clone());
+        let stated = body.forecast.filter(|_| !body.predicted).zip(named);
+        Ok(stated.map(|(forecast, (round, pitch))| Self {
             run: record.run.clone(),
-            round: record.round.clone()?,
-            pitch: record.pitch.clone()?,
-            forecast: body.forecast?,
+            round,
+            pitch,
+            forecast,
             verdict: body.verdict,
             reason: body.reason,
             examined: body.examined,
             found: body.found,
-        })
+        }))
     }
 
     /// The odds given an answer, and which of the verdicts fell; none while there is no answer.
@@ -132,6 +137,8 @@ pub struct Forecasts {
     answers: BTreeMap<String, Answer>,
     /// Verdicts of pitches whose records hold no forecast: those of versions that did not keep them.
     pub without_forecast: usize,
+    /// Verdicts of pitches whose records have another form than this version reads.
+    pub unreadable: usize,
 }
 
 impl Forecasts {
@@ -139,19 +146,13 @@ impl Forecasts {
     pub fn of_entries(entries: &[Entry]) -> Self {
         let mut forecasts = Self::default();
         for entry in entries {
-            match Answer::of_entry(entry) {
-                Some(answer) => forecasts.add(answer),
-                // A fallback claims nothing.
-                None if entry.record.body["predicted"] == true => {}
-                None if entry
-                    .record
-                    .body
-                    .get("claim")
-                    .is_some_and(|claim| !claim.is_null()) =>
-                {
-                    forecasts.without_forecast += 1;
-                }
-                None => {}
+            let body = &entry.record.body;
+            // A fallback claims nothing, and a prediction is no answer.
+            let counts = !body["claim"].is_null() && body["predicted"] != true;
+            match Answer::read(entry) {
+                Ok(Some(answer)) => forecasts.add(answer),
+                Ok(None) => forecasts.without_forecast += usize::from(counts),
+                Err(_) => forecasts.unreadable += usize::from(counts),
             }
         }
         forecasts

@@ -23,6 +23,8 @@ pub struct Forecasters {
     pub constant: Vec<(Verdict, f64)>,
     /// Verdicts whose records hold no forecast, because an earlier version wrote them.
     pub without_forecast: usize,
+    /// Verdicts whose records have another form than this version reads.
+    pub unreadable: usize,
 }
 
 /// One row.
@@ -108,6 +110,7 @@ impl Forecasts {
             field: score(None),
             constant: SETTLED.into_iter().zip(constant.iter().copied()).collect(),
             without_forecast: self.without_forecast,
+            unreadable: self.unreadable,
         }
     }
 

@@ -106,8 +106,18 @@ fn records_of_earlier_versions_are_counted_and_not_scored() {
     old.record.body =
         json!({ "verdict": "adopt", "reason": "", "contestant": "Ada", "claim": { "found": 2.0 } });
     fallback.record.body = json!({ "verdict": "adopt", "reason": "", "contestant": "Ada", "claim": null });
-    let forecasts = Forecasts::of_entries(&[old, fallback]);
-    assert_eq!((forecasts.iter().count(), forecasts.without_forecast), (0, 1));
+    let mut otherwise = entry(
+        &answer(forecast("Ada", "stages", SURE, 2.0), Verdict::Adopt, None),
+        2,
+    );
+    otherwise.record.body["forecast"]["odds"] = json!("even");
+    let mut unknown = otherwise.clone();
+    unknown.record.body = json!({ "verdict": "shelved", "reason": "", "contestant": "Ada", "claim": {} });
+    let mut unknown_fallback = unknown.clone();
+    unknown_fallback.record.body["claim"] = json!(null);
+    let forecasts = Forecasts::of_entries(&[old, fallback, otherwise, unknown, unknown_fallback]);
+    assert_eq!(forecasts.iter().count(), 0);
+    assert_eq!((forecasts.without_forecast, forecasts.unreadable), (1, 2));
 }
 
 #[test]

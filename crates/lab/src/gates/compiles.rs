@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_executor::protocol::{FailureKind, Resources};
 use gauntlet_executor::{CandidateRecord, WorkerError};
+use gauntlet_stats::Arm;
 
 use super::{Examination, Executor, Found, Gate, Trouble};
 use crate::abort::AbortRule;
@@ -27,9 +28,7 @@ impl Gate for Compiles {
                 Err(found) => return Ok(found),
             },
             (None, Executor::Live(workshop) | Executor::Compiled(workshop)) => {
-                let (mut worker, _) = workshop
-                    .start(examination.candidate)
-                    .map_err(Trouble::Candidate)?;
+                let (mut worker, _) = workshop.start(Arm::Candidate, examination.candidate)?;
                 let mut cases = BTreeMap::new();
                 for case in &examination.round.benchmark_cases {
                     let schedule = examination

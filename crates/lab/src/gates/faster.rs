@@ -1,10 +1,10 @@
 //! Faster: the paired comparison. The control is built and run beside the candidate, never a number from yesterday.
 
-use gauntlet_model::limit;
+use gauntlet_model::{Cached, repeated_limit};
 use gauntlet_stats::{Assessment, Decision, Ground};
 
 use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble};
-use crate::comparison::{Comparison, compare_recorded};
+use crate::comparison::{Comparison, compare_recorded, last_level_cache};
 use crate::finding::{Evidence, Outcome};
 use crate::predicted::compare_predicted;
 use crate::verdict::Verdict;
@@ -73,18 +73,32 @@ impl Gate for Faster {
     }
 }
 
-/// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void.
+/// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void. Memory bounds
+/// only what the cache surely does not hold: results, and where the round is warm operands too, may stay there.
 fn impossible(examination: &Examination, comparison: &Comparison) -> Option<String> {
-    let (cases, device) = (&examination.round.benchmark_cases, &examination.round.device);
+    let round = examination.round;
+    let (cases, device) = (&round.benchmark_cases, &round.device);
+    // Operands rotate past the last cache unless the round says otherwise, or nobody knows how large that is.
+    let unknown = matches!(examination.executor, Executor::Live(_)) && last_level_cache(device) == 0;
+    let cached = if round.file().measurement.warm || unknown {
+        Cached::Everything
+    } else {
+        Cached::Results
+    };
     comparison.cases.iter().find_map(|times| {
         let case = cases.iter().find(|case| case.name == times.case)?;
-        let limit = limit(&case.problem, device)?;
+        let limit = repeated_limit(&case.problem, device, cached)?;
         let time = [times.baseline, times.candidate]
             .into_iter()
             .find(|time| *time < limit)?;
         Some(format!(
-            "void: {} took {time:.3e} s where nothing on {} takes less than {limit:.3e} s",
-            times.case, device.name,
+            "void: {} took {time:.3e} s where nothing on {} takes less than {limit:.3e} s{}",
+            times.case,
+            device.name,
+            match cached {
+                Cached::Everything => ", whatever its cache holds",
+                Cached::Results => "",
+            },
         ))
     })
 }
@@ -136,4 +150,86 @@ fn sentence(comparison: &Comparison) -> String {
         sentence.push_str(&format!("; {early}"));
     }
     sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use gauntlet_device::Device;
+    use gauntlet_model::limit;
+    use gauntlet_problem::Suite;
+    use gauntlet_schedule::Schedule;
+    use gauntlet_stats::{Criteria, without_interval};
+
+    use super::*;
+    use crate::candidate::Candidate;
+    use crate::comparison::CaseTimes;
+    use crate::observer::Blind;
+    use crate::round::{Measurement, Round};
+
+    /// Few tokens: memory bounds it, and the cache of an H200 holds all of it.
+    fn suite() -> Suite {
+        let mut suite = Suite::builtin("group-gemm").unwrap();
+        suite.benchmark.truncate(1);
+        suite.benchmark[0].problem =
+            serde_json::from_str(r#"{"family":"grouped-gemm","groups":[{"m":8,"n":4096,"k":7168}]}"#)
+                .unwrap();
+        suite
+    }
+
+    /// What is said of a time of it.
+    fn said(seconds: f64, warm: bool) -> Option<String> {
+        let suite = suite();
+        let measurement = Measurement {
+            warm,
+            ..Measurement::default()
+        };
+        let device = Device::builtin("h200").unwrap();
+        let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
+        let candidate = Candidate::new("candidate", Schedule::baseline());
+        let comparison = Comparison {
+            cases: vec![CaseTimes {
+                case: suite.benchmark[0].name.clone(),
+                baseline: 1.0,
+                candidate: seconds,
+                blocks: Vec::new(),
+            }],
+            ended_early: None,
+            spent: None,
+            assessment: without_interval(&[suite.benchmark[0].name.clone()], &Criteria::default()),
+            looks: Vec::new(),
+            seed: 0,
+            conduct: None,
+            declared: None,
+            predicted: None,
+        };
+        let examination = Examination {
+            round: &round,
+            candidate: &candidate,
+            control: &candidate,
+            pitch: None,
+            executor: &Executor::Predicted,
+            observer: &Blind,
+            metrics: BTreeMap::new(),
+            findings: Vec::new(),
+            comparison: None,
+        };
+        impossible(&examination, &comparison)
+    }
+
+    #[test]
+    fn what_stays_in_the_cache_need_not_come_from_memory() {
+        let device = Device::builtin("h200").unwrap();
+        let problem = &suite().benchmark[0].problem;
+        let [cold, warm] = [Cached::Results, Cached::Everything]
+            .map(|cached| repeated_limit(problem, &device, cached).unwrap());
+        assert!(warm < 0.9 * cold, "{warm} and {cold}");
+        let between = (cold * warm).sqrt();
+        let whole = limit(problem, &device).unwrap();
+        assert!(cold < whole && said((cold * whole).sqrt(), false).is_none());
+        assert!(said(between, false).unwrap().contains("void"));
+        assert_eq!(said(between, true), None);
+        assert!(said(0.9 * warm, true).unwrap().contains("cache"));
+    }
 }

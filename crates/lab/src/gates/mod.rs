@@ -8,6 +8,8 @@ mod profiled;
 mod proved;
 mod race_free;
 pub(crate) mod right;
+#[cfg(test)]
+mod tests;
 mod worth_it;
 
 use std::time::{Duration, Instant};
@@ -119,6 +121,15 @@ impl Trouble {
             Arm::Baseline => Self::Control(error),
             Arm::Candidate => Self::Candidate(error),
         }
+    }
+
+    /// How a worker died, if that is the trouble: another may live.
+    pub fn death(&self) -> Option<&WorkerError> {
+        let (Self::Candidate(error) | Self::Control(error) | Self::Lab(LabError::Executor(error))) = self
+        else {
+            return None;
+        };
+        Some(error).filter(|error| error.is_death())
     }
 }
 
@@ -254,8 +265,8 @@ pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, La
     let (observer, name) = (examination.observer, &examination.candidate.name);
     observer.gate_begins(name, gate.name());
     let mut result = gate.examine(examination);
-    if let Err(Trouble::Candidate(error) | Trouble::Control(error)) = &result
-        && error.is_death()
+    if let Err(trouble) = &result
+        && let Some(error) = trouble.death()
     {
         observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
         result = gate.examine(examination);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_executor::CandidateRecord;
 use gauntlet_executor::protocol::Sample;
-use gauntlet_stats::median;
+use gauntlet_stats::{Arm, median};
 
 use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble, figures, mean_shares};
 use crate::abort::AbortRule;
@@ -93,9 +93,7 @@ fn recorded(record: &CandidateRecord) -> BTreeMap<String, Profile> {
 }
 
 fn live(examination: &Examination, workshop: &Workshop) -> Result<BTreeMap<String, Profile>, Trouble> {
-    let (mut worker, _) = workshop
-        .start(examination.candidate)
-        .map_err(Trouble::Candidate)?;
+    let (mut worker, _) = workshop.start(Arm::Candidate, examination.candidate)?;
     let mut cases = BTreeMap::new();
     for case in &examination.round.benchmark_cases {
         examination.observer.progress(&case.name);

@@ -7,6 +7,7 @@ use gauntlet_device::Device;
 use gauntlet_executor::WorkerProcess;
 use gauntlet_problem::{Case, InputKind};
 use gauntlet_schedule::check;
+use gauntlet_stats::Arm;
 
 use super::right::{DEEP, SMALLEST, cases_for, run_once};
 use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble};
@@ -55,7 +56,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Trouble
     for part in examination.candidate.parts(examination.round) {
         let cases = cases(&part, &examination.round.device);
         repeated += cases.len();
-        let (mut worker, _) = workshop.start(&part.candidate).map_err(Trouble::Candidate)?;
+        let (mut worker, _) = workshop.start(Arm::Candidate, &part.candidate)?;
         for case in &cases {
             examination.observer.progress(&case.name);
             worker

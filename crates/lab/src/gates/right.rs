@@ -6,6 +6,7 @@ mod trial;
 
 use gauntlet_executor::CandidateRecord;
 use gauntlet_schedule::check;
+use gauntlet_stats::Arm;
 
 use self::trial::{Tried, try_case};
 use super::{Examination, Executor, Found, Gate, NOT_HERE, Trouble};
@@ -80,7 +81,7 @@ fn try_part(
     cases: &mut Vec<CaseErrors>,
 ) -> Result<Option<(Verdict, String)>, Trouble> {
     let (round, candidate) = (examination.round, &part.candidate);
-    let (mut worker, _) = workshop.start(candidate).map_err(Trouble::Candidate)?;
+    let (mut worker, _) = workshop.start(Arm::Candidate, candidate)?;
     let rules = &round.file().correctness;
     let mut small = round.correctness_cases.clone();
     small.extend(cases_for(&candidate.schedule, &part.timed, round.device.arch));

@@ -6,7 +6,7 @@ use crate::pitch::Pitch;
 use crate::round::{GivenScores, Judge, Weights};
 
 /// A middling pitch: 1.2× claimed, one hour, 20 % odds of harm, an abort rule and a concrete fallback.
-pub(super) fn pitch(name: &str) -> Pitch {
+pub(crate) fn pitch(name: &str) -> Pitch {
     let text = format!(
         r#"
         name = "{name}"

@@ -5,7 +5,7 @@
 
 mod dossier;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod flag;
 mod ranking;
 mod rules;

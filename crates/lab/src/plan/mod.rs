@@ -173,11 +173,7 @@ fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospec
     if pitch.command.is_some() || pitch.dispatch.is_some() || pitch.recorded_loop.is_some() {
         return nothing("it is no change of a schedule");
     }
-    let candidate = Candidate {
-        name: pitch.name.clone(),
-        schedule: pitch.schedule.apply(&control.schedule),
-        ..control.clone()
-    };
+    let candidate = control.changed(&pitch.name, &pitch.schedule);
     if !candidate.differs_from(control) {
         return nothing("the steps already have every word of it");
     }

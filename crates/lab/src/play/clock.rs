@@ -13,9 +13,9 @@ impl Clock {
         Self { left: budget }
     }
 
-    /// What `some` of `all` candidates may take together.
-    pub fn share(&self, some: usize, all: usize) -> Duration {
-        self.left.mul_f64(some as f64 / all.max(some).max(1) as f64)
+    /// What each of so many candidates may take.
+    pub fn share(&self, candidates: usize) -> Duration {
+        self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
     }
 
     /// Takes off what a comparison took, whatever came of it.
@@ -31,12 +31,12 @@ mod tests {
     #[test]
     fn what_one_leaves_the_others_share() {
         let mut clock = Clock::new(Duration::from_secs(60));
-        assert_eq!(clock.share(1, 3), Duration::from_secs(20));
+        assert_eq!(clock.share(3), Duration::from_secs(20));
         clock.spend(Duration::from_secs(10));
-        assert_eq!(clock.share(2, 2), Duration::from_secs(50));
-        assert_eq!(clock.share(1, 2), Duration::from_secs(25));
+        assert_eq!(clock.share(1), Duration::from_secs(50));
+        assert_eq!(clock.share(2), Duration::from_secs(25));
         clock.spend(Duration::from_secs(90));
-        assert_eq!(clock.share(1, 1), Duration::ZERO);
-        assert_eq!(clock.share(0, 0), Duration::ZERO);
+        assert_eq!(clock.share(1), Duration::ZERO);
+        assert_eq!(clock.share(0), Duration::ZERO);
     }
 }

@@ -16,8 +16,8 @@ pub struct Entrant<'a> {
     pub name: String,
     /// The pitch that it is, or falls back from.
     pub pitch: &'a Pitch,
-    /// What it changes in its control.
-    pub change: ScheduleChange,
+    /// What a fallback changes in its control; a pitch itself says so in the pitch.
+    pub fallback_change: Option<&'a ScheduleChange>,
 }
 
 /// Pitches in the panel's order, each after what it builds on.
@@ -39,7 +39,7 @@ pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entrant<'a>> {
         queue.push(Entrant {
             name: pitch.name.clone(),
             pitch,
-            change: pitch.schedule.clone(),
+            fallback_change: None,
         });
     }
     queue
@@ -58,7 +58,7 @@ pub fn next_wave<'a>(waiting: &mut Vec<Entrant<'a>>) -> Vec<Entrant<'a>> {
 impl<'a> Entrant<'a> {
     /// Whether it is a fallback.
     pub fn is_fallback(&self) -> bool {
-        self.name != self.pitch.name
+        self.fallback_change.is_some()
     }
 
     /// What it builds on, if that was adopted, or came as far as a comparison where that is enough; none for a pitch
@@ -70,23 +70,68 @@ impl<'a> Entrant<'a> {
         found.filter(|one| stands(one)).map(|one| &one.candidate)
     }
 
+    /// What a fallback of it would change; a fallback has none.
+    fn change_instead(&self) -> Option<&'a ScheduleChange> {
+        let change = self.pitch.fallback.schedule.as_ref();
+        change.filter(|_| !self.is_fallback())
+    }
+
     /// What is tried at once when this one was tried and not adopted.
-    pub fn fallback(&self, judged: &Judged) -> Option<Entrant<'a>> {
-        let change = self.pitch.fallback.schedule.as_ref()?;
-        let failed = !matches!(
-            judged.verdict,
-            Verdict::Adopt | Verdict::Aborted | Verdict::Blocked
-        );
-        (failed && !self.is_fallback()).then(|| Entrant {
+    pub fn fallback(&self, verdict: Verdict) -> Option<Entrant<'a>> {
+        let change = self.change_instead()?;
+        let failed = !matches!(verdict, Verdict::Adopt | Verdict::Aborted | Verdict::Blocked);
+        failed.then(|| Entrant {
             name: format!("{}{FALLBACK}", self.name),
             pitch: self.pitch,
-            change: change.clone(),
+            fallback_change: Some(change),
         })
     }
+
+    /// Whether time was kept for a fallback that the verdict makes needless.
+    pub fn spares_its_fallback(&self, verdict: Verdict) -> bool {
+        self.change_instead().is_some() && self.fallback(verdict).is_none()
+    }
+}
+
+/// How many may be compared before all is done: entrants, and the fallbacks that they may come to.
+pub fn most_to_come<'a, 'e: 'a>(entrants: impl Iterator<Item = &'a Entrant<'e>>) -> usize {
+    entrants
+        .map(|entrant| 1 + usize::from(entrant.change_instead().is_some()))
+        .sum()
 }
 
 /// Whether no gate stopped it but the one that compares.
 fn survived(judged: &Judged) -> bool {
     let stopped = |finding: &Finding| finding.stops().is_some() && finding.gate != Faster.name();
     !judged.findings.is_empty() && !judged.findings.iter().any(stopped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::panel::fixture::pitch;
+
+    fn entrant(pitch: &Pitch) -> Entrant<'_> {
+        Entrant {
+            name: pitch.name.clone(),
+            pitch,
+            fallback_change: None,
+        }
+    }
+
+    #[test]
+    fn a_fallback_is_reckoned_with_until_it_is_needless() {
+        let with = pitch("with");
+        let mut without = pitch("without");
+        without.fallback.schedule = None;
+        let (with, without) = (entrant(&with), entrant(&without));
+        assert_eq!(most_to_come([&with, &without].into_iter()), 3);
+        let fallback = with.fallback(Verdict::Inconclusive).unwrap();
+        assert_eq!(most_to_come([&fallback].into_iter()), 1);
+        assert!(fallback.is_fallback() && fallback.fallback(Verdict::Inconclusive).is_none());
+        assert!(with.spares_its_fallback(Verdict::Adopt));
+        assert!(!with.spares_its_fallback(Verdict::Inconclusive));
+        assert!(!without.spares_its_fallback(Verdict::Adopt), "it had none");
+        assert!(!fallback.spares_its_fallback(Verdict::Adopt));
+    }
 }

@@ -46,12 +46,13 @@ pub struct Closed<B> {
     pub spent: Duration,
 }
 
-/// Spends `budget` on bouts; `close` is told of each as soon as it is over, and of the rest in the end.
+/// Spends `budget` on bouts; `close` is told of each as soon as it is over, and of the rest in the end, and returns what
+/// time that sets free for the others.
 pub fn spend<B: Bout, E>(
     bouts: Vec<B>,
     budget: Duration,
     observer: &dyn Observer,
-    mut close: impl FnMut(Closed<B>) -> Result<(), E>,
+    mut close: impl FnMut(Closed<B>) -> Result<Duration, E>,
 ) -> Result<(), E> {
     let mut left = budget;
     let mut open: Vec<(usize, B)> = Vec::new();
@@ -61,7 +62,7 @@ pub fn spend<B: Bout, E>(
         let step = step(index, bout, share, observer, &mut left);
         match step {
             Step::Open(bout, _) => open.push((index, bout)),
-            Step::Closed(closed) => close(closed)?,
+            Step::Closed(closed) => left += close(closed)?,
         }
     }
     while let Some(place) = nearest(&open) {
@@ -72,9 +73,9 @@ pub fn spend<B: Bout, E>(
             Step::Open(bout, false) => {
                 let spent = bout.spent();
                 let bout = Ok(bout);
-                close(Closed { index, bout, spent })?;
+                left += close(Closed { index, bout, spent })?;
             }
-            Step::Closed(closed) => close(closed)?,
+            Step::Closed(closed) => left += close(closed)?,
         }
     }
     Ok(())
@@ -158,6 +159,11 @@ mod tests {
 
     /// Which looks were taken, and which bouts were over, in order.
     fn played(bouts: &[(char, usize)], seconds: u64) -> (String, String) {
+        played_freeing(bouts, seconds, "")
+    }
+
+    /// The same where the end of some sets a look's time free.
+    fn played_freeing(bouts: &[(char, usize)], seconds: u64, freeing: &str) -> (String, String) {
         let log = RefCell::new(String::new());
         let over = RefCell::new(String::new());
         let bouts: Vec<Fake> = bouts
@@ -174,7 +180,8 @@ mod tests {
             let is_over = closed.bout.is_ok_and(|bout| bout.is_over());
             over.borrow_mut()
                 .push(if is_over { names[closed.index] } else { '.' });
-            Ok::<_, ()>(())
+            let frees = is_over && freeing.contains(names[closed.index]);
+            Ok::<_, ()>(if frees { LOOK } else { Duration::ZERO })
         })
         .unwrap();
         (log.into_inner(), over.into_inner())
@@ -193,5 +200,12 @@ mod tests {
         let (looks, over) = played(&[('a', 9), ('b', 9)], 35);
         assert_eq!(looks.len(), 3);
         assert_eq!(over, "..");
+    }
+
+    #[test]
+    fn what_one_sets_free_the_others_take() {
+        assert_eq!(played(&[('a', 2), ('b', 1)], 20).0, "ab");
+        let (looks, over) = played_freeing(&[('a', 2), ('b', 1)], 20, "b");
+        assert_eq!((looks.as_str(), over.as_str()), ("aba", "ba"));
     }
 }

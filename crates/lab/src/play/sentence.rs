@@ -36,25 +36,9 @@ impl Player<'_> {
 
     /// What an entrant makes of its control.
     pub(super) fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
-        Candidate {
-            name: entrant.name.clone(),
-            schedule: entrant.change.apply(&control.schedule),
-            // Words of a schedule change how the control's own program is built.
-            command: if entrant.is_fallback() {
-                control.command.clone()
-            } else {
-                self.round
-                    .command(&entrant.pitch.command)
-                    .or_else(|| control.command.clone())
-            },
-            dispatch: if entrant.is_fallback() {
-                control.dispatch.clone()
-            } else {
-                self.round
-                    .dispatch(&entrant.pitch.dispatch)
-                    .or_else(|| control.dispatch.clone())
-            },
-            recorded_loop: entrant.pitch.recorded_loop.filter(|_| !entrant.is_fallback()),
+        match entrant.fallback_change {
+            Some(change) => control.changed(&entrant.name, change),
+            None => control.pitched(entrant.pitch, self.round),
         }
     }
 
@@ -107,13 +91,7 @@ impl Player<'_> {
         // A record may hold more than words of a schedule can say.
         let is_recorded = round.file().executor == ExecutorKind::Replay;
         let fallback = pitch.fallback.schedule.as_ref().map(|change| {
-            let fallback = Candidate {
-                name: candidate.name.clone(),
-                schedule: change.apply(&control.schedule),
-                command: control.command.clone(),
-                dispatch: control.dispatch.clone(),
-                recorded_loop: None,
-            };
+            let fallback = control.changed(&candidate.name, change);
             UntriedFallback {
                 plan: pitch.fallback.plan.clone(),
                 predicted: predict(round, control, &fallback),

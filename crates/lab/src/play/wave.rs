@@ -36,6 +36,11 @@ impl<'a> Contestant<'a> {
             findings: Vec::new(),
         }
     }
+
+    /// Who it is.
+    pub fn entrant(&self) -> &Entrant<'a> {
+        &self.entrant
+    }
 }
 
 /// What befell an entrant, and the time that its comparison took.
@@ -57,25 +62,39 @@ impl<'a> Played<'a> {
             spent: Duration::ZERO,
         }
     }
+
+    /// The time that was kept for its fallback and that its verdict sets free: others may take it.
+    fn freed(&self, share: Duration) -> Duration {
+        if self.entrant.spares_its_fallback(self.judged.verdict) {
+            share
+        } else {
+            Duration::ZERO
+        }
+    }
 }
 
 impl Player<'_> {
-    /// Takes contestants through the gates, the comparisons together taking no more than `budget`; `judged` is told of
-    /// each as its verdict falls.
+    /// Takes contestants through the gates, the comparisons together taking no more than a `share` for each, and what is
+    /// kept for fallbacks that turn out needless; `judged` is told of each as its verdict falls.
     pub(super) fn play_wave<'e>(
         &self,
         contestants: Vec<Contestant<'e>>,
         executor: &Executor,
         metrics: &Metrics,
-        budget: Duration,
+        share: Duration,
         mut judged: impl FnMut(Played<'e>) -> Result<(), LabError>,
     ) -> Result<(), LabError> {
         let mut measured = Vec::new();
+        let mut budget = share.saturating_mul(u32::try_from(contestants.len()).unwrap_or(u32::MAX));
+        let mut judged = |one: Played<'e>| {
+            let freed = one.freed(share);
+            judged(one).map(|()| freed)
+        };
         for mut contestant in contestants {
             let waits = self.pass_cheap_gates(&mut contestant, executor, metrics)?;
             match executor {
                 Executor::Live(workshop) if waits => measured.push((contestant, workshop)),
-                _ => judged(self.played(contestant, Duration::ZERO))?,
+                _ => budget += judged(self.played(contestant, Duration::ZERO))?,
             }
         }
         self.contest(measured, executor, metrics, budget, judged)
@@ -110,8 +129,8 @@ impl Player<'_> {
         contestants: Vec<(Contestant<'e>, &Workshop)>,
         executor: &Executor,
         metrics: &Metrics,
-        budget: Duration,
-        mut judged: impl FnMut(Played<'e>) -> Result<(), LabError>,
+        mut budget: Duration,
+        mut judged: impl FnMut(Played<'e>) -> Result<Duration, LabError>,
     ) -> Result<(), LabError> {
         let mut waiting = Vec::new();
         let mut contests = Vec::new();
@@ -126,13 +145,13 @@ impl Player<'_> {
                     let finding = gates::conclude(&Faster, Err(trouble), Duration::ZERO)?;
                     self.note(&contestant, &finding)?;
                     contestant.findings.push(finding);
-                    judged(self.played(contestant, Duration::ZERO))?;
+                    budget += judged(self.played(contestant, Duration::ZERO))?;
                 }
             }
         }
         spend(contests, budget, self.observer, |closed: Closed<Contest>| {
             let Some(mut contestant) = waiting.get_mut(closed.index).and_then(Option::take) else {
-                return Ok(());
+                return Ok(Duration::ZERO);
             };
             let finding = self.compared(
                 &contestant,

@@ -23,7 +23,7 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>]) -> Result<()
         source.error_at(
             "[criteria]",
             error.to_string(),
-            "see the README's chapter on criteria",
+            "the README's chapter `Writing a round` has the usual ones; those left out are as usual",
         )
     })?;
     if let Some((name, budget)) = file.budgets.iter().find(|(_, budget)| !budget.is_finite()) {
@@ -69,10 +69,18 @@ fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> R
         budget,
         ..
     } = measurement;
-    if looks.first().is_none_or(|first| *first < 2) || !looks.is_sorted_by(|one, next| one < next) {
+    let fault = match looks.first() {
+        None => Some("nothing would ever be looked at"),
+        Some(..2) => Some("an interval over processes needs at least two of them"),
+        Some(_) if !looks.is_sorted_by(|one, next| one < next) => {
+            Some("each look is at more pairs of processes than the one before")
+        }
+        Some(_) => None,
+    };
+    if let Some(fault) = fault {
         return Err(source.error_at(
             "looks",
-            format!("measurement.looks = {looks:?}: an interval over processes needs at least two of them"),
+            format!("measurement.looks = {looks:?}: {fault}"),
             "give rising numbers of process pairs, the first at least 2, such as [4, 6, 9]",
         ));
     }

@@ -8,7 +8,7 @@ use gauntlet_executor::Record;
 use gauntlet_problem::{Case, Suite};
 use gauntlet_schedule::DispatchTable;
 
-use super::{ExecutorKind, Overrides, RoundFile};
+use super::{ExecutorKind, Overrides, Round, RoundFile};
 use crate::pitch::Pitch;
 use crate::source::{FileError, Source};
 
@@ -128,6 +128,42 @@ pub(super) fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, 
     }
 }
 
+impl Round {
+    /// What speaks against the dispatch tables named, each with the remedy: schedules found elsewhere, or by the model alone,
+    /// may be tried, but the table is no evidence for them here.
+    pub(crate) fn doubts_of_tables(&self) -> Vec<String> {
+        let (executor, device) = (self.file().executor, &self.device.name);
+        let remedy = match executor {
+            ExecutorKind::Cpu => "`gauntlet tune` makes one by measuring here".to_owned(),
+            ExecutorKind::Cuda => {
+                format!("`gauntlet tune --executor cuda --device {device}` makes one by measuring there")
+            }
+            ExecutorKind::Replay | ExecutorKind::Model => {
+                format!("`gauntlet tune --executor model --device {device}` makes one for it")
+            }
+        };
+        let doubtful = self.dispatch.iter().filter_map(|(file, table)| {
+            let mut doubts = Vec::new();
+            if table.device != *device {
+                doubts.push(format!("was made for {}, not for {device}", table.device));
+            }
+            let predicted = table.predicted();
+            if predicted > 0 && matches!(executor, ExecutorKind::Cpu | ExecutorKind::Cuda) {
+                let all = table.entries.len();
+                doubts.push(format!(
+                    "is predicted, not measured, in {predicted} of its {all} entries"
+                ));
+            }
+            let doubts = Some(doubts.join(" and ")).filter(|doubts| !doubts.is_empty())?;
+            Some(format!(
+                "the dispatch table {} {doubts}; {remedy}",
+                file.display()
+            ))
+        });
+        doubtful.collect()
+    }
+}
+
 /// The dispatch tables that the baseline and the pitches name, each sought from the file that names it.
 pub(super) fn load_dispatch(
     source: &Source<RoundFile>,
@@ -188,4 +224,78 @@ pub(super) fn chosen_cases(source: &Source<RoundFile>, suite: &Suite) -> Result<
                 })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_stats::Criteria;
+
+    use super::*;
+    use crate::candidate::Candidate;
+    use crate::round::Measurement;
+    use gauntlet_schedule::{DispatchEntry, DispatchEvidence, Schedule};
+
+    /// A round on an H200 whose table was made for a device, and the table.
+    fn round_with(device: &str, evidence: DispatchEvidence) -> (Round, DispatchTable) {
+        let suite = Suite::builtin("group-gemm").unwrap();
+        let h200 = Device::builtin("h200").unwrap();
+        let mut round = Round::ad_hoc(h200, &suite, Measurement::default(), Criteria::default());
+        let table = DispatchTable {
+            version: 1,
+            device: device.to_owned(),
+            executor: "cuda".to_owned(),
+            gauntlet: "0.1.0".to_owned(),
+            made: "2026-11-21T03:00:00Z".to_owned(),
+            entries: vec![DispatchEntry {
+                case: suite.benchmark[0].name.clone(),
+                problem: suite.benchmark[0].problem.clone(),
+                schedule: Schedule::baseline(),
+                evidence,
+                speedup: None,
+                model_choice: None,
+            }],
+        };
+        round.dispatch.insert(PathBuf::from("table.toml"), table.clone());
+        (round, table)
+    }
+
+    #[test]
+    fn a_table_of_another_device_or_of_the_model_is_named_with_the_remedy() {
+        let (round, _) = round_with("h200", DispatchEvidence::Measured);
+        assert_eq!(round.doubts_of_tables(), [""; 0]);
+
+        let (mut round, _) = round_with("b200", DispatchEvidence::Predicted);
+        let said = round.doubts_of_tables().join("\n");
+        for words in [
+            "table.toml",
+            "made for b200, not for h200",
+            "predicted, not measured, in 1 of its 1 entries",
+            "gauntlet tune --executor cuda --device h200",
+        ] {
+            assert!(said.contains(words), "{said}");
+        }
+        round.source.value.executor = ExecutorKind::Model;
+        let said = round.doubts_of_tables().join("\n");
+        assert!(said.contains("b200") && !said.contains("measured"), "{said}");
+    }
+
+    #[test]
+    fn a_choice_says_what_speaks_against_its_table() {
+        let said = |device: &str, evidence| {
+            let (round, table) = round_with(device, evidence);
+            let candidate = Candidate {
+                dispatch: Some(table),
+                ..Candidate::new("candidate", Schedule::baseline())
+            };
+            let (_, why) = candidate.choice_for(&round.benchmark_cases[0].problem, &round.device);
+            why
+        };
+        let plain = said("h200", DispatchEvidence::Measured);
+        assert!(plain.ends_with("the same problem"), "{plain}");
+        let doubtful = said("b200", DispatchEvidence::Predicted);
+        assert!(
+            doubtful.ends_with("predicted, not measured; made for b200, not h200"),
+            "{doubtful}"
+        );
+    }
 }

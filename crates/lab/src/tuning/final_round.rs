@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use gauntlet_stats::Interval;
 
-use super::candidate;
 use super::heats::{Course, halve, heats_for};
 use super::outcome::{Contender, Finalist, Winner};
 use super::ranking::Ranked;
@@ -80,7 +79,7 @@ impl Measuring<'_> {
         let mut places = Vec::new();
         let mut contenders = Vec::new();
         for (place, ranked) in rivals.iter().enumerate() {
-            let one = candidate(&ranked.name(), &ranked.schedule);
+            let one = Candidate::new(ranked.name(), ranked.schedule.clone());
             let contest = Contest::new(self.workshop, &round, self.baseline.clone(), one, rand::random());
             let fault = match contest {
                 Ok(contest) => {
@@ -123,7 +122,7 @@ impl Measuring<'_> {
     }
 
     fn measure_afresh(&self, ranked: &Ranked, allowed: Duration) -> Result<Finalist, LabError> {
-        let one = candidate(&ranked.name(), &ranked.schedule);
+        let one = Candidate::new(ranked.name(), ranked.schedule.clone());
         let first = Some(self.first)
             .filter(|first| first.schedule != one.schedule && first.schedule != self.baseline.schedule);
         let share = if first.is_some() { allowed / 2 } else { allowed };
@@ -266,8 +265,8 @@ mod tests {
         let measuring = Measuring {
             workshop: &workshop,
             round: &round_of(case, &Device::host()),
-            baseline: &candidate("baseline", &Schedule::baseline()),
-            first: &candidate("first", &chosen[0].schedule),
+            baseline: &Candidate::new("baseline", Schedule::baseline()),
+            first: &Candidate::new("first", chosen[0].schedule.clone()),
             observer: &Blind,
         };
         let decide = |finalists: &[Finalist]| measuring.decide(finalists, &chosen);

@@ -99,7 +99,7 @@ fn tune_case(
         ));
     };
     let round = round_of(case, device);
-    let baseline = candidate("baseline", &baseline);
+    let baseline = Candidate::new("baseline", baseline.clone());
     match tuning.workshop {
         None => predicted(&round, case, baseline, first, search),
         Some(workshop) => {
@@ -108,7 +108,7 @@ fn tune_case(
                 workshop,
                 round: &round,
                 baseline: &baseline,
-                first: &candidate("the model's first choice", &first.schedule),
+                first: &Candidate::new("the model's first choice", first.schedule.clone()),
                 observer,
             };
             let verdict = measuring.run(&chosen, allowed)?;
@@ -148,16 +148,6 @@ fn baseline(wanted: &Schedule, case: &Case, device: &Device) -> Result<Schedule,
         })
 }
 
-fn candidate(name: &str, schedule: &Schedule) -> Candidate {
-    Candidate {
-        name: name.to_owned(),
-        schedule: schedule.clone(),
-        command: None,
-        dispatch: None,
-        recorded_loop: None,
-    }
-}
-
 /// What the model alone says.
 fn predicted(
     round: &Round,
@@ -166,7 +156,7 @@ fn predicted(
     first: Ranked,
     search: Search,
 ) -> Result<TunedCase, LabError> {
-    let comparison = compare_predicted(round, &baseline, &candidate("first", &first.schedule))?;
+    let comparison = compare_predicted(round, &baseline, &Candidate::new("first", first.schedule.clone()))?;
     let interval = comparison.ok().and_then(|comparison| comparison.assessment.suite);
     let Some(interval) = interval.filter(|interval| interval.estimate > 0.0) else {
         let reason = "the model expects nothing to be faster than the baseline";

@@ -82,7 +82,7 @@ pub fn measure(
         .collect();
     let random = &mut rand::rng();
     for process in 0..plan.processes {
-        let (mut worker, _) = workshop.start_default()?;
+        let (mut worker, _) = workshop.start_default().map_err(LabError::Executor)?;
         let mut order: Vec<usize> = (0..shapes.len()).collect();
         order.shuffle(random);
         for (place, shape) in order.into_iter().enumerate() {

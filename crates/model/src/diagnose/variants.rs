@@ -1,10 +1,14 @@
 //! What changed from one variant to another.
 
+use gauntlet_device::Device;
+use gauntlet_problem::Problem;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
-use super::diagnosis::{Diagnosis, Measurement};
+use super::diagnose;
+use super::diagnosis::{Average, Diagnosis, Measurement};
 use super::driver::Driver;
+use super::error::DiagnosisError;
 
 /// A variant of the code with what its times say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,7 +32,7 @@ pub struct VariantChange {
     pub problems: usize,
     /// The geometric mean over those of the time with the first over the time with the other.
     pub speedup: f64,
-    /// Each driver's seconds of the mean time.
+    /// Each driver's seconds of the mean time over those.
     pub drivers: Vec<DriverChange>,
 }
 
@@ -44,52 +48,105 @@ pub struct DriverChange {
     pub after: Credible,
 }
 
-/// The first variant against each other one that was measured on any of the same problems.
-pub fn changes(variants: &[Variant]) -> Vec<VariantChange> {
+/// The first variant against each other one that was measured on any of the same problems; what was measured with one of
+/// the two alone does not count, nor does how often a problem was measured.
+///
+/// # Errors
+/// As [`diagnose`]; none where both were diagnosed on that device.
+pub fn changes(variants: &[Variant], device: &Device) -> Result<Vec<VariantChange>, DiagnosisError> {
     let Some((first, others)) = variants.split_first() else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    others.iter().filter_map(|other| change(first, other)).collect()
+    let compared = others.iter().map(|other| change(first, other, device));
+    compared.filter_map(Result::transpose).collect()
 }
 
-fn change(first: &Variant, other: &Variant) -> Option<VariantChange> {
-    let logarithms: Vec<f64> = first
-        .diagnosis
-        .measurements
-        .iter()
-        .filter_map(|before| Some((before.seconds / matching(before, &other.diagnosis)?.seconds).ln()))
-        .collect();
-    if logarithms.is_empty() {
-        return None;
+fn change(
+    first: &Variant,
+    other: &Variant,
+    device: &Device,
+) -> Result<Option<VariantChange>, DiagnosisError> {
+    let (before, after): (Vec<_>, Vec<_>) = distinct(&first.diagnosis)
+        .into_iter()
+        .filter_map(|problem| {
+            let merged = |variant: &Variant| merged(&variant.diagnosis, problem);
+            Some((merged(first)?, merged(other)?))
+        })
+        .unzip();
+    if before.is_empty() {
+        return Ok(None);
     }
+    let logarithms = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| (before.seconds / after.seconds).ln());
+    let speedup = (logarithms.sum::<f64>() / before.len() as f64).exp();
     let name = |variant: &Variant| variant.name.clone().unwrap_or_default();
-    let seconds = |diagnosis: &Diagnosis, driver| {
-        let share = diagnosis
-            .average
-            .shares
-            .iter()
-            .find(|share| share.driver == driver)?;
+    let problems = before.len();
+    let before = averaged(&first.diagnosis, before, device)?;
+    let after = averaged(&other.diagnosis, after, device)?;
+    let seconds = |average: &Average, driver| {
+        let share = average.shares.iter().find(|share| share.driver == driver)?;
         Some(share.seconds)
     };
     let drivers = Driver::ALL.into_iter().filter_map(|driver| {
         Some(DriverChange {
             driver,
-            before: seconds(&first.diagnosis, driver)?,
-            after: seconds(&other.diagnosis, driver)?,
+            before: seconds(&before, driver)?,
+            after: seconds(&after, driver)?,
         })
     });
-    Some(VariantChange {
+    Ok(Some(VariantChange {
         from: name(first),
         to: name(other),
-        problems: logarithms.len(),
-        speedup: (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp(),
+        problems,
+        speedup,
         drivers: drivers.collect(),
+    }))
+}
+
+/// The problems measured, each once.
+fn distinct(diagnosis: &Diagnosis) -> Vec<&Problem> {
+    let mut problems: Vec<&Problem> = Vec::new();
+    for measurement in &diagnosis.measurements {
+        if !problems.contains(&&measurement.problem) {
+            problems.push(&measurement.problem);
+        }
+    }
+    problems
+}
+
+/// A problem's times as one: their geometric mean, with its standard error where those of all are known. None where it was
+/// not measured.
+fn merged(diagnosis: &Diagnosis, problem: &Problem) -> Option<Measurement> {
+    let times: Vec<&Measurement> = diagnosis
+        .measurements
+        .iter()
+        .filter(|measurement| measurement.problem == *problem)
+        .collect();
+    if let [time] = times[..] {
+        return Some(time.clone());
+    }
+    let count = Some(times.len() as f64).filter(|count| *count > 0.0)?;
+    let logarithms = times.iter().map(|time| time.seconds.ln());
+    let squares: Option<f64> = times.iter().map(|time| Some(time.spread?.powi(2))).sum();
+    Some(Measurement {
+        problem: problem.clone(),
+        seconds: (logarithms.sum::<f64>() / count).exp(),
+        spread: squares.map(|squares| squares.sqrt() / count),
     })
 }
 
-fn matching<'d>(measurement: &Measurement, diagnosis: &'d Diagnosis) -> Option<&'d Measurement> {
-    diagnosis
-        .measurements
-        .iter()
-        .find(|other| other.problem == measurement.problem)
+/// The parts of the mean of those times: as diagnosed where there are no others, else diagnosed anew. Parts of a mean over
+/// more problems would be compared with parts of another mean.
+fn averaged(
+    diagnosis: &Diagnosis,
+    shared: Vec<Measurement>,
+    device: &Device,
+) -> Result<Average, DiagnosisError> {
+    let others = |measurement| !shared.contains(measurement);
+    if shared.len() == diagnosis.measurements.len() && !diagnosis.measurements.iter().any(others) {
+        return Ok(diagnosis.average.clone());
+    }
+    Ok(diagnose(&shared, &diagnosis.schedule, device)?.average)
 }

@@ -1,5 +1,7 @@
 //! Where the time goes: what each mechanism costs, found by thinking it away.
 
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
 use super::ideal::Ideal;
 use super::plan::Plan;
 use crate::breakdown::{Breakdown, Part, PartTime};
@@ -26,15 +28,21 @@ const ORDER: [(Part, Removal); 8] = [
 pub(super) fn of(plan: &Plan, roofline: f64, host: HostTerm) -> Breakdown {
     let mut parts = vec![(Part::Host, plan.host(host)), (Part::Launch, plan.launch())];
     let mut ideal = Ideal::default();
-    let mut left = plan.kernel(ideal).max(roofline);
+    // Each is a simulation of the whole call, and none waits for another.
+    let mut ideals = vec![ideal];
+    for (_, think_away) in ORDER {
+        think_away(&mut ideal);
+        ideals.push(ideal);
+    }
+    let kernels: Vec<f64> = ideals.into_par_iter().map(|ideal| plan.kernel(ideal)).collect();
+    let mut left = kernels[0].max(roofline);
     let mut goes = |part, seconds: f64, parts: &mut Vec<(Part, f64)>| {
         let now = seconds.clamp(roofline, left);
         parts.push((part, left - now));
         left = now;
     };
-    for (part, think_away) in ORDER {
-        think_away(&mut ideal);
-        goes(part, plan.kernel(ideal), &mut parts);
+    for ((part, _), kernel) in ORDER.into_iter().zip(&kernels[1..]) {
+        goes(part, *kernel, &mut parts);
     }
     goes(Part::Idle, plan.seconds(plan.balanced(ideal), ideal), &mut parts);
     goes(Part::Padding, roofline, &mut parts);

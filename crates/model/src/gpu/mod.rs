@@ -55,9 +55,11 @@ pub(crate) fn simulate(
     })
 }
 
-/// The time at the highest rates, every operand moved once, nothing padded; none where the figures are missing.
-pub(crate) fn floor(problem: &Problem, device: &Device) -> Option<f64> {
-    Roofline::of(problem, device).ok().map(Roofline::seconds)
+/// The time at the highest rates, every operand moved once but for `kept` bytes, nothing padded; none where the figures
+/// are missing.
+pub(crate) fn floor(problem: &Problem, device: &Device, kept: f64) -> Option<f64> {
+    let roofline = Roofline::beyond(problem, device, kept).ok()?;
+    Some(roofline.seconds())
 }
 
 /// As [`crate::break_down()`], on a GPU.

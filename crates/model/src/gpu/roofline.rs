@@ -17,11 +17,16 @@ pub(super) struct Roofline {
 impl Roofline {
     /// Every operand moved once at the published bandwidth, nothing padded, at the boost clock.
     pub(super) fn of(problem: &Problem, device: &Device) -> Result<Self, MissingFigure> {
+        Self::beyond(problem, device, 0.0)
+    }
+
+    /// The same but for so many bytes, which a cache keeps.
+    pub(super) fn beyond(problem: &Problem, device: &Device, kept: f64) -> Result<Self, MissingFigure> {
         let machine = Machine::of(device, problem)?;
         let rate = machine.product_rate * machine.processors as f64 * machine.boost;
         Ok(Self {
             products: count::flops(problem) / rate,
-            memory: count::bytes(problem) / machine.published_bandwidth,
+            memory: (count::bytes(problem) - kept).max(0.0) / machine.published_bandwidth,
         })
     }
 

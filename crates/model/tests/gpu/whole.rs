@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use gauntlet_device::Device;
 use gauntlet_model::prove::prove;
-use gauntlet_model::{Activity, HostTerm, Part, break_down, limit, simulate, timeline};
+use gauntlet_model::{
+    Activity, Cached, HostTerm, Part, break_down, limit, repeated_limit, simulate, timeline,
+};
 use gauntlet_problem::{AttentionFormat, Form, Problem};
 use gauntlet_schedule::program::TileProgram;
 use gauntlet_schedule::{Schedule, Setup};
@@ -70,6 +72,34 @@ fn a_prediction_is_the_same_to_the_bit_and_above_its_limit() {
         assert!(first.seconds.is_finite() && first.seconds >= first.roofline);
         assert!(first.seconds >= limit(problem, device).unwrap() * (1.0 - 1e-9));
     });
+}
+
+#[test]
+fn of_what_the_cache_may_keep_only_the_rest_bounds_a_repeated_call() {
+    let device = device("h200");
+    let limits = |n| {
+        let problem = gemm(Form::Plain, &[8], n, 7168);
+        let kept = [Cached::Results, Cached::Everything];
+        let [results, everything] = kept.map(|cached| repeated_limit(&problem, &device, cached).unwrap());
+        [limit(&problem, &device).unwrap(), results, everything]
+    };
+    let [cold, _, warm] = limits(4096);
+    assert!(
+        warm < 0.5 * cold,
+        "all of it fits: products alone: {warm} and {cold}"
+    );
+    let bandwidth = device.memory.bandwidth.as_ref().unwrap();
+    let seconds = |bytes: f64| bytes / bandwidth.get().max(bandwidth.attainable());
+    let [cold, others, warm] = limits(1 << 18);
+    assert!((cold - warm - seconds(60e6)).abs() < 1e-9, "{cold} and {warm}");
+    let results = seconds(f64::from(16 << 18));
+    assert!((cold - others - results).abs() < 1e-9, "{cold} and {others}");
+
+    let mut unknown = device.clone();
+    unknown.memory.l2_size = None;
+    let problem = gemm(Form::Plain, &[8], 1 << 18, 7168);
+    let products = repeated_limit(&problem, &unknown, Cached::Everything).unwrap();
+    assert!(products > 0.0 && products < warm);
 }
 
 #[test]

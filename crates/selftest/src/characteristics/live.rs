@@ -100,11 +100,8 @@ fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
             .collect()
     });
     Candidate {
-        name: name.to_owned(),
-        schedule: Schedule::baseline(),
         command,
-        dispatch: None,
-        recorded_loop: None,
+        ..Candidate::new(name, Schedule::baseline())
     }
 }
 
