@@ -3,12 +3,16 @@
 mod calibration;
 mod compile;
 mod explain;
+mod kept;
+mod ledger;
 mod measured;
 mod tune;
 
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
 pub use explain::Explain;
+pub use kept::{CalibrationFile, LedgerFile};
+pub use ledger::{LedgerArguments, LedgerCommand};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor};
 pub use tune::{Tune, TuneExecutor};
 
@@ -23,18 +27,6 @@ use jiff::SignedDuration;
 #[derive(Debug, Parser)]
 #[command(name = "gauntlet", version = env!("GAUNTLET_VERSION"), arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where everything that happens is kept.
-    #[arg(
-        long,
-        global = true,
-        env = "GAUNTLET_LEDGER",
-        default_value = ".gauntlet/ledger.sqlite",
-        value_name = "FILE"
-    )]
-    pub ledger: PathBuf,
-    /// What was measured of the device; by default what `calibrate` left beside the ledger.
-    #[arg(long, global = true, env = "GAUNTLET_CALIBRATION", value_name = "FILE")]
-    pub calibration: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -48,7 +40,13 @@ Examples:
   gauntlet check my-round.toml                  everything but the measuring
   gauntlet doctor                               what is here, and what is missing
 
-Exit codes: 0 done; 1 not reached, by --require, `validate`, `check`, `compile`, `schedules`, `selftest` or `ledger verify`; 2 bad input; 3 something broke.";
+Exit codes:
+  0    done
+  1    not reached: what --require or --require-goals asks for, or that all is as
+       `bench`, `check`, `compile`, `schedules`, `selftest` or `ledger verify` want it
+  2    bad input, or a place that was named and cannot be written
+  3    something broke: a full disk, a driver, a worker, the ledger
+  130  interrupted; what is kept is said";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -123,6 +121,9 @@ pub struct Run {
     /// Where results go besides the terminal.
     #[command(flatten)]
     pub files: ReportFiles,
+    /// This machine's figures, for the model.
+    #[command(flatten)]
+    pub calibration: CalibrationFile,
 }
 
 /// Where results go besides the terminal.
@@ -193,6 +194,9 @@ pub struct Check {
     /// Write the whole result as JSON (`-`: to standard output, in place of the report).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// This machine's figures, for the model.
+    #[command(flatten)]
+    pub calibration: CalibrationFile,
 }
 
 /// `suites`.
@@ -233,52 +237,6 @@ pub struct Schedules {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-/// `ledger`.
-#[derive(Debug, Args)]
-pub struct LedgerArguments {
-    /// What to do with it.
-    #[command(subcommand)]
-    pub command: LedgerCommand,
-}
-
-/// What to do with the ledger.
-#[derive(Debug, Subcommand)]
-pub enum LedgerCommand {
-    /// The runs, newest first.
-    List {
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// The records of a run, or one record whole.
-    Show {
-        /// A run's id, or a record's number.
-        what: String,
-    },
-    /// All records as JSON lines.
-    Export {
-        /// Only this run's.
-        #[arg(long)]
-        run: Option<String>,
-    },
-    /// How good everyone's forecasts were: odds and speed-ups, skill against a constant forecast.
-    Forecasters {
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// What to try next: what a run left open, by the speed-up that an hour of work is expected to bring.
-    Next {
-        /// The run's id; the last run by default.
-        run: Option<String>,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Walk the chain of digests and say whether every record is as it was written.
-    Verify,
 }
 
 /// `doctor`.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_device::{Arch, Calibration, Device};
 use gauntlet_lab::Tournament;
 
+use crate::arguments::CalibrationFile;
 use crate::sink;
 use crate::trouble::{Trouble, say};
 
@@ -19,10 +20,11 @@ pub struct Calibrations {
 
 impl Calibrations {
     /// Those beside the ledger, or one that was chosen.
-    pub fn new(ledger: &Path, chosen: Option<&Path>) -> Self {
+    pub fn of(file: &CalibrationFile) -> Self {
+        let ledger = &file.ledger.path;
         Self {
             folder: ledger.parent().unwrap_or(Path::new("")).join(FOLDER),
-            chosen: chosen.map(Path::to_owned),
+            chosen: file.chosen.clone(),
         }
     }
 
@@ -66,20 +68,21 @@ impl Calibrations {
         Ok(())
     }
 
+    /// Refuses a place in which a device's calibration could not be kept in the end.
+    pub fn check(&self, device: &Device) -> Result<(), Trouble> {
+        sink::check_with_folders(&self.file(device))
+    }
+
     /// Keeps a calibration; returns where.
     pub fn keep(&self, device: &Device, calibration: &Calibration) -> Result<PathBuf, Trouble> {
         let file = self.file(device);
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Trouble::bad_input(
-                    format!("the folder {} cannot be made: {error}", folder.display()),
-                    "give a file elsewhere with --calibration",
-                )
-            })?;
-        }
         let text = calibration
             .to_toml()
             .map_err(|error| Trouble::broken(error.to_string()))?;
+        if let Some(folder) = file.parent() {
+            // What stands in the way is told of the file, whose contents are kept elsewhere then.
+            let _made = std::fs::create_dir_all(folder);
+        }
         sink::write(&file, text.as_bytes())?;
         Ok(file)
     }

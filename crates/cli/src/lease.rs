@@ -20,9 +20,10 @@ impl Lease {
         name.push(format!(".{run}.lock"));
         let path = PathBuf::from(name);
         let lock = File::create(&path).map_err(|error| {
-            Trouble::bad_input(
+            Trouble::of_place(
+                &error,
                 format!("{} cannot be made: {error}", path.display()),
-                "make the ledger's folder writable, or give another place with --ledger",
+                "make the ledger's folder writable and see that its disk has room, or give another place with --ledger",
             )
         })?;
         Ok(lock.try_lock().is_ok().then_some(Self { path, _lock: lock }))

@@ -71,7 +71,7 @@ fn unknown(text: &str) -> Result<Trouble, Trouble> {
 }
 
 /// The name most like a text, whether its suite is named or not.
-fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str {
+pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str {
     let distance = |name: &&str| {
         let case = name.rsplit('/').next().unwrap_or(name);
         [*name, case]

@@ -56,6 +56,9 @@ pub fn candidate(name: &str, text: &str, base: &Schedule) -> Result<Candidate, T
 
 /// Words separated by commas, as in an inline table.
 fn words(text: &str) -> Result<ScheduleChange, String> {
+    if !text.contains('=') {
+        return Err("it names no word and its value".to_owned());
+    }
     #[derive(serde::Deserialize)]
     struct Words {
         words: ScheduleChange,

@@ -1,11 +1,13 @@
 //! Errors on their way to a person: what, where, and the remedy.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 
+use gauntlet_executor::WorkerError;
 use gauntlet_lab::ledger::LedgerError;
 use gauntlet_lab::{FileError, LabError};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
+use textwrap::WordSeparator;
 
 use crate::exit::Exit;
 
@@ -29,6 +31,23 @@ impl Trouble {
         }
     }
 
+    /// The same, told by an error that says what to do about it.
+    fn of_input(error: impl fmt::Display) -> Self {
+        Self {
+            exit: Exit::BadInput,
+            ..Self::broken(error.to_string())
+        }
+    }
+
+    /// Something cannot be made in a place that was named, which need not be the place's fault.
+    pub fn of_place(error: &io::Error, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        if is_of_the_place(error) {
+            Self::bad_input(message, remedy)
+        } else {
+            Self::broken(message).with_remedy(remedy)
+        }
+    }
+
     /// Something broke.
     pub fn broken(message: impl Into<String>) -> Self {
         Self {
@@ -47,27 +66,15 @@ impl Trouble {
         }
     }
 
-    /// Standard output cannot be written. A reader who went away, as `head` does, has seen enough: no trouble.
-    pub fn of_stdout(error: &io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self {
-                exit: Exit::Done,
-                ..Self::broken("")
-            };
-        }
-        Self::broken(format!(
-            "standard output cannot be written: {error}; check where it leads"
-        ))
-    }
-
     /// Prints it on standard error and says how to exit.
     pub fn tell(self) -> Exit {
-        if self.exit == Exit::Done {
-            return self.exit;
-        }
         let mut text = String::new();
         let theme = GraphicalTheme::unicode();
-        let handler = GraphicalReportHandler::new_themed(theme).with_width(terminal_width());
+        // Lines are broken at blanks alone: a path or a command is to be copied.
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(terminal_width())
+            .with_break_words(false)
+            .with_word_separator(WordSeparator::AsciiSpace);
         match handler.render_report(&mut text, &self) {
             Ok(()) => say(&text),
             Err(_) => say(&format!("{}\n", self.message)),
@@ -137,9 +144,23 @@ impl From<FileError> for Trouble {
 
 impl From<LedgerError> for Trouble {
     fn from(error: LedgerError) -> Self {
-        // A place that cannot be written or a file that is no ledger is the caller's to put right.
-        let broken = matches!(error, LedgerError::Storage { .. } | LedgerError::Damaged { .. });
-        let exit = if broken { Exit::Broken } else { Exit::BadInput };
+        let exit = match error {
+            // A place that cannot be written or a file that is no ledger is the caller's to put right.
+            LedgerError::Create { .. }
+            | LedgerError::Missing { .. }
+            | LedgerError::Unreadable { .. }
+            | LedgerError::NotALedger { .. }
+            | LedgerError::Newer { .. }
+            | LedgerError::ReadOnly { .. }
+            | LedgerError::UnknownRun { .. } => Exit::BadInput,
+            LedgerError::Full { .. }
+            | LedgerError::Locked { .. }
+            | LedgerError::Damaged { .. }
+            | LedgerError::Ended { .. }
+            | LedgerError::Started { .. }
+            | LedgerError::Export { .. }
+            | LedgerError::Storage { .. } => Exit::Broken,
+        };
         Self {
             exit,
             message: error.to_string(),
@@ -151,14 +172,29 @@ impl From<LedgerError> for Trouble {
 
 impl From<LabError> for Trouble {
     fn from(error: LabError) -> Self {
+        let said = error.to_string();
         match error {
             LabError::File(error) => error.into(),
             LabError::Ledger(error) => error.into(),
-            LabError::Files { .. } => Self {
-                exit: Exit::BadInput,
-                ..Self::broken(error.to_string())
-            },
-            other => Self::broken(other.to_string()),
+            // A folder that is not there or may not be written is the caller's to put right; a full disk is not.
+            LabError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
+            LabError::MissingFigure(_) | LabError::NoBaseline { .. } => Self::of_input(said),
+            // This very program, which says that what it was given is wrong.
+            LabError::Executor(WorkerError::Died {
+                status: Some(status), ..
+            }) if status.code() == Some(Exit::BadInput as i32) => Self::of_input(said),
+            _ => Self::broken(said),
         }
     }
+}
+
+/// Whether an error is of the place that was named, and not of what is done there.
+fn is_of_the_place(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+    )
 }

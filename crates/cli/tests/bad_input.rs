@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
+use common::{Place, Ran, TINY_SUITE, names, pitch, tiny_round};
 
 /// Runs a round file with one thing wrong and checks that message and ledger are as they should be.
 #[track_caller]
@@ -19,15 +19,6 @@ fn refused(round: &str, suite: &str, phrases: &[&str]) {
         !place.path("ledger.sqlite").exists(),
         "a bad file must not make a ledger"
     );
-}
-
-#[track_caller]
-fn names(ran: &Ran, phrases: &[&str]) {
-    let said = ran.folded();
-    for phrase in phrases {
-        assert!(said.contains(phrase), "no {phrase:?} in:\n{}", ran.err);
-    }
-    assert!(!said.contains("panicked"), "{}", ran.err);
 }
 
 #[test]
@@ -217,80 +208,6 @@ fn a_device_nobody_knows() {
 }
 
 #[test]
-fn a_ledger_of_a_newer_schema() {
-    let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
-    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
-    place.run(&["run", "round.toml"]).expect(0);
-    let path = place.path("ledger.sqlite");
-    let mut bytes = std::fs::read(&path).unwrap();
-    // `user_version` of an SQLite file: four bytes at offset 60, big-endian.
-    bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
-    std::fs::write(&path, &bytes).unwrap();
-    let ran = place.run(&["run", "round.toml"]).expect(2);
-    names(&ran, &["ledger.sqlite", "schema 99", "newer gauntlet"]);
-    assert_eq!(
-        std::fs::read(&path).unwrap(),
-        bytes,
-        "the newer ledger was touched"
-    );
-}
-
-#[test]
-fn a_ledger_in_a_place_that_cannot_be_written() {
-    let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
-    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
-    // A folder below a file can be made by nobody, not even by root.
-    place.write("file", "");
-    let ran = place
-        .run(&["--ledger", "file/ledger.sqlite", "run", "round.toml"])
-        .expect(2);
-    names(&ran, &["file/ledger.sqlite", "--ledger"]);
-}
-
-#[test]
-fn a_read_only_folder() {
-    use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
-    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
-    let locked = place.path("locked");
-    std::fs::create_dir(&locked).unwrap();
-    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
-    if std::fs::write(locked.join("probe"), "").is_ok() {
-        // Root writes anywhere; the test above covers what root cannot do.
-        return;
-    }
-    let ran = place
-        .run(&["--ledger", "locked/ledger.sqlite", "run", "round.toml"])
-        .expect(2);
-    names(&ran, &["locked/ledger.sqlite", "--ledger"]);
-}
-
-#[test]
-fn a_full_disk() {
-    let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
-    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
-    let disk = place.path("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(&disk)
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
-        // Only root may mount; the ledger's own tests limit its size instead.
-        return;
-    }
-    let ran = place.run(&["--ledger", "disk/ledger.sqlite", "run", "round.toml"]);
-    let unmounted = std::process::Command::new("umount").arg(&disk).status().unwrap();
-    assert!(unmounted.success());
-    names(&ran.expect(2), &["disk/ledger.sqlite", "full", "--ledger"]);
-}
-
-#[test]
 fn pitches_that_wait_for_one_another() {
     let pitches =
         pitch("one", "stages = 2", "after = \"two\"") + &pitch("two", "stages = 3", "after = \"one\"");
@@ -318,6 +235,7 @@ fn bounds_that_nothing_exceeds() {
         ("[correctness]\ninputs = []", "correctness.inputs is empty"),
         ("[budgets]\npanel-bytes = nan", "budgets.panel-bytes = NaN"),
         ("[criteria]\nresamples = 5", "at least 200"),
+        ("[criteria]\ntarget = 0.0", "`Writing a round`"),
     ] {
         refused(
             &tiny_round(&format!("\n{added}\n")),
@@ -327,6 +245,51 @@ fn bounds_that_nothing_exceeds() {
     }
     let round = tiny_round("").replace("blocks = 1", "blocks = 9000000000000000000");
     refused(&round, TINY_SUITE, &["round.toml:13", "must lie in 1…1000"]);
+}
+
+#[test]
+fn looks_that_are_none() {
+    for (looks, phrase) in [
+        (
+            "[5, 3]",
+            "each look is at more pairs of processes than the one before",
+        ),
+        (
+            "[3, 3]",
+            "each look is at more pairs of processes than the one before",
+        ),
+        ("[1, 3]", "an interval over processes needs at least two of them"),
+        ("[]", "nothing would ever be looked at"),
+    ] {
+        let round = tiny_round("").replace("looks = [2, 3]", &format!("looks = {looks}"));
+        refused(
+            &round,
+            TINY_SUITE,
+            &["round.toml:12", phrase, "such as [4, 6, 9]"],
+        );
+    }
+}
+
+#[test]
+fn options_of_other_commands() {
+    let place = Place::new();
+    for arguments in [
+        &["bench", "baseline", "baseline", "--ledger", "l.sqlite"][..],
+        &["devices", "--calibration", "c.toml"],
+        &["ledger", "list", "--calibration", "c.toml"],
+        &["--ledger", "l.sqlite", "doctor"],
+    ] {
+        names(&place.run(arguments).expect(2), &["unexpected argument"]);
+    }
+    for arguments in [
+        &["ledger", "list", "--ledger", "l.sqlite"][..],
+        &["ledger", "--ledger", "l.sqlite", "list"],
+    ] {
+        names(
+            &place.run(arguments).expect(2),
+            &["there is no ledger at l.sqlite"],
+        );
+    }
 }
 
 #[test]
@@ -365,20 +328,18 @@ fn times_without_time() {
 }
 
 #[test]
-fn a_place_for_results_that_is_not_there() {
+fn what_is_neither_a_suite_nor_a_schedule() {
     let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
-    place.write("round.toml", &tiny_round(""));
-    let ran = place
-        .run(&["run", "round.toml", "--json", "nowhere/out.json"])
-        .expect(2);
     names(
-        &ran,
-        &["nowhere/out.json cannot be written", "folder that exists"],
+        &place.run(&["check", "grup-gemm"]).expect(2),
+        &["neither a file nor a suite", "the nearest is group-gemm"],
     );
-    assert!(
-        !place.path("ledger.sqlite").exists(),
-        "it is refused before anything is played"
+    names(
+        &place.run(&["bench", "baseline", "stages"]).expect(2),
+        &[
+            "`stages` is no schedule: it names no word and its value",
+            "stages = 2",
+        ],
     );
 }
 
@@ -390,4 +351,33 @@ fn a_schedule_that_no_case_allows() {
         .run(&["check", "suite.toml", "--schedule", "cluster = [2, 1]"])
         .expect(2);
     names(&ran, &["allows this schedule", "no blocks share loads"]);
+}
+
+/// What is wrong for every candidate is no verdict on one.
+#[test]
+fn an_environment_in_which_no_worker_can_serve() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two", "stages = 2", "")));
+    for arguments in [
+        &["run", "round.toml"][..],
+        &["bench", "stages = 1", "stages = 2", "--json", "-"],
+        &["calibrate", "--quick"],
+    ] {
+        let mut command = place.command(arguments);
+        let ran = Ran::of(command.env("GAUNTLET_SIMD", "mmx").output().unwrap()).expect(2);
+        names(&ran, &["unknown path `mmx`", "GAUNTLET_SIMD", "gauntlet doctor"]);
+        assert!(!ran.out.contains("compile"), "{}", ran.out);
+    }
+    // A check names the paths itself.
+    let mut command = place.command(&[
+        "check",
+        "suite.toml",
+        "--simd",
+        "portable",
+        "--schedule",
+        "baseline",
+    ]);
+    let ran = Ran::of(command.env("GAUNTLET_THREADS", "0").output().unwrap()).expect(2);
+    names(&ran, &["at least 1 thread", "GAUNTLET_THREADS"]);
 }

@@ -182,7 +182,15 @@ fn a_timeline_is_measured_on_a_gpu_alone_and_of_one_problem() {
         return;
     }
     let ran = place.run(&case[..6]).expect(3);
-    assert!(ran.folded().contains("cannot run here"), "{}", ran.err);
+    let told = ran.folded();
+    assert!(
+        told.contains("cannot run here") && told.contains("`gauntlet explain` does without --measured"),
+        "{told}"
+    );
+    assert!(
+        !told.contains("--executor cpu"),
+        "it takes no such option: {told}"
+    );
     assert_eq!(ran.out, "");
 }
 

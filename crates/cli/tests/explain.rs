@@ -220,7 +220,7 @@ fn what_cannot_be_explained_is_refused_with_a_remedy() {
         ),
         (
             &["--problem", "group-gemm/1", "--timeline", "nowhere/call.svg"],
-            "no such folder",
+            "there is no folder nowhere",
         ),
         (
             &["--problem", "group-gemm", "--timeline", "call.svg"],

@@ -145,6 +145,16 @@ fn a_time_without_a_unit() {
 }
 
 #[test]
+fn a_time_that_is_left_out() {
+    assert_snapshot!(refusal("g,m,n,k,time_us\n8,128,4096,7168,373\n8,80,4096,7168,\n"));
+}
+
+#[test]
+fn a_time_longer_than_anyone_waits() {
+    assert_snapshot!(refusal("g,m,n,k,time_us\n8,128,4096,7168,1e300\n"));
+}
+
+#[test]
 fn a_list_that_is_too_short() {
     assert_snapshot!(refusal(
         "g,m,n,k,time_us\n8,128,4096,7168,373\n2,128 64 32,4096,7168,173\n"

@@ -214,13 +214,18 @@ fn a_run_that_is_being_played_is_not_resumed() {
 #[cfg(target_os = "linux")]
 fn an_interrupt_takes_the_workers_along() {
     let place = place();
-    let (mut coordinator, worker) = start_sleeper(&place);
+    let (coordinator, worker) = start_sleeper(&place);
     kill(
         Pid::from_raw(i32::try_from(coordinator.id()).unwrap()),
         Signal::SIGINT,
     )
     .unwrap();
-    assert_eq!(coordinator.wait().unwrap().code(), Some(130));
+    let ran = Ran::of(coordinator.wait_with_output().unwrap()).expect(130);
+    let said = ran.folded();
+    assert!(
+        said.contains("interrupted: what was found is kept in") && said.contains("--resume goes on with it"),
+        "{said}"
+    );
     expect_gone(worker, "the interrupt");
 }
 

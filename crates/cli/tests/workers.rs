@@ -153,3 +153,13 @@ fn one_that_is_honest() {
         "it was not compared"
     );
 }
+
+#[test]
+fn more_threads_than_an_engine_takes() {
+    for (threads, phrase) in [("200000", "at most 4096"), ("0", "at least 1 thread")] {
+        let ran = Place::new()
+            .run(&["worker", "cpu", "--threads", threads])
+            .expect(2);
+        assert!(ran.folded().contains(phrase), "{}", ran.err);
+    }
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::Measured;
+use super::{CalibrationFile, Measured};
 
 /// `calibrate`.
 #[derive(Debug, Args)]
@@ -22,6 +22,9 @@ pub struct Calibrate {
     /// Print the calibration as JSON.
     #[arg(long)]
     pub json: bool,
+    /// This machine's figures, for the model.
+    #[command(flatten)]
+    pub calibration: CalibrationFile,
 }
 
 /// `validate`.
@@ -49,6 +52,9 @@ pub struct Validate {
     /// Write the whole result as JSON (`-`: to standard output, in place of the report).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// This machine's figures, for the model.
+    #[command(flatten)]
+    pub calibration: CalibrationFile,
 }
 
 /// An executor with a model that can be calibrated.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use gauntlet_lab::HostCost;
 
+use super::CalibrationFile;
+
 /// `explain`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").required(true).args(["times", "problem"]))]
@@ -45,4 +47,7 @@ pub struct Explain {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+    /// This machine's figures, for the model.
+    #[command(flatten)]
+    pub calibration: CalibrationFile,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 
-use super::positive_time;
+use super::{CalibrationFile, positive_time};
 
 /// `tune`.
 #[derive(Debug, Args)]
@@ -46,6 +46,9 @@ pub struct Tune {
     /// Write all that was found as JSON (`-`: to standard output, in place of the report).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// This machine's figures, for the model.
+    #[command(flatten)]
+    pub calibration: CalibrationFile,
 }
 
 /// What decides between schedules.

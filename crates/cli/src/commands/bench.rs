@@ -2,7 +2,7 @@
 
 use gauntlet_device::Device;
 use gauntlet_lab::gates::{Examination, Executor, GATES, Trouble as GateTrouble, examine};
-use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, measure};
+use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, Verdict, measure};
 use gauntlet_problem::Suite;
 use gauntlet_schedule::{Schedule, check};
 use gauntlet_stats::{Criteria, Decision};
@@ -12,6 +12,7 @@ use crate::arguments::{Bench, Requirement};
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::suites;
 use crate::exit::Exit;
+use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
@@ -39,18 +40,31 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     };
     let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
     let executor = Executor::Live(workshop);
+    let result = |what: &str, found: serde_json::Value| {
+        json!({
+            "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]),
+            "criteria": round.file().criteria, "environment": environment_with(gpu.as_ref()), what: found,
+        })
+    };
+    let _hold = Hold::take(arguments.measured.executor);
     let progress = Progress::new();
     for arm in &arms {
-        if let Some(fault) = fault(&round, arm, &executor, &progress)? {
+        if let Some((verdict, reason)) = fault(&round, arm, &executor, &progress)? {
             drop(progress);
-            sink::print(format_args!("{}: {fault}", arm.name))?;
+            let found = result(
+                "stopped",
+                json!({ "arm": arm.name, "verdict": verdict, "reason": reason }),
+            );
+            sink::deliver(arguments.json.as_deref(), &found, || {
+                sink::print(format_args!("{}: {verdict}: {reason}", arm.name))
+            })?;
             return Ok(Exit::NotReached);
         }
     }
     let comparison = compare(&round, &arms, &executor, arguments, &progress)?;
     drop(progress);
-    let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
-    if !to_stdout {
+    let found = result("comparison", json!(comparison));
+    sink::deliver(arguments.json.as_deref(), &found, || {
         for (arm, text) in arms.iter().zip([&arguments.baseline, &arguments.candidate]) {
             match arm.dispatch {
                 None => sink::print(format_args!("{:<11}{}", arm.name, arm.schedule))?,
@@ -59,15 +73,8 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
         }
         sink::print("")?;
         let report = gauntlet_report::comparison(&comparison, &round.file().criteria, terminal_width());
-        sink::print(report)?;
-    }
-    if let Some(path) = &arguments.json {
-        let result = json!({
-            "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]), "criteria": round.file().criteria,
-            "environment": environment_with(gpu.as_ref()), "comparison": comparison,
-        });
-        sink::write_json(path, &result)?;
-    }
+        sink::print(report)
+    })?;
     Ok(reached(&comparison, arguments.require))
 }
 
@@ -128,7 +135,7 @@ fn fault(
     candidate: &Candidate,
     executor: &Executor,
     observer: &dyn Observer,
-) -> Result<Option<String>, Trouble> {
+) -> Result<Option<(Verdict, String)>, Trouble> {
     let examination = Examination {
         round,
         candidate,
@@ -143,7 +150,7 @@ fn fault(
     for gate in GATES.iter().filter(|gate| gate.name() == "right") {
         let finding = examine(*gate, &examination)?;
         if let Some(verdict) = finding.stops() {
-            return Ok(Some(format!("{verdict}: {}", finding.reason)));
+            return Ok(Some((verdict, finding.reason)));
         }
     }
     Ok(None)

@@ -6,8 +6,10 @@ use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Settings, TrialError};
 use serde_json::json;
 
+use crate::arguments::MeasuredExecutor;
 use crate::commands::run::{cpu_worker, environment};
 use crate::exit::Exit;
+use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -20,18 +22,17 @@ pub fn cheats(json: Option<&Path>) -> Result<Exit, Trouble> {
         kinds: Kind::ALL.to_vec(),
         names: Vec::new(),
     };
+    let _hold = Hold::take(MeasuredExecutor::Cpu);
     let progress = Progress::new();
     let reports = cheats::run(&settings, &mut |report| {
         progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
     })?;
     drop(progress);
-    if !json.is_some_and(sink::is_stdout) {
+    let result = json!({ "environment": environment(), "cheats": reports });
+    sink::deliver(json, &result, || {
         sink::print(listed(&reports))?;
-        sink::print(summed_up(&reports))?;
-    }
-    if let Some(path) = json {
-        sink::write_json(path, &json!({ "environment": environment(), "cheats": reports }))?;
-    }
+        sink::print(summed_up(&reports))
+    })?;
     let is_right = reports.iter().all(|report| report.outcome.is_right());
     Ok(if is_right { Exit::Done } else { Exit::NotReached })
 }

@@ -19,6 +19,7 @@ use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::suites;
 use crate::exit::Exit;
 use crate::listing;
+use crate::problem_text;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
@@ -32,8 +33,9 @@ struct Checked {
 }
 
 /// Examines rounds or suites without measuring.
-pub fn check(arguments: &Check, calibrations: &Calibrations) -> Result<Exit, Trouble> {
+pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
+    let calibrations = Calibrations::of(&arguments.calibration);
     let mut checked = Checked {
         environment: environment(),
         tournaments: Vec::new(),
@@ -53,16 +55,19 @@ pub fn check(arguments: &Check, calibrations: &Calibrations) -> Result<Exit, Tro
                     "leave them out; a round says itself which schedules it compares",
                 ));
             }
-            checked.tournaments.push(check_rounds(path, calibrations)?);
+            if !path.exists() {
+                return Err(Trouble::bad_input(
+                    format!("`{target}` is neither a file nor a suite"),
+                    format!(
+                        "check the path; of the suites built in, the nearest is {}",
+                        problem_text::nearest(target, Suite::builtin_names())
+                    ),
+                ));
+            }
+            checked.tournaments.push(check_rounds(path, &calibrations)?);
         }
     }
-    let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
-    if !to_stdout {
-        tell(&checked)?;
-    }
-    if let Some(path) = &arguments.json {
-        sink::write_json(path, &checked)?;
-    }
+    sink::deliver(arguments.json.as_deref(), &checked, || tell(&checked))?;
     Ok(if is_sound(&checked) {
         Exit::Done
     } else {
@@ -178,18 +183,15 @@ fn tell(checked: &Checked) -> Result<(), Trouble> {
         ];
         listing::print(&head, rows)?;
         sink::print(format_args!(
-            "{}: {} of {} comparisons right, {} builds refused",
-            report.suite, report.right, report.compared, report.refused
+            "{}: {} of {} comparisons right, {} builds refused, {} without a result",
+            report.suite, report.right, report.compared, report.refused, report.failed
         ))?;
     }
     Ok(())
 }
 
 fn is_sound(checked: &Checked) -> bool {
-    let suites = checked
-        .suites
-        .iter()
-        .all(|report| report.right == report.compared && report.refused == 0);
+    let suites = checked.suites.iter().all(SweepReport::is_sound);
     // A pitch that is stopped is what `check` is for; a baseline that is not sound is a failure.
     let rounds = || checked.tournaments.iter().flat_map(|report| &report.rounds);
     suites && rounds().all(|round| round.baseline.fault.is_none())

@@ -6,6 +6,7 @@ use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions};
 use crate::exit::Exit;
+use crate::sink;
 use crate::trouble::Trouble;
 
 /// Prints completions for a shell.
@@ -18,8 +19,6 @@ pub fn completions(arguments: &Completions) -> Result<Exit, Trouble> {
         "gauntlet",
         &mut script,
     );
-    std::io::stdout()
-        .write_all(&script)
-        .map_err(|error| Trouble::of_stdout(&error))?;
+    sink::heard(std::io::stdout().write_all(&script))?;
     Ok(Exit::Done)
 }

@@ -189,7 +189,8 @@ fn absent(error: &WorkerError, culprits: &Culprits) -> Trouble {
     let stopped_by = match culprits {
         Culprits::None => {
             let remedy = "`gauntlet doctor` says what is missing; without a GPU, `gauntlet check` and `gauntlet compile` \
-                          compile, and --executor model predicts";
+                          compile, `gauntlet run` and `gauntlet tune` predict with --executor model, and `gauntlet explain` \
+                          does without --measured";
             return Trouble::broken(format!("the cuda executor cannot run here: {words}"))
                 .with_remedy(remedy);
         }

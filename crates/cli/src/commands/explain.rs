@@ -15,9 +15,9 @@ use crate::schedule_text;
 use crate::trouble::Trouble;
 
 /// Says where the time goes.
-pub fn explain(arguments: &Explain, calibrations: &Calibrations) -> Result<Exit, Trouble> {
+pub fn explain(arguments: &Explain) -> Result<Exit, Trouble> {
     let schedule = schedule_text::read(&arguments.schedule, &Schedule::baseline())?;
-    let device = calibrations.apply(devices::find(&arguments.device)?)?;
+    let device = Calibrations::of(&arguments.calibration).apply(devices::find(&arguments.device)?)?;
     match &arguments.times {
         Some(file) => times::explain(file, &schedule, &device, arguments.json),
         None => {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gauntlet_lab::forecast::{Answer, Forecasts, prospects};
-use gauntlet_lab::ledger::{Entry, Ledger, RecordKind, RunId, RunSummary, Verification};
+use gauntlet_lab::ledger::{Entry, Ledger, LedgerError, RecordKind, RunId, RunSummary, Verification};
 
 use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;
@@ -12,15 +12,18 @@ use crate::sink::{self, write_json};
 use crate::trouble::{Trouble, terminal_width};
 
 /// Reads the ledger.
-pub fn ledger(arguments: &LedgerArguments, path: &Path) -> Result<Exit, Trouble> {
-    let ledger = Ledger::open_read_only(path)?;
+pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, Trouble> {
+    let ledger = Ledger::open_read_only(&arguments.file.path)?;
     match &arguments.command {
         LedgerCommand::List { json: true } => write_json(Path::new("-"), &ledger.runs()?)?,
         LedgerCommand::List { json: false } => list(&ledger)?,
         LedgerCommand::Show { what } => show(&ledger, what)?,
         LedgerCommand::Export { run } => {
             let run = run.as_ref().map(RunId::new);
-            ledger.export(std::io::stdout().lock(), run.as_ref())?;
+            match ledger.export(std::io::stdout().lock(), run.as_ref()) {
+                Err(LedgerError::Export { source }) => sink::heard(Err(source))?,
+                exported => exported?,
+            }
         }
         LedgerCommand::Forecasters { json } => forecasters(&ledger, *json)?,
         LedgerCommand::Next { run, json } => next(&ledger, run.as_deref(), *json)?,

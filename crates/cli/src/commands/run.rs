@@ -1,23 +1,26 @@
 //! `gauntlet run`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
-use gauntlet_lab::{Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, Workers, play};
+use gauntlet_lab::{
+    ExecutorKind, Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, Workers, play,
+};
 
-use crate::arguments::{Requirement, Run};
+use crate::arguments::{MeasuredExecutor, Requirement, Run};
 use crate::calibrations::Calibrations;
 use crate::commands::cuda;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::lease::Lease;
+use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
 
 /// Plays a round or a tournament.
-pub fn run(arguments: &Run, ledger: &Path, calibrations: &Calibrations) -> Result<Exit, Trouble> {
+pub fn run(arguments: &Run) -> Result<Exit, Trouble> {
     let overrides = Overrides {
         executor: arguments.executor.map(Into::into),
         device: arguments.device.clone(),
@@ -32,31 +35,53 @@ pub fn run(arguments: &Run, ledger: &Path, calibrations: &Calibrations) -> Resul
         .chain(&files.html)
         .try_for_each(|path| sink::check(path))?;
     let mut tournament = Tournament::load(&arguments.path, &overrides)?;
-    calibrations.apply_to(&mut tournament)?;
+    Calibrations::of(&arguments.calibration).apply_to(&mut tournament)?;
     let settings = settings(&tournament, true)?;
-    let ledger = Ledger::open(ledger)?;
+    let ledger = Ledger::open(&arguments.calibration.ledger.path)?;
     let (run, _lease) = start(arguments, &tournament, &settings, &ledger)?;
+    let kept = format!(
+        "what was found is kept in {} as run {run}",
+        ledger.path().display()
+    );
+    interrupt::keeps(format!("{kept}; the same with --resume goes on with it"));
     let journal = Journal::open(&ledger, run)?;
+    let holds = holds(&tournament);
     let report = {
         let progress = Progress::new();
         play(&tournament, &journal, &settings, &progress)?
     };
-    let to_stdout = arguments.files.json.as_deref().is_some_and(sink::is_stdout);
-    if !to_stdout {
+    drop(holds);
+    interrupt::keeps(kept);
+    let pictured = files.html.as_deref().map_or(Ok(()), |path| {
+        sink::write(path, gauntlet_report::html(&report).as_bytes())
+    });
+    let delivered = sink::deliver(files.json.as_deref(), &report, || {
         sink::print(gauntlet_report::tournament(&report, terminal_width()))?;
         sink::print(format_args!(
             "Kept in {} as run {}.",
             ledger.path().display(),
             report.run
-        ))?;
-    }
-    if let Some(path) = &arguments.files.json {
-        sink::write_json(path, &report)?;
-    }
-    if let Some(path) = &arguments.files.html {
-        sink::write(path, gauntlet_report::html(&report).as_bytes())?;
-    }
+        ))
+    });
+    sink::both(pictured, delivered)?;
     Ok(reached(&report, arguments.require))
+}
+
+/// The holds on all that the rounds measure with.
+fn holds(tournament: &Tournament) -> Vec<Hold> {
+    let measures = |kind| {
+        let mut rounds = tournament.rounds.iter();
+        rounds.any(|round| round.file().executor == kind)
+    };
+    // In one order everywhere, so that no two programs wait for each other.
+    [
+        (ExecutorKind::Cpu, MeasuredExecutor::Cpu),
+        (ExecutorKind::Cuda, MeasuredExecutor::Cuda),
+    ]
+    .into_iter()
+    .filter(|(kind, _)| measures(*kind))
+    .map(|(_, executor)| Hold::take(executor))
+    .collect()
 }
 
 /// How candidates are run by this program.

@@ -8,10 +8,11 @@ use gauntlet_selftest::characteristics::{Characteristics, Extent};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::arguments::Selftest;
+use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::cheats::cheats;
 use crate::commands::run::{cpu_worker, environment, version};
 use crate::exit::Exit;
+use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -45,25 +46,22 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, Trouble> {
     };
     let date = Timestamp::now();
     let characteristics = {
+        let _hold = (arguments.live > 0).then(|| Hold::take(MeasuredExecutor::Cpu));
         let line = Line(Progress::new());
         Characteristics::measure(extent, Device::host(), &cpu_worker(None)?, &line)?
     };
-    let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
-    if !to_stdout {
+    let document = Document {
+        version: version(),
+        date,
+        environment: environment(),
+        characteristics: &characteristics,
+    };
+    sink::deliver(arguments.json.as_deref(), &document, || {
         sink::print(gauntlet_report::characteristics(
             &characteristics,
             terminal_width(),
-        ))?;
-    }
-    if let Some(path) = &arguments.json {
-        let document = Document {
-            version: version(),
-            date,
-            environment: environment(),
-            characteristics: &characteristics,
-        };
-        sink::write_json(path, &document)?;
-    }
+        ))
+    })?;
     Ok(if characteristics.is_as_promised() {
         Exit::Done
     } else {

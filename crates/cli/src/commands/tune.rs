@@ -1,7 +1,5 @@
 //! `gauntlet tune`.
 
-use std::path::Path;
-
 use gauntlet_cuda::plan::plan;
 use gauntlet_device::Device;
 use gauntlet_executor::protocol::Description;
@@ -19,22 +17,24 @@ use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
 use crate::exit::Exit;
+use crate::interrupt;
+use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
 use crate::trouble::{Trouble, say, terminal_width};
 
 /// Finds the fastest schedule of each problem of a suite and writes them down.
-pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Trouble> {
+pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
     arguments
         .json
         .iter()
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let (device, workshop, gpu) = place(arguments)?;
-    let device = calibrations.apply(device)?;
     let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
+    let (device, workshop, gpu) = place(arguments)?;
+    let device = Calibrations::of(&arguments.calibration).apply(device)?;
     if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
         say(
             "note: this machine is not calibrated, so that the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
@@ -50,53 +50,68 @@ pub fn tune(arguments: &Tune, calibrations: &Calibrations) -> Result<Exit, Troub
         budget: arguments.budget.unsigned_abs(),
     };
     let mut so_far: Vec<TunedCase> = Vec::new();
-    let mut unwritten = None;
+    let output = &arguments.output;
+    let mut unwritten = Ok(None);
+    let hold = measured(arguments.executor).map(Hold::take);
     let progress = Progress::new();
     let cases = tune_suite(&tuning, &progress, |decided| {
         so_far.push(decided.clone());
-        // Written after each case, so that an interruption loses only the case at hand.
-        unwritten = write(arguments, &so_far, &device).err();
+        // Written after each case, so that an interruption loses only the case at hand. What cannot be written now is
+        // tried again after the next one.
+        unwritten = toml(arguments, &so_far, &device)
+            .map(|text| sink::put(output, text.as_bytes()).is_err().then_some(text));
+        if let Ok(None) = unwritten {
+            interrupt::keeps(format!("the cases decided so far are in {}", output.display()));
+        }
         progress.tell(&gauntlet_report::tuned_case(decided, terminal_width()));
         Ok(())
     });
     drop(progress);
-    let cases = cases?;
-    if let Some(trouble) = unwritten {
-        return Err(trouble);
-    }
-    let to_stdout = arguments.json.as_deref().is_some_and(sink::is_stdout);
-    if !to_stdout {
-        sink::print(gauntlet_report::tuning(&cases, terminal_width()))?;
-        sink::print(format_args!("Written to {}.", arguments.output.display()))?;
-    }
-    if let Some(path) = &arguments.json {
+    drop(hold);
+    let written = unwritten.and_then(|text| text.map_or(Ok(()), |text| sink::write(output, text.as_bytes())));
+    let is_written = written.is_ok();
+    let delivered = cases.map_err(Trouble::from).and_then(|cases| {
         let result = json!({
             "suite": suite.name, "device": device.name, "executor": executor(arguments), "version": version(),
             "predicted": arguments.executor == TuneExecutor::Model, "environment": environment_with(gpu.as_ref()), "cases": cases,
         });
-        sink::write_json(path, &result)?;
-    }
+        sink::deliver(arguments.json.as_deref(), &result, || {
+            sink::print(gauntlet_report::tuning(&cases, terminal_width()))?;
+            if is_written {
+                sink::print(format_args!("Written to {}.", output.display()))?;
+            }
+            Ok(())
+        })
+    });
+    sink::both(written, delivered)?;
     Ok(Exit::Done)
 }
 
 /// What is tuned for, and what measures there, if anything does.
 fn place(arguments: &Tune) -> Result<(Device, Option<Workshop>, Option<Description>), Trouble> {
-    let executor = match (arguments.executor, arguments.device.as_deref()) {
-        (TuneExecutor::Model, Some(name)) => return Ok((devices::find(name)?, None, None)),
-        (TuneExecutor::Model, None) => {
+    let Some(executor) = measured(arguments.executor) else {
+        let Some(name) = arguments.device.as_deref() else {
             return Err(Trouble::bad_input(
                 "`--executor model` without a device",
                 "name one with --device; `gauntlet devices` lists them",
             ));
-        }
-        (TuneExecutor::Cpu, _) => MeasuredExecutor::Cpu,
-        (TuneExecutor::Cuda, _) => MeasuredExecutor::Cuda,
+        };
+        return Ok((devices::find(name)?, None, None));
     };
     let place = Place::of(&Measured {
         executor,
         device: arguments.device.clone(),
     })?;
     Ok((place.device, Some(place.workshop), place.gpu))
+}
+
+/// What measures, if anything does.
+fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
+    match executor {
+        TuneExecutor::Cpu => Some(MeasuredExecutor::Cpu),
+        TuneExecutor::Cuda => Some(MeasuredExecutor::Cuda),
+        TuneExecutor::Model => None,
+    }
 }
 
 /// Whether an executor has a kernel for a schedule that the device accepts: a GPU's kernels know fewer words together
@@ -114,11 +129,11 @@ fn executor(arguments: &Tune) -> &'static str {
     }
 }
 
-fn write(arguments: &Tune, cases: &[TunedCase], device: &Device) -> Result<(), Trouble> {
+/// The table of the cases so far.
+fn toml(arguments: &Tune, cases: &[TunedCase], device: &Device) -> Result<String, Trouble> {
     let made = Timestamp::now().to_string();
     let table = table(cases, &device.name, executor(arguments), &version(), &made);
-    let text = table
+    table
         .to_toml()
-        .map_err(|error| Trouble::broken(error.to_string()))?;
-    sink::write(Path::new(&arguments.output), text.as_bytes())
+        .map_err(|error| Trouble::broken(error.to_string()))
 }

@@ -16,6 +16,7 @@ use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
 use crate::exit::Exit;
+use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -61,41 +62,49 @@ struct Earlier {
 }
 
 /// Compares the model with times of a grid, measured now or before; what was measured now is noted in the calibration.
-pub fn validate(arguments: &Validate, calibrations: &Calibrations) -> Result<Exit, Trouble> {
+pub fn validate(arguments: &Validate) -> Result<Exit, Trouble> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
+    let calibrations = Calibrations::of(&arguments.calibration);
     let found = match &arguments.from {
         Some(path) => again(path, arguments)?,
-        None => measured_now(arguments, calibrations)?,
+        None => measured_now(arguments, &calibrations)?,
     };
-    if let Some(path) = &arguments.json {
-        let Found {
-            measured,
-            environment,
-            calibration,
-            validation,
-            ..
-        } = &found;
-        let document = Document {
-            version: version(),
-            date: found.date,
-            measured: measured.clone(),
-            environment: environment.clone(),
-            calibration: calibration.as_ref(),
-            validation,
-        };
-        sink::write_json(path, &document)?;
-    }
-    let is_reached = GOALS
-        .iter()
-        .all(|goal| goal.is_reached(&found.validation.calibrated));
+    let Found {
+        device,
+        calibration,
+        validation,
+        ..
+    } = &found;
+    let document = Document {
+        version: version(),
+        date: found.date,
+        measured: found.measured.clone(),
+        environment: found.environment.clone(),
+        calibration: calibration.as_ref(),
+        validation,
+    };
+    let noted = calibration
+        .as_ref()
+        .map(|calibration| calibrations.keep(device, calibration))
+        .transpose();
+    let delivered = sink::deliver(arguments.json.as_deref(), &document, || {
+        sink::print(gauntlet_report::validation(validation, terminal_width()))?;
+        match noted.as_ref() {
+            Ok(Some(file)) => sink::print(format_args!("Noted in {}.", file.display())),
+            _ => Ok(()),
+        }
+    });
+    sink::both(delivered, noted.map(drop))?;
+    let is_reached = GOALS.iter().all(|goal| goal.is_reached(&validation.calibrated));
     if arguments.require_goals && !is_reached {
         return Ok(Exit::NotReached);
     }
     Ok(Exit::Done)
 }
 
-/// What came of it.
+/// What came of it, and on what.
 struct Found {
+    device: Device,
     date: Timestamp,
     measured: Option<Origin>,
     environment: BTreeMap<String, String>,
@@ -138,8 +147,8 @@ fn again(path: &Path, arguments: &Validate) -> Result<Found, Trouble> {
         version: earlier.version,
         date: earlier.date,
     });
-    report(arguments, &validation)?;
     Ok(Found {
+        device,
         date: Timestamp::now(),
         measured: Some(origin),
         environment: earlier.environment,
@@ -163,6 +172,9 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
             "run `gauntlet calibrate` first, or name its file with --calibration",
         ));
     }
+    if calibration.is_some() {
+        calibrations.check(&device)?;
+    }
     let shapes = shapes(&device);
     check(&shapes, &device).map_err(missing(&device))?;
     let plan = Plan {
@@ -176,40 +188,22 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         on_device: gpu.is_some(),
     };
     let measured = {
+        let _hold = Hold::take(arguments.measured.executor);
         let line = Line(Progress::new());
         measure(&workshop, &shapes, plan, &line)?
     };
     let validation = Validation::of(&shapes, &measured, &device).map_err(missing(&device))?;
-    let noted = calibration
-        .as_mut()
-        .map(|calibration| {
-            calibration.quality = Some(validation.quality(date));
-            calibrations.keep(&device, calibration)
-        })
-        .transpose()?;
-    report(arguments, &validation)?;
-    if let Some(file) = noted.filter(|_| is_reported(arguments)) {
-        sink::print(format_args!("Noted in {}.", file.display()))?;
+    if let Some(calibration) = &mut calibration {
+        calibration.quality = Some(validation.quality(date));
     }
     Ok(Found {
+        device,
         date,
         measured: None,
         environment: environment_with(gpu.as_ref()),
         calibration,
         validation,
     })
-}
-
-fn report(arguments: &Validate, validation: &Validation) -> Result<(), Trouble> {
-    if is_reported(arguments) {
-        sink::print(gauntlet_report::validation(validation, terminal_width()))?;
-    }
-    Ok(())
-}
-
-/// Whether standard output is for people.
-fn is_reported(arguments: &Validate) -> bool {
-    !arguments.json.as_deref().is_some_and(sink::is_stdout)
 }
 
 fn missing(device: &Device) -> impl Fn(MissingFigure) -> Trouble {

@@ -42,6 +42,8 @@ impl Place {
             .current_dir(self.folder.path())
             .env("NO_COLOR", "1")
             .env("GAUNTLET_LEDGER", self.path("ledger.sqlite"))
+            // A machine of its own, as far as waiting for others that measure goes.
+            .env("TMPDIR", self.folder.path())
             .args(arguments);
         command
     }
@@ -87,6 +89,16 @@ impl Ran {
         );
         self
     }
+}
+
+/// Checks that a message says all of these phrases, and that nothing panicked.
+#[track_caller]
+pub fn names(ran: &Ran, phrases: &[&str]) {
+    let said = ran.folded();
+    for phrase in phrases {
+        assert!(said.contains(phrase), "no {phrase:?} in:\n{}", ran.err);
+    }
+    assert!(!said.contains("panicked"), "{}", ran.err);
 }
 
 /// A path in the repository.

@@ -11,6 +11,7 @@ use gauntlet_schedule::Schedule;
 use super::timelines::{TimelineFile, one};
 use crate::arguments::{self, MeasuredExecutor};
 use crate::commands::cuda::Place;
+use crate::machine::Hold;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
 
@@ -50,7 +51,9 @@ impl<'p> Measured<'p> {
         model: impl FnOnce(&Problem) -> Result<Timeline, Trouble>,
     ) -> Result<(), Trouble> {
         let device = &self.place.device;
+        let hold = Hold::take(MeasuredExecutor::Cuda);
         let measured = traced(&self.place.workshop, self.problem, schedule, device)?;
+        drop(hold);
         let expected = model(self.problem)?;
         let time = duration(measured.seconds);
         for (heading, timeline) in [

@@ -5,7 +5,7 @@ use std::path::Path;
 use gauntlet_device::Device;
 use gauntlet_lab::HostCost;
 use gauntlet_model::count::Occupancy;
-use gauntlet_model::{Counts, HostTerm, MissingFigure, break_down, estimate, simulate, timeline};
+use gauntlet_model::{Basis, Counts, HostTerm, MissingFigure, break_down, error_bar, simulate, timeline};
 use gauntlet_problem::Problem;
 use gauntlet_report::{Explanation, compared, duration, explained};
 use gauntlet_schedule::resources::block_bytes;
@@ -17,6 +17,7 @@ use super::timelines::{self, TimelineFile};
 use crate::arguments::Explain;
 use crate::exit::Exit;
 use crate::problem_text;
+use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -93,9 +94,11 @@ fn all(
     device: &Device,
     host: HostTerm,
 ) -> Result<Vec<Explanation>, Trouble> {
+    let progress = Progress::new();
     problems
         .iter()
         .map(|(name, problem)| {
+            progress.show(&format!("{name}: simulating"));
             allowed(name, problem, schedule, device)?;
             explanation(name, problem, schedule, device, host).map_err(missing)
         })
@@ -124,7 +127,7 @@ fn allowed(name: &str, problem: &Problem, schedule: &Schedule, device: &Device) 
     ))
 }
 
-/// Steps of all tiles together that are simulated within seconds.
+/// Steps of all tiles together that are simulated within a minute on a few processors, a dozen times over.
 const MOST_STEPS: usize = 20_000_000;
 
 /// Refuses what nobody would wait for.
@@ -152,9 +155,9 @@ fn explanation(
 ) -> Result<Explanation, MissingFigure> {
     let simulation = simulate(problem, schedule, device, host)?;
     let breakdown = break_down(problem, schedule, device, host)?;
-    let estimate = estimate(problem, schedule, device)?;
     // What the host takes is given, so that the model errs on the rest only.
-    let given = simulation.seconds - estimate.seconds;
+    let given = host.seconds(problem, schedule);
+    let (low, high) = error_bar(simulation.seconds - given, problem, device);
     let processors = device.processors.get() as usize;
     let blocks = Occupancy::of(problem, schedule, device).map_or(1, |occupancy| occupancy.blocks);
     Ok(Explanation {
@@ -164,9 +167,9 @@ fn explanation(
         device: device.title.clone(),
         arch: device.arch,
         seconds: simulation.seconds,
-        low: given + estimate.low,
-        high: given + estimate.high,
-        basis: estimate.basis.sentence().to_owned(),
+        low: given + low,
+        high: given + high,
+        basis: Basis::of(device).sentence().to_owned(),
         bound: simulation.bound,
         breakdown,
         counts: Counts::of(problem, schedule, processors * blocks),

@@ -32,7 +32,8 @@ pub fn explain(file: &Path, schedule: &Schedule, device: &Device, json: bool) ->
         .iter()
         .map(diagnosed)
         .collect::<Result<Vec<_>, _>>()?;
-    let changes = changes(&variants);
+    let changes = changes(&variants, device)
+        .map_err(|error| table.error(None, error.to_string(), "correct the rows, or leave them out"))?;
     if json {
         write_json(Path::new("-"), &Explained { variants, changes })?;
     } else {

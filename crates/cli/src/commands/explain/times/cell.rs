@@ -13,6 +13,9 @@ const UNITS: [(&str, f64); 6] = [
     ("ns", 1e-9),
 ];
 
+/// Nobody waits longer for a call of a kernel.
+const MOST_SECONDS: f64 = 86_400.0;
+
 /// The seconds of a unit.
 pub fn unit(name: &str) -> Option<f64> {
     UNITS
@@ -23,8 +26,11 @@ pub fn unit(name: &str) -> Option<f64> {
 
 /// A time in seconds: a number with a unit, or one in the column's unit.
 pub fn time(text: &str, column: Option<f64>) -> Result<f64, String> {
+    if text.is_empty() {
+        return Err("the cell is empty; give the time, such as `373 µs`, or leave the row out".to_owned());
+    }
     let (number, suffix) = split(text);
-    let seconds = match (suffix, column) {
+    let unit = match (suffix, column) {
         ("", Some(seconds)) => seconds,
         ("", None) => {
             return Err(format!(
@@ -35,7 +41,13 @@ pub fn time(text: &str, column: Option<f64>) -> Result<f64, String> {
             unit(suffix).ok_or_else(|| format!("`{suffix}` is no unit of time; s, ms, µs, us and ns are"))?
         }
     };
-    Ok(positive(number, text)? * seconds)
+    let seconds = positive(number, text)? * unit;
+    if !(f64::MIN_POSITIVE..=MOST_SECONDS).contains(&seconds) {
+        return Err(format!(
+            "`{text}` is no time of a call, which takes a day at most; check the number and its unit"
+        ));
+    }
+    Ok(seconds)
 }
 
 /// A standard error in percent, as a part of 1.
@@ -114,11 +126,15 @@ mod tests {
             ("0 ms", "greater than 0"),
             ("-1 ms", "greater than 0"),
             ("soon", "is no unit"),
-            ("", "has no unit"),
+            ("", "the cell is empty"),
+            ("1e300 µs", "a day at most"),
+            ("1e-320 ns", "a day at most"),
+            ("2 d", "`d` is no unit"),
         ] {
             let error = time(text, None).unwrap_err();
             assert!(error.contains(phrase), "{text}: {error}");
         }
+        assert!(time("", Some(1e-6)).unwrap_err().contains("the cell is empty"));
         assert!(time("inf", Some(1.0)).is_err() && time("NaN", Some(1.0)).is_err());
     }
 

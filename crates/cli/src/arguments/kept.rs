@@ -1,0 +1,31 @@
+//! Where things are kept: arguments of the commands that use them.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Where everything that happens is kept.
+#[derive(Debug, Args)]
+pub struct LedgerFile {
+    /// The ledger: everything that happens is kept in it, and calibrations beside it.
+    #[arg(
+        id = "ledger",
+        long,
+        global = true,
+        env = "GAUNTLET_LEDGER",
+        default_value = ".gauntlet/ledger.sqlite",
+        value_name = "FILE"
+    )]
+    pub path: PathBuf,
+}
+
+/// Where this machine's calibration is kept.
+#[derive(Debug, Args)]
+pub struct CalibrationFile {
+    /// What was measured of this machine; by default what `calibrate` left beside the ledger.
+    #[arg(id = "calibration", long, env = "GAUNTLET_CALIBRATION", value_name = "FILE")]
+    pub chosen: Option<PathBuf>,
+    /// Or the place beside which it is.
+    #[command(flatten)]
+    pub ledger: LedgerFile,
+}

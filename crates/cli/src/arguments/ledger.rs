@@ -1,0 +1,54 @@
+//! The arguments of `ledger`.
+
+use clap::{Args, Subcommand};
+
+use super::LedgerFile;
+
+/// `ledger`.
+#[derive(Debug, Args)]
+pub struct LedgerArguments {
+    /// Where it is.
+    #[command(flatten)]
+    pub file: LedgerFile,
+    /// What to do with it.
+    #[command(subcommand)]
+    pub command: LedgerCommand,
+}
+
+/// What to do with the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// The runs, newest first.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The records of a run, or one record whole.
+    Show {
+        /// A run's id, or a record's number.
+        what: String,
+    },
+    /// All records as JSON lines.
+    Export {
+        /// Only this run's.
+        #[arg(long)]
+        run: Option<String>,
+    },
+    /// How good everyone's forecasts were: odds and speed-ups, skill against a constant forecast.
+    Forecasters {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What to try next: what a run left open, by the speed-up that an hour of work is expected to bring.
+    Next {
+        /// The run's id; the last run by default.
+        run: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Walk the chain of digests and say whether every record is as it was written.
+    Verify,
+}
