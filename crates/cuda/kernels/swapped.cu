@@ -23,9 +23,9 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
 }
 
 template <u32 COLUMNS>
-DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, Recorder& recorder, u32 number) {
+DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, u32& scale_pair, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
-    u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, ring, sums, recorder, number);
+    u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, ring, scale_pair, sums, recorder, number);
     finish_tile<COLUMNS>(parameter, announced, control, unit, sums, recorder, number);
     fence_async();      // what was staged there, before the copies that take its place
     barrier_arrive(ring_base + ring.empty_before(1));
@@ -35,7 +35,7 @@ DEVICE void compute_tile(const Parameter& parameter, const Announced& announced,
 // nested so that few far jumps are taken.
 DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, Control* control, Recorder& recorder) {
     Ring ring;
-    u32 count = 0;
+    u32 count = 0, scale_pair = SCALE_COPY_BYTES;
     auto next_width = [&]() -> u32 {
         if (control->tiles[count++ % ANNOUNCED].tile.is_last()) return 0;
         barrier_wait(ring_base + ring.full(0), ring.parity);
@@ -45,7 +45,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, 
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
             u32 number = blockIdx.x * parameter.tiles_a_worker + count;                                                \
-            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, recorder, number); \
+            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, scale_pair, recorder, number); \
             width = next_width();                                                                                      \
         }
 #define LOOPS(COLUMNS) \

@@ -22,7 +22,7 @@ DEVICE Box value_box(const Parameter& parameter, const Tile& tile, u32 chunk) {
     return {chunk * 64, tile.row};
 }
 
-// Sixteen bytes of a row, or the 128 of sixteen rows.
+// Thirty-two bytes of a row, or the 128 of sixteen rows.
 DEVICE Box scale_box(const Parameter& parameter, const Tile& tile, u32 chunk) {
     if (REPACKED) return {0, sixteens(parameter, tile, chunk)};
     return {chunk * 8, tile.row};
@@ -46,6 +46,7 @@ struct WeightCopies {
 
 DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     Filling filling;
+    u32 scale_place = 0, most = SLOTS - 1;
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
     float2 next_scales = load_scales(parameter, next);
@@ -62,18 +63,23 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
         for (u32 chunk = tile.first_chunk, last = chunk + tile.chunks; chunk < last; chunk += 2) {
 #pragma unroll
             for (u32 half = 0; half < 2; half++) {
-                bool with_scales = REPACKED || half == 0;
-                u32 to = filling.acquire(bytes, ring_base) + token_bytes(width);
-                WeightCopies copies{maps, to, ring_base + filling.ring.full(half), ring_base + filling.ring.scales(half)};
+                bool with_scales = REPACKED || (half == 0 && (chunk - tile.first_chunk) % SCALE_CHUNKS == 0);
+                // Their place is free when no units are in use but those whose scales are in the other one.
+                u32 to = filling.acquire(bytes, ring_base, !REPACKED && with_scales ? most : SLOTS - 1) + token_bytes(width);
+                u32 scales = SCALES_AT + (REPACKED ? filling.ring.packed_scales(half) : scale_place);
+                WeightCopies copies{maps, to, ring_base + filling.ring.full(half), ring_base + scales};
                 if (elect()) {
                     barrier_expect(copies.barrier, bytes + (with_scales ? SCALE_COPY_BYTES : 0));
                     if (with_scales) copies.of_scales(scale_box(parameter, tile, chunk + half));
                     copies.values(value_box(parameter, tile, chunk + half));
                 }
+                if (with_scales) scale_place ^= SCALE_COPY_BYTES;
             }
+            most = SCALE_CHUNKS;
             filling.ring.next_pair();
             if (chunk == tile.first_chunk) next_scales = load_scales(parameter, next);
         }
+        if (tile.chunks % SCALE_CHUNKS != 0) most = tile.chunks % SCALE_CHUNKS;
         recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
 }

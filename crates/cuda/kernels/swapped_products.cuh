@@ -40,11 +40,11 @@ struct RowScales {
             return;
         }
         if (chunk == 1) return;     // came with those of the even chunk
-        from += at.row * 16 + at.lane % 4 * 2;
+        from += at.row * SCALE_ROW + at.lane % 4 * 2;
 #pragma unroll
         for (u32 row = 0; row < 2; row++)
 #pragma unroll
-            for (u32 of = 0; of < 2; of++) words[row][of] = load_shared_2(from + row * 8 * 16 + of * 8);
+            for (u32 of = 0; of < 2; of++) words[row][of] = load_shared_2(from + row * 8 * SCALE_ROW + of * 8);
     }
 
     DEVICE u32 converted(u32 row, u32 chunk) const {
@@ -58,19 +58,20 @@ struct RowScales {
 //
 // Returns where the last unit lies, which is not released: results pass through it.
 template <u32 COLUMNS>
-DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale_pair, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     constexpr u32 UNIT = unit_bytes(COLUMNS);
     Lane at;
     u32 rows_at = ring_base + token_bytes(COLUMNS) + at.row * 64 + at.lane % 4 * 16;
     u32 unit = 0, there = 0;
     uint4 rows[2][2];       // packed: of each chunk of the pair, the lane's two
     RowScales row_scales;
+    scale_pair = ~scale_pair & SCALE_COPY_BYTES;
     auto next_unit = [&](u32 chunk) {
         unit = ring.begin(UNIT);
         barrier_wait_unless(there, ring_base + ring.full(chunk), ring.parity);
         rows[chunk][0] = load_shared_16(rows_at + unit);
         rows[chunk][1] = load_shared_16(rows_at + unit + 8 * 64);
-        row_scales.load(at, ring_base + ring.scales(chunk), chunk);
+        row_scales.load(at, ring_base + SCALES_AT + (REPACKED ? ring.packed_scales(chunk) : scale_pair), chunk);
         ring.advance(UNIT);
     };
 #pragma unroll
@@ -99,7 +100,10 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, float (&su
                     products_fence();
                     Wgmma<COLUMNS>::registers(sums, fragment, tokens + (word / 2 * 1024 + (word % 2 * 2 + half) * 32) / 16);
                     products_commit();
-                    if (word == 3 && half == 0 && (chunk == 0 || begin + 2 < chunks)) next_unit(1 - chunk);
+                    if (word == 3 && half == 0 && (chunk == 0 || begin + 2 < chunks)) {
+                        if (chunk == 1) scale_pair ^= 16 | (begin & 2) << 11;       // the other half of a row, or the other place too
+                        next_unit(1 - chunk);
+                    }
                     products_wait<1>();
                     if (word == 0 && half == 0 && (chunk == 1 || begin > 0)) barrier_arrive(ring_base + ring.empty_before(1 - chunk));
                 }

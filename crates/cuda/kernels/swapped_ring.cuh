@@ -1,9 +1,10 @@
 // The ring of operand buffers between the warps that load and those that multiply.
 //
-// A unit is one chunk of a tile: converted tokens, then packed weights. Scales have slots of their own: of weights that are
-// not repacked they come with every even chunk for two, since a tensor map's box has at least 16 bytes a row, and with units
-// of two sizes the ring held two of the widest where three fit (measured: 13 % of all stalls). Units are as long as their tile
-// is wide, so that narrow tiles have more of them on their way. All who walk the ring step the same positions.
+// A unit is one chunk of a tile: converted tokens, then packed weights. Scales have places of their own: of weights that are
+// not repacked they come with every fourth chunk for four, 32 bytes of a row, the least that the level-2 cache gives
+// (docs/cuda-measured.md), and with units of two sizes the ring held two of the widest where three fit (measured: 13 % of all
+// stalls). There are two such places, which take turns. Units are as long as their tile is wide, so that narrow tiles have more of them on their way. All who walk the ring
+// step the same positions.
 //
 // The matrix unit and all warps share what a scheduler issues: an instruction that a chunk takes more, in any warp, delays
 // products (docs/cuda-measured.md). So a walk is counted as its users need it, and not in the fewest variables.
@@ -13,7 +14,9 @@
 constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;     // of both warp groups that multiply
 constexpr u32 SLOTS = 8;
 constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2;
-constexpr u32 CHUNK_SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16, SCALE_COPY_BYTES = CHUNK_SCALE_BYTES * (REPACKED ? 1 : 2);
+constexpr u32 SCALE_CHUNKS = REPACKED ? 1 : 4;              // whose scales come together
+constexpr u32 CHUNK_SCALE_BYTES = WEIGHT_ROWS * CHUNK / 16, SCALE_COPY_BYTES = SCALE_CHUNKS * CHUNK_SCALE_BYTES;
+constexpr u32 SCALE_ROW = SCALE_CHUNKS * CHUNK / 16;        // bytes of a row
 constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SLOTS * CHUNK_SCALE_BYTES, CONTROL_BYTES = 1024;
 constexpr u32 FULL_AT = CONTROL_AT, EMPTY_AT = CONTROL_AT + 8 * SLOTS;
 
@@ -56,7 +59,7 @@ struct Ring {
 
     DEVICE u32 full(u32 chunk) const { return FULL_AT + pair + 8 * chunk; }
     DEVICE u32 empty_before(u32 chunk) const { return EMPTY_AT + (pair + 8 * SLOTS - 16) % (8 * SLOTS) + 8 * chunk; }
-    DEVICE u32 scales(u32 chunk) const { return SCALES_AT + pair / 8 * CHUNK_SCALE_BYTES + (REPACKED ? chunk * CHUNK_SCALE_BYTES : 0); }
+    DEVICE u32 packed_scales(u32 chunk) const { return (pair / 8 + chunk) * CHUNK_SCALE_BYTES; }
     DEVICE u32 begin(u32 bytes) const { return position + bytes <= RING ? position : 0; }
     DEVICE void advance(u32 bytes) { position = begin(bytes) + bytes; }
     DEVICE void next_pair() {
@@ -80,11 +83,11 @@ struct Filling {
     u32 count = 0, used = 0;                // units in use, and the pieces that they take
     u64 taken = 0;                          // by each of them, the oldest in the lowest byte
 
-    // Waits until the next unit's bytes are free; returns where it begins.
-    DEVICE u32 acquire(u32 bytes, u32 ring_base) {
+    // Waits until the next unit's bytes are free and at most so many units are in use before it; returns where it begins.
+    DEVICE u32 acquire(u32 bytes, u32 ring_base, u32 most = SLOTS - 1) {
         u32 begin = ring.begin(bytes), need = bytes / PIECE + (begin == ring.position ? 0 : (RING - ring.position) / PIECE);
 #pragma unroll 1
-        while (count > 0 && (used + need > RING / PIECE || count == SLOTS)) {
+        while (count > 0 && (used + need > RING / PIECE || count > most)) {
             barrier_wait(ring_base + EMPTY_AT + oldest, oldest_parity);
             used -= (u32)taken & 0xFF;
             taken >>= 8;

@@ -155,8 +155,8 @@ impl Tables {
         let depth = depth(shape.k) as u64;
         let (columns, box_columns) = match matrix {
             Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
-            // The least that a box's row may have: the scales of two chunks.
-            _ => (depth / 16, 16),
+            // The least that the level-2 cache gives of a row: the scales of four chunks.
+            _ => (depth / 16, 32),
         };
         let boxes = [box_columns, self.geometry.block_rows as u32];
         Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
