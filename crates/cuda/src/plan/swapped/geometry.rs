@@ -22,9 +22,9 @@ const THREADS: usize = (CONSUMERS + 1) * 128;
 /// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
 /// specifications).
 const SHARED_BYTES: usize = 232_448;
-/// Bytes of scales of two chunks, for a box's row has 16 at least, and how many of them there are.
-const SCALE_BYTES: usize = 16 * ROWS;
-const SCALE_SLOTS: usize = 4;
+/// Bytes of scales of four chunks, which come together, and how many of them there are. (Repacked, a chunk's have a quarter of one.)
+const SCALE_BYTES: usize = 32 * ROWS;
+const SCALE_SLOTS: usize = 2;
 /// Bytes of the barriers.
 const BARRIER_BYTES: usize = 1024;
 /// Bytes of what is behind the ring.
