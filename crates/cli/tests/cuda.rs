@@ -55,48 +55,37 @@ fn every_command_that_measures_on_a_gpu_says_the_same() {
 /// The times of a GPU need no GPU to be looked at again; the goals are those of `validate`, and the model reaches them.
 #[test]
 fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
-    for (file, version, points) in [
-        ("results/2026-11-22-h200-validation.json", "0.1.0+ab8fe26fe4", 130),
-        ("results/2026-11-23-h200-validation.json", "0.1.0+9deb3db86c", 200),
-    ] {
-        holds_against_times(file, version, points);
-    }
-}
-
-fn holds_against_times(file: &str, version: &str, points: usize) {
-    let place = Place::new();
-    let times = repository(file);
-    let times = times.to_str().unwrap();
     let on = ["--executor", "cuda", "--device", "h200"];
-    let ran = place
-        .run(
-            &[
-                &[
-                    "validate",
-                    "--from",
-                    times,
-                    "--require-goals",
-                    "--json",
-                    "again.json",
-                ],
-                &on[..],
-            ]
-            .concat(),
-        )
-        .expect(0);
-    assert!(ran.out.contains(&format!("{points} schedules")), "{}", ran.out);
-    // Four of the ten shapes went into the description.
-    assert!(ran.out.contains("some of the shapes known"), "{}", ran.out);
-    let text = std::fs::read_to_string(place.path("again.json")).unwrap();
-    let again: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(again["measured"]["version"], version);
-    assert_eq!(again["validation"]["points"].as_array().unwrap().len(), points);
-    // What was written so can be looked at once more.
-    let again = place.path("again.json");
-    let again = again.to_str().unwrap();
-    place
-        .run(&[&["validate", "--from", again], &on[..]].concat())
-        .expect(0);
+    for (file, version, points) in [
+        ("2026-11-22-h200-validation.json", "0.1.0+ab8fe26fe4", 130),
+        ("2026-11-23-h200-validation.json", "0.1.0+9deb3db86c", 200),
+    ] {
+        let place = Place::new();
+        let times = repository(&format!("results/{file}"));
+        let times = times.to_str().unwrap();
+        let again = [
+            "validate",
+            "--from",
+            times,
+            "--require-goals",
+            "--json",
+            "again.json",
+        ];
+        let ran = place.run(&[&again, &on[..]].concat()).expect(0);
+        assert!(ran.out.contains(&format!("{points} schedules")), "{}", ran.out);
+        // Four of the ten shapes went into the description.
+        assert!(ran.out.contains("some of the shapes known"), "{}", ran.out);
+        let text = std::fs::read_to_string(place.path("again.json")).unwrap();
+        let again: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(again["measured"]["version"], version);
+        assert_eq!(again["validation"]["points"].as_array().unwrap().len(), points);
+        // What was written so can be looked at once more.
+        let again = place.path("again.json");
+        let again = again.to_str().unwrap();
+        place
+            .run(&[&["validate", "--from", again], &on[..]].concat())
+            .expect(0);
+    }
 }
 
 #[test]
