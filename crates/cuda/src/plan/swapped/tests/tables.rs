@@ -201,7 +201,7 @@ fn maps_describe_the_weights() {
         (map.group, map.sizes[0], map.sizes[1], map.boxes[0], map.boxes[1])
     };
     assert_eq!(sizes(0), (0, 256, 300, 64, 64));
-    assert_eq!(sizes(7), (1, 32, 129, 16, 64));
+    assert_eq!(sizes(7), (1, 32, 129, 32, 64));
 }
 
 #[test]
