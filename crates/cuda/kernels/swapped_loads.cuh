@@ -46,7 +46,8 @@ struct WeightCopies {
 
 DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* control, Recorder& recorder) {
     Filling filling;
-    u32 scale_place = 0, most = SLOTS - 1;
+    // Where the next scales go, and how many units may be in use then: as many as have theirs in the other place.
+    u32 scale_place = 0, in_other_place = SLOTS - 1;
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
     float2 next_scales = load_scales(parameter, next);
@@ -64,8 +65,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
 #pragma unroll
             for (u32 half = 0; half < 2; half++) {
                 bool with_scales = REPACKED || (half == 0 && (chunk - tile.first_chunk) % SCALE_CHUNKS == 0);
-                // Their place is free when no units are in use but those whose scales are in the other one.
-                u32 to = filling.acquire(bytes, ring_base, !REPACKED && with_scales ? most : SLOTS - 1) + token_bytes(width);
+                u32 to = filling.acquire(bytes, ring_base, !REPACKED && with_scales ? in_other_place : SLOTS - 1) + token_bytes(width);
                 u32 scales = SCALES_AT + (REPACKED ? filling.ring.packed_scales(half) : scale_place);
                 WeightCopies copies{maps, to, ring_base + filling.ring.full(half), ring_base + scales};
                 if (elect()) {
@@ -75,11 +75,11 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
                 }
                 if (with_scales) scale_place ^= SCALE_COPY_BYTES;
             }
-            most = SCALE_CHUNKS;
+            in_other_place = SCALE_CHUNKS;
             filling.ring.next_pair();
             if (chunk == tile.first_chunk) next_scales = load_scales(parameter, next);
         }
-        if (tile.chunks % SCALE_CHUNKS != 0) most = tile.chunks % SCALE_CHUNKS;
+        if (tile.chunks % SCALE_CHUNKS != 0) in_other_place = tile.chunks % SCALE_CHUNKS;
         recorder.end(Activity::Load, tiles + i - parameter.tiles);
     }
 }

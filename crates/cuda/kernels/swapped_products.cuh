@@ -56,7 +56,8 @@ struct RowScales {
 // next is on its way, and the next one's packed weights are read before the last step: two units in the ring are enough. A
 // round of the loop is a pair of chunks.
 //
-// Returns where the last unit lies, which is not released: results pass through it.
+// Of weights that are not repacked, the scales of the pair before are `scale_pair` bytes behind the first ones' place; a tile
+// begins with the other place. Returns where the last unit lies, which is not released: results pass through it.
 template <u32 COLUMNS>
 DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale_pair, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     constexpr u32 UNIT = unit_bytes(COLUMNS);
@@ -65,7 +66,7 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
     u32 unit = 0, there = 0;
     uint4 rows[2][2];       // packed: of each chunk of the pair, the lane's two
     RowScales row_scales;
-    scale_pair = ~scale_pair & SCALE_COPY_BYTES;
+    scale_pair = ~scale_pair & SCALE_COPY_BYTES;        // a power of two
     auto next_unit = [&](u32 chunk) {
         unit = ring.begin(UNIT);
         barrier_wait_unless(there, ring_base + ring.full(chunk), ring.parity);
@@ -101,7 +102,8 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
                     Wgmma<COLUMNS>::registers(sums, fragment, tokens + (word / 2 * 1024 + (word % 2 * 2 + half) * 32) / 16);
                     products_commit();
                     if (word == 3 && half == 0 && (chunk == 0 || begin + 2 < chunks)) {
-                        if (chunk == 1) scale_pair ^= 16 | (begin & 2) << 11;       // the other half of a row, or the other place too
+                        // The other half of a row; after the second half the other place too.
+                        if (chunk == 1) scale_pair ^= SCALE_ROW / 2 | (begin & 2) * (SCALE_COPY_BYTES / 2);
                         next_unit(1 - chunk);
                     }
                     products_wait<1>();

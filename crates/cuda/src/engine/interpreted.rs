@@ -327,6 +327,29 @@ fn swapped() {
     every(Source::Swapped);
 }
 
+/// Tiles so narrow that the ring holds more units than have their scales in both places: first tiles of two chunks, then deep
+/// ones, several a block.
+#[test]
+fn scales_of_weights_wait_for_their_place() {
+    let Some(compiler) = compiler() else { return };
+    let shipped = shipped();
+    for name in ["swapped, sorted", "swapped, sorted, dual"] {
+        let one = shipped.iter().find(|one| one.name == name).unwrap();
+        let Problem::GroupedGemm(gemm) = &one.problem else {
+            panic!("{name} is no GEMM");
+        };
+        let group = |k| GemmShape { m: 5, n: 200, k };
+        for depths in [&[256; 6][..], &[2560; 2], &[768, 1792, 256]] {
+            let problem = Problem::GroupedGemm(GroupedGemm {
+                groups: depths.iter().map(|&k| group(k)).collect(),
+                ..gemm.clone()
+            });
+            let wrong = wrong_on(&compiler, one, problem, InputKind::Wide);
+            assert_eq!(wrong, None, "{depths:?}");
+        }
+    }
+}
+
 #[test]
 fn narrow() {
     every(Source::Narrow);
