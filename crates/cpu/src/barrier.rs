@@ -27,6 +27,12 @@ impl Signal {
         self.count.load(Ordering::Acquire)
     }
 
+    /// Threads that sleep until it is raised.
+    #[cfg(test)]
+    pub fn sleepers(&self) -> u32 {
+        self.sleepers.load(Ordering::SeqCst)
+    }
+
     /// Lets everybody go on who waits for it.
     pub fn raise(&self) {
         // With the orderings of `wait`: either the sleeper sees this count, or it is seen here.
@@ -80,8 +86,8 @@ pub(crate) struct Barrier {
     arrived: AtomicU32,
     crossings: AtomicU32,
     aborted: AtomicBool,
-    /// Whether some of them are on one processor, where who stays awake keeps the other from running.
-    together: AtomicBool,
+    /// Whether who waits sleeps at once.
+    drowsy: AtomicBool,
     /// Raised when something happened that somebody may wait for.
     news: Signal,
 }
@@ -95,7 +101,7 @@ impl Barrier {
             arrived: AtomicU32::new(0),
             crossings: AtomicU32::new(0),
             aborted: AtomicBool::new(false),
-            together: AtomicBool::new(false),
+            drowsy: AtomicBool::new(false),
             news: Signal::default(),
         }
     }
@@ -137,21 +143,21 @@ impl Barrier {
 
     /// How long a thread should wait without sleeping.
     pub fn awake(&self) -> Duration {
-        if self.together.load(Ordering::Relaxed) {
+        if self.drowsy.load(Ordering::Relaxed) {
             Duration::ZERO
         } else {
             self.awake
         }
     }
 
-    /// Says that threads are on one processor, until the next reset.
-    pub fn crowd(&self) {
-        self.together.store(true, Ordering::Relaxed);
+    /// Has who waits sleep at once, until the next reset.
+    pub fn sleep_at_once(&self) {
+        self.drowsy.store(true, Ordering::Relaxed);
     }
 
     /// Makes it as new after an abort. Nobody may be waiting.
     pub fn reset(&self) {
-        self.together.store(false, Ordering::Relaxed);
+        self.drowsy.store(false, Ordering::Relaxed);
         self.arrived.store(0, Ordering::Relaxed);
         self.aborted.store(false, Ordering::Release);
     }

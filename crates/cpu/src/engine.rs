@@ -140,6 +140,12 @@ impl Engine {
         self.pool.threads()
     }
 
+    /// Has the threads sleep now. After a call they stay awake for some 50 µs, for a next one; who knows that none comes says
+    /// so here, and leaves the processors to others.
+    pub fn rest(&self) {
+        self.pool.rest();
+    }
+
     /// Measures what the engine's primitives cost on this machine, in seconds; `quick` takes fewer samples of each.
     ///
     /// # Errors

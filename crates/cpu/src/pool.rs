@@ -62,7 +62,10 @@ impl Pool {
     pub fn new(threads: usize, processors: Option<&Processors>) -> std::io::Result<Self> {
         // Where threads outnumber processors, who stays awake keeps the one it waits for from running.
         let crowded = std::thread::available_parallelism().is_ok_and(|there| usize::from(there) < threads);
-        let awake = if crowded { Duration::ZERO } else { AWAKE };
+        Self::awake_for(threads, processors, if crowded { Duration::ZERO } else { AWAKE })
+    }
+
+    fn awake_for(threads: usize, processors: Option<&Processors>, awake: Duration) -> std::io::Result<Self> {
         let count = u32::try_from(threads).map_err(std::io::Error::other)?;
         let shared = Arc::new(Shared {
             start: Signal::default(),
@@ -138,6 +141,14 @@ impl Pool {
             resume_unwind(payload);
         }
     }
+
+    /// Has the threads sleep now rather than stay awake for the next launch, which then has to wake them.
+    pub fn rest(&self) {
+        self.run_in_passes(&|_, barrier| {
+            barrier.sleep_at_once();
+            Ok(())
+        });
+    }
 }
 
 impl Drop for Pool {
@@ -165,9 +176,10 @@ impl Shared {
             // points to alive until this thread has counted itself out below: it does not unwind before that, as panics
             // of its own share are caught too. The closure behind it is `Sync`.
             let job = unsafe { &*self.job.load(Ordering::Relaxed) };
-            // The system may wake a thread on its caller's processor, and leave it there though others are idle.
+            // The system may wake a thread on its caller's processor, and leave it there though others are idle: who stays
+            // awake there keeps the one it waits for from running.
             if affinity::here() == Some(self.caller.load(Ordering::Relaxed)) {
-                self.barrier.crowd();
+                self.barrier.sleep_at_once();
             }
             self.work(job, thread);
             if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -313,6 +325,18 @@ mod tests {
         }
         let used = used.into_inner().unwrap();
         assert!(Duration::from(used[1] - used[0]) < Duration::from_millis(20));
+    }
+
+    #[test]
+    fn threads_told_to_rest_do_not_stay_awake() {
+        let pool = Pool::awake_for(3, None, Duration::from_hours(1)).unwrap();
+        for _ in 0..3 {
+            pool.run(&|_| {});
+            pool.rest();
+            while pool.shared.start.sleepers() < 2 {
+                std::thread::yield_now();
+            }
+        }
     }
 
     #[test]

@@ -121,18 +121,23 @@ impl Service for CpuService {
         let built = self.loaded()?;
         built.output.poison();
         let copy = copy % built.copies.len();
-        built.call(copy, false)
+        let sample = built.call(copy, false);
+        self.engine.rest();
+        sample
     }
 
     fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
         let built = self.loaded()?;
         let copies = built.copies.len();
-        (0..copies)
+        let samples = (0..copies)
             .cycle()
             .skip(first_copy % copies)
             .take(samples)
             .map(|copy| built.call(copy, phases))
-            .collect()
+            .collect();
+        // The next request may be another worker's, on the same processors.
+        self.engine.rest();
+        samples
     }
 
     fn calibrate(&mut self, quick: bool) -> Result<Vec<Parameter>, Failure> {
