@@ -1,5 +1,8 @@
 // The product of one tile by two warp groups: each takes 64 weight rows through registers, tokens come from the ring.
 //
+// Of `wgmma`'s sixty-four rows a lane has two that are eight apart. In the dual form the second is the same row of the second
+// weights, so that a thread has both products of what it computes and needs nothing of another.
+//
 // In a chunk, lane quad q owns K = 32q … 32q + 31: 16 packed bytes and 2 scales, one load. Word w of them makes steps 2w
 // and 2w + 1 of `wgmma`, whose columns 2q, 2q + 1, 2q + 8 and 2q + 9 the lane gives; tokens are converted into the same order.
 #pragma once
@@ -8,7 +11,7 @@
 #include "wgmma.cuh"
 
 struct Lane {
-    u32 thread, warp_group, lane, row;      // the thread in its warp group; the first of its two rows in the tile, eight apart
+    u32 thread, warp_group, lane, row;      // the thread in its warp group; where the first of its two rows lies among a unit's
 
     DEVICE Lane() {
         u32 index;
@@ -16,9 +19,15 @@ struct Lane {
         thread = index % 128;
         warp_group = index / 128;
         lane = index % 32;
-        row = warp_group * 64 + thread / 32 * 16 + lane / 4;
+        row = (warp_group * 64 + thread / 32 * 16) / (DUAL ? 2 : 1) + lane / 4;
     }
+
+    // All threads of the warp group meet.
+    DEVICE void group_sync() const { named_barrier_sync(1 + warp_group, 128); }
 };
+
+// From a lane's first row to its second.
+constexpr u32 ROWS_APART = DUAL ? WEIGHT_ROWS / 2 : 8;
 
 // Units of tokens have 2048 bytes for eight tokens, twice what the descriptor of a matrix 64 deep counts on. Of its two halves
 // only one depends on the address, which is below 2¹⁸ and needs no mask: the assembler does not find out by itself.
@@ -32,9 +41,15 @@ DEVICE u64 token_descriptor(u32 address) {
 // The scales of the lane's two rows, two of a row for a chunk. What was loaded is not touched before it is converted: to put
 // it together at once had each round wait for it (measured: 1 to 2 % of a call).
 struct RowScales {
-    u32 words[2][2];     // of each row and chunk; repacked, of each chunk those of both rows
+    u32 words[2][2];     // of each row and chunk; repacked and plain, of each chunk those of both rows
 
     DEVICE void load(const Lane& at, u32 from, u32 chunk) {
+        if (REPACKED && DUAL) {     // a word has those of rows eight apart of one of the weights
+            from += at.row / 16 * 128 + at.lane * 4 + at.row / 8 % 2 * 2;
+#pragma unroll
+            for (u32 row = 0; row < 2; row++) words[row][chunk] = load_shared_2(from + row * CHUNK_SCALE_BYTES / 2);
+            return;
+        }
         if (REPACKED) {
             words[0][chunk] = load_shared(from + at.warp_group * CHUNK_SCALE_BYTES / 2 + at.thread * 4);
             return;
@@ -44,11 +59,11 @@ struct RowScales {
 #pragma unroll
         for (u32 row = 0; row < 2; row++)
 #pragma unroll
-            for (u32 of = 0; of < 2; of++) words[row][of] = load_shared_2(from + row * 8 * SCALE_ROW + of * 8);
+            for (u32 of = 0; of < 2; of++) words[row][of] = load_shared_2(from + row * ROWS_APART * SCALE_ROW + of * 8);
     }
 
     DEVICE u32 converted(u32 row, u32 chunk) const {
-        return convert_scales((u16)(REPACKED ? words[0][chunk] >> 16 * row : words[row][chunk]));
+        return convert_scales((u16)(REPACKED && !DUAL ? words[0][chunk] >> 16 * row : words[row][chunk]));
     }
 };
 
@@ -71,7 +86,7 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
         unit = ring.begin(UNIT);
         barrier_wait_unless(there, ring_base + ring.full(chunk), ring.parity);
         rows[chunk][0] = load_shared_16(rows_at + unit);
-        rows[chunk][1] = load_shared_16(rows_at + unit + 8 * 64);
+        rows[chunk][1] = load_shared_16(rows_at + unit + ROWS_APART * 64);
         row_scales.load(at, ring_base + SCALES_AT + (REPACKED ? ring.packed_scales(chunk) : scale_pair), chunk);
         ring.advance(UNIT);
     };
