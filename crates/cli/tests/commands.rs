@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{Place, TINY_SUITE, pitch, tiny_round};
+use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
+use gauntlet_problem::{AttentionFormat, AttentionInputs, HeadTensor, Inputs};
 use serde_json::Value;
 
 #[test]
@@ -261,4 +262,47 @@ fn operands_from_a_file_are_examined_and_timed() {
     place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
     let ran = place.run(&["run", "round.toml"]).expect(0);
     assert!(ran.out.contains("pairs of processes"), "{}\n{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_comparison_that_a_wrong_kernel_stops_says_which_and_why() {
+    let place = Place::new();
+    // Products of queries and keys are beyond f32, in which kernels add up; the oracle's f64 holds them.
+    let tensor = |value: fn(usize) -> f32| HeadTensor {
+        format: AttentionFormat::Bf16,
+        bytes: (0..256)
+            .flat_map(|i| value(i).to_le_bytes()[2..].to_vec())
+            .collect(),
+        scales: vec![1.0],
+    };
+    Inputs::Attention(AttentionInputs {
+        query: tensor(|_| 1e20),
+        key: tensor(|i| if i % 2 == 0 { 1e20 } else { -1e20 }),
+        value: tensor(|_| 1.0),
+    })
+    .save(&place.path("operands.safetensors"))
+    .unwrap();
+    place.write(
+        "suite.toml",
+        "[[benchmark]]\nname = \"huge\"\ndata = \"operands.safetensors\"\n\
+         attention = { batch = 1, heads = 1, length = 4, head-size = 64, format = \"bf16\" }\n",
+    );
+    let mut command = place.command(&[
+        "bench",
+        "tile = [64, 64, 64]",
+        "stages = 2",
+        "--suite",
+        "suite.toml",
+        "--json",
+        "out.json",
+    ]);
+    Ran::of(command.env("GAUNTLET_SIMD", "portable").output().unwrap()).expect(1);
+    let found: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let stopped = &found["stopped"];
+    assert_eq!(
+        (&stopped["arm"], &stopped["verdict"]),
+        (&"baseline".into(), &"incorrect".into())
+    );
+    assert!(stopped["reason"].as_str().unwrap().contains("NaN"), "{stopped}");
+    assert!(found.get("comparison").is_none());
 }

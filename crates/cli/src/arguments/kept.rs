@@ -7,7 +7,7 @@ use clap::Args;
 /// Where everything that happens is kept.
 #[derive(Debug, Args)]
 pub struct LedgerFile {
-    /// The ledger: everything that happens is kept in it, and calibrations beside it.
+    /// The ledger, in which `run` keeps everything that happens; calibrations are kept beside it.
     #[arg(
         id = "ledger",
         long,
