@@ -332,16 +332,10 @@ DEVICE void store_matrices(u32 address, u32 first, u32 second, u32 third, u32 fo
                  : "memory");
 }
 
-// The same, transposed: a lane gives elements i / 4 of rows 2·(i % 4) and the next. For two matrices, addresses of the first
-// sixteen lanes count.
+// The same, transposed: a lane gives elements i / 4 of rows 2·(i % 4) and the next.
 DEVICE void store_matrices_turned(u32 address, u32 first, u32 second, u32 third, u32 fourth) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first),
                  "r"(second), "r"(third), "r"(fourth)
-                 : "memory");
-}
-
-DEVICE void store_matrices_turned(u32 address, u32 first, u32 second) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second)
                  : "memory");
 }
 

@@ -90,7 +90,7 @@ struct Results {
 // What a warp group puts into shared memory at a time, for whole runs of a token's rows to leave: out of the registers it would be
 // 16 bytes of them, at a quarter of the rate.
 constexpr u32 STAGED_BYTES = 2048, STAGED_ROW = RESULT_ROWS * 2, STAGED_TOKENS = STAGED_BYTES / STAGED_ROW;
-static_assert(2 * 2 * STAGED_BYTES == WEIGHT_BYTES, "a unit's weights have no room for results");
+static_assert(2 * 2 * STAGED_BYTES == WEIGHT_BYTES, "two places of two warp groups are not what a unit has of weights");
 
 // Two places take turns. They lie where the warp group's own rows of the weights were that were multiplied last, which it alone has
 // read: neither warp group waits for the other.
