@@ -2,12 +2,12 @@
 //
 // A unit is one chunk of a tile: converted tokens, then packed weights. Scales have places of their own: of weights that are
 // not repacked they come with every fourth chunk for four, 32 bytes of a row, the least that the level-2 cache gives
-// (docs/cuda-measured.md), in two places that take turns. With units of two sizes the ring held two of the widest where three fit
+// (docs/cuda-tried.md), in two places that take turns. With units of two sizes the ring held two of the widest where three fit
 // (measured: 13 % of all stalls). Units are as long as their tile is wide, so that narrow tiles have more of them on their way.
 // All who walk the ring step the same positions.
 //
 // The matrix unit and all warps share what a scheduler issues: an instruction that a chunk takes more, in any warp, delays
-// products (docs/cuda-measured.md). So a walk is counted as its users need it, and not in the fewest variables.
+// products (docs/cuda-tried.md). So a walk is counted as its users need it, and not in the fewest variables.
 #pragma once
 #include "swapped_problem.cuh"
 
