@@ -163,7 +163,12 @@ def main():
     arguments.add_argument("--schedule", default="automatic", help="as benchmark takes it")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--program", default="target/release/examples/benchmark")
-    arguments.add_argument("--inputs", action="append", help="wide, if nothing is said; competition is N(0, 1) of attention; may be given again")
+    arguments.add_argument(
+        "--inputs",
+        action="append",
+        choices=["wide", "competition", "outliers"],
+        help="wide, if nothing is said; may be given again",
+    )
     arguments.add_argument("--commit", default="unknown", help="what benchmark was built from")
     arguments.add_argument("--json", help="where raw times go")
     arguments = arguments.parse_args()

@@ -11,6 +11,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention, silu
 
+import operands
+
 CALLS = 60
 REPLAYS = 15
 REPLAYS_BEFORE = 3
@@ -59,12 +61,12 @@ def replayed(call):
 
 
 def of(problem, inputs):
-    """The peers of a problem: names, with what enters their graphs. Only attention's operands go by `inputs`."""
+    """The peers of a problem on operands of a kind: names, with what enters their graphs."""
     torch.manual_seed(0)
     if problem["family"] == "attention":
         return [(name, replayed(call)) for name, call in attention(problem, inputs).items()]
     groups, dual = problem["groups"], problem["form"] == "swiglu"
-    calls = single(groups[0], dual) if len(groups) == 1 else grouped(groups, dual)
+    calls = single(groups[0], inputs, dual) if len(groups) == 1 else grouped(groups, inputs, dual)
     return [(name, replayed(call)) for name, call in calls.items()]
 
 
@@ -113,18 +115,28 @@ def random(*shape):
     return [torch.randn(*shape, device="cuda", dtype=torch.bfloat16) for _ in range(SETS)]
 
 
+def products(inputs, dual):
+    """A function that draws operands of a shape, for each set."""
+    return lambda *shape: [operands.drawn(inputs, dual, *shape) for _ in range(SETS)]
+
+
 def fp8(tensors):
-    return [tensor.to(torch.float8_e4m3fn) for tensor in tensors]
+    return [operands.fp8(tensor) for tensor in tensors]
 
 
-def single(shape, dual):
+def fp8_scales(*shape):
+    return torch.full(shape, operands.FP8_UNIT, device="cuda")
+
+
+def single(shape, inputs, dual):
     """One group: two products of the dual form may also be one with both weights on top of each other."""
     m, n, k = shape["m"], shape["n"], shape["k"]
-    tokens, first = random(m, k), random(n, k)
-    one = torch.ones((), device="cuda")
+    drawn = products(inputs, dual)
+    tokens, first = drawn(m, k), drawn(n, k)
+    scale = fp8_scales()
 
     def scaled(tokens, weights):
-        return torch._scaled_mm(tokens, weights.t(), one, one, out_dtype=torch.bfloat16)
+        return torch._scaled_mm(tokens, weights.t(), scale, scale, out_dtype=torch.bfloat16)
 
     if not dual:
         tokens8, first8 = fp8(tokens), fp8(first)
@@ -133,7 +145,7 @@ def single(shape, dual):
             "fp8 scaled_mm": lambda i: scaled(tokens8[i], first8[i]),
         }
 
-    second = random(n, k)
+    second = drawn(n, k)
     both = [torch.cat(pair) for pair in zip(first, second, strict=True)]
     tokens8, both8 = fp8(tokens), fp8(both)
 
@@ -147,7 +159,7 @@ def single(shape, dual):
     }
 
 
-def grouped(groups, dual):
+def grouped(groups, inputs, dual):
     """Several groups with the same weights' sizes."""
     sizes = {(group["n"], group["k"]) for group in groups}
     if len(sizes) != 1:
@@ -155,9 +167,10 @@ def grouped(groups, dual):
     [(n, k)] = sizes
     lengths = [group["m"] for group in groups]
     count, total = len(groups), sum(lengths)
-    tokens, first = random(total, k), random(count, n, k)
+    drawn = products(inputs, dual)
+    tokens, first = drawn(total, k), drawn(count, n, k)
     ends = torch.tensor(lengths, device="cuda").cumsum(0).to(torch.int32)
-    token_scales, weight_scales = torch.ones(total, device="cuda"), torch.ones(count, n, device="cuda")
+    token_scales, weight_scales = fp8_scales(total), fp8_scales(count, n)
     tokens8, first8 = fp8(tokens), fp8(first)
 
     def product(tokens, weights):
@@ -184,7 +197,7 @@ def grouped(groups, dual):
             "fp8 scaled_grouped_mm": lambda i: scaled(tokens8[i], first8[i]),
         }
 
-    second = random(count, n, k)
+    second = drawn(count, n, k)
     second8 = fp8(second)
     return {
         "bf16 two grouped_mm, silu, mul": lambda i: silu(product(tokens[i], first[i])) * product(tokens[i], second[i]),
