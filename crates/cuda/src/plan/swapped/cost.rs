@@ -1,27 +1,26 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
-/// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200, while all
-/// multiprocessors do: rounded from traced calls of the benchmark's cases, between which medians of one width differ by a
-/// tenth (`results/2026-11-22-h200-tiles.json`: 40 to 248 columns; beyond both is assumed). Below some 112 columns weights
-/// are not converted as fast as they are multiplied, so narrow tiles are dear. Since then they take some 5 % less, and plans
-/// by costs that have it were no faster (`results/2026-11-23-h200-issue.json`).
+/// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200 under load: clocks of calls in
+/// the middle of a long replay (`results/2026-11-24-h200-hot-calls.json`: 40 to 248 columns; beyond both is assumed), at
+/// 1.55 GHz. From 128 columns on that is what the matrix unit takes and 4 % at most; below, weights are not converted as fast
+/// as they are multiplied, so narrow tiles are dear.
 const CHUNKS: [(f64, f64); 16] = [
-    (0.0, 380.0),
-    (16.0, 390.0),
-    (40.0, 440.0),
-    (64.0, 500.0),
-    (72.0, 512.0),
-    (80.0, 560.0),
-    (96.0, 615.0),
-    (112.0, 640.0),
-    (128.0, 668.0),
-    (152.0, 770.0),
-    (168.0, 815.0),
-    (176.0, 845.0),
-    (200.0, 990.0),
-    (224.0, 1080.0),
-    (248.0, 1195.0),
-    (256.0, 1225.0),
+    (0.0, 387.0),
+    (40.0, 441.0),
+    (64.0, 494.0),
+    (72.0, 521.0),
+    (80.0, 542.0),
+    (96.0, 587.0),
+    (112.0, 639.0),
+    (128.0, 674.0),
+    (152.0, 806.0),
+    (160.0, 844.0),
+    (168.0, 887.0),
+    (176.0, 916.0),
+    (200.0, 1065.0),
+    (224.0, 1181.0),
+    (248.0, 1287.0),
+    (256.0, 1329.0),
 ];
 
 /// What tiles cost on one multiprocessor, in nanoseconds, by their columns.
@@ -53,17 +52,17 @@ impl Costs {
             chunk: (0..=width / 8)
                 .map(|eighth| between(&CHUNKS, 8.0 * eighth as f64))
                 .collect(),
-            // Filling the ring, and storing the results: 1 to 8 µs in traced calls when results left from registers. Through
-            // shared memory it is 1 to 4, but no plan made with less than this was faster.
+            // Waiting for the first chunk, and storing the results as fast as a multiprocessor stores anything: 0.9 µs at 40
+            // columns, 2.0 at 200, and up to twice that where the code for it is not in the instruction cache (the same file).
             tile: Linear {
-                constant: 1000.0,
-                a_column: 22.0,
+                constant: 800.0,
+                a_column: 9.0,
             },
-            // Storing partial sums, meeting, and adding up those of one other part: 2 to 6 µs in traced calls. With the upper end
-            // of that, the third grouped case in the dual form is cut into narrower tiles and takes 5 to 8 % longer, the first
-            // 1.6 % less, and others the same (`results/2026-11-22-h200-tokens.json`).
+            // Storing partial sums, meeting, and adding up those of one other part: 1.9 to 3.2 µs at 64 columns (the same
+            // file). With a microsecond less than what stands here, a single dual product of 3072 rows is cut into wider parts
+            // and takes 7 % longer (`results/2026-11-24-h200-plans.json`).
             part: Linear {
-                constant: 2500.0,
+                constant: 2400.0,
                 a_column: 15.0,
             },
             // Assumed: reading the partial sums of another part.
