@@ -80,6 +80,8 @@ def attention(problem, inputs):
     lengths = {(sequence["queries"], sequence["keys"]) for sequence in problem["sequences"]}
     if len(lengths) != 1 or problem["heads"] != problem["kv_heads"]:
         raise ValueError("PyTorch is asked only for equal sequences whose heads have keys of their own")
+    if inputs == "outliers":
+        raise ValueError("attention's operands are drawn for PyTorch as wide ones or N(0, 1), not with outliers")
     [(queries, keys)] = lengths
     batch, heads, size, causal = (
         len(problem["sequences"]),
