@@ -2,7 +2,7 @@
 
 /// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200 under load: clocks of calls in
 /// the middle of a long replay (`results/2026-11-24-h200-hot-calls.json`: 40 to 248 columns; beyond both is assumed), at
-/// 1.55 GHz. From 128 columns on that is what the matrix unit takes and 4 % at most; below, weights are not converted as fast
+/// 1.55 GHz. From 128 columns on that is what the matrix unit takes and at most some 4 %; below, weights are not converted as fast
 /// as they are multiplied, so narrow tiles are dear.
 const CHUNKS: [(f64, f64); 16] = [
     (0.0, 387.0),
