@@ -1,0 +1,125 @@
+//! Which values a parameter accepts.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::Value;
+use crate::error::did_you_mean;
+
+/// The largest number that the parameters of the built-in families take: beyond any device, and small enough that no
+/// product of three overflows.
+pub const LARGEST: u64 = 65_536;
+
+/// Which values a parameter accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Domain {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number in a range, both ends included.
+    Number {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// As many whole numbers as there are names, each in a range, both ends included.
+    Numbers {
+        /// What each number is called, such as `m`, `n`, `k`.
+        names: &'static [&'static str],
+        /// The least of each.
+        least: u64,
+        /// The most of each.
+        most: u64,
+        /// Values to show in messages.
+        example: &'static [u64],
+    },
+    /// One of several words.
+    Choice(Vec<Cow<'static, str>>),
+}
+
+impl Domain {
+    /// A whole number from `least` to `most`.
+    pub fn number(least: u64, most: u64) -> Self {
+        Self::Number { least, most }
+    }
+
+    /// One of several words.
+    pub fn choice<W: Into<Cow<'static, str>>>(words: impl IntoIterator<Item = W>) -> Self {
+        Self::Choice(words.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether the value is accepted.
+    ///
+    /// # Errors
+    /// Says what is wrong with the value of the parameter `name`, and what is accepted.
+    pub fn check(&self, name: &str, value: &Value) -> Result<(), String> {
+        let refused = |number: &u64| format!("{number} is not allowed in `{name}`; it takes {self}");
+        match (self, value) {
+            (Self::Flag, Value::Flag(_)) => Ok(()),
+            (Self::Number { least, most }, Value::Number(number)) => {
+                if (least..=most).contains(&number) {
+                    Ok(())
+                } else {
+                    Err(refused(number))
+                }
+            }
+            (Self::Numbers { names, .. }, Value::Numbers(numbers)) if names.len() != numbers.len() => {
+                let count = numbers.len();
+                Err(format!("`{name}` has {count} numbers; it takes {self}"))
+            }
+            (Self::Numbers { least, most, .. }, Value::Numbers(numbers)) => {
+                match numbers.iter().find(|number| !(least..=most).contains(number)) {
+                    Some(number) => Err(refused(number)),
+                    None => Ok(()),
+                }
+            }
+            (Self::Choice(words), Value::Word(word)) => {
+                if words.iter().any(|known| known == word) {
+                    return Ok(());
+                }
+                let meant = did_you_mean(word, words.iter().map(AsRef::as_ref));
+                Err(format!("`{name}` does not know `{word}`{meant}; it takes {self}"))
+            }
+            _ => Err(format!("`{name}` is {value}; it takes {self}")),
+        }
+    }
+
+    /// Every value, where there are few; none for numbers.
+    pub fn values(&self) -> Vec<Value> {
+        match self {
+            Self::Flag => vec![Value::Flag(false), Value::Flag(true)],
+            Self::Choice(words) => words.iter().map(|word| Value::Word(word.to_string())).collect(),
+            Self::Number { .. } | Self::Numbers { .. } => Vec::new(),
+        }
+    }
+}
+
+/// What is accepted, as the end of a sentence.
+impl fmt::Display for Domain {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => formatter.write_str("`true` or `false`"),
+            Self::Number { least, most } => write!(formatter, "a whole number from {least} to {most}"),
+            Self::Numbers {
+                names,
+                least,
+                most,
+                example,
+            } => {
+                let count = match names.len() {
+                    2 => "two".to_owned(),
+                    3 => "three".to_owned(),
+                    other => other.to_string(),
+                };
+                write!(
+                    formatter,
+                    "{count} whole numbers from {least} to {most}, as in {example:?}"
+                )
+            }
+            Self::Choice(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                formatter.write_str(&words.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What is wrong with a parameter.
+
+use thiserror::Error;
+
+/// What is wrong with a parameter that a candidate gives.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ParameterError {
+    /// The name as given.
+    pub name: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+/// `; did you mean …?` when one of `known` is near enough to `text`, else nothing.
+pub fn did_you_mean<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let written = text.to_lowercase().replace(['_', ' '], "-");
+    known
+        .map(|name| (strsim::damerau_levenshtein(&written, name), name))
+        .filter(|(distance, name)| *distance * 3 <= name.len().max(3))
+        .min()
+        .map_or_else(String::new, |(_, name)| format!("; did you mean `{name}`?"))
+}

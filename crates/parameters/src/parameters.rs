@@ -1,0 +1,186 @@
+//! Names with values.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::Value;
+
+/// Names with values. A parameter that is not named has the default of its [`Table`](crate::Table).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Parameters(BTreeMap<String, Value>);
+
+impl Parameters {
+    /// No parameter is named: all have their defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether no parameter is named.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of a parameter, if it is named.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Gives a parameter a value.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    /// The same with a parameter given a value.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Names and values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// These, with the values that `change` names in place of their own.
+    #[must_use]
+    pub fn changed(&self, change: &Self) -> Self {
+        let mut values = self.0.clone();
+        values.extend(change.0.clone());
+        Self(values)
+    }
+
+    /// Reads `stages = 3, tile = [128, 128, 256]` or `stages=3 tile=128x128x256`: names with values, separated by commas
+    /// or spaces.
+    ///
+    /// # Errors
+    /// Says which part is not a name with a value, or names a parameter twice.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parameters = Self::new();
+        for part in assignments(text) {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(format!("`{part}` is not a name with a value, as in `stages=3`"));
+            };
+            let name = name.trim();
+            if parameters.get(name).is_some() {
+                return Err(format!("`{name}` is given twice"));
+            }
+            parameters.set(name, Value::parse(value));
+        }
+        Ok(parameters)
+    }
+}
+
+/// Cuts a text at the commas and spaces that come before a name, not at those within brackets or beside `=`.
+fn assignments(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let mut parts = vec![String::new()];
+    for character in text.trim().chars() {
+        match character {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && (character == ',' || character == '\n') {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(character);
+        }
+    }
+    parts
+        .iter()
+        .flat_map(|part| spaced(part))
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+/// Cuts `a=1 b=2` at its spaces, but not `a = 1`.
+fn spaced(part: &str) -> Vec<String> {
+    let equals = part.matches('=').count();
+    if equals <= 1 || part.contains(" = ") || part.contains('[') {
+        return vec![part.trim().to_owned()];
+    }
+    part.split_whitespace().map(str::to_owned).collect()
+}
+
+impl FromIterator<(String, Value)> for Parameters {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// `stages=3, tile=128×128×256`, as [`Parameters::parse`] reads it.
+impl fmt::Display for Parameters {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(formatter, "{separator}{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Parameters {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(NamesAndValues)
+    }
+}
+
+struct NamesAndValues;
+
+impl<'de> Visitor<'de> for NamesAndValues {
+    type Value = Parameters;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("names with values, as in { stages = 3 }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
+        let mut parameters = Parameters::new();
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            if parameters.get(&name).is_some() {
+                return Err(A::Error::custom(format!("`{name}` is given twice")));
+            }
+            parameters.set(name, value);
+        }
+        Ok(parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_with_commas_or_spaces() {
+        let expected = Parameters::new()
+            .with("stages", 3_usize)
+            .with("tile", [128, 64, 256])
+            .with("order", "sorted")
+            .with("swap-ab", true);
+        for text in [
+            "stages=3 tile=128x64x256 order=sorted swap-ab=true",
+            "stages = 3, tile = [128, 64, 256], order = \"sorted\", swap-ab = true",
+            "tile=128×64×256,stages=3,order=sorted,swap-ab=true",
+            &expected.to_string(),
+        ] {
+            assert_eq!(Parameters::parse(text).as_ref(), Ok(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_assignment_is_said() {
+        assert!(
+            Parameters::parse("stages")
+                .unwrap_err()
+                .contains("`stages` is not a name with a value")
+        );
+        assert!(Parameters::parse("a=1, a=2").unwrap_err().contains("given twice"));
+        let error = toml::from_str::<Parameters>("stages = -1").unwrap_err();
+        assert!(error.message().contains("-1 is negative"), "{error}");
+    }
+}
