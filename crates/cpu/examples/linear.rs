@@ -1,12 +1,13 @@
-//! Multiplies activations by an NVFP4 weight out of a safetensors file, planned once and packed once.
+//! Multiplies activations by an NVFP4 weight from a safetensors file. The plan is made once, and so is the packed weight.
 //!
 //! ```sh
 //! cargo run --release -p gauntlet-cpu --example linear                        # a made-up layer of 4096 × 7168
-//! cargo run --release -p gauntlet-cpu --example linear -- FILE NAME           # `NAME.weight` of a checkpoint
+//! cargo run --release -p gauntlet-cpu --example linear -- FILE NAME           # the layer `NAME` of a checkpoint
 //! ```
 //!
-//! In the file `NAME.weight` is U8 `[n, k / 2]`, two codes a byte, `NAME.weight_scale` F8_E4M3 `[n, k / 16]`, and
-//! `NAME.weight_scale_2` one F32, as checkpoints quantised for NVFP4 hold them.
+//! The file may have been written by ModelOpt (`NAME.weight`, `NAME.weight_scale`, `NAME.weight_scale_2`) or by
+//! compressed-tensors (`NAME.weight_packed`, `NAME.weight_scale`, `NAME.weight_global_scale`). The example prints which
+//! of the two it found, and ends with an error where it found neither: see [`gauntlet_formats::checkpoint`].
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use gauntlet_cpu::{Engine, EngineOptions, GemmOperands, Weights};
 use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_formats::checkpoint::{self, Layer};
 use gauntlet_problem::{Form, GemmShape, GroupedGemm, Output, OutputFormat, Problem};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize_to_file};
@@ -29,10 +31,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         [file, name] => (PathBuf::from(file), name.clone()),
         _ => return Err("expected nothing, or a file and the name of a layer in it".into()),
     };
-    let weights = read(&file, &name)?;
+    let Layer {
+        layout,
+        weight: weights,
+    } = read(&file, &name)?;
     let (n, k) = (weights.rows(), weights.columns());
 
-    // Shapes make a plan, without any operand.
+    // A plan needs the shapes alone, no operands.
     let engine = Engine::new(EngineOptions::default())?;
     let gemm = GroupedGemm {
         groups: vec![GemmShape { m: TOKENS, n, k }],
@@ -43,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let problem = Problem::GroupedGemm(gemm);
     let mut kernel = engine.build(&problem, &schedule)?;
     println!(
-        "{name}: {TOKENS} × {n} × {k} on {} threads of {}, tile {:?}",
+        "{name}, stored as {layout} does: {TOKENS} × {n} × {k} on {} threads of {}, tile {:?}",
         engine.threads(),
         engine.dots(),
         schedule.tile
@@ -79,28 +84,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Reads one layer's weight.
-fn read(file: &Path, name: &str) -> Result<Nvfp4Tensor, Box<dyn Error>> {
-    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let tensors = SafeTensors::deserialize(&bytes)?;
-    let tensor = |suffix: &str| {
-        let full = format!("{name}.{suffix}");
-        tensors
-            .tensor(&full)
-            .map_err(|error| format!("{}: {full}: {error}", file.display()))
-    };
-    let (codes, scales) = (tensor("weight")?, tensor("weight_scale")?);
-    let [n, half] = *codes.shape() else {
-        return Err(format!("{name}.weight has shape {:?}; expected [n, k / 2]", codes.shape()).into());
-    };
-    let scale = match tensor("weight_scale_2") {
-        Ok(scale) => f32::from_le_bytes(scale.data().try_into()?),
-        Err(_) => 1.0,
-    };
-    let (codes, scales) = (codes.data().to_vec(), scales.data().to_vec());
-    Ok(Nvfp4Tensor::new(n, 2 * half, codes, scales, scale)?)
+fn read(file: &Path, name: &str) -> Result<Layer, Box<dyn Error>> {
+    let at_fault = |error: &dyn Error| format!("{}: {error}", file.display());
+    let bytes = std::fs::read(file).map_err(|error| at_fault(&error))?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| at_fault(&error))?;
+    Ok(checkpoint::read(&tensors, name).map_err(|error| at_fault(&error))?)
 }
 
-/// Writes a checkpoint of one layer.
+/// Writes a checkpoint of one layer as ModelOpt does.
 fn made_up(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     const N: usize = 4096;
     const K: usize = 7168;
@@ -125,7 +116,7 @@ fn made_up(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(file)
 }
 
-/// Something that is neither constant nor random.
+/// Values that are neither constant nor random.
 fn wave(length: usize) -> Vec<f32> {
     (0..length).map(|at| (at as f32 * 0.37).sin() * 1.5).collect()
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::host;
 use crate::{
     Arch, Bandwidth, ByteRate, Bytes, Calibration, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops,
-    Frequency, OperationRate, Pipeline, Time,
+    Frequency, ModelTest, OperationRate, Pipeline, Time,
 };
 
 /// The embedded descriptions. Adding one is a file and a line here.
@@ -46,6 +46,9 @@ pub struct Device {
     /// What was measured on the spot, see [`Device::calibrated`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Box<Calibration>>,
+    /// What is on record of the model's predictions for this device, one entry a kernel family.
+    #[serde(default, rename = "model-test", skip_serializing_if = "Vec::is_empty")]
+    pub model_tests: Vec<ModelTest>,
 }
 
 /// Memory, and the second-level cache (shared by all on a GPU, one a core on a CPU).
@@ -58,8 +61,9 @@ pub struct Memory {
     pub latency: Option<Figure<Cycles>>,
     /// Capacity of the second-level cache.
     pub l2_size: Option<Figure<Bytes>>,
-    /// Of reads that hit the second-level cache, all processors together.
-    pub l2_bandwidth: Option<Figure<Bandwidth>>,
+    /// Of reads that hit the second-level cache, for each processor while all read. Per clock: the cache follows the clock
+    /// of the processors, and memory does not.
+    pub l2_rate: Option<Figure<ByteRate>>,
     /// From a load to its value, hitting the second-level cache.
     pub l2_latency: Option<Figure<Cycles>>,
     /// The same where it is known as a time only.

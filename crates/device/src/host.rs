@@ -41,6 +41,7 @@ pub(crate) fn detect() -> Device {
             ceiling: Some(ceiling),
         }),
         calibration: None,
+        model_tests: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ mod dimension;
 mod error;
 mod figure;
 mod host;
+mod model_test;
 mod pipeline;
 
 pub use arch::Arch;
@@ -21,4 +22,5 @@ pub use dimension::{
 };
 pub use error::DeviceError;
 pub use figure::{Fact, Figure, Measurement};
+pub use model_test::ModelTest;
 pub use pipeline::{BlockBarrier, BulkCopy, Pipeline, Products, Stores};

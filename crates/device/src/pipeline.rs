@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bandwidth, ByteRate, Bytes, Cycles, Figure, OperationRate, Ratio, Time};
+use crate::{ByteRate, Bytes, Cycles, Figure, OperationRate, Ratio, Time};
 
 /// Latencies and rates of the units of one streaming multiprocessor. What is not known of a device is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -14,16 +14,16 @@ pub struct Pipeline {
     pub products: Option<Products>,
     /// Reads from tensor memory to registers.
     pub tensor_memory_read: Option<Figure<ByteRate>>,
-    /// Of a counter in memory that blocks increment, to and fro.
+    /// One round trip to a counter in memory that blocks increment.
     pub counter: Option<Figure<Time>>,
-    /// Of a barrier of a small cluster.
+    /// A barrier of a small cluster.
     pub cluster_barrier: Option<Figure<Time>>,
-    /// NVFP4 values that are converted to fp16 in registers.
+    /// NVFP4 values converted to fp16 in registers.
     pub conversion: Option<Figure<OperationRate>>,
     /// The same where a kernel reads one operand from shared memory and writes it there for the matrix unit, and takes the
     /// other from there to registers.
     pub conversion_through_shared: Option<Figure<OperationRate>>,
-    /// From a signal at a barrier in shared memory to the next instruction of whoever waits there.
+    /// From a signal at a barrier in shared memory to the next instruction of the warps that wait there.
     pub hand_over: Option<Figure<Cycles>>,
     /// Barriers of whole blocks.
     pub block_barrier: Option<BlockBarrier>,
@@ -39,11 +39,12 @@ pub struct BulkCopy {
     pub latency: Figure<Time>,
     /// The same from the second-level cache.
     pub l2_latency: Figure<Time>,
-    /// Into one multiprocessor, one copy after another.
-    pub rate: Figure<Bandwidth>,
-    /// Bytes over the time that each more of them delays the end of a single copy, where that differs from `rate`.
+    /// Into one multiprocessor, one copy after another. Per clock, because the way from the second-level cache into shared
+    /// memory is clocked with the multiprocessors: under load, at a lower clock, it moves fewer bytes a second.
+    pub rate: Figure<ByteRate>,
+    /// How fast the rest of a single copy follows its first bytes, where that differs from `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arrival_rate: Option<Figure<Bandwidth>>,
+    pub arrival_rate: Option<Figure<ByteRate>>,
     /// The most that one instruction copies.
     #[serde(rename = "box")]
     pub largest: Figure<Bytes>,
@@ -55,16 +56,16 @@ pub struct BulkCopy {
     pub beside_products: Option<Figure<Ratio>>,
 }
 
-/// The matrix unit beside its rate.
+/// Latencies of the matrix unit; its rates are in [`Gpu`](crate::Gpu).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Products {
     /// From the start of an instruction to its result, beyond the time for which it occupies the unit.
     pub latency: Figure<Cycles>,
-    /// The same of an instruction that spans two multiprocessors.
+    /// The same for an instruction that spans two multiprocessors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair_latency: Option<Figure<Cycles>>,
-    /// What a batch of instructions costs beside them.
+    /// What a batch of instructions costs besides its instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<Figure<Cycles>>,
 }
@@ -73,17 +74,17 @@ pub struct Products {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BlockBarrier {
-    /// Of four warps.
+    /// The time of four warps.
     pub four_warps: Figure<Cycles>,
-    /// What each four warps more add to it.
+    /// What each further four warps add.
     pub further_four: Figure<Cycles>,
 }
 
-/// What one multiprocessor writes of results of two bytes.
+/// How fast one multiprocessor writes results of two bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stores {
-    /// From registers, each 32-byte sector in halves, while the others write nothing.
+    /// From registers, each 32-byte sector in two halves, while the other multiprocessors write nothing.
     pub halves: Figure<ByteRate>,
     /// The same while all multiprocessors write.
     pub halves_together: Figure<ByteRate>,

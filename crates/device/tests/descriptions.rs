@@ -36,7 +36,7 @@ fn peaks_agree_with_the_makers_data_sheets() {
 #[test]
 fn units_become_those_of_the_dimension() {
     let device = Device::builtin("b200").unwrap();
-    assert_eq!(device.memory.l2_bandwidth.as_ref().unwrap().get(), 20e12);
+    assert_eq!(device.memory.l2_rate.as_ref().unwrap().get(), 68.8);
     assert_eq!(device.memory.bandwidth.as_ref().unwrap().get(), 7672e9);
     assert_eq!(device.memory.bandwidth.as_ref().unwrap().attainable(), 7260e9);
     assert_eq!(device.gpu.unwrap().shared_memory_block.get(), 232_448.0);

@@ -3,7 +3,10 @@
 //! An NVFP4 tensor holds e2m1 values two a byte, low nibble first, one e4m3 scale for each [`BLOCK`] values
 //! along K, and one optional `f32` scale. e2m1 × e4m3 has at most six significant bits, so a dequantised
 //! element without the tensor scale is exact in `f16`, `bf16` and `f32`; with it, in `f64`.
+//!
+//! [`checkpoint`] reads such tensors from the safetensors files of the quantisers that are in use.
 
+pub mod checkpoint;
 mod dequantise;
 pub mod e2m1;
 pub mod e4m3;

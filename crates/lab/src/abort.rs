@@ -24,9 +24,15 @@ pub struct Condition {
     bound: f64,
 }
 
+/// The metric that is the model's word and no measurement.
+pub const PREDICTED_SPEEDUP: &str = "predicted.speedup";
+
 /// What a condition may speak of, and which gate finds it out.
 pub const METRICS: [(&str, &str); 28] = [
-    ("predicted.speedup", "worth it: the estimate's middle"),
+    (
+        PREDICTED_SPEEDUP,
+        "worth it: the middle of the model's prediction; counts only on devices where the model was validated",
+    ),
     (
         "baseline.setup-share",
         "the baseline's profile: part of the call outside the kernel",
@@ -178,9 +184,16 @@ impl Condition {
 }
 
 impl AbortRule {
+    /// Whether the condition is about the model's prediction.
+    pub fn asks_the_model(&self) -> bool {
+        self.when.metric == PREDICTED_SPEEDUP
+    }
+
     /// The first rule that is met, in words with the value that meets it.
-    pub fn first_met(rules: &[Self], metrics: &Metrics) -> Option<String> {
-        let rule = rules.iter().find(|rule| rule.when.holds(metrics) == Some(true))?;
+    pub fn first_met<'a>(rules: impl IntoIterator<Item = &'a Self>, metrics: &Metrics) -> Option<String> {
+        let rule = rules
+            .into_iter()
+            .find(|rule| rule.when.holds(metrics) == Some(true))?;
         let value = metrics.get(&rule.when.metric)?;
         Some(format!(
             "{} is {value:.3}, and the pitch gives up when {}: {}",
@@ -189,9 +202,9 @@ impl AbortRule {
     }
 
     /// The rules whose metric nobody could find out.
-    pub fn unanswered<'a>(rules: &'a [Self], metrics: &Metrics) -> Vec<&'a Self> {
+    pub fn unanswered<'a>(rules: impl IntoIterator<Item = &'a Self>, metrics: &Metrics) -> Vec<&'a Self> {
         rules
-            .iter()
+            .into_iter()
             .filter(|rule| rule.when.holds(metrics).is_none())
             .collect()
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gauntlet_executor::protocol::Resources;
-use gauntlet_model::Basis;
 use gauntlet_model::prove::{Flaw, Proof};
+use gauntlet_model::{Accuracy, Basis, on_record};
 use gauntlet_problem::{ErrorMeasures, InputKind};
 use gauntlet_schedule::Violation;
 use serde::{Deserialize, Serialize};
@@ -128,8 +128,23 @@ pub struct Prediction {
     /// What the error bar rests on.
     #[serde(default)]
     pub basis: Basis,
-    /// The most that any kernel could gain over the control: its estimate over the roofline.
+    /// The most that any kernel could gain over the control by the model: its estimate over the roofline.
     pub headroom: f64,
+    /// How predictions did on this device before; none where nobody has compared them with times there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Accuracy>,
+}
+
+impl Prediction {
+    /// Whether predictions did well enough on this device to decide anything.
+    pub fn is_relied_on(&self) -> bool {
+        self.accuracy.is_some_and(|accuracy| accuracy.suffices())
+    }
+
+    /// What is on record of predictions on this device, in words.
+    pub fn record(&self) -> String {
+        on_record(self.accuracy.as_ref())
+    }
 }
 
 /// How far one case is from the oracle.

@@ -1,8 +1,10 @@
 //! What a schedule should cost on a device.
 //!
 //! [`count`] counts exactly. [`simulate()`] plays a call event by event, [`break_down`] says where its time goes, and
-//! [`estimate()`] adds an error bar, which says how far to trust it.
+//! [`estimate()`] adds an error bar. [`Accuracy`] is what is on record of such predictions on a device; without a record, or
+//! with a poor one, a prediction is a hint and decides nothing.
 
+mod accuracy;
 mod breakdown;
 pub mod count;
 mod cpu;
@@ -16,6 +18,7 @@ mod speedup;
 mod tiles;
 mod timeline;
 
+pub use accuracy::{Accuracy, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, on_record};
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
 pub use cpu::{CpuPhases, cpu_phases};

@@ -191,6 +191,14 @@ pub struct Part {
 }
 
 impl Problem {
+    /// The name of the kernel family, as suite files write it.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Self::GroupedGemm(_) => "grouped-gemm",
+            Self::Attention(_) => "attention",
+        }
+    }
+
     /// The matrices of the output, in the order in which they lie in memory, each row-major:
     /// a GEMM's groups; attention's sequences, and in each its heads.
     pub fn parts(&self) -> Vec<Part> {

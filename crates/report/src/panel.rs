@@ -59,7 +59,7 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     let meaning = "%/h: expected of an hour of the stated work, in hundredths of log speed-up";
     text += &paragraph("  ", &dim(meaning), 4, width);
     if let Some(basis) = basis(report) {
-        text += &paragraph("  ", &dim(format!("the model, {basis}")), 4, width);
+        text += &paragraph("  ", &dim(format!("the model's predictions: {basis}")), 4, width);
     }
     for flag in &report.ranking.flags {
         text += &paragraph(
@@ -72,11 +72,15 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     text
 }
 
-/// What the error bars of the model rest on, where it was asked.
-fn basis(report: &RoundReport) -> Option<&'static str> {
+/// What the model's error bars rest on and how its predictions did before, where the model was asked.
+fn basis(report: &RoundReport) -> Option<String> {
     let mut findings = report.judged.iter().flat_map(|judged| &judged.findings);
     findings.find_map(|finding| match &finding.evidence {
-        Evidence::Prediction(prediction) => Some(prediction.basis.sentence()),
+        Evidence::Prediction(prediction) => Some(format!(
+            "{}; {}",
+            prediction.basis.sentence(),
+            prediction.record()
+        )),
         _ => None,
     })
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
+use gauntlet_model::{Accuracy, on_record};
 use serde_json::Value;
 
 use crate::arguments::Devices;
@@ -73,6 +74,13 @@ fn show(device: &Device, json: bool) -> Result<(), Trouble> {
     let mut rows = Vec::new();
     figures("", &value, &mut rows);
     listing::print(&["figure", "value", "source"], rows)?;
+    for test in &device.model_tests {
+        let record = on_record(Some(&Accuracy::from(test)));
+        sink::print(format_args!("{}: {record}. Source: {}", test.family, test.source))?;
+    }
+    if device.arch != Arch::Cpu && device.model_tests.is_empty() {
+        sink::print(format_args!("Predictions: {}.", on_record(None)))?;
+    }
     Ok(())
 }
 

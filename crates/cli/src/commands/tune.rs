@@ -5,6 +5,7 @@ use gauntlet_device::Device;
 use gauntlet_executor::protocol::Description;
 use gauntlet_lab::Workshop;
 use gauntlet_lab::tuning::{TunedCase, Tuning, table, tune as tune_suite};
+use gauntlet_model::{Accuracy, on_record};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use jiff::Timestamp;
@@ -35,10 +36,19 @@ pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
     let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
     let (device, workshop, gpu) = place(arguments)?;
     let device = Calibrations::of(&arguments.calibration).apply(device)?;
+    let accuracy = Accuracy::of_suite(&device, suite.benchmark.iter().map(|case| &case.problem));
     if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
         say(
-            "note: this machine is not calibrated, so that the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
+            "note: this machine is not calibrated, so the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
         );
+    } else if !accuracy.is_some_and(|accuracy| accuracy.suffices()) {
+        let advice = match arguments.executor {
+            TuneExecutor::Model => "take the table for a guess, and measure before using it",
+            TuneExecutor::Cpu | TuneExecutor::Cuda => {
+                "its order chooses what is measured, so measure more of it with --keep"
+            }
+        };
+        say(&format!("note: {}; {advice}\n", on_record(accuracy.as_ref())));
     }
     let tuning = Tuning {
         suite: &suite,

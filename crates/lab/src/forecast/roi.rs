@@ -1,9 +1,9 @@
 //! What an hour spent on a pitch is expected to bring.
 //!
 //! Three sources say what the log speed-up will be, and each counts by its precision: the claim, of which the record's
-//! part is believed and whose own width is widened by the record's error; the model, whose error bar is wide enough to
-//! count for little; and, for what was compared without an answer, the comparison itself. The pooled belief is capped by
-//! the roofline, comes true with the chance of surviving the gates, and is divided by the hours. A slower result counts
+//! part is believed and whose own width is widened by the record's error; the model, but only on devices where its
+//! predictions were tested and did well enough ([`Prediction::is_relied_on`]); and, for what was compared without an
+//! answer, the comparison itself. The pooled belief is capped by the roofline where the model counts, comes true with the chance of surviving the gates, and is divided by the hours. A slower result counts
 //! as the loss it would be, though it would not be adopted: were it counted as nothing, the vaguest pitches would rank
 //! highest, for what their width might bring.
 
@@ -51,7 +51,7 @@ pub(crate) struct Grounds<'a> {
     pub odds: Option<&'a Odds>,
     /// The speed-up, as claimed; none for a fallback.
     pub claimed: Option<Quantiles>,
-    /// What the model expects.
+    /// What the model predicts, whether or not it counts.
     pub predicted: Option<Prediction>,
     /// What a comparison found that did not answer the question.
     pub found: Option<&'a Interval>,
@@ -68,7 +68,7 @@ impl Grounds<'_> {
     pub fn roi(&self) -> Option<Roi> {
         let speedup = expectation(self)?;
         let most = self
-            .predicted
+            .model()
             .map_or(f64::INFINITY, |model| model.headroom.max(1.0).ln());
         let chance = self.chance();
         let hours = self.hours.max(SHORTEST_HOURS);
@@ -81,6 +81,11 @@ impl Grounds<'_> {
             low: low / hours,
             high: high / hours,
         })
+    }
+
+    /// The model's prediction where it counts.
+    fn model(&self) -> Option<Prediction> {
+        self.predicted.filter(Prediction::is_relied_on)
     }
 
     /// The chance of surviving the gates: certain for what has, none for what the device forbids, otherwise the mean
@@ -101,7 +106,7 @@ impl Grounds<'_> {
 /// The log speed-up to expect, each source weighted by its precision; none where a figure is no number.
 pub(crate) fn expectation(grounds: &Grounds) -> Option<Belief> {
     let mut beliefs = vec![believed(grounds.claimed, &grounds.record)];
-    beliefs.extend(grounds.predicted.map(modelled));
+    beliefs.extend(grounds.model().map(modelled));
     beliefs.extend(grounds.found.map(Belief::of_interval));
     Belief::pooled(&beliefs).filter(|pooled| pooled.mean.is_finite() && pooled.deviation.is_finite())
 }
@@ -127,6 +132,7 @@ fn modelled(model: Prediction) -> Belief {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_model::Accuracy;
     use proptest::prelude::*;
 
     use super::*;
@@ -161,6 +167,7 @@ mod tests {
             high: 9.0,
             basis: Default::default(),
             headroom: 100.0,
+            accuracy: Some(well_tested()),
         };
         let both = Grounds {
             predicted: Some(model),
@@ -170,6 +177,39 @@ mod tests {
         let weights = ((9f64.ln() / 1.644_853_627).powi(-2), 2f64.ln().powi(-2));
         let by_hand = weights.1 * 2f64.ln() / (weights.0 + weights.1);
         assert!((expected.mean - by_hand).abs() < 1e-9 && (by_hand / 2f64.ln() - 0.788).abs() < 1e-3);
+    }
+
+    /// A record on which predictions are relied on.
+    fn well_tested() -> Accuracy {
+        Accuracy {
+            points: 200,
+            mean_error: Some(0.1),
+            rank_correlation: [0.95; 2],
+            regret: [0.02; 2],
+            regret_of_constant_rule: None,
+        }
+    }
+
+    #[test]
+    fn a_model_that_was_not_tested_or_did_badly_does_not_count() {
+        let poor = Accuracy {
+            rank_correlation: [-0.18, 0.16],
+            ..well_tested()
+        };
+        let alone = claiming(4.0, 4.0, 4.0);
+        for accuracy in [None, Some(poor)] {
+            let predicted = Some(Prediction {
+                low: 0.99,
+                middle: 1.0,
+                high: 1.01,
+                basis: Default::default(),
+                headroom: 1.0,
+                accuracy,
+            });
+            let with = Grounds { predicted, ..alone };
+            assert_eq!(with.roi(), alone.roi());
+            assert_eq!(expectation(&with), expectation(&alone));
+        }
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn an_answer_survives_the_ledger() {
         high: 4.0,
         basis: Default::default(),
         headroom: 9.0,
+        accuracy: None,
     });
     one.fallback = Some(UntriedFallback {
         plan: "less".to_owned(),

@@ -87,9 +87,8 @@ fn judge(examination: &Examination, cases: BTreeMap<String, Resources>) -> Found
             .iter()
             .map(|(name, value)| (format!("resources.{name}"), *value)),
     );
-    let abort = examination
-        .pitch
-        .and_then(|pitch| AbortRule::first_met(&pitch.abort, &metrics));
+    let rules = examination.abort_rules(examination.prediction());
+    let abort = AbortRule::first_met(rules, &metrics);
     let summary: Vec<_> = largest
         .iter()
         .map(|(name, value)| format!("{name} {value}"))

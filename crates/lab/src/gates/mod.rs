@@ -18,7 +18,7 @@ use gauntlet_executor::protocol::FailureKind;
 use gauntlet_executor::{Record, WorkerError};
 use gauntlet_stats::Arm;
 
-use crate::abort::{AbortRule, Metrics};
+use crate::abort::{AbortRule, Metrics, PREDICTED_SPEEDUP};
 use crate::candidate::Candidate;
 use crate::comparison::Comparison;
 use crate::error::LabError;
@@ -187,7 +187,7 @@ impl<'a> Examination<'a> {
                 "left without a verdict: the record holds neither build, result nor time of `{}`, and none are invented",
                 self.candidate.name
             );
-            let rules = self.pitch.map_or(&[][..], |pitch| &pitch.abort);
+            let rules = self.abort_rules(self.prediction());
             if let Some(rule) = AbortRule::unanswered(rules, &self.metrics).first() {
                 reason.push_str(&format!("; its own rule, to give up when {}, waits for a profile too", rule.when));
             }
@@ -195,7 +195,17 @@ impl<'a> Examination<'a> {
         }))
     }
 
-    /// What the model expected, if a gate has asked it.
+    /// The pitch's abort rules that count. Those about the model's prediction do only where it may be relied on: elsewhere
+    /// they neither stop a candidate nor leave a question open.
+    fn abort_rules(&self, prediction: Option<Prediction>) -> impl Iterator<Item = &'a AbortRule> + use<'a> {
+        let relied_on = prediction.is_some_and(|prediction| prediction.is_relied_on());
+        let rules = self.pitch.map_or(&[][..], |pitch| &pitch.abort);
+        rules
+            .iter()
+            .filter(move |rule| relied_on || !rule.asks_the_model())
+    }
+
+    /// What the model predicted, if a gate has asked it.
     pub fn prediction(&self) -> Option<Prediction> {
         self.findings.iter().find_map(|finding| match &finding.evidence {
             Evidence::Prediction(prediction) => Some(*prediction),
@@ -208,7 +218,7 @@ impl<'a> Examination<'a> {
         match &finding.evidence {
             Evidence::Prediction(prediction) => {
                 self.metrics
-                    .insert("predicted.speedup".to_owned(), prediction.middle);
+                    .insert(PREDICTED_SPEEDUP.to_owned(), prediction.middle);
             }
             Evidence::Resources { cases, .. } => {
                 for (name, value) in cases.values().flat_map(|resources| &resources.0) {

@@ -187,8 +187,8 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
         cases: cases.clone(),
         counters: counters.map(Box::new),
     };
-    let rules = examination.pitch.map_or(&[][..], |pitch| &pitch.abort);
-    if let Some(reason) = AbortRule::first_met(rules, &metrics) {
+    let rules: Vec<_> = examination.abort_rules(examination.prediction()).collect();
+    if let Some(reason) = AbortRule::first_met(rules.iter().copied(), &metrics) {
         return Found::stop(Verdict::Aborted, reason, evidence);
     }
     let unanswered = AbortRule::unanswered(rules, &metrics);

@@ -1,4 +1,4 @@
-//! A worker that cannot serve at all: whose trouble it is.
+//! Gates on their own: how far `worth it` relies on the model, and whose trouble a worker is that cannot serve at all.
 
 use gauntlet_device::Device;
 use gauntlet_executor::{Limits, Patience, WorkerCommand};
@@ -7,8 +7,10 @@ use gauntlet_schedule::Schedule;
 use gauntlet_stats::Criteria;
 
 use super::compiles::Compiles;
+use super::worth_it::WorthIt;
 use super::*;
 use crate::observer::Blind;
+use crate::panel::fixture::pitch;
 use crate::round::Measurement;
 
 const SCRIPT: [&str; 2] = ["-c", "echo 'simd: unknown path `mmx`' >&2; exit 2"];
@@ -64,4 +66,78 @@ fn a_program_of_its_own_that_cannot_serve_is_the_candidates_trouble() {
         "{}",
         finding.reason
     );
+}
+
+/// What `worth it` makes of a candidate that the model predicts to be slower on a device. The pitch gives up when the
+/// predicted speed-up is under 0.9. The examination is left with the finding in it.
+fn judged_by_the_model(device: &str, then: impl FnOnce(&Examination)) -> Finding {
+    let suite = Suite::builtin("group-gemm").unwrap();
+    let round = Round::ad_hoc(
+        Device::builtin(device).unwrap(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    );
+    let staged = Schedule {
+        stages: 4,
+        ..Schedule::baseline()
+    };
+    let control = Candidate::new("baseline", staged.clone());
+    // One stage hides no copy behind products.
+    let candidate = Candidate::new("candidate", Schedule { stages: 1, ..staged });
+    let pitch = pitch("fewer-stages");
+    let mut examination = Examination {
+        round: &round,
+        candidate: &candidate,
+        control: &control,
+        pitch: Some(&pitch),
+        executor: &Executor::Predicted,
+        observer: &Blind,
+        metrics: Metrics::new(),
+        findings: Vec::new(),
+        comparison: None,
+    };
+    let finding = examine(&WorthIt, &examination).unwrap();
+    examination.add(finding.clone());
+    assert!(examination.metrics[PREDICTED_SPEEDUP] < 0.9, "{}", finding.reason);
+    then(&examination);
+    finding
+}
+
+#[test]
+fn the_model_stops_a_pitch_where_it_passed_its_test() {
+    let finding = judged_by_the_model("h200", |examination| {
+        assert_eq!(examination.abort_rules(examination.prediction()).count(), 1);
+    });
+    assert_eq!(finding.stops(), Some(Verdict::Aborted), "{}", finding.reason);
+}
+
+#[test]
+fn where_the_model_failed_its_test_or_was_never_tested_its_word_stops_nothing() {
+    for (device, said) in [
+        ("b200", "rank correlation -0.18 to 0.16"),
+        (
+            "b200",
+            "(a constant rule: 3.6 %); too inaccurate to decide anything",
+        ),
+        ("h100", "the model is not validated on this device"),
+    ] {
+        let finding = judged_by_the_model(device, |examination| {
+            // Nor does the rule stay open, which would block the candidate at a later gate.
+            assert_eq!(examination.abort_rules(examination.prediction()).count(), 0);
+        });
+        assert_eq!(finding.outcome, Outcome::Pass, "{}", finding.reason);
+        for words in [
+            said,
+            "the model predicts 0.",
+            "not applied for that reason: predicted.speedup is",
+        ] {
+            assert!(finding.reason.contains(words), "{device}: {}", finding.reason);
+        }
+        assert!(
+            !finding.reason.contains("no kernel could gain"),
+            "{}",
+            finding.reason
+        );
+    }
 }

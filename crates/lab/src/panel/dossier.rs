@@ -11,7 +11,7 @@ pub struct Dossier<'a> {
     pub pitch: &'a Pitch,
     /// The device's rules that it breaks, in words; empty if it may run.
     pub violations: Vec<String>,
-    /// What the model expects of it and of any kernel at most, where there is a model.
+    /// What the model predicts, where there is a model. It counts only where it may be relied on.
     pub predicted: Option<Prediction>,
     /// How the contestant fared before.
     pub record: TrackRecord,

@@ -1,6 +1,7 @@
 //! The written rules: from a dossier to scores. One function a dimension, each saying which figures it used.
 //! Constants that cite the shark tank take their figures from the recorded rounds in `examples/shark-tank`.
 
+use crate::finding::Prediction;
 use crate::forecast::{SHORTEST_HOURS, expectation};
 use crate::pitch::{EvidenceKind, Pitch, Quantiles, RiskLevel};
 use crate::verdict::Verdict;
@@ -55,8 +56,9 @@ pub(super) fn is_overconfident(pitch: &Pitch) -> bool {
     pitch.risk.level == RiskLevel::None && chance_of_harm(pitch) < NO_CHANCE
 }
 
-/// The speed-up that claim, record and model lead to expect (see [`expectation`]), capped by the headroom: 0 points at
-/// 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between.
+/// The speed-up that the claim, the record and, where it may be relied on, the model lead to expect (see [`expectation`]): 0
+/// points at 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between. Only a model that may be relied on caps it by the
+/// roofline.
 fn speedup(dossier: &Dossier) -> Score {
     let claimed = dossier.pitch.claim.speedup.q50;
     let record = &dossier.record;
@@ -68,7 +70,14 @@ fn speedup(dossier: &Dossier) -> Score {
         reason += &format!(" of one who had {} of {} adopted", record.adopted, record.settled);
     }
     let mut expected = expectation(&dossier.grounds()).map_or(0.0, |belief| belief.mean);
-    if let Some(prediction) = dossier.predicted {
+    if let Some(prediction) = dossier.predicted.filter(|prediction| !prediction.is_relied_on()) {
+        reason += &format!(
+            "; the model's {:.2}× does not count, since {}",
+            prediction.middle,
+            prediction.record()
+        );
+    }
+    if let Some(prediction) = dossier.predicted.filter(Prediction::is_relied_on) {
         reason += &format!(
             ", with the model's {:.2}× makes {:.2}×",
             prediction.middle,

@@ -1,6 +1,6 @@
 //! Comparing what the model says of two candidates.
 
-use gauntlet_model::{Basis, HostTerm, MissingFigure, simulate};
+use gauntlet_model::{Accuracy, Basis, HostTerm, MissingFigure, on_record, simulate};
 use gauntlet_problem::Case;
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
 
@@ -94,6 +94,8 @@ fn predict(
 /// What the figures rest on, as the end of a sentence.
 fn basis(round: &Round) -> String {
     let device = &round.device.name;
+    let problems = round.benchmark_cases.iter().map(|case| &case.problem);
+    let accuracy = Accuracy::of_suite(&round.device, problems);
     let host = match &round.file().host {
         None => "; no time of the host is counted".to_owned(),
         Some(host) => format!(
@@ -102,7 +104,8 @@ fn basis(round: &Round) -> String {
         ),
     };
     format!(
-        "times simulated on {device}; the bar is the model's own error ({}){host}",
-        Basis::of(&round.device).sentence()
+        "times simulated on {device}; the bar is the model's own error ({}); {}{host}",
+        Basis::of(&round.device).sentence(),
+        on_record(accuracy.as_ref())
     )
 }

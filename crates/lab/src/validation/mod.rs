@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use gauntlet_device::calibration::Quality;
 use gauntlet_device::{Arch, Device, Gpu, Pipeline};
-use gauntlet_model::{HostTerm, MissingFigure, cpu_phases, simulate};
+use gauntlet_model::{
+    HostTerm, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, MissingFigure, cpu_phases, simulate,
+};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use gauntlet_stats::{Fit, Predicted, median};
@@ -64,12 +66,12 @@ pub const GOALS: [Goal; 3] = [
     Goal {
         name: "mean error at most 15 %",
         figure: |accuracy| accuracy.mean_error,
-        bound: Bound::AtMost(0.15),
+        bound: Bound::AtMost(MOST_MEAN_ERROR),
     },
     Goal {
         name: "rank correlation in a shape at least 0.8",
         figure: |accuracy| accuracy.rank_correlation,
-        bound: Bound::AtLeast(0.8),
+        bound: Bound::AtLeast(LEAST_RANK_CORRELATION),
     },
     Goal {
         name: "regret of the best of eight at most 3 %",

@@ -1,4 +1,7 @@
-//! A device's figures in cycles of its clock.
+//! A device's figures, converted to cycles of the multiprocessors' clock.
+//!
+//! The description gives what follows that clock per clock (copies, the second-level cache, shared memory, products) and what
+//! does not, such as the bandwidth of memory, per second.
 
 use gauntlet_device::{Arch, Device, Gpu};
 use gauntlet_problem::{AttentionFormat, Problem};
@@ -8,27 +11,27 @@ use gauntlet_schedule::resources::{by_mma_sync, multiplied_bytes, multiplied_val
 use super::assumed;
 use crate::estimate::MissingFigure;
 
-/// What one multiprocessor, and what they share, does a cycle.
+/// Rates and latencies of one multiprocessor, and of what all multiprocessors share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Machine {
     pub(super) arch: Arch,
-    /// Cycles a second under load.
+    /// Clock under load, in Hz.
     pub(super) clock: f64,
-    /// The highest clock there is.
+    /// The highest clock, in Hz.
     pub(super) boost: f64,
     pub(super) processors: usize,
-    /// Bytes a cycle from memory, all multiprocessors together: what was attained.
+    /// Bytes a cycle from memory, all multiprocessors together, as attained in measurements.
     pub(super) memory_rate: f64,
-    /// Bytes a second as published.
+    /// Bandwidth of memory as published, in bytes a second.
     pub(super) published_bandwidth: f64,
     /// Bytes a cycle from the second-level cache, all together.
     pub(super) cache_rate: f64,
     pub(super) cache_size: f64,
     /// Bytes a cycle into and out of one multiprocessor by bulk copies, one after another.
     pub(super) copy_rate: f64,
-    /// Bytes over the cycles that each more of them delays the end of a copy.
+    /// Bytes a cycle at which the rest of a single copy follows its first bytes.
     pub(super) arrival_rate: f64,
-    /// The most one bulk copy moves.
+    /// The most bytes that one bulk copy moves.
     pub(super) box_bytes: f64,
     /// How much longer a copy takes while the matrix unit works.
     pub(super) beside_products: f64,
@@ -40,35 +43,35 @@ pub(super) struct Machine {
     pub(super) shared_rate: f64,
     /// Floating-point operations a cycle in the format that is multiplied.
     pub(super) product_rate: f64,
-    /// Cycles of a product beyond those for which it occupies the unit; of one that spans a pair.
+    /// Cycles from the end of a product's time in the unit to its result; the second is of a product that spans two blocks.
     pub(super) product_latency: [f64; 2],
-    /// Cycles of a batch of products beside them.
+    /// Cycles that a batch of products takes besides the products.
     pub(super) batch: f64,
     /// Exponentials a cycle.
     pub(super) exponential_rate: f64,
-    /// Bytes a cycle out of tensor memory.
+    /// Bytes a cycle read from tensor memory.
     pub(super) tensor_memory_rate: f64,
-    /// Cycles to and from a counter in memory.
+    /// Cycles of one round trip to a counter in memory.
     pub(super) counter: f64,
     /// Cycles that a cluster's barrier takes.
     pub(super) cluster_barrier: f64,
-    /// Cycles that starting the first bulk copy of a step takes a producer, and each further one.
+    /// Cycles for which a producer is busy starting the first bulk copy of a step, and each further one.
     pub(super) bulk_issue: [f64; 2],
     /// NVFP4 values converted to fp16 a cycle, in registers.
     pub(super) conversion_rate: f64,
-    /// The same by way of shared memory, its reads and writes counted, where that is known.
+    /// The same through shared memory, including its reads and writes, where that is known.
     pub(super) conversion_through_shared: Option<f64>,
     /// Bytes a cycle that threads write in half sectors.
     pub(super) half_sectors: f64,
-    /// The same of all multiprocessors together; infinite where memory is the only limit known.
+    /// The same for all multiprocessors together; infinite where no limit but memory is known.
     pub(super) half_sectors_together: f64,
     /// Bytes a cycle of whole rows out of the staging buffer.
     pub(super) row_rate: f64,
-    /// Cycles from one signal to who waits for it.
+    /// Cycles from a signal to the next instruction of the warps that wait for it.
     pub(super) signal: f64,
-    /// Cycles in which one group of warps meets, and what each further one adds.
+    /// Cycles of a barrier for one group of warps, and for each further group.
     pub(super) synchronise: [f64; 2],
-    /// Cycles from a block's place to its first instruction.
+    /// Cycles from the time when a block is assigned to a multiprocessor to its first instruction.
     pub(super) block_start: f64,
 }
 
@@ -89,7 +92,7 @@ impl Machine {
         let copy = gpu.pipeline.copy.as_ref();
         let products = gpu.pipeline.products.as_ref();
         let products = products.ok_or_else(|| missing("gpu.pipeline.products"))?;
-        let copy_rate = copy.map_or(assumed::CACHE_RATE, |copy| copy.rate.get() / clock);
+        let copy_rate = copy.map_or(assumed::CACHE_RATE, |copy| copy.rate.get());
         let latency = products.latency.get();
         let pipeline = &gpu.pipeline;
         let stores = pipeline.stores.as_ref();
@@ -101,16 +104,17 @@ impl Machine {
             processors: processors as usize,
             memory_rate: bandwidth.attainable() / clock,
             published_bandwidth: bandwidth.get().max(bandwidth.attainable()),
-            cache_rate: device
-                .memory
-                .l2_bandwidth
-                .as_ref()
-                .map_or(processors * assumed::CACHE_RATE, |figure| figure.get() / clock),
+            cache_rate: processors
+                * device
+                    .memory
+                    .l2_rate
+                    .as_ref()
+                    .map_or(assumed::CACHE_RATE, |figure| figure.get()),
             cache_size: device.memory.l2_size.as_ref().map_or(0.0, |figure| figure.get()),
             copy_rate,
             arrival_rate: copy
                 .and_then(|copy| copy.arrival_rate.as_ref())
-                .map_or(copy_rate, |figure| figure.get() / clock),
+                .map_or(copy_rate, |figure| figure.get()),
             box_bytes: copy.map_or(f64::INFINITY, |copy| copy.largest.get()),
             beside_products: copy
                 .and_then(|copy| copy.beside_products.as_ref())
@@ -176,14 +180,14 @@ impl Machine {
         })
     }
 
-    /// The machine at the rate of the products that a schedule asks for.
+    /// The machine with the product rate of the instructions that a schedule uses.
     pub(super) fn scheduled(self, problem: &Problem, schedule: &Schedule, device: &Device) -> Self {
         let (Problem::Attention(attention), Some(gpu)) = (problem, device.gpu.as_ref()) else {
             return self;
         };
         let rate = match gpu.fp8_rate.as_ref() {
             Some(narrow) if multiplied_bytes(schedule, attention) == 1 => {
-                // Of both products together, which are of one size.
+                // The rate of both products together, which have the same size.
                 let of_values = match multiplied_value_bytes(schedule, attention, self.arch) {
                     1 => narrow.get(),
                     _ => gpu.fp16_rate.get(),
@@ -204,8 +208,8 @@ impl Machine {
     }
 }
 
-/// From memory and from the cache, as the description has it; where it has none, those of a bulk copy, which are a
-/// little longer.
+/// The latencies of a load from memory and from the cache. Where the description has none, those of a bulk copy stand in; they
+/// are a little longer.
 fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
     let memory = &device.memory;
     let bulk = device.gpu.as_ref().and_then(|gpu| gpu.pipeline.copy.as_ref());
@@ -223,7 +227,7 @@ fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
     Some([from_memory, from_cache])
 }
 
-/// Operations a cycle in the narrowest format that the device multiplies without loss.
+/// Floating-point operations a cycle in the narrowest format in which the device multiplies these operands exactly.
 pub(crate) fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
     let narrow = match problem {
         Problem::GroupedGemm(_) => gpu.fp4_rate.as_ref(),

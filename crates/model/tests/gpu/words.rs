@@ -164,7 +164,7 @@ fn splitting_the_depth_fills_idle_processors_and_costs_a_reduction() {
 fn clusters_share_loads() {
     // All operands lie in the cache, and its rate is what limits: sharing helps.
     let mut h200 = device("h200");
-    h200.memory.l2_bandwidth = Some(gauntlet_device::Figure::new(2.5e12, "made up, to limit"));
+    h200.memory.l2_rate = Some(gauntlet_device::Figure::new(11.5, "made up, to limit"));
     let large = gemm(Form::Plain, &[4096], 4096, 2048);
     let time = |m, n| {
         let schedule = Schedule {

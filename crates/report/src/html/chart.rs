@@ -1,4 +1,4 @@
-//! What all charts share: their measures, and places on an axis as SVG coordinates.
+//! What all charts share: their sizes, and the way from a value to an SVG coordinate.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ pub const WIDTH: f64 = 760.0;
 /// Height of a row.
 pub const ROW: f64 = 26.0;
 
-/// Letters of a label that fit beside a chart; about 6.5 units each.
+/// The number of letters that fit beside a chart as a row's label; a letter is about 6.5 units wide.
 const LABEL_LETTERS: usize = 26;
 
 /// Where the labels end and the picture begins.
@@ -25,19 +25,19 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Where a log speed-up lies.
+    /// The coordinate of a log speed-up.
     pub fn x(&self, value: f64) -> f64 {
         self.from + self.axis.place(value) * (self.to - self.from)
     }
 }
 
-/// A coordinate with no more digits than can be seen.
+/// A coordinate as text, to a tenth of a unit: a reader sees no more.
 pub fn at(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// A row's label at the left, cut where it would run into the picture; the whole of it appears on hovering.
+/// A row's label at the left. A long label is cut where it would run into the picture, and shown whole on hovering.
 pub fn label(text: &str, middle: f64) -> Markup {
     let shown = crate::text::fitted(text, LABEL_LETTERS);
     html! {
@@ -45,7 +45,7 @@ pub fn label(text: &str, middle: f64) -> Markup {
     }
 }
 
-/// The frame of a chart, with what it shows in words for those who cannot see it.
+/// A chart's outer element. `title` says in words what the chart shows, for readers who cannot see it.
 pub fn svg(height: f64, title: &str, body: Markup) -> Markup {
     html! {
         svg viewBox={ "0 0 " (at(WIDTH)) " " (at(height)) } role="img" aria-label=(title) {

@@ -1,31 +1,37 @@
-//! Claims against findings: a scatter plot with numbers, and a table of what they stand for.
+//! Claims against findings: a scatter plot with numbered points, and a table of what the numbers stand for.
+//!
+//! A point is drawn exactly where its values lie, also where points overlap. Only the labels move.
 
 use gauntlet_lab::TournamentReport;
 use maud::{Markup, html};
 
 use super::badge;
 use super::chart::{Scale, at};
+use super::labels;
 use crate::axis::Axis;
 use crate::outline::{TestedClaim, tested_claims, untested_claims};
 use crate::speedup::{claim as claim_text, times};
 use crate::tone::Tone;
 
-/// Side of the plot.
+/// Side of the square plot, in the units of its view box.
 const SIDE: f64 = 360.0;
 
-/// Room for the labels of the axes.
+/// Room for the labels of the axes, at the left and at the bottom.
 const MARGIN: f64 = 48.0;
 
-/// Room for half a label at the far end of the axis.
+/// Room at the top and at the right for half a tick label.
 const EDGE: f64 = 14.0;
 
-/// Ticks wanted on each axis.
+/// The number of ticks wanted on each axis.
 const TICKS: usize = 5;
 
-/// Where two points are nearer than this, the second moves aside.
-const CROWDED: f64 = 14.0;
+/// Radius of a point.
+const RADIUS: f64 = 4.5;
 
-/// The plot and its table; a sentence alone if nothing was measured.
+/// How far below its centre the baseline of a label's text lies.
+const TEXT_DROP: f64 = 4.0;
+
+/// The plot and its table. If nothing was measured, only a sentence that counts the untested claims.
 pub fn claims(report: &TournamentReport) -> Markup {
     let tested = tested_claims(report);
     let untested = untested_claims(report);
@@ -62,33 +68,52 @@ fn table(tested: &[TestedClaim]) -> Markup {
     }
 }
 
+/// The two axes of the plot. They show the same range, so that claim and finding agree on the diagonal.
+struct Frame {
+    across: Scale,
+    up: Scale,
+}
+
+impl Frame {
+    fn of(tested: &[TestedClaim]) -> Self {
+        let values = tested.iter().flat_map(|claim| {
+            let claimed = claim.claim.claimed;
+            [claimed.q10, claimed.q50, claimed.q90, claim.found]
+        });
+        let axis = Axis::covering(values.map(f64::ln));
+        Self {
+            across: Scale {
+                axis,
+                from: MARGIN,
+                to: SIDE - EDGE,
+            },
+            up: Scale {
+                axis,
+                from: SIDE - MARGIN,
+                to: EDGE,
+            },
+        }
+    }
+
+    /// Where a claim and its finding lie.
+    fn point(&self, claim: &TestedClaim) -> (f64, f64) {
+        (
+            self.across.x(claim.claim.claimed.q50.ln()),
+            self.up.x(claim.found.ln()),
+        )
+    }
+}
+
 fn plot(tested: &[TestedClaim]) -> Markup {
-    let claimed = tested.iter().map(|claim| claim.claim.claimed);
-    let values = claimed
-        .flat_map(|claimed| [claimed.q10, claimed.q90])
-        .chain(tested.iter().map(|claim| claim.found));
-    // One axis for both, so that the diagonal is where claim and finding agree.
-    let axis = Axis::covering(values.map(f64::ln));
-    let across = Scale {
-        axis,
-        from: MARGIN,
-        to: SIDE - EDGE,
-    };
-    let up = Scale {
-        axis,
-        from: SIDE - MARGIN,
-        to: EDGE,
-    };
+    let frame = Frame::of(tested);
+    let Frame { across, up } = &frame;
     let bottom = SIDE - MARGIN;
-    let points = apart(
-        tested
-            .iter()
-            .map(|claim| (across.x(claim.claim.claimed.q50.ln()), up.x(claim.found.ln()))),
-    );
+    let points: Vec<_> = tested.iter().map(|claim| frame.point(claim)).collect();
+    let labels = labels::beside(&points, (MARGIN, SIDE - EDGE), (EDGE, bottom));
     html! {
         figure.plot {
             svg viewBox={ "0 0 " (SIDE) " " (SIDE) } role="img" aria-label="claimed against found speed-ups" {
-                @for tick in axis.ticks(TICKS) {
+                @for tick in across.axis.ticks(TICKS) {
                     line.tick x1=(at(across.x(tick))) x2=(at(across.x(tick))) y1=(at(EDGE)) y2=(at(bottom)) {}
                     line.tick x1=(at(MARGIN)) x2=(at(SIDE - EDGE)) y1=(at(up.x(tick))) y2=(at(up.x(tick))) {}
                     text.figure x=(at(across.x(tick))) y=(at(bottom + 15.0)) text-anchor="middle" { (multiple(tick)) }
@@ -98,33 +123,28 @@ fn plot(tested: &[TestedClaim]) -> Markup {
                 line.agree x1=(at(MARGIN)) x2=(at(SIDE - EDGE)) y1=(at(bottom)) y2=(at(EDGE)) {}
                 text.figure x=(at((MARGIN + SIDE) / 2.0)) y=(at(SIDE - 12.0)) text-anchor="middle" { "claimed" }
                 text.figure transform={ "translate(10 " (at(bottom / 2.0)) ") rotate(-90)" } text-anchor="middle" { "found" }
-                @for (index, (claim, (x, y))) in tested.iter().zip(points).enumerate() {
+                @for (claim, (x, y)) in tested.iter().zip(&points) {
                     g class={ "point " (Tone::from(claim.verdict).name()) } {
-                        title { (claim.pitch) }
-                        line x1=(at(across.x(claim.claim.claimed.q10.ln()))) x2=(at(across.x(claim.claim.claimed.q90.ln()))) y1=(at(y)) y2=(at(y)) {}
-                        circle cx=(at(x)) cy=(at(y)) r="8" {}
-                        text x=(at(x)) y=(at(y + 3.5)) text-anchor="middle" { (index + 1) }
+                        title { (claim.pitch) ": claimed " (claim_text(claim.claim.claimed)) ", found " (times(claim.found)) }
+                        line x1=(at(across.x(claim.claim.claimed.q10.ln()))) x2=(at(across.x(claim.claim.claimed.q90.ln()))) y1=(at(*y)) y2=(at(*y)) {}
+                        circle cx=(at(*x)) cy=(at(*y)) r=(RADIUS) {}
+                    }
+                }
+                // The labels come last, so that no point covers one.
+                @for (index, ((x, y), (label_x, label_y))) in points.iter().zip(&labels).enumerate() {
+                    g.point-label {
+                        @let (end_x, end_y) = labels::leader((*x, *y), (*label_x, *label_y));
+                        line x1=(at(*x)) x2=(at(end_x)) y1=(at(*y)) y2=(at(end_y)) {}
+                        text x=(at(*label_x)) y=(at(label_y + TEXT_DROP)) text-anchor="middle" { (index + 1) }
                     }
                 }
             }
-            figcaption { "On the dashed line a claim came true; under it, less was found than claimed. Whiskers: the claim's own range." }
+            figcaption {
+                "A point on the dashed line found what it claimed; a point below the line found less. Whiskers show the claimed range. "
+                "Points lie exactly at their values; only the numbers are moved apart."
+            }
         }
     }
-}
-
-/// Moves each point up until it covers none before it.
-fn apart(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
-    let mut placed: Vec<(f64, f64)> = Vec::new();
-    for (x, mut y) in points {
-        while placed
-            .iter()
-            .any(|other| (other.0 - x).hypot(other.1 - y) < CROWDED)
-        {
-            y -= 2.0;
-        }
-        placed.push((x, y));
-    }
-    placed
 }
 
 fn multiple(tick: f64) -> String {
@@ -133,12 +153,81 @@ fn multiple(tick: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::apart;
+    use gauntlet_lab::{ClaimOutcome, Quantiles, Verdict};
+
+    use super::*;
+
+    fn claim(claimed: f64, found: f64) -> TestedClaim<'static> {
+        TestedClaim {
+            pitch: "any",
+            claim: ClaimOutcome {
+                claimed: Quantiles {
+                    q10: claimed * 0.9,
+                    q50: claimed,
+                    q90: claimed * 1.1,
+                },
+                found: Some(found),
+                refuted: None,
+            },
+            found,
+            verdict: Verdict::Inconclusive,
+        }
+    }
+
+    /// The values of `attribute` in the elements that begin with `element`, in the order drawn.
+    fn drawn(page: &str, element: &str, attribute: &str) -> Vec<String> {
+        let elements = page.split(element).skip(1);
+        elements
+            .map(|rest| {
+                let (_, value) = rest.split_once(&format!("{attribute}=\"")).unwrap();
+                value.split('"').next().unwrap().to_owned()
+            })
+            .collect()
+    }
 
     #[test]
-    fn points_on_the_same_spot_are_moved_apart() {
-        let points = apart([(10.0, 10.0), (10.0, 10.0), (50.0, 10.0)].into_iter());
-        assert_eq!((points[0], points[2]), ((10.0, 10.0), (50.0, 10.0)));
-        assert!((points[1].1 - points[0].1).abs() >= super::CROWDED);
+    fn every_point_is_drawn_at_the_scale_of_its_value() {
+        // Two pairs that overlap, three points on one spot, and one far away.
+        let found = [
+            (1.05, 1.16),
+            (1.05, 1.01),
+            (1.06, 1.02),
+            (1.3, 1.3),
+            (1.3, 1.3),
+            (1.3, 1.3),
+            (1.06, 1.159),
+            (2.1, 0.97),
+        ];
+        let tested: Vec<_> = found
+            .iter()
+            .map(|(claimed, found)| claim(*claimed, *found))
+            .collect();
+        let page = plot(&tested).into_string();
+        let frame = Frame::of(&tested);
+        let across: Vec<_> = found
+            .iter()
+            .map(|(claimed, _)| at(frame.across.x(claimed.ln())))
+            .collect();
+        let up: Vec<_> = found
+            .iter()
+            .map(|(_, found)| at(frame.up.x(found.ln())))
+            .collect();
+        assert_eq!(drawn(&page, "<circle", "cx"), across);
+        assert_eq!(drawn(&page, "<circle", "cy"), up);
+        // What was found less is never drawn higher up; y grows downwards.
+        let height = |index: usize| up[index].parse::<f64>().unwrap();
+        assert!(height(1) > height(0) && height(7) > height(1));
+    }
+
+    #[test]
+    fn every_point_has_its_number() {
+        let tested = [claim(1.1, 1.0), claim(1.1, 1.0)];
+        let page = plot(&tested).into_string();
+        let labels: Vec<_> = page.split("point-label").skip(1).collect();
+        assert_eq!(labels.len(), 2);
+        assert!(
+            labels[0].contains(">1</text>") && labels[1].contains(">2</text>"),
+            "{page}"
+        );
     }
 }

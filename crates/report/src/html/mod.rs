@@ -3,6 +3,7 @@
 mod chart;
 mod claims;
 mod intervals;
+mod labels;
 mod phases;
 mod plan;
 mod prospects;

@@ -5,7 +5,9 @@ use std::path::Path;
 use gauntlet_device::Device;
 use gauntlet_lab::HostCost;
 use gauntlet_model::count::Occupancy;
-use gauntlet_model::{Basis, Counts, HostTerm, MissingFigure, break_down, error_bar, simulate, timeline};
+use gauntlet_model::{
+    Accuracy, Basis, Counts, HostTerm, MissingFigure, break_down, error_bar, on_record, simulate, timeline,
+};
 use gauntlet_problem::Problem;
 use gauntlet_report::{Explanation, compared, duration, explained};
 use gauntlet_schedule::resources::block_bytes;
@@ -169,7 +171,11 @@ fn explanation(
         seconds: simulation.seconds,
         low: given + low,
         high: given + high,
-        basis: Basis::of(device).sentence().to_owned(),
+        basis: format!(
+            "{}; {}",
+            Basis::of(device).sentence(),
+            on_record(Accuracy::of(device, problem).as_ref())
+        ),
         bound: simulation.bound,
         breakdown,
         counts: Counts::of(problem, schedule, processors * blocks),

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use gauntlet_model::Accuracy;
+
 use crate::finding::Prediction;
 use crate::forecast::TrackRecord;
 use crate::panel::fixture::{dossier, pitch};
@@ -83,7 +85,35 @@ fn expecting(low: f64, middle: f64, high: f64, headroom: f64) -> Option<Predicti
         high,
         basis: Default::default(),
         headroom,
+        accuracy: Some(Accuracy {
+            points: 200,
+            mean_error: Some(0.1),
+            rank_correlation: [0.95; 2],
+            regret: [0.02; 2],
+            regret_of_constant_rule: None,
+        }),
     })
+}
+
+#[test]
+fn a_model_that_was_not_validated_moves_no_score() {
+    let bold = claiming(2.0, 4.0, 5.0);
+    let without = speedup(&dossier(&bold));
+    let unvalidated = expecting(0.99, 1.0, 1.01, 1.0).map(|prediction| Prediction {
+        accuracy: None,
+        ..prediction
+    });
+    let with = speedup(&Dossier {
+        predicted: unvalidated,
+        ..dossier(&bold)
+    });
+    assert_eq!(with.value, without.value);
+    assert!(
+        with.reason.contains("the model's 1.00× does not count")
+            && with.reason.contains("not validated on this device"),
+        "{}",
+        with.reason
+    );
 }
 
 #[test]

@@ -25,6 +25,24 @@ fn machine() -> Machine {
     }
 }
 
+/// At a lower clock a second brings fewer bytes through the second-level cache and into shared memory, and as many from memory.
+#[test]
+fn copies_follow_the_clock_and_memory_does_not() {
+    let at_boost = Machine::of(&h200(), &gemm(128, 128, 128)).unwrap();
+    let under_load = Machine::of(&Device::builtin("h200").unwrap(), &gemm(128, 128, 128)).unwrap();
+    assert!(under_load.clock < 0.9 * at_boost.clock);
+    for rate in [
+        |machine: &Machine| machine.copy_rate,
+        |machine| machine.arrival_rate,
+        |machine| machine.cache_rate,
+        |machine| machine.shared_rate,
+    ] {
+        assert_eq!(rate(&under_load), rate(&at_boost));
+    }
+    let a_second = |machine: &Machine| machine.memory_rate * machine.clock;
+    assert!((a_second(&under_load) / a_second(&at_boost) - 1.0).abs() < 1e-12);
+}
+
 fn costs_of_nothing() -> (Kind, Costs) {
     let (_, kind, costs) = single("h200", &specialised([64, 64, 16], 1));
     (kind, costs)

@@ -1,0 +1,533 @@
+//! NVFP4 weights in safetensors checkpoints.
+//!
+//! Two quantisers write such checkpoints. Both store e2m1 codes two a byte, low nibble first, and one e4m3 scale for each
+//! 16 values along K. They differ in the names of the tensors and in the meaning of the `f32` scale:
+//!
+//! | layout | codes, U8 `[n, k / 2]` | block scales, F8_E4M3 `[n, k / 16]` | F32 scale | an element is |
+//! | --- | --- | --- | --- | --- |
+//! | ModelOpt | `weight` | `weight_scale` | `weight_scale_2` | e2m1 × e4m3 × `weight_scale_2` |
+//! | compressed-tensors | `weight_packed` | `weight_scale` | `weight_global_scale` | e2m1 × e4m3 / `weight_global_scale` |
+//!
+//! The names that a layer has decide which layout it is. A layer that lacks one of the three tensors, or that has tensors
+//! of both layouts, is an error: a wrong scale gives plausible shapes and wrong results.
+//!
+//! ```
+//! use gauntlet_formats::checkpoint;
+//! use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+//!
+//! // One row of 16 ones with a block scale of 1, stored as compressed-tensors stores it: the global scale divides.
+//! let divisor = 4.0f32.to_le_bytes();
+//! let file = safetensors::serialize(
+//!     [
+//!         ("layer.weight_packed", TensorView::new(Dtype::U8, vec![1, 8], &[0x22; 8])?),
+//!         ("layer.weight_scale", TensorView::new(Dtype::F8_E4M3, vec![1, 1], &[0x38])?),
+//!         ("layer.weight_global_scale", TensorView::new(Dtype::F32, vec![1], &divisor)?),
+//!     ],
+//!     None,
+//! )?;
+//! let layer = checkpoint::read(&SafeTensors::deserialize(&file)?, "layer")?;
+//! assert_eq!(layer.layout, checkpoint::Layout::CompressedTensors);
+//! assert_eq!(layer.weight.dequantise_scaled(), vec![0.25; 16]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fmt;
+
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+use thiserror::Error;
+
+use crate::{BLOCK, FormatError, Nvfp4Tensor};
+
+/// The block scales, which have the same name in both layouts.
+const BLOCK_SCALES: &str = "weight_scale";
+
+/// Names that an error about a missing layer lists at most.
+const LISTED: usize = 8;
+
+/// How a quantiser stores an NVFP4 weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// As NVIDIA's ModelOpt does: `weight_scale_2` multiplies.
+    ModelOpt,
+    /// As the library compressed-tensors does, for example for LLM Compressor: `weight_global_scale` divides.
+    CompressedTensors,
+}
+
+impl Layout {
+    /// The layouts that can be read.
+    pub const ALL: [Self; 2] = [Self::ModelOpt, Self::CompressedTensors];
+
+    /// The suffix of the tensor with the codes.
+    fn codes(self) -> &'static str {
+        match self {
+            Self::ModelOpt => "weight",
+            Self::CompressedTensors => "weight_packed",
+        }
+    }
+
+    /// The suffix of the tensor with the `f32` scale.
+    fn scale(self) -> &'static str {
+        match self {
+            Self::ModelOpt => "weight_scale_2",
+            Self::CompressedTensors => "weight_global_scale",
+        }
+    }
+
+    /// The factor of all elements, from the stored scale. The inverse of a stored divisor is rounded to `f32`.
+    fn factor(self, stored: f32) -> f32 {
+        match self {
+            Self::ModelOpt => stored,
+            Self::CompressedTensors => (1.0 / f64::from(stored)) as f32,
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::ModelOpt => "ModelOpt",
+            Self::CompressedTensors => "compressed-tensors",
+        })
+    }
+}
+
+/// One layer's weight, and the layout it was stored in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// The layout that the names of the tensors tell.
+    pub layout: Layout,
+    /// The weight, `[n, k]`. Its tensor scale multiplies, whatever the file stores.
+    pub weight: Nvfp4Tensor,
+}
+
+/// Why a layer's weight cannot be read.
+#[derive(Debug, Error)]
+pub enum CheckpointError {
+    /// No tensor belongs to the layer.
+    #[error(
+        "no tensor is named `{layer}.…`; name one of the layers in the file: {}",
+        listed(known)
+    )]
+    NoLayer {
+        /// The layer asked for.
+        layer: String,
+        /// The layers with block scales, in order.
+        known: Vec<String>,
+    },
+    /// The tensors that are there make none of the known layouts, or more than one.
+    #[error(
+        "`{layer}` has {}, which is no known NVFP4 layout; known are {}",
+        listed(found),
+        known_layouts()
+    )]
+    UnknownLayout {
+        /// The layer.
+        layer: String,
+        /// The suffixes of its tensors, in order.
+        found: Vec<String>,
+    },
+    /// A tensor of the layout is not there.
+    #[error(
+        "`{tensor}` is missing, which the layout {layout} of this layer needs; without it every result would be wrong"
+    )]
+    Missing {
+        /// The full name of the tensor.
+        tensor: String,
+        /// The layout that the other tensors tell.
+        layout: Layout,
+    },
+    /// A tensor has another type or shape than its layout has.
+    #[error("`{tensor}` is {found}; the layout {layout} has {expected} there")]
+    Shape {
+        /// The full name of the tensor.
+        tensor: String,
+        /// The layout.
+        layout: Layout,
+        /// Type and shape found.
+        found: String,
+        /// Type and shape of the layout.
+        expected: String,
+    },
+    /// The `f32` scale cannot be a scale.
+    #[error(
+        "`{tensor}` is {value}; a scale must be finite and not negative, and one that divides must not be 0"
+    )]
+    Scale {
+        /// The full name of the tensor.
+        tensor: String,
+        /// The value found.
+        value: f32,
+    },
+    /// The tensors cannot be an NVFP4 tensor.
+    #[error("`{layer}`: {source}")]
+    Format {
+        /// The layer.
+        layer: String,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// The file's own table is broken.
+    #[error("`{tensor}` cannot be read: {source}; the file may be cut short, fetch it again")]
+    File {
+        /// The full name of the tensor.
+        tensor: String,
+        /// What is wrong.
+        source: safetensors::SafeTensorError,
+    },
+}
+
+/// Reads the weight of the layer whose tensors are named `{layer}.weight…`.
+///
+/// # Errors
+/// [`CheckpointError`] names the tensor that is missing or wrong, or the tensors found where they make no known layout.
+pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError> {
+    let layout = layout(tensors, layer)?;
+    let source = Source {
+        tensors,
+        layer,
+        layout,
+    };
+    let (codes, [n, half]) = source.matrix(layout.codes(), Dtype::U8, "U8 [n, k / 2]")?;
+    let (scales, shape) = source.matrix(BLOCK_SCALES, Dtype::F8_E4M3, "F8_E4M3 [n, k / 16]")?;
+    let k = half * 2;
+    let expected = [n, k / BLOCK];
+    if k % BLOCK == 0 && shape != expected {
+        return Err(source.unexpected(BLOCK_SCALES, &scales, &format!("F8_E4M3 {expected:?}")));
+    }
+    let factor = layout.factor(source.scale()?);
+    let weight = Nvfp4Tensor::new(n, k, codes.data().to_vec(), scales.data().to_vec(), factor);
+    match weight {
+        Ok(weight) => Ok(Layer { layout, weight }),
+        Err(source) => Err(CheckpointError::Format {
+            layer: layer.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// The layout that the names of a layer's tensors tell. The names of the codes and of the scale each belong to one layout
+/// alone, so a layer with a name of both is of no known layout.
+fn layout(tensors: &SafeTensors, layer: &str) -> Result<Layout, CheckpointError> {
+    let prefix = format!("{layer}.");
+    let mut found: Vec<_> = tensors
+        .names()
+        .into_iter()
+        .filter_map(|name| name.strip_prefix(&prefix))
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(CheckpointError::NoLayer {
+            layer: layer.to_owned(),
+            known: layers(tensors),
+        });
+    }
+    let has = |suffix: &str| found.iter().any(|name| name == suffix);
+    let told: Vec<_> = Layout::ALL
+        .into_iter()
+        .filter(|layout| has(layout.codes()) || has(layout.scale()))
+        .collect();
+    match told[..] {
+        // A plain bf16 weight is named `weight` too, so that name alone tells nothing.
+        [layout] if has(BLOCK_SCALES) || has(layout.scale()) || layout == Layout::CompressedTensors => {
+            Ok(layout)
+        }
+        _ => Err(CheckpointError::UnknownLayout {
+            layer: layer.to_owned(),
+            found,
+        }),
+    }
+}
+
+/// The layers of a file that have block scales, in order.
+fn layers(tensors: &SafeTensors) -> Vec<String> {
+    let mut layers: Vec<_> = tensors
+        .names()
+        .into_iter()
+        .filter_map(|name| name.strip_suffix(BLOCK_SCALES)?.strip_suffix('.'))
+        .map(str::to_owned)
+        .collect();
+    layers.sort();
+    layers
+}
+
+/// One layer of a file.
+struct Source<'a> {
+    tensors: &'a SafeTensors<'a>,
+    layer: &'a str,
+    layout: Layout,
+}
+
+impl<'a> Source<'a> {
+    fn full(&self, suffix: &str) -> String {
+        format!("{}.{suffix}", self.layer)
+    }
+
+    fn tensor(&self, suffix: &str) -> Result<TensorView<'a>, CheckpointError> {
+        let tensor = self.full(suffix);
+        self.tensors.tensor(&tensor).map_err(|error| match error {
+            safetensors::SafeTensorError::TensorNotFound(_) => CheckpointError::Missing {
+                tensor,
+                layout: self.layout,
+            },
+            source => CheckpointError::File { tensor, source },
+        })
+    }
+
+    /// A tensor of two dimensions and its sizes.
+    fn matrix(
+        &self,
+        suffix: &str,
+        dtype: Dtype,
+        expected: &str,
+    ) -> Result<(TensorView<'a>, [usize; 2]), CheckpointError> {
+        let tensor = self.tensor(suffix)?;
+        match *tensor.shape() {
+            [rows, columns] if tensor.dtype() == dtype => Ok((tensor, [rows, columns])),
+            _ => Err(self.unexpected(suffix, &tensor, expected)),
+        }
+    }
+
+    /// The one `f32` scale as it is stored.
+    fn scale(&self) -> Result<f32, CheckpointError> {
+        let suffix = self.layout.scale();
+        let tensor = self.tensor(suffix)?;
+        let bytes: Option<[u8; 4]> = tensor.data().try_into().ok();
+        let Some(bytes) = bytes.filter(|_| tensor.dtype() == Dtype::F32) else {
+            return Err(self.unexpected(suffix, &tensor, "one F32"));
+        };
+        let value = f32::from_le_bytes(bytes);
+        let usable = value >= 0.0 && value.is_finite() && self.layout.factor(value).is_finite();
+        usable.then_some(value).ok_or_else(|| CheckpointError::Scale {
+            tensor: self.full(suffix),
+            value,
+        })
+    }
+
+    fn unexpected(&self, suffix: &str, found: &TensorView, expected: &str) -> CheckpointError {
+        CheckpointError::Shape {
+            tensor: self.full(suffix),
+            layout: self.layout,
+            found: format!("{:?} {:?}", found.dtype(), found.shape()),
+            expected: expected.to_owned(),
+        }
+    }
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let shown: Vec<_> = names
+        .iter()
+        .take(LISTED)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len().saturating_sub(LISTED) {
+        0 if names.is_empty() => "none, for it holds no NVFP4 weight".to_owned(),
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The layouts with the names of their tensors.
+fn known_layouts() -> String {
+    let described = Layout::ALL.map(|layout| {
+        format!(
+            "{layout} (`{}`, `{BLOCK_SCALES}`, `{}`)",
+            layout.codes(),
+            layout.scale()
+        )
+    });
+    described.join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::e4m3;
+
+    const N: usize = 3;
+    const K: usize = 48;
+
+    /// Codes and block scales of a small weight.
+    fn weight() -> (Vec<u8>, Vec<u8>) {
+        let codes = (0..N * K / 2).map(|at| (at * 37 % 256) as u8).collect();
+        let scales = (0..N * K / BLOCK)
+            .map(|at| e4m3::encode(0.25 + at as f64))
+            .collect();
+        (codes, scales)
+    }
+
+    /// A file with a layer of these tensors, the `f32` scale as stored.
+    fn file(codes: &str, scale: Option<(&str, f32)>) -> Vec<u8> {
+        let (packed, scales) = weight();
+        let stored = scale.map(|(name, value)| (format!("model.layer.{name}"), value.to_le_bytes()));
+        let mut tensors = vec![
+            (
+                format!("model.layer.{codes}"),
+                TensorView::new(Dtype::U8, vec![N, K / 2], &packed).unwrap(),
+            ),
+            (
+                "model.layer.weight_scale".to_owned(),
+                TensorView::new(Dtype::F8_E4M3, vec![N, K / BLOCK], &scales).unwrap(),
+            ),
+        ];
+        if let Some((name, bytes)) = &stored {
+            tensors.push((name.clone(), TensorView::new(Dtype::F32, vec![1], bytes).unwrap()));
+        }
+        safetensors::serialize(tensors, None).unwrap()
+    }
+
+    fn read_layer(file: &[u8], layer: &str) -> Result<Layer, CheckpointError> {
+        read(&SafeTensors::deserialize(file).unwrap(), layer)
+    }
+
+    fn message(file: &[u8]) -> String {
+        read_layer(file, "model.layer").unwrap_err().to_string()
+    }
+
+    /// The weight by the definition of its layout, in `f64` and apart from the code under test: element by element.
+    fn by_definition(scale: impl Fn(f64) -> f64) -> Vec<f64> {
+        let (codes, scales) = weight();
+        (0..N * K)
+            .map(|at| {
+                let (row, column) = (at / K, at % K);
+                let byte = codes[at / 2];
+                let code = if column % 2 == 0 { byte & 0xF } else { byte >> 4 };
+                let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
+                let sign = if code & 8 == 0 { 1.0 } else { -1.0 };
+                let block = scales[row * (K / BLOCK) + column / BLOCK];
+                scale(sign * magnitude * f64::from(e4m3::decode(block)))
+            })
+            .collect()
+    }
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len());
+        for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+            // The factor of a layout that divides is rounded to f32.
+            let allowed = expected.abs() * f64::from(f32::EPSILON);
+            assert!((found - expected).abs() <= allowed, "{at}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn model_opt_multiplies_by_its_scale() {
+        for stored in [1.0f32, 0.0123, 7.5e-5, 448.0] {
+            let layer = read_layer(&file("weight", Some(("weight_scale_2", stored))), "model.layer").unwrap();
+            assert_eq!(layer.layout, Layout::ModelOpt);
+            assert_eq!((layer.weight.rows(), layer.weight.columns()), (N, K));
+            let expected = by_definition(|value| value * f64::from(stored));
+            assert_close(&layer.weight.dequantise_scaled(), &expected);
+        }
+    }
+
+    #[test]
+    fn compressed_tensors_divide_by_their_scale() {
+        for stored in [1.0f32, 168.99, 26_880.0, 0.3] {
+            let bytes = file("weight_packed", Some(("weight_global_scale", stored)));
+            let layer = read_layer(&bytes, "model.layer").unwrap();
+            assert_eq!(layer.layout, Layout::CompressedTensors);
+            let expected = by_definition(|value| value / f64::from(stored));
+            assert_close(&layer.weight.dequantise_scaled(), &expected);
+        }
+    }
+
+    #[test]
+    fn a_missing_scale_is_an_error_that_names_the_tensor() {
+        assert!(message(&file("weight", None)).starts_with("`model.layer.weight_scale_2` is missing"));
+        assert!(
+            message(&file("weight_packed", None)).starts_with("`model.layer.weight_global_scale` is missing")
+        );
+        let codes = [0u8; 8];
+        let tensors = [(
+            "model.layer.weight_packed",
+            TensorView::new(Dtype::U8, vec![1, 8], &codes).unwrap(),
+        )];
+        let bytes = safetensors::serialize(tensors, None).unwrap();
+        assert!(message(&bytes).starts_with("`model.layer.weight_scale` is missing"));
+    }
+
+    #[test]
+    fn tensors_of_two_layouts_or_none_are_errors_that_list_them() {
+        for (codes, scale) in [
+            ("weight", "weight_global_scale"),
+            ("weight_packed", "weight_scale_2"),
+        ] {
+            let said = message(&file(codes, Some((scale, 2.0))));
+            for words in [codes, scale, "weight_scale", "ModelOpt", "compressed-tensors"] {
+                assert!(said.contains(words), "{said}");
+            }
+            assert!(said.contains("no known NVFP4 layout"), "{said}");
+        }
+        let said = message(&file("qweight", None));
+        assert!(
+            said.contains("`qweight`, `weight_scale`, which is no known"),
+            "{said}"
+        );
+        // A weight that is not quantised.
+        let values = [0u8; 8];
+        let tensors = [(
+            "model.layer.weight",
+            TensorView::new(Dtype::BF16, vec![2, 2], &values).unwrap(),
+        )];
+        let said = message(&safetensors::serialize(tensors, None).unwrap());
+        assert!(
+            said.contains("has `weight`, which is no known NVFP4 layout"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_layer_is_answered_with_those_in_the_file() {
+        let file = file("weight", Some(("weight_scale_2", 1.0)));
+        let said = read_layer(&file, "model.lair").unwrap_err().to_string();
+        assert!(
+            said.contains("`model.lair.…`") && said.contains("`model.layer`"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_scale_that_scales_nothing_is_refused() {
+        for stored in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let said = message(&file("weight_packed", Some(("weight_global_scale", stored))));
+            assert!(
+                said.starts_with("`model.layer.weight_global_scale` is "),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_type_or_shape_is_refused_with_what_is_expected() {
+        let (packed, scales) = weight();
+        let scale = 1.0f32.to_le_bytes();
+        let of = |codes: Dtype, blocks: Vec<usize>| {
+            let tensors = [
+                (
+                    "model.layer.weight",
+                    TensorView::new(codes, vec![N, K / 2], &packed).unwrap(),
+                ),
+                (
+                    "model.layer.weight_scale",
+                    TensorView::new(Dtype::F8_E4M3, blocks, &scales).unwrap(),
+                ),
+                (
+                    "model.layer.weight_scale_2",
+                    TensorView::new(Dtype::F32, vec![], &scale).unwrap(),
+                ),
+            ];
+            safetensors::serialize(tensors, None).unwrap()
+        };
+        let said = message(&of(Dtype::I8, vec![N, K / BLOCK]));
+        assert!(said.contains("`model.layer.weight` is I8 [3, 24]"), "{said}");
+        let said = message(&of(Dtype::U8, vec![1, N * K / BLOCK]));
+        assert!(
+            said.contains("`model.layer.weight_scale` is F8_E4M3 [1, 9]") && said.contains("[3, 3]"),
+            "{said}"
+        );
+        // A scalar without dimensions is one value too.
+        assert!(read_layer(&of(Dtype::U8, vec![N, K / BLOCK]), "model.layer").is_ok());
+    }
+}
