@@ -41,12 +41,15 @@ Examples:
   gauntlet doctor                               what is here, and what is missing
 
 Exit codes:
-  0    done
-  1    not reached: what --require or --require-goals asks for, or that all is as
-       `bench`, `check`, `compile`, `schedules`, `selftest` or `ledger verify` want it
+  0    done; what was required is shown by evidence
+  1    not met: evidence speaks against what --require or --require-goals asks for, or
+       `bench`, `check`, `compile`, `schedules`, `selftest` or `ledger verify` found a fault
   2    bad input, or a place that was named and cannot be written
   3    something broke: a full disk, a driver, a worker, the ledger
-  130  interrupted; what is kept is said";
+  4    undecided: no evidence either way; `run` and `bench` with --require: inconclusive,
+       aborted, blocked, void, only predicted, or nothing to compare; `bench`: blocked or
+       void; `check`: a pitch that is blocked or aborted; `calibrate`: the machine is busy
+  130  interrupted; the message says what is kept";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -115,7 +118,7 @@ pub struct Run {
     /// Go on with the last run of the same files that was cut short.
     #[arg(long)]
     pub resume: bool,
-    /// Fail with exit code 1 unless this is reached.
+    /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,
     /// Where results go besides the terminal.
@@ -144,7 +147,12 @@ Examples:
   gauntlet bench baseline 'stages = 2'
   gauntlet bench plain.toml tuned.toml --suite dual-gemm --budget 60s
   gauntlet bench baseline 'tile = [64, 64, 256], order = \"dynamic\"' --require adopt
-  gauntlet bench baseline 'stages = 4' --executor cuda --device h200")]
+  gauntlet bench baseline 'stages = 4' --executor cuda --device h200
+
+Exit codes:
+  0  both kernels are right and were compared; with --require, the verdict shows what is required
+  1  one of them is wrong; with --require, the verdict shows the contrary (for no-regression: a regression)
+  4  one of them is blocked, or the times are void; with --require, the verdict is inconclusive")]
 pub struct Bench {
     /// `baseline`, words of a schedule, a TOML file of them, or `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
@@ -165,7 +173,7 @@ pub struct Bench {
     /// Let operands stay in the caches between calls.
     #[arg(long)]
     pub warm: bool,
-    /// Fail with exit code 1 unless this is reached.
+    /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,
     /// Write the result as JSON (`-`: to standard output, in place of the report).
@@ -180,7 +188,12 @@ Examples:
   gauntlet check examples/shark-tank/cpu.toml   the gates that measure nothing, for every pitch
   gauntlet check group-gemm                     this machine's kernels: a pairwise-covering set of
                                                 schedules × every case × every kind of input × every SIMD path
-  gauntlet check attention --schedule 'tile = [64, 64, 64]' --simd portable")]
+  gauntlet check attention --schedule 'tile = [64, 64, 64]' --simd portable
+
+Exit codes:
+  0  every gate that measures nothing is passed by every pitch, fallback and baseline, and by every suite
+  1  one of them is incorrect, racy, infeasible, over budget or does not compile
+  4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
     /// Round or tournament files, or suites.
     #[arg(required = true)]
@@ -358,8 +371,8 @@ pub enum WorkerName {
 /// What a script may insist on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Requirement {
-    /// At least one adoption.
+    /// At least one candidate is measured to be faster than the baseline by the target, and adopted.
     Adopt,
-    /// No regression and nothing incorrect.
+    /// Every candidate is right and measured not to be slower: adopt, marginal or valid negative.
     NoRegression,
 }

@@ -4,15 +4,18 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done.
+    /// The command did what it was asked, and whatever it was asked to require is shown by evidence.
     Done = 0,
-    /// What was asked for was not reached: by `--require` or `--require-goals`, or of `bench`, `check`, `compile`, `schedules`,
-    /// `selftest` or `ledger verify`.
+    /// Evidence shows that a requirement is not met: one of `--require` or `--require-goals`, or what `bench`, `check`, `compile`,
+    /// `schedules`, `selftest` and `ledger verify` require by themselves.
     NotReached = 1,
     /// Something given is malformed or missing, or a place that was named cannot be written.
     BadInput = 2,
     /// Something broke: a disk is full, a driver or a worker fails, the ledger is damaged or held by another program.
     Broken = 3,
+    /// No evidence decides the requirement: a verdict is inconclusive, aborted, blocked, void or only predicted, nothing
+    /// was compared, or the machine is too busy to be calibrated.
+    Undecided = 4,
     /// Interrupted, or told to end: what shells expect of a program ended by an interrupt, 128 and the signal's number.
     Interrupted = 130,
 }

@@ -1,6 +1,7 @@
 //! What a person sees while a tournament is played: findings and verdicts as they fall, and a line that moves.
 
-use std::time::Duration;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use gauntlet_lab::panel::Ranking;
 use gauntlet_lab::{Finding, Judged, Narrowing, Observer, Round, RoundReport};
@@ -110,5 +111,70 @@ pub struct Line(pub Progress);
 impl Observer for Line {
     fn progress(&self, message: &str) {
         self.0.show(message);
+    }
+}
+
+/// How often a line is printed where there is no terminal, as in a log.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Progress through a known number of steps: on a terminal the moving line, elsewhere a line now and then.
+pub struct Steps {
+    progress: Progress,
+    total: usize,
+    /// Whether lines are printed in place of the moving one.
+    in_lines: bool,
+    last_line: Option<Instant>,
+}
+
+impl Steps {
+    /// Before the first of so many steps.
+    pub fn new(total: usize) -> Self {
+        Self {
+            progress: Progress::new(),
+            total,
+            in_lines: !std::io::stderr().is_terminal(),
+            last_line: None,
+        }
+    }
+
+    /// Tells which step begins, where the first is number 1.
+    pub fn begin(&mut self, number: usize, what: &str) {
+        let message = format!("{number} of {}: {what}", self.total);
+        self.progress.show(&message);
+        if let Some(now) = self.line_is_due(Instant::now()) {
+            self.last_line = Some(now);
+            say(&format!("{message}\n"));
+        }
+    }
+
+    fn line_is_due(&self, now: Instant) -> Option<Instant> {
+        let is_due = self
+            .last_line
+            .is_none_or(|last| now.duration_since(last) >= LINE_EVERY);
+        (self.in_lines && is_due).then_some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_gets_the_first_step_and_then_a_line_every_few_seconds() {
+        let now = Instant::now();
+        let mut steps = Steps {
+            in_lines: true,
+            ..Steps::new(9)
+        };
+        assert_eq!(steps.line_is_due(now), Some(now));
+        steps.last_line = Some(now);
+        assert_eq!(steps.line_is_due(now + LINE_EVERY / 2), None);
+        assert_eq!(steps.line_is_due(now + LINE_EVERY), Some(now + LINE_EVERY));
+        steps.in_lines = false;
+        assert_eq!(
+            steps.line_is_due(now + LINE_EVERY),
+            None,
+            "a terminal has the moving line"
+        );
     }
 }

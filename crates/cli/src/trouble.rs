@@ -48,6 +48,14 @@ impl Trouble {
         }
     }
 
+    /// The command stops before there is evidence that could decide anything.
+    pub fn undecided(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            exit: Exit::Undecided,
+            ..Self::bad_input(message, remedy)
+        }
+    }
+
     /// Something broke.
     pub fn broken(message: impl Into<String>) -> Self {
         Self {

@@ -362,7 +362,7 @@ fn an_environment_in_which_no_worker_can_serve() {
     for arguments in [
         &["run", "round.toml"][..],
         &["bench", "stages = 1", "stages = 2", "--json", "-"],
-        &["calibrate", "--quick"],
+        &["calibrate", "--quick", "--keep-anyway"],
     ] {
         let mut command = place.command(arguments);
         let ran = Ran::of(command.env("GAUNTLET_SIMD", "mmx").output().unwrap()).expect(2);

@@ -132,6 +132,43 @@ fn a_case_is_told_as_a_table() {
     );
 }
 
+/// The model without a calibration is off by a multiple, so that what it takes for the most is none.
+#[test]
+fn without_a_calibration_no_bound_on_other_schedules_is_printed() {
+    let place = Place::new();
+    for (device, remedy) in [
+        ("host", "`gauntlet calibrate` measures"),
+        ("b200", "`gauntlet bench"),
+    ] {
+        for schedule in SCHEDULES {
+            let of = [
+                "explain",
+                "--problem",
+                "group-gemm/case-1",
+                "--device",
+                device,
+                "--schedule",
+                schedule,
+            ];
+            let ran = place.run(&of);
+            if ran.code == Some(2) {
+                continue;
+            }
+            let text = ran.expect(0).out;
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains("can bring at most is not known"), "{text}");
+            assert!(
+                text.contains(remedy) && !text.contains("bring more than"),
+                "{text}"
+            );
+            let json = place.run(&[&of[..], &["--json"]].concat()).expect(0).out;
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let gain = &json["cases"][0]["greatest-gain"];
+            assert!(gain["at-most"].is_null() && gain["unknown"].is_string(), "{gain}");
+        }
+    }
+}
+
 #[test]
 fn two_schedules_are_held_against_each_other() {
     let place = Place::new();

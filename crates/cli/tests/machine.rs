@@ -145,7 +145,13 @@ fn what_cannot_be_written_in_the_end_is_kept_elsewhere() {
             "out/table.toml",
         ),
         (
-            vec!["calibrate", "--quick", "--calibration", "out/machine.toml"],
+            vec![
+                "calibrate",
+                "--quick",
+                "--keep-anyway",
+                "--calibration",
+                "out/machine.toml",
+            ],
             "out/machine.toml",
         ),
         (

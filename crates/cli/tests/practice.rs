@@ -7,10 +7,10 @@ mod common;
 use common::{Place, TINY_SUITE, pitch, tiny_round};
 use serde_json::Value;
 
-/// Plays files in a place and returns the rounds of the result.
-fn play(place: &Place, command: &str, file: &str) -> Vec<Value> {
+/// Plays files in a place, which ends with an exit code, and returns the rounds of the result.
+fn play(place: &Place, command: &str, file: &str, code: i32) -> Vec<Value> {
     place.write("suite.toml", TINY_SUITE);
-    place.run(&[command, file, "--json", "out.json"]).expect(0);
+    place.run(&[command, file, "--json", "out.json"]).expect(code);
     let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
     let tournament = if command == "check" {
         &report["tournaments"][0]
@@ -40,7 +40,7 @@ fn what_a_fallback_settled_needs_new_evidence_too() {
         "both.toml",
         "name = \"both\"\ntitle = \"\"\nrounds = [\"one.toml\", \"two.toml\"]\n",
     );
-    let rounds = play(&place, "check", "both.toml");
+    let rounds = play(&place, "check", "both.toml", 1);
     assert_eq!(rounds[0]["judged"][1]["verdict"], "infeasible");
     let judged = &rounds[1]["judged"][0];
     assert_eq!(judged["verdict"], "blocked");
@@ -62,7 +62,7 @@ fn words_of_a_schedule_are_for_the_program_that_is_the_baseline() {
         &format!("[baseline]\ncommand = [\"{program}\", \"worker\", \"cpu\"]\n[baseline.schedule]"),
     );
     place.write("round.toml", &round);
-    let feasible = play(&place, "check", "round.toml")[0]["judged"][0]["findings"][0].clone();
+    let feasible = play(&place, "check", "round.toml", 0)[0]["judged"][0]["findings"][0].clone();
     assert!(
         feasible["reason"]
             .as_str()
@@ -89,7 +89,7 @@ fn a_recorded_pitch_is_compared_with_what_it_builds_on() {
         "executor = \"replay\"\nrecord = \"record.toml\"",
     );
     place.write("round.toml", &round);
-    let judged = play(&place, "run", "round.toml")[0]["judged"].clone();
+    let judged = play(&place, "run", "round.toml", 0)[0]["judged"].clone();
     assert_eq!(
         (&judged[0]["verdict"], &judged[1]["control"]),
         (&"adopt".into(), &"first".into())

@@ -199,7 +199,9 @@ impl Player<'_> {
             let mut contestants = Vec::new();
             let mut played = Vec::new();
             for entrant in wave {
-                let control = entrant.control(&judged).unwrap_or(baseline);
+                let control = entrant
+                    .control(&judged, self.settings.measure)
+                    .unwrap_or(baseline);
                 let barred = match &report.fault {
                     Some(fault) => Some((Verdict::Blocked, fault.clone())),
                     None => self.bar(&entrant, control, &judged, history),
@@ -365,16 +367,16 @@ impl Player<'_> {
             return Some((Verdict::Aborted, format!("withdrawn by its contestant: {reason}")));
         }
         if let Some(after) = &pitch.after
-            && entrant.control(judged).is_none()
+            && entrant.control(judged, self.settings.measure).is_none()
         {
-            let missing = if pitch.regardless {
-                "brought so far"
+            let missing = if pitch.regardless || !self.settings.measure {
+                "did not pass every gate before the comparison"
             } else {
-                "adopted"
+                "was not adopted"
             };
             return Some((
                 Verdict::Blocked,
-                format!("it builds on `{after}`, which was not {missing}"),
+                format!("it builds on `{after}`, which {missing}"),
             ));
         }
         if pitch.new_evidence.is_none()

@@ -10,8 +10,8 @@ use crate::table::{Column, table};
 use crate::text::{bold, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// The cases with their times and intervals, the looks taken, and the decision.
-pub fn comparison(comparison: &Comparison, criteria: &Criteria, width: usize) -> String {
+/// The cases with their times and intervals, the looks taken, and the decision; for `void` times, why they decide nothing.
+pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criteria, width: usize) -> String {
     let width = usable(width);
     let mut text = case_table(comparison, criteria, width);
     if comparison.looks.len() > 1 {
@@ -20,12 +20,18 @@ pub fn comparison(comparison: &Comparison, criteria: &Criteria, width: usize) ->
     if let Some(declared) = &comparison.declared {
         text += &paragraph("  ", declared, 2, width);
     }
-    let verdict = Verdict::from(comparison.assessment.decision);
+    let verdict = match void {
+        Some(_) => Verdict::Blocked,
+        None => Verdict::from(comparison.assessment.decision),
+    };
     let tone = Tone::from(verdict);
     let interval = comparison.assessment.suite.as_ref();
     let mark = format!("{} ", paint(tone.mark(), tone.style()));
     let decision = paint(verdict, tone.style().bold());
-    let rest = format!("{decision}: {} ({})", figures(interval), criteria_line(criteria));
+    let rest = match void {
+        Some(reason) => format!("{decision}: {reason}"),
+        None => format!("{decision}: {} ({})", figures(interval), criteria_line(criteria)),
+    };
     text + "\n" + &paragraph(&mark, &rest, 2, width)
 }
 

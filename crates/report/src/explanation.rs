@@ -7,7 +7,7 @@ mod lines;
 mod reading;
 
 use gauntlet_device::Arch;
-use gauntlet_model::{Bound, Breakdown, Counts};
+use gauntlet_model::{Basis, Bound, Breakdown, Counts};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::Schedule;
 use owo_colors::Style;
@@ -42,6 +42,8 @@ pub struct Explanation {
     pub high: f64,
     /// What the interval rests on, in a few words.
     pub basis: String,
+    /// What other schedules could bring at most.
+    pub greatest_gain: GreatestGain,
     /// What the roofline is bound by.
     pub bound: Bound,
     /// The roofline, and what comes on top.
@@ -54,6 +56,38 @@ pub struct Explanation {
     pub blocks: usize,
     /// Buffers of one block, or of one thread of a CPU.
     pub buffer_bytes: usize,
+}
+
+/// What all schedules that change the kernel and nothing else could bring at most.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GreatestGain {
+    /// The prediction over what no kernel can change: 1.5 is one and a half times as fast.
+    AtMost(f64),
+    /// No such bound can be given; the sentences say why, and what would help.
+    Unknown(String),
+}
+
+impl GreatestGain {
+    /// The bound that follows from a prediction. Only a model that was calibrated on the device knows one: with rates from a
+    /// description alone it takes several times too long or too short, and so does every bound from it.
+    pub fn of(breakdown: &Breakdown, arch: Arch, basis: Basis) -> Self {
+        match (basis, arch) {
+            (Basis::Calibrated | Basis::Validated, _) => Self::AtMost(reading::greatest_gain(breakdown, arch)),
+            (Basis::Published, Arch::Cpu) => Self::Unknown(
+                "What other schedules can bring at most is not known: this machine is not calibrated, so that the model \
+                 knows its peak rates alone. `gauntlet calibrate` measures what is missing; `gauntlet bench` measures what \
+                 a schedule brings."
+                    .to_owned(),
+            ),
+            (Basis::Published, _) => Self::Unknown(
+                "What other schedules can bring at most is not known: the model has the rates in the device's description, \
+                 and no calibration (`gauntlet calibrate` calibrates the CPU alone). `gauntlet bench --executor cuda` \
+                 measures what a schedule brings on a GPU that is here."
+                    .to_owned(),
+            ),
+        }
+    }
 }
 
 /// The columns of the table besides the bars.

@@ -42,7 +42,7 @@ pub use calibration::calibration;
 pub use comparison::comparison;
 pub use diagnosis::diagnoses;
 pub use duration::duration;
-pub use explanation::{Explanation, compared, explained};
+pub use explanation::{Explanation, GreatestGain, compared, explained};
 pub use finding::finding;
 pub use forecasters::forecasters;
 pub use html::html;

@@ -124,7 +124,16 @@ fn a_flaw_comes_with_its_interleaving() {
 #[test]
 fn a_comparison_with_its_looks() {
     let (measured, criteria) = fixture::looked_at();
-    assert_snapshot!(plain(&comparison(&measured, &criteria, 80)));
+    assert_snapshot!(plain(&comparison(&measured, None, &criteria, 80)));
+}
+
+#[test]
+fn void_times_have_no_verdict_by_their_figures() {
+    let (measured, criteria) = fixture::looked_at();
+    let reason = "void: the candidate works while the baseline is timed";
+    let text = plain(&comparison(&measured, Some(reason), &criteria, 80));
+    let last = text.lines().last().unwrap();
+    assert!(last.ends_with(&format!("blocked: {reason}")), "{text}");
 }
 
 #[test]

@@ -11,7 +11,11 @@ use super::{CalibrationFile, Measured};
 #[command(after_help = "\
 Examples:
   gauntlet calibrate                 half a minute; the machine should have nothing else to do
-  gauntlet calibrate --quick --json  a few seconds; the figures on standard output as well")]
+  gauntlet calibrate --quick --json  a few seconds; the figures on standard output as well
+
+Exit codes:
+  0  calibrated, and the calibration is kept
+  4  other processes took a tenth of the processors' time or more: nothing is kept without --keep-anyway")]
 pub struct Calibrate {
     /// What to calibrate.
     #[arg(long, value_enum, default_value = "cpu")]
@@ -19,6 +23,9 @@ pub struct Calibrate {
     /// A few processes and samples only.
     #[arg(long)]
     pub quick: bool,
+    /// Calibrate and keep the result even if other processes keep the machine busy.
+    #[arg(long)]
+    pub keep_anyway: bool,
     /// Print the calibration as JSON.
     #[arg(long)]
     pub json: bool,
@@ -46,7 +53,10 @@ pub struct Validate {
     /// Measure nothing: hold the model against the times in a file that `--json` wrote for a GPU.
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     pub from: Option<PathBuf>,
-    /// Fail with exit code 1 unless the goals are reached.
+    /// Note the result in the calibration even if other processes keep the machine busy.
+    #[arg(long, conflicts_with = "from")]
+    pub keep_anyway: bool,
+    /// Exit with 1 if a goal is not reached, or with 4 if the machine was too busy for that to count.
     #[arg(long)]
     pub require_goals: bool,
     /// Write the whole result as JSON (`-`: to standard output, in place of the report).

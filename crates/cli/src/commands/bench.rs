@@ -1,11 +1,13 @@
 //! `gauntlet bench`.
 
+use std::time::Instant;
+
 use gauntlet_device::Device;
-use gauntlet_lab::gates::{Examination, Executor, GATES, Trouble as GateTrouble, examine};
+use gauntlet_lab::gates::{Examination, Executor, Faster, GATES, Gate, conclude, examine};
 use gauntlet_lab::{Candidate, Comparison, Measurement, Metrics, Observer, Round, Verdict, measure};
 use gauntlet_problem::Suite;
 use gauntlet_schedule::{Schedule, check};
-use gauntlet_stats::{Criteria, Decision};
+use gauntlet_stats::Criteria;
 use serde_json::json;
 
 use crate::arguments::{Bench, Requirement};
@@ -14,6 +16,7 @@ use crate::commands::suites;
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::Progress;
+use crate::requirement::{Conclusion, soundness};
 use crate::schedule_text;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -40,31 +43,28 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
     };
     let round = Round::ad_hoc(device, &suite, measurement, Criteria::default());
     let executor = Executor::Live(workshop);
-    let result = |what: &str, found: serde_json::Value| {
-        json!({
-            "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]),
-            "criteria": round.file().criteria, "environment": environment_with(gpu.as_ref()), what: found,
-        })
-    };
+    let mut result = json!({
+        "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]),
+        "criteria": round.file().criteria, "environment": environment_with(gpu.as_ref()),
+    });
     let _hold = Hold::take(arguments.measured.executor);
     let progress = Progress::new();
-    for arm in &arms {
-        if let Some((verdict, reason)) = fault(&round, arm, &executor, &progress)? {
-            drop(progress);
-            let found = result(
-                "stopped",
-                json!({ "arm": arm.name, "verdict": verdict, "reason": reason }),
-            );
-            sink::deliver(arguments.json.as_deref(), &found, || {
-                sink::print(format_args!("{}: {verdict}: {reason}", arm.name))
-            })?;
-            return Ok(Exit::NotReached);
+    let found = examined(&round, &arms, &executor, arguments, &progress)?;
+    drop(progress);
+    match &found.comparison {
+        Some(comparison) => {
+            result["comparison"] = json!(comparison);
+            result["verdict"] = json!(found.verdict);
+            result["reason"] = json!(found.reason);
+        }
+        None => {
+            result["stopped"] = json!({ "arm": found.arm, "verdict": found.verdict, "reason": found.reason });
         }
     }
-    let comparison = compare(&round, &arms, &executor, arguments, &progress)?;
-    drop(progress);
-    let found = result("comparison", json!(comparison));
-    sink::deliver(arguments.json.as_deref(), &found, || {
+    sink::deliver(arguments.json.as_deref(), &result, || {
+        let Some(comparison) = &found.comparison else {
+            return sink::print(format_args!("{}: {}: {}", found.arm, found.verdict, found.reason));
+        };
         for (arm, text) in arms.iter().zip([&arguments.baseline, &arguments.candidate]) {
             match arm.dispatch {
                 None => sink::print(format_args!("{:<11}{}", arm.name, arm.schedule))?,
@@ -72,10 +72,25 @@ pub fn bench(arguments: &Bench) -> Result<Exit, Trouble> {
             }
         }
         sink::print("")?;
-        let report = gauntlet_report::comparison(&comparison, &round.file().criteria, terminal_width());
+        let void = (found.verdict == Verdict::Blocked).then_some(found.reason.as_str());
+        let report = gauntlet_report::comparison(comparison, void, &round.file().criteria, terminal_width());
         sink::print(report)
     })?;
-    Ok(reached(&comparison, arguments.require))
+    Ok(concluded(&found, arguments.require))
+}
+
+/// The exit code of a comparison, and of one that could not be made. Without a requirement only whether both kernels are
+/// right counts, and whether the times can be believed.
+fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
+    let because = format!("the {} {}", found.arm, found.verdict.sentence());
+    match requirement {
+        None => {
+            Conclusion::of_one(soundness(found.verdict), because).exit("a comparison of two right kernels")
+        }
+        Some(requirement) => {
+            Conclusion::of_one(requirement.of_verdict(found.verdict), because).exit(requirement.name())
+        }
+    }
 }
 
 /// A suite with only the benchmark cases named; all of them if none is.
@@ -129,17 +144,28 @@ fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Resul
     Ok(())
 }
 
-/// What the gate `right` has against a candidate: the speed of a wrong kernel is of no interest.
-fn fault(
+/// What became of a comparison.
+struct Found {
+    /// The arm that the verdict is about.
+    arm: String,
+    verdict: Verdict,
+    reason: String,
+    /// None where a kernel was stopped before there were times.
+    comparison: Option<Comparison>,
+}
+
+/// Examines whether both kernels are right, since the speed of a wrong one is of no interest, and compares them.
+fn examined(
     round: &Round,
-    candidate: &Candidate,
+    arms: &[Candidate; 2],
     executor: &Executor,
+    arguments: &Bench,
     observer: &dyn Observer,
-) -> Result<Option<(Verdict, String)>, Trouble> {
-    let examination = Examination {
+) -> Result<Found, Trouble> {
+    let examination = |candidate| Examination {
         round,
         candidate,
-        control: candidate,
+        control: &arms[0],
         pitch: None,
         executor,
         observer,
@@ -147,41 +173,35 @@ fn fault(
         findings: Vec::new(),
         comparison: None,
     };
-    for gate in GATES.iter().filter(|gate| gate.name() == "right") {
-        let finding = examine(*gate, &examination)?;
-        if let Some(verdict) = finding.stops() {
-            return Ok(Some((verdict, finding.reason)));
+    for arm in arms {
+        for gate in GATES.iter().filter(|gate| gate.name() == "right") {
+            let finding = examine(*gate, &examination(arm))?;
+            if let Some(verdict) = finding.stops() {
+                return Ok(Found {
+                    arm: arm.name.clone(),
+                    verdict,
+                    reason: finding.reason,
+                    comparison: None,
+                });
+            }
         }
     }
-    Ok(None)
-}
-
-fn compare(
-    round: &Round,
-    [baseline, candidate]: &[Candidate; 2],
-    executor: &Executor,
-    arguments: &Bench,
-    observer: &dyn Observer,
-) -> Result<Comparison, Trouble> {
     let Executor::Live(workshop) = executor else {
         return Err(Trouble::broken("nothing runs the candidates"));
     };
+    let start = Instant::now();
     let allowed = arguments.budget.unsigned_abs();
-    measure(workshop, round, baseline, candidate, allowed, observer).map_err(|trouble| match trouble {
-        GateTrouble::Lab(error) => error.into(),
-        GateTrouble::Candidate(error) => Trouble::broken(format!("the candidate failed: {error}")),
-        GateTrouble::Control(error) => Trouble::broken(format!("the baseline failed: {error}")),
-        GateTrouble::Void(reason) => Trouble::broken(format!("void: {reason}")),
-        GateTrouble::Wrong(reason) => Trouble::broken(format!("the candidate is wrong: {reason}")),
+    let mut compared = examination(&arms[1]);
+    let found = measure(workshop, round, &arms[0], &arms[1], allowed, observer).and_then(|comparison| {
+        compared.comparison = Some(comparison);
+        Faster.examine(&compared)
+    });
+    // As in a round, a worker that fails and times that cannot be believed come to a verdict.
+    let finding = conclude(&Faster, found, start.elapsed())?;
+    Ok(Found {
+        arm: arms[1].name.clone(),
+        verdict: finding.stops().unwrap_or(Verdict::Adopt),
+        reason: finding.reason,
+        comparison: compared.comparison,
     })
-}
-
-fn reached(comparison: &Comparison, requirement: Option<Requirement>) -> Exit {
-    let decision = comparison.assessment.decision;
-    let reached = match requirement {
-        None => true,
-        Some(Requirement::Adopt) => decision == Decision::Adopt,
-        Some(Requirement::NoRegression) => decision != Decision::Regression,
-    };
-    if reached { Exit::Done } else { Exit::NotReached }
 }

@@ -10,10 +10,11 @@ use crate::arguments::{Calibrate, MeasuredExecutor};
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, version};
 use crate::exit::Exit;
+use crate::load::{Load, REMEDY, Watch};
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::{Trouble, say, terminal_width};
 
 /// Worker processes: an odd number, so that the median is one of them.
 const QUICK_PROCESSES: usize = 3;
@@ -33,25 +34,72 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, Trouble> {
         },
         quick: arguments.quick,
     };
-    let calibration = {
+    let (calibration, load) = {
         let _hold = Hold::take(MeasuredExecutor::Cpu);
+        quiet(&Load::sample(), arguments.keep_anyway)?;
+        let watch = Watch::start();
         let line = Line(Progress::new());
-        gauntlet_lab::calibrate(&workshop, &device, thoroughness, &version(), &line)?
+        let calibration = gauntlet_lab::calibrate(&workshop, &device, thoroughness, &version(), &line)?;
+        (calibration, watch.stop())
     };
-    let kept = calibrations.keep(&device, &calibration);
+    let is_kept = arguments.keep_anyway || !load.is_busy();
+    let kept = is_kept
+        .then(|| calibrations.keep(&device, &calibration))
+        .transpose();
     let to_stdout = arguments.json.then_some(Path::new("-"));
     let told = sink::deliver(to_stdout, &calibration, || {
         sink::print(gauntlet_report::calibration(&calibration, terminal_width()))
     });
     sink::both(
         told,
-        kept.and_then(|file| match to_stdout {
-            Some(_) => Ok(()),
-            None => sink::print(format_args!(
+        kept.and_then(|file| match (file, to_stdout) {
+            (Some(file), None) => sink::print(format_args!(
                 "Kept in {}. `gauntlet validate` measures how well the model does with it.",
                 file.display()
             )),
+            _ => Ok(()),
         }),
     )?;
-    Ok(Exit::Done)
+    if is_kept {
+        return Ok(Exit::Done);
+    }
+    Err(Trouble::undecided(
+        format!("not kept: while this machine was calibrated, {}", load.sentence()),
+        format!("{REMEDY} and calibrate again; --keep-anyway keeps such a calibration"),
+    ))
+}
+
+/// Refuses to calibrate a machine that other processes keep busy, unless the calibration is to be kept `anyway`.
+fn quiet(load: &Load, anyway: bool) -> Result<(), Trouble> {
+    if !load.is_busy() {
+        return Ok(());
+    }
+    let found = format!("this machine is busy: within a second, {}", load.sentence());
+    if anyway {
+        say(&format!("note: {found}; the calibration measures them too\n"));
+        return Ok(());
+    }
+    Err(Trouble::undecided(
+        format!("{found}; a calibration made now would measure them too, so none is made"),
+        format!("{REMEDY}; --keep-anyway calibrates all the same and keeps the result"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_calibrated_only_on_request() {
+        let load = |share| Load {
+            other_processes: Some(share),
+            processors: 2,
+            load_averages: None,
+        };
+        assert!(quiet(&load(0.02), false).is_ok());
+        assert!(quiet(&load(0.97), true).is_ok());
+        let refused = quiet(&load(0.97), false).unwrap_err();
+        assert!(refused.to_string().contains("97 %"), "{refused}");
+        assert_eq!(refused.tell(), Exit::Undecided);
+    }
 }

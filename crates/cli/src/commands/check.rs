@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::listing;
 use crate::problem_text;
 use crate::progress::Progress;
+use crate::requirement::{Conclusion, Standing, soundness, unsound_baseline};
 use crate::schedule_text;
 use crate::sink;
 use crate::trouble::{Trouble, terminal_width};
@@ -68,11 +69,7 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
         }
     }
     sink::deliver(arguments.json.as_deref(), &checked, || tell(&checked))?;
-    Ok(if is_sound(&checked) {
-        Exit::Done
-    } else {
-        Exit::NotReached
-    })
+    Ok(Conclusion::worst(standings(&checked)).exit("the check"))
 }
 
 /// A TOML file with cases is a suite; with anything else, a round or a tournament. A round's `correctness` is one table.
@@ -190,9 +187,33 @@ fn tell(checked: &Checked) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn is_sound(checked: &Checked) -> bool {
-    let suites = checked.suites.iter().all(SweepReport::is_sound);
-    // A pitch that is stopped is what `check` is for; a baseline that is not sound is a failure.
-    let rounds = || checked.tournaments.iter().flat_map(|report| &report.rounds);
-    suites && rounds().all(|round| round.baseline.fault.is_none())
+/// What is known of every baseline, pitch, fallback and suite.
+fn standings(checked: &Checked) -> Vec<(Standing, String)> {
+    let suites = checked.suites.iter().map(|report| {
+        let standing = if report.is_sound() {
+            Standing::Met
+        } else {
+            Standing::Failed
+        };
+        (
+            standing,
+            format!("the suite {} is not computed rightly", report.suite),
+        )
+    });
+    let rounds = checked.tournaments.iter().flat_map(|report| &report.rounds);
+    let rounds = rounds.flat_map(|round| {
+        let baseline = match unsound_baseline(round) {
+            None => (Standing::Met, String::new()),
+            Some(verdict) => (
+                soundness(verdict),
+                format!("the baseline of {} {}", round.name, verdict.sentence()),
+            ),
+        };
+        let judged = round
+            .judged
+            .iter()
+            .map(|one| (soundness(one.verdict), format!("{}: {}", one.name, one.verdict)));
+        std::iter::once(baseline).chain(judged)
+    });
+    suites.chain(rounds).collect()
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::arguments::Compile;
 use crate::commands::devices;
 use crate::exit::Exit;
+use crate::progress::Steps;
 use crate::sink::{self, write_json};
 use crate::trouble::{Trouble, terminal_width};
 
@@ -52,7 +53,9 @@ pub fn compile(arguments: &Compile) -> Result<Exit, Trouble> {
         variants: Vec::new(),
         refused: BTreeMap::new(),
     };
-    for one in &shipped {
+    let mut steps = Steps::new(shipped.len());
+    for (index, one) in shipped.iter().enumerate() {
+        steps.begin(index + 1, &format!("compiling {}", one.name));
         match one.check(&compiler, &device) {
             Ok(checked) => compiled.variants.push(checked),
             Err(CheckError::Compile(error)) if !error.is_of_the_kernel() => {
@@ -63,6 +66,7 @@ pub fn compile(arguments: &Compile) -> Result<Exit, Trouble> {
             }
         }
     }
+    drop(steps);
     if arguments.json {
         write_json(Path::new("-"), &compiled)?;
     } else {

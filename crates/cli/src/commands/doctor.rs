@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::arguments::Doctor;
 use crate::exit::Exit;
 use crate::listing;
+use crate::load::Load;
 use crate::sink::write_json;
 use crate::trouble::Trouble;
 
@@ -86,6 +87,7 @@ fn examine(host: &Device) -> Vec<Item> {
         cores(),
         caches(host),
         governor(host),
+        load(&Load::sample()),
         temporary(),
     ]
 }
@@ -136,6 +138,28 @@ fn cores() -> Item {
         } else {
             ""
         },
+    }
+}
+
+fn load(load: &Load) -> Item {
+    let (state, remedy) = if load.is_busy() {
+        (
+            State::Worse,
+            "times measured now describe the other programs too: stop them, or wait until they end (`top` lists them)",
+        )
+    } else if load.other_processes.is_none() {
+        (
+            State::Missing,
+            "look at it yourself before you measure, with `top`",
+        )
+    } else {
+        (State::Good, "")
+    };
+    Item {
+        what: "load".into(),
+        state,
+        found: load.sentence(),
+        remedy,
     }
 }
 
@@ -227,5 +251,32 @@ fn isolation(safeguard: Safeguard) -> Item {
         } else {
             "workers run all the same: run only those you trust, or use a newer kernel"
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_reported_with_a_remedy() {
+        let item = |other_processes| {
+            load(&Load {
+                other_processes,
+                processors: 2,
+                load_averages: Some([7.0, 7.0, 7.0]),
+            })
+        };
+        let busy = item(Some(0.9));
+        assert_eq!(busy.state, State::Worse);
+        assert!(
+            busy.found.contains("90 %") && busy.remedy.contains("stop them"),
+            "{busy:?}"
+        );
+        assert_eq!(
+            (item(Some(0.01)).state, item(Some(0.01)).remedy),
+            (State::Good, "")
+        );
+        assert_eq!(item(None).state, State::Missing);
     }
 }

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use gauntlet_executor::{Limits, Patience, WorkerCommand};
 use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
-use gauntlet_lab::{
-    ExecutorKind, Journal, Overrides, Settings, Tournament, TournamentReport, Verdict, Workers, play,
-};
+use gauntlet_lab::{ExecutorKind, Journal, Overrides, Settings, Tournament, Workers, play};
 
-use crate::arguments::{MeasuredExecutor, Requirement, Run};
+use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
 use crate::commands::cuda;
 use crate::exit::Exit;
@@ -64,7 +62,10 @@ pub fn run(arguments: &Run) -> Result<Exit, Trouble> {
         ))
     });
     sink::both(pictured, delivered)?;
-    Ok(reached(&report, arguments.require))
+    Ok(match arguments.require {
+        None => Exit::Done,
+        Some(requirement) => requirement.of_report(&report).exit(requirement.name()),
+    })
 }
 
 /// The holds on all that the rounds measure with.
@@ -189,19 +190,4 @@ fn start(
             }
         }
     }
-}
-
-fn reached(report: &TournamentReport, requirement: Option<Requirement>) -> Exit {
-    let judged = || report.rounds.iter().flat_map(|round| &round.judged);
-    let reached = match requirement {
-        None => true,
-        // What the model expects is no adoption yet.
-        Some(Requirement::Adopt) => judged().any(|one| one.verdict == Verdict::Adopt && !one.predicted),
-        Some(Requirement::NoRegression) => {
-            let sound = report.rounds.iter().all(|round| round.baseline.fault.is_none());
-            let harm = [Verdict::Regression, Verdict::Incorrect, Verdict::Racy];
-            sound && judged().all(|one| !harm.contains(&one.verdict))
-        }
-    };
-    if reached { Exit::Done } else { Exit::NotReached }
 }

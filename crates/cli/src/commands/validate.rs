@@ -16,10 +16,11 @@ use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
 use crate::exit::Exit;
+use crate::load::{Load, REMEDY, Watch};
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::{Trouble, say, terminal_width};
 
 /// Worker processes: an odd number, so that the median is one of them.
 const QUICK_PROCESSES: usize = 3;
@@ -40,6 +41,9 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Origin>,
     environment: BTreeMap<String, String>,
+    /// What other processes took while it was measured; none of earlier times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<Load>,
     calibration: Option<&'a Calibration>,
     validation: &'a Validation,
 }
@@ -80,11 +84,15 @@ pub fn validate(arguments: &Validate) -> Result<Exit, Trouble> {
         date: found.date,
         measured: found.measured.clone(),
         environment: found.environment.clone(),
+        load: found.load.clone(),
         calibration: calibration.as_ref(),
         validation,
     };
+    let busy = found.load.as_ref().filter(|load| load.is_busy());
+    let is_noted = busy.is_none() || arguments.keep_anyway;
     let noted = calibration
         .as_ref()
+        .filter(|_| is_noted)
         .map(|calibration| calibrations.keep(device, calibration))
         .transpose();
     let delivered = sink::deliver(arguments.json.as_deref(), &document, || {
@@ -96,10 +104,21 @@ pub fn validate(arguments: &Validate) -> Result<Exit, Trouble> {
     });
     sink::both(delivered, noted.map(drop))?;
     let is_reached = GOALS.iter().all(|goal| goal.is_reached(&validation.calibrated));
-    if arguments.require_goals && !is_reached {
-        return Ok(Exit::NotReached);
+    if let Some(load) = busy {
+        let noted = match calibration {
+            Some(_) if !is_noted => "; the result is not noted in the calibration (--keep-anyway notes it)",
+            _ => "",
+        };
+        say(&format!(
+            "note: while it was measured, {}, so the errors are theirs too{noted}; {REMEDY}\n",
+            load.sentence()
+        ));
     }
-    Ok(Exit::Done)
+    Ok(match (arguments.require_goals && !is_reached, busy) {
+        (false, _) => Exit::Done,
+        (true, None) => Exit::NotReached,
+        (true, Some(_)) => Exit::Undecided,
+    })
 }
 
 /// What came of it, and on what.
@@ -108,6 +127,7 @@ struct Found {
     date: Timestamp,
     measured: Option<Origin>,
     environment: BTreeMap<String, String>,
+    load: Option<Load>,
     calibration: Option<Calibration>,
     validation: Validation,
 }
@@ -152,6 +172,7 @@ fn again(path: &Path, arguments: &Validate) -> Result<Found, Trouble> {
         date: Timestamp::now(),
         measured: Some(origin),
         environment: earlier.environment,
+        load: None,
         calibration: None,
         validation,
     })
@@ -187,10 +208,19 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         operand_bytes: operand_bytes(&device),
         on_device: gpu.is_some(),
     };
-    let measured = {
+    let (measured, load) = {
         let _hold = Hold::take(arguments.measured.executor);
+        let before = Load::sample();
+        if before.is_busy() {
+            say(&format!(
+                "note: this machine is busy: within a second, {}; {REMEDY}\n",
+                before.sentence()
+            ));
+        }
+        let watch = Watch::start();
         let line = Line(Progress::new());
-        measure(&workshop, &shapes, plan, &line)?
+        let measured = measure(&workshop, &shapes, plan, &line)?;
+        (measured, watch.stop())
     };
     let validation = Validation::of(&shapes, &measured, &device).map_err(missing(&device))?;
     if let Some(calibration) = &mut calibration {
@@ -201,6 +231,7 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         date,
         measured: None,
         environment: environment_with(gpu.as_ref()),
+        load: Some(load),
         calibration,
         validation,
     })

@@ -61,11 +61,13 @@ impl<'a> Entrant<'a> {
         self.fallback_change.is_some()
     }
 
-    /// What it builds on, if that was adopted, or came as far as a comparison where that is enough; none for a pitch
-    /// that builds on the baseline.
-    pub fn control<'j>(&self, judged: &'j [Judged]) -> Option<&'j Candidate> {
+    /// The candidate that this one builds on: if it was adopted, or if it came as far as a comparison where that is enough.
+    /// That is enough for a pitch with `regardless`, and where nothing is `measured`, since nothing can be adopted
+    /// there. None for a pitch that builds on the baseline.
+    pub fn control<'j>(&self, judged: &'j [Judged], measured: bool) -> Option<&'j Candidate> {
         let after = self.pitch.after.as_ref()?;
-        let stands = |one: &Judged| one.verdict == Verdict::Adopt || self.pitch.regardless && survived(one);
+        let is_enough = self.pitch.regardless || !measured;
+        let stands = |one: &Judged| one.verdict == Verdict::Adopt || is_enough && survived(one);
         let found = judged.iter().find(|one| one.name == *after);
         found.filter(|one| stands(one)).map(|one| &one.candidate)
     }

@@ -5,7 +5,7 @@ use gauntlet_model::{Breakdown, Part};
 use gauntlet_problem::Problem;
 use gauntlet_schedule::{Setup, Word};
 
-use super::{Explanation, share};
+use super::{Explanation, GreatestGain, share};
 use crate::duration::unbroken;
 use crate::speedup::times;
 
@@ -21,19 +21,26 @@ const ENOUGH: f64 = 0.9;
 /// A part this small is not worth naming beside greater ones.
 const LEAST_NAMED: f64 = 0.03;
 
-/// The largest parts with the words that act on them, and the most that a faster kernel could bring.
+/// The largest parts with the words that act on them, and the most that a faster kernel could bring, if that is known.
 pub fn reading(explanation: &Explanation) -> Vec<String> {
     let breakdown = &explanation.breakdown;
     let total = breakdown.total();
     let gap = total - breakdown.roofline;
     if gap <= REACHED * total {
-        return vec![format!(
-            "The prediction is within {} of the roofline: no schedule can bring more than {}.",
-            share(gap / total),
-            times(total / breakdown.roofline)
-        )];
+        let near = format!("The prediction is within {} of the roofline", share(gap / total));
+        return match &explanation.greatest_gain {
+            GreatestGain::AtMost(_) => vec![format!(
+                "{near}: no schedule can bring more than {}.",
+                times(total / breakdown.roofline)
+            )],
+            GreatestGain::Unknown(why) => vec![format!("{near}."), why.clone()],
+        };
     }
-    let mut sentences = vec![largest(explanation, gap), most(breakdown, explanation.arch)];
+    let most = match &explanation.greatest_gain {
+        GreatestGain::AtMost(most) => most_of(breakdown, explanation.arch, *most),
+        GreatestGain::Unknown(why) => why.clone(),
+    };
+    let mut sentences = vec![largest(explanation, gap), most];
     if breakdown.part(Part::Host) == 0.0 && explanation.schedule.setup == Setup::PerCall {
         sentences.push(
             "No work of the host is counted: give what a call costs there with --host, as `explain --times` finds it."
@@ -98,21 +105,28 @@ fn listed(words: &[&str], conjunction: &str) -> String {
 }
 
 /// The most that all words together could bring that change the kernel and nothing else.
-fn most(breakdown: &Breakdown, arch: Arch) -> String {
-    let total = breakdown.total();
-    let outside: Vec<_> = Part::ALL
-        .into_iter()
-        .filter(|part| is_outside(*part, arch) && breakdown.part(*part) > 0.0)
-        .collect();
-    let left: f64 = outside.iter().map(|part| breakdown.part(*part)).sum();
+pub fn greatest_gain(breakdown: &Breakdown, arch: Arch) -> f64 {
+    let left: f64 = outside(breakdown, arch).map(|part| breakdown.part(part)).sum();
+    breakdown.total() / (breakdown.roofline + left)
+}
+
+/// The same as a sentence.
+fn most_of(breakdown: &Breakdown, arch: Arch, most: f64) -> String {
     let names: Vec<_> = std::iter::once("the roofline")
-        .chain(outside.iter().map(|part| part.name()))
+        .chain(outside(breakdown, arch).map(Part::name))
         .collect();
-    let remain = listed(&names, "and");
     format!(
-        "No change of tile, stages, epilogue, roles and order, all together, can bring more than {}: {remain} would remain.",
-        times(total / (breakdown.roofline + left))
+        "No change of tile, stages, epilogue, roles and order, all together, can bring more than {}: {} would remain.",
+        times(most),
+        listed(&names, "and")
     )
+}
+
+/// The parts of a prediction that no kernel can change.
+fn outside(breakdown: &Breakdown, arch: Arch) -> impl Iterator<Item = Part> {
+    Part::ALL
+        .into_iter()
+        .filter(move |part| is_outside(*part, arch) && breakdown.part(*part) > 0.0)
 }
 
 /// Whether a part happens before a kernel runs, so that no kernel can change it. The threads of a CPU are woken once a

@@ -1,9 +1,9 @@
 //! Explanations and timelines made by hand.
 
 use gauntlet_device::Arch;
-use gauntlet_model::{Activity, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
+use gauntlet_model::{Activity, Basis, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
 use gauntlet_problem::{GemmShape, GroupedGemm, Problem};
-use gauntlet_report::Explanation;
+use gauntlet_report::{Explanation, GreatestGain};
 use gauntlet_schedule::{Order, Roles, Schedule};
 
 /// An explanation with the roofline and the parts in microseconds.
@@ -35,6 +35,7 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
         low: seconds * 0.8,
         high: seconds * 1.25,
         basis: "calibrated: bar from validation on this device".to_owned(),
+        greatest_gain: GreatestGain::of(&breakdown, Arch::Sm100a, Basis::Validated),
         bound: Bound::Memory,
         breakdown,
         counts: Counts {

@@ -9,7 +9,7 @@ use gauntlet_model::{
     Accuracy, Basis, Counts, HostTerm, MissingFigure, break_down, error_bar, on_record, simulate, timeline,
 };
 use gauntlet_problem::Problem;
-use gauntlet_report::{Explanation, compared, duration, explained};
+use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
 use gauntlet_schedule::resources::block_bytes;
 use gauntlet_schedule::{Schedule, check};
 use serde_json::json;
@@ -176,6 +176,7 @@ fn explanation(
             Basis::of(device).sentence(),
             on_record(Accuracy::of(device, problem).as_ref())
         ),
+        greatest_gain: GreatestGain::of(&breakdown, device.arch, Basis::of(device)),
         bound: simulation.bound,
         breakdown,
         counts: Counts::of(problem, schedule, processors * blocks),

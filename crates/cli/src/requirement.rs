@@ -1,0 +1,254 @@
+//! What verdicts say about a requirement, and the exit code that follows: a requirement is met by evidence alone.
+
+use gauntlet_lab::{Comparison, Finding, Judged, RoundReport, TournamentReport, Verdict};
+
+use crate::arguments::Requirement;
+use crate::exit::Exit;
+use crate::trouble::say;
+
+/// What the evidence says about a requirement, from good to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It shows that the requirement is met.
+    Met,
+    /// It does not decide.
+    Undecided,
+    /// It shows that the requirement is not met.
+    Failed,
+}
+
+impl From<Standing> for Exit {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Met => Self::Done,
+            Standing::Undecided => Self::Undecided,
+            Standing::Failed => Self::NotReached,
+        }
+    }
+}
+
+/// What a verdict says about whether a candidate can be built and computes the right result, whatever its speed. An
+/// inconclusive candidate has passed every gate before the comparison.
+pub fn soundness(verdict: Verdict) -> Standing {
+    match verdict {
+        Verdict::Adopt
+        | Verdict::Marginal
+        | Verdict::ValidNegative
+        | Verdict::Regression
+        | Verdict::Inconclusive => Standing::Met,
+        Verdict::Aborted | Verdict::Blocked => Standing::Undecided,
+        Verdict::Infeasible
+        | Verdict::OverBudget
+        | Verdict::DoesNotCompile
+        | Verdict::Incorrect
+        | Verdict::Racy => Standing::Failed,
+    }
+}
+
+impl Requirement {
+    /// The argument that asks for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Adopt => "--require adopt",
+            Self::NoRegression => "--require no-regression",
+        }
+    }
+
+    /// What the verdict on one candidate says.
+    pub fn of_verdict(self, verdict: Verdict) -> Standing {
+        match (self, verdict) {
+            (_, Verdict::Inconclusive | Verdict::Aborted | Verdict::Blocked) => Standing::Undecided,
+            (_, Verdict::Adopt) | (Self::NoRegression, Verdict::Marginal | Verdict::ValidNegative) => {
+                Standing::Met
+            }
+            _ => Standing::Failed,
+        }
+    }
+
+    /// What a round or a tournament says: `adopt` needs one adoption, `no-regression` the evidence for every candidate.
+    pub fn of_report(self, report: &TournamentReport) -> Conclusion {
+        let standings = report.rounds.iter().flat_map(|round| self.of_round(round));
+        match self {
+            Self::Adopt => Conclusion::of(standings.collect(), |standings| standings.min()),
+            Self::NoRegression => Conclusion::of(standings.collect(), |standings| standings.max()),
+        }
+    }
+
+    /// The standing of each candidate of a round, or of its baseline alone where nothing could be compared with that.
+    fn of_round(self, round: &RoundReport) -> Vec<(Standing, String)> {
+        if let Some(verdict) = unsound_baseline(round) {
+            return vec![(
+                self.of_verdict(verdict),
+                format!("the baseline of {} {}", round.name, verdict.sentence()),
+            )];
+        }
+        let standing = |judged: &Judged| {
+            let verdict = format!("{}: {}", judged.name, judged.verdict);
+            let standing = self.of_verdict(judged.verdict);
+            if judged.predicted && soundness(judged.verdict) == Standing::Met {
+                (
+                    Standing::Undecided,
+                    format!("{verdict} (predicted, not measured)"),
+                )
+            } else if standing == Standing::Met && judged.comparison().is_some_and(lacks_cases) {
+                (
+                    Standing::Undecided,
+                    format!("{verdict} (some cases have no times)"),
+                )
+            } else if self == Self::Adopt && standing == Standing::Met && round.adopted.is_none() {
+                (
+                    Standing::Undecided,
+                    format!(
+                        "{verdict} (over {}, and not shown to be faster than the baseline)",
+                        judged.control
+                    ),
+                )
+            } else {
+                (standing, verdict)
+            }
+        };
+        round.judged.iter().map(standing).collect()
+    }
+}
+
+/// The verdict that stopped a round's baseline, if one did.
+pub fn unsound_baseline(round: &RoundReport) -> Option<Verdict> {
+    round.baseline.findings.iter().find_map(Finding::stops)
+}
+
+/// Whether a record lacks times of some of the cases. A measured comparison takes every case in each pair of processes.
+fn lacks_cases(comparison: &Comparison) -> bool {
+    comparison.looks.is_empty() && comparison.ended_early.is_some()
+}
+
+/// A standing, and the verdicts that it rests on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Conclusion {
+    standing: Standing,
+    because: Vec<String>,
+}
+
+impl Conclusion {
+    /// The standing of one candidate with its verdict.
+    pub fn of_one(standing: Standing, because: String) -> Self {
+        Self {
+            standing,
+            because: vec![because],
+        }
+    }
+
+    /// The worst of several standings, each with the verdict that it comes from. Without any there is no evidence.
+    pub fn worst(standings: Vec<(Standing, String)>) -> Self {
+        Self::of(standings, |standings| standings.max())
+    }
+
+    fn of(
+        standings: Vec<(Standing, String)>,
+        decisive: impl Fn(&mut dyn Iterator<Item = Standing>) -> Option<Standing>,
+    ) -> Self {
+        let Some(standing) = decisive(&mut standings.iter().map(|(standing, _)| *standing)) else {
+            return Self::of_one(Standing::Undecided, "nothing was compared".to_owned());
+        };
+        let because = standings.into_iter().filter(|(one, _)| *one == standing);
+        Self {
+            standing,
+            because: because.map(|(_, verdict)| verdict).collect(),
+        }
+    }
+
+    /// The exit code. Says on stderr why it is not 0, where `what` is what was required.
+    pub fn exit(&self, what: &str) -> Exit {
+        let because = self.because.join("; ");
+        match self.standing {
+            Standing::Met => {}
+            Standing::Undecided => say(&format!("{what} is undecided (exit code 4): {because}\n")),
+            Standing::Failed => say(&format!("{what} is not met (exit code 1): {because}\n")),
+        }
+        self.standing.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSED: [Verdict; 3] = [Verdict::Adopt, Verdict::Marginal, Verdict::ValidNegative];
+    const OPEN: [Verdict; 3] = [Verdict::Inconclusive, Verdict::Aborted, Verdict::Blocked];
+
+    #[test]
+    fn only_evidence_passes_no_regression() {
+        for verdict in Verdict::ALL {
+            let expected = if PASSED.contains(&verdict) {
+                Exit::Done
+            } else if OPEN.contains(&verdict) {
+                Exit::Undecided
+            } else {
+                Exit::NotReached
+            };
+            let found = Exit::from(Requirement::NoRegression.of_verdict(verdict));
+            assert_eq!(found, expected, "{verdict}");
+        }
+    }
+
+    #[test]
+    fn only_an_adoption_passes_adopt() {
+        for verdict in Verdict::ALL {
+            let expected = if verdict == Verdict::Adopt {
+                Exit::Done
+            } else if OPEN.contains(&verdict) {
+                Exit::Undecided
+            } else {
+                Exit::NotReached
+            };
+            assert_eq!(
+                Exit::from(Requirement::Adopt.of_verdict(verdict)),
+                expected,
+                "{verdict}"
+            );
+        }
+    }
+
+    #[test]
+    fn speed_says_nothing_about_soundness_and_what_was_not_examined_is_undecided() {
+        for (verdict, expected) in [
+            (Verdict::Regression, Exit::Done),
+            (Verdict::Inconclusive, Exit::Done),
+            (Verdict::Blocked, Exit::Undecided),
+            (Verdict::Aborted, Exit::Undecided),
+            (Verdict::Infeasible, Exit::NotReached),
+            (Verdict::OverBudget, Exit::NotReached),
+            (Verdict::DoesNotCompile, Exit::NotReached),
+            (Verdict::Incorrect, Exit::NotReached),
+            (Verdict::Racy, Exit::NotReached),
+        ] {
+            assert_eq!(Exit::from(soundness(verdict)), expected, "{verdict}");
+        }
+    }
+
+    #[test]
+    fn the_worst_candidate_decides_and_no_candidate_is_no_evidence() {
+        let one = |standing, name: &str| (standing, name.to_owned());
+        let (met, open, failed) = (
+            one(Standing::Met, "a"),
+            one(Standing::Undecided, "b"),
+            one(Standing::Failed, "c"),
+        );
+        let of = |standings: &[&(Standing, String)]| {
+            let found = Conclusion::worst(standings.iter().copied().cloned().collect());
+            (Exit::from(found.standing), found.because)
+        };
+        assert_eq!(
+            of(&[&met, &open, &failed]),
+            (Exit::NotReached, vec!["c".to_owned()])
+        );
+        assert_eq!(
+            of(&[&open, &met, &open]),
+            (Exit::Undecided, vec!["b".to_owned(); 2])
+        );
+        assert_eq!(of(&[&met]), (Exit::Done, vec!["a".to_owned()]));
+        assert_eq!(
+            of(&[]),
+            (Exit::Undecided, vec!["nothing was compared".to_owned()])
+        );
+    }
+}

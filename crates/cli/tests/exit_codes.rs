@@ -1,0 +1,278 @@
+//! Exit codes of what was required: 0 only on evidence, 1 where the evidence speaks against it, 4 where there is none.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{Place, TINY_SUITE, pitch, tiny_round};
+use serde_json::Value;
+
+const MET: i32 = 0;
+const FAILED: i32 = 1;
+const UNDECIDED: i32 = 4;
+
+/// A place with a round of these pitches.
+fn round_of(pitches: &str) -> Place {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(pitches));
+    place
+}
+
+/// A pitch that changes nothing but the program.
+fn program(name: &str, path: &str) -> String {
+    pitch(name, "", &format!("command = [\"{path}\"]")).replace("schedule = {  }\n", "")
+}
+
+/// A worker that ends itself as soon as it is started.
+fn with_dying_worker(place: Place) -> Place {
+    let path = place.write("dies.sh", "#!/bin/sh\necho 'no device here' >&2\nexit 7\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+/// A replayed round on times of `case-1` to `case-4` in microseconds; the baseline takes 400 for each.
+fn replayed(times: &str, uncertainty: &str) -> Place {
+    let place = Place::new();
+    place.write(
+        "record.toml",
+        &format!(
+            "source = \"made up\"\n{uncertainty}\n\
+             [candidates.baseline]\ntimes = {{ case-1 = 400, case-2 = 400, case-3 = 400, case-4 = 400 }}\n\
+             [candidates.stages]\ntimes = {{ {times} }}\n"
+        ),
+    );
+    place.write(
+        "round.toml",
+        &format!(
+            "name = \"recorded\"\ntitle = \"recorded times\"\nexecutor = \"replay\"\ndevice = \"b200\"\n\
+             suite = \"group-gemm\"\nrecord = \"record.toml\"\n\
+             baseline.schedule = {{ tile = [128, 128, 256], stages = 1 }}\n\
+             criteria = {{ target = 0.02, practically-zero = 0.01, floor = -0.05 }}\n{}",
+            pitch("stages", "stages = 2", "")
+        ),
+    );
+    place
+}
+
+const DECLARED: &str = "uncertainty = { relative = 0.001, why = \"made up\" }";
+
+/// Runs the round with each requirement and none; the codes in the order none, `no-regression`, `adopt`.
+#[track_caller]
+fn expect_codes(place: &Place, none: i32, no_regression: i32, adopt: i32) {
+    place.run(&["run", "round.toml"]).expect(none);
+    for (requirement, code) in [("no-regression", no_regression), ("adopt", adopt)] {
+        let ran = place
+            .run(&["run", "round.toml", "--require", requirement])
+            .expect(code);
+        let said = match code {
+            FAILED => "is not met (exit code 1)",
+            UNDECIDED => "is undecided (exit code 4)",
+            _ => "",
+        };
+        assert!(ran.folded().contains(said), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_program_that_does_not_exist_is_no_evidence() {
+    let place = round_of(&program("theirs", "./nowhere"));
+    expect_codes(&place, MET, UNDECIDED, UNDECIDED);
+    place.run(&["check", "round.toml"]).expect(UNDECIDED);
+}
+
+#[test]
+fn a_worker_that_dies_fails() {
+    let place = with_dying_worker(round_of(&program("theirs", "./dies.sh")));
+    expect_codes(&place, MET, FAILED, FAILED);
+    place.run(&["check", "round.toml"]).expect(FAILED);
+}
+
+#[test]
+fn what_the_device_cannot_do_fails() {
+    let place = round_of(&pitch("wide", "cluster = [2, 1]", ""));
+    expect_codes(&place, MET, FAILED, FAILED);
+    let ran = place.run(&["check", "round.toml"]).expect(FAILED);
+    assert!(ran.folded().contains("wide: infeasible"), "{}", ran.err);
+}
+
+#[test]
+fn a_failure_outweighs_what_is_undecided() {
+    let place = round_of(&(program("theirs", "./nowhere") + &pitch("wide", "cluster = [2, 1]", "")));
+    place
+        .run(&["run", "round.toml", "--require", "no-regression"])
+        .expect(FAILED);
+    // It may still turn out that the program is to be adopted.
+    place
+        .run(&["run", "round.toml", "--require", "adopt"])
+        .expect(UNDECIDED);
+    place.run(&["check", "round.toml"]).expect(FAILED);
+}
+
+#[test]
+fn a_round_without_a_candidate_is_no_evidence() {
+    expect_codes(&round_of(""), MET, UNDECIDED, UNDECIDED);
+    let withdrawn = round_of(&pitch(
+        "deeper",
+        "stages = 2",
+        "withdrawn = \"a better one came up\"",
+    ));
+    expect_codes(&withdrawn, MET, UNDECIDED, UNDECIDED);
+    withdrawn.run(&["check", "round.toml"]).expect(UNDECIDED);
+}
+
+#[test]
+fn recorded_times_pass_or_fail_by_their_bounds() {
+    for (time, no_regression, adopt) in [(300, MET, MET), (400, MET, FAILED), (500, FAILED, FAILED)] {
+        let times: Vec<_> = (1..=4).map(|case| format!("case-{case} = {time}")).collect();
+        expect_codes(&replayed(&times.join(", "), DECLARED), MET, no_regression, adopt);
+    }
+}
+
+#[test]
+fn times_without_an_interval_and_void_times_are_no_evidence() {
+    let slower = "case-1 = 780, case-2 = 780, case-3 = 780, case-4 = 780";
+    let faster = "case-1 = 300, case-2 = 300, case-3 = 300, case-4 = 300";
+    for times in [slower, faster] {
+        expect_codes(&replayed(times, ""), MET, UNDECIDED, UNDECIDED);
+    }
+    // No device takes a microsecond less than the roofline.
+    let void = "case-1 = 0.1, case-2 = 300, case-3 = 300, case-4 = 300";
+    expect_codes(&replayed(void, DECLARED), MET, UNDECIDED, UNDECIDED);
+}
+
+#[test]
+fn a_record_without_the_times_of_a_case_is_no_evidence() {
+    let place = replayed("case-1 = 300, case-2 = 300, case-3 = 300", DECLARED);
+    place
+        .run(&["run", "round.toml", "--require", "no-regression"])
+        .expect(UNDECIDED);
+}
+
+#[test]
+fn a_prediction_is_no_evidence() {
+    let place = round_of(&pitch("deeper", "stages = 2", ""));
+    for requirement in ["no-regression", "adopt"] {
+        let predicted = [
+            "run",
+            "round.toml",
+            "--executor",
+            "model",
+            "--device",
+            "h200",
+            "--suite",
+            "group-gemm",
+            "--require",
+            requirement,
+        ];
+        let ran = place.run(&predicted);
+        assert!(
+            matches!(ran.code, Some(FAILED | UNDECIDED)),
+            "a prediction passed {requirement}:\n{}",
+            ran.out
+        );
+    }
+}
+
+#[test]
+fn a_comparison_without_time_decides_nothing() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let bench = [
+        "bench",
+        "baseline",
+        "stages = 2",
+        "--suite",
+        "suite.toml",
+        "--budget",
+        "1ms",
+        "--json",
+        "out.json",
+    ];
+    place.run(&bench).expect(MET);
+    for requirement in ["no-regression", "adopt"] {
+        let ran = place
+            .run(&[&bench[..], &["--require", requirement]].concat())
+            .expect(UNDECIDED);
+        assert!(
+            ran.folded().contains(&format!(
+                "--require {requirement} is undecided (exit code 4): the candidate is inconclusive"
+            )),
+            "{}",
+            ran.err
+        );
+    }
+    let result: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    assert_eq!(result["verdict"], "inconclusive", "{result}");
+}
+
+#[test]
+fn a_check_goes_on_from_pitch_to_pitch() {
+    let second = |first: &str| pitch("second", "order = \"dynamic\"", &format!("after = \"{first}\""));
+    let sound = round_of(&(pitch("first", "stages = 2", "") + &second("first")));
+    let ran = sound.run(&["check", "round.toml", "--json", "-"]).expect(MET);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let judged = &report["tournaments"][0]["rounds"][0]["judged"][1];
+    assert_eq!(judged["name"], "second");
+    assert_eq!(judged["control"], "first", "{judged}");
+    assert!(judged["findings"].as_array().unwrap().len() > 3, "{judged}");
+
+    let wide = round_of(&(pitch("first", "cluster = [2, 1]", "") + &second("first")));
+    let ran = wide.run(&["check", "round.toml"]).expect(FAILED);
+    assert!(ran.folded().contains("first: infeasible"), "{}", ran.err);
+}
+
+/// Threads that keep every processor busy until this is dropped.
+struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    fn machine() -> Self {
+        let goes_on = Arc::new(AtomicBool::new(true));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..processors {
+            let goes_on = Arc::clone(&goes_on);
+            std::thread::spawn(move || {
+                while goes_on.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        Self(goes_on)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_busy_machine_is_reported_and_not_calibrated_without_being_told() {
+    let place = Place::new();
+    let calibrate = ["calibrate", "--quick", "--calibration", "machine.toml"];
+    {
+        let _busy = Busy::machine();
+        let ran = place.run(&calibrate).expect(UNDECIDED);
+        let said = ran.folded();
+        for phrase in ["this machine is busy", "other processes took", "--keep-anyway"] {
+            assert!(said.contains(phrase), "{}", ran.err);
+        }
+        assert!(!place.path("machine.toml").exists());
+        let doctor = place.run(&["doctor", "--json"]).expect(MET).out;
+        let doctor: Value = serde_json::from_str(&doctor).unwrap();
+        let items = doctor["machine"].as_array().unwrap();
+        let load = items.iter().find(|item| item["what"] == "load").unwrap();
+        assert_eq!(load["state"], "worse", "{load}");
+        assert!(load["remedy"].as_str().unwrap().contains("stop them"), "{load}");
+    }
+    place
+        .run(&[&calibrate[..], &["--keep-anyway"]].concat())
+        .expect(MET);
+    assert!(place.path("machine.toml").exists());
+}
