@@ -140,7 +140,7 @@ fn times_without_an_interval_and_void_times_are_no_evidence() {
     for times in [slower, faster] {
         expect_codes(&replayed(times, ""), MET, UNDECIDED, UNDECIDED);
     }
-    // No device takes a microsecond less than the roofline.
+    // A tenth of a microsecond is far under the roofline.
     let void = "case-1 = 0.1, case-2 = 300, case-3 = 300, case-4 = 300";
     expect_codes(&replayed(void, DECLARED), MET, UNDECIDED, UNDECIDED);
 }
@@ -255,24 +255,19 @@ impl Drop for Busy {
 #[cfg(target_os = "linux")]
 fn a_busy_machine_is_reported_and_not_calibrated_without_being_told() {
     let place = Place::new();
-    let calibrate = ["calibrate", "--quick", "--calibration", "machine.toml"];
-    {
-        let _busy = Busy::machine();
-        let ran = place.run(&calibrate).expect(UNDECIDED);
-        let said = ran.folded();
-        for phrase in ["this machine is busy", "other processes took", "--keep-anyway"] {
-            assert!(said.contains(phrase), "{}", ran.err);
-        }
-        assert!(!place.path("machine.toml").exists());
-        let doctor = place.run(&["doctor", "--json"]).expect(MET).out;
-        let doctor: Value = serde_json::from_str(&doctor).unwrap();
-        let items = doctor["machine"].as_array().unwrap();
-        let load = items.iter().find(|item| item["what"] == "load").unwrap();
-        assert_eq!(load["state"], "worse", "{load}");
-        assert!(load["remedy"].as_str().unwrap().contains("stop them"), "{load}");
+    let _busy = Busy::machine();
+    let ran = place
+        .run(&["calibrate", "--quick", "--calibration", "machine.toml"])
+        .expect(UNDECIDED);
+    let said = ran.folded();
+    for phrase in ["this machine is busy", "other processes took", "--keep-anyway"] {
+        assert!(said.contains(phrase), "{}", ran.err);
     }
-    place
-        .run(&[&calibrate[..], &["--keep-anyway"]].concat())
-        .expect(MET);
-    assert!(place.path("machine.toml").exists());
+    assert!(!place.path("machine.toml").exists());
+    let doctor = place.run(&["doctor", "--json"]).expect(MET).out;
+    let doctor: Value = serde_json::from_str(&doctor).unwrap();
+    let items = doctor["machine"].as_array().unwrap();
+    let load = items.iter().find(|item| item["what"] == "load").unwrap();
+    assert_eq!(load["state"], "worse", "{load}");
+    assert!(load["remedy"].as_str().unwrap().contains("stop them"), "{load}");
 }

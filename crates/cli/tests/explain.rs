@@ -119,7 +119,6 @@ fn a_case_is_told_as_a_table() {
         "roofline",
         "host",
         "prediction",
-        "without it",
         "not calibrated",
         "host (change setup)",
     ] {

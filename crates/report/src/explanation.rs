@@ -90,7 +90,8 @@ impl GreatestGain {
     }
 }
 
-/// The columns of the table besides the bars.
+/// The columns of the table besides the bars. The last one is a bound on what a change of the part can bring, and is
+/// left out where no bound is known.
 const FIGURES: [(&str, Column); 4] = [
     ("part", Column::Whole),
     ("time", Column::Figures),
@@ -146,6 +147,13 @@ fn waterfall(explanation: &Explanation, width: usize) -> String {
         String::new(),
         paint(floating(0.0, 1.0, columns), Style::new().dimmed()),
     ]);
+    if matches!(explanation.greatest_gain, GreatestGain::Unknown(_)) {
+        let bound = FIGURES.len() - 1;
+        head.remove(bound);
+        for row in &mut rows {
+            row.remove(bound);
+        }
+    }
     let mut text = table(&head, rows, 2, width);
     if !shown.folded.is_empty() {
         let names = shown.folded.join(", ");
