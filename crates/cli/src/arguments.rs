@@ -277,7 +277,7 @@ Examples:
   gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds
   gauntlet selftest --cheats                         does every candidate that cheats get caught?")]
 pub struct Selftest {
-    /// Try the corpus of candidates that cheat, and nothing else; fails if one gets through.
+    /// Try the corpus of candidates that cheat, and nothing else; fails if one gains by it or an honest one is accused.
     #[arg(long, conflicts_with_all = ["comparisons", "live", "seed"])]
     pub cheats: bool,
     /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.

@@ -186,7 +186,9 @@ impl From<LabError> for Trouble {
             LabError::Ledger(error) => error.into(),
             // A folder that is not there or may not be written is the caller's to put right; a full disk is not.
             LabError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
-            LabError::MissingFigure(_) | LabError::NoBaseline { .. } => Self::of_input(said),
+            LabError::MissingFigure(_) | LabError::NoBaseline { .. } | LabError::ShortBudget { .. } => {
+                Self::of_input(said)
+            }
             // This very program, which says that what it was given is wrong.
             LabError::Executor(WorkerError::Died {
                 status: Some(status), ..

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
+use common::{Place, Ran, TINY_SUITE, pitch, repository, tiny_round};
 use gauntlet_problem::{AttentionFormat, AttentionInputs, HeadTensor, Inputs};
 use serde_json::Value;
 
@@ -305,4 +305,35 @@ fn a_comparison_that_a_wrong_kernel_stops_says_which_and_why() {
     );
     assert!(stopped["reason"].as_str().unwrap().contains("NaN"), "{stopped}");
     assert!(found.get("comparison").is_none());
+}
+
+/// The README's round, as far as nothing is measured: it can be read, and no gate and no rule of its own stops its pitch.
+#[test]
+fn the_round_of_the_readme_can_be_played() {
+    let readme = std::fs::read_to_string(repository("README.md")).unwrap();
+    let (_, section) = readme.split_once("## Writing a round").unwrap();
+    let (_, sample) = section.split_once("```toml\n").unwrap();
+    let (sample, _) = sample.split_once("```").unwrap();
+    let place = Place::new();
+    place.write("round.toml", sample);
+    place
+        .run(&["check", "round.toml", "--json", "out.json"])
+        .expect(0);
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let round = &report["tournaments"][0]["rounds"][0];
+    assert!(round["baseline"]["fault"].is_null(), "{round}");
+    let judged = &round["judged"][0];
+    assert_eq!(judged["name"], "two-stages");
+    let findings = judged["findings"].as_array().unwrap();
+    assert!(
+        findings.iter().any(|finding| finding["gate"] == "race-free"),
+        "{judged}"
+    );
+    for finding in findings {
+        assert!(
+            finding["outcome"] == "pass" || finding["outcome"] == "skip",
+            "{finding}"
+        );
+    }
 }

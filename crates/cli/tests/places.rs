@@ -131,7 +131,7 @@ fn a_place_for_results_that_is_not_there() {
         let began = std::time::Instant::now();
         let ran = place.run(&arguments.concat()).expect(2);
         names(&ran, &["cannot be written", phrase, "help: "]);
-        assert!(began.elapsed().as_secs() < 10, "{arguments:?} began all the same");
+        assert!(began.elapsed().as_secs() < 60, "{arguments:?} began all the same");
     }
     // What can be written is left as it is until there is something to be written.
     let ran = place.run(&[

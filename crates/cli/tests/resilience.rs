@@ -14,6 +14,9 @@ use nix::unistd::Pid;
 /// Moments at which something is killed, in milliseconds after the start; spread over the run by a factor.
 const MOMENTS: usize = 10;
 
+/// How long to wait for what is sure to happen, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(240);
+
 fn place() -> Place {
     let place = Place::new();
     place.write("suite.toml", TINY_SUITE);
@@ -131,7 +134,7 @@ fn sleeper_of(coordinator: u32) -> i32 {
         let command = std::fs::read(format!("/proc/{worker}/cmdline")).unwrap_or_default();
         command == b"sleep\x00300\x00"
     };
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(worker) = workers(coordinator).into_iter().find(sleeps) {
             return worker;
@@ -143,7 +146,7 @@ fn sleeper_of(coordinator: u32) -> i32 {
 
 #[cfg(target_os = "linux")]
 fn expect_gone(worker: i32, what: &str) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while runs(worker) {
         assert!(Instant::now() < deadline, "the worker outlives {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -195,7 +198,7 @@ fn what_was_not_cut_short_cannot_be_resumed() {
 fn a_run_that_is_being_played_is_not_resumed() {
     let place = place();
     let mut first = start(&place, &["run", "round.toml"]);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while !records(&place).iter().any(|line| line.contains("round-started")) {
         assert!(Instant::now() < deadline, "the first run did not begin");
         std::thread::sleep(Duration::from_millis(5));

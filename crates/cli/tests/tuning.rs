@@ -176,8 +176,9 @@ fn the_model_tunes_for_a_device_that_is_not_here() {
 fn a_tuned_table_is_written_and_used() {
     let place = place();
     let budget = [
+        // More than one candidate can take: the plan ends at its last look.
         "--budget",
-        "1s",
+        "1h",
         "--keep",
         "1",
         "--baseline",
@@ -217,6 +218,23 @@ fn a_tuned_table_is_written_and_used() {
     );
     std::fs::remove_file(&table).unwrap();
     assert!(place.run(&bench).expect(2).folded().contains("cannot be read"));
+}
+
+#[test]
+fn a_budget_that_decides_nothing_is_refused_with_the_one_that_would() {
+    let place = place();
+    let tune = ["tune", "--suite", "suite.toml", "--budget", "1ms"];
+    let ran = place.run(&tune).expect(2);
+    let said = ran.folded();
+    for phrase in [
+        "a budget of 1ms is too short to decide anything",
+        "needs 4 pairs",
+        "give about",
+        "fewer cases",
+    ] {
+        assert!(said.contains(phrase), "{phrase} is not in\n{}", ran.err);
+    }
+    assert!(!place.path("dispatch.toml").exists());
 }
 
 /// A table whose entries for the two tiny problems are what no one would choose by hand.

@@ -154,6 +154,32 @@ fn one_that_is_honest() {
     );
 }
 
+/// The program reports times and no phases, so that there never is a share of one.
+#[test]
+fn a_rule_on_phases_does_not_stop_one_that_reports_none() {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    let program = env!("CARGO_BIN_EXE_gauntlet");
+    let command = format!("command = [\"{program}\", \"worker\", \"cheat\", \"honest\"]");
+    let rule = r#"[{ when = "candidate.wait-share > 0.5", why = "it only waits" }]"#;
+    let round = tiny_round(&pitch("theirs", "", &command))
+        .replace("schedule = {  }\n", "")
+        .replace("abort = []", &format!("abort = {rule}"));
+    place.write("round.toml", &round);
+    place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let findings = report["rounds"][0]["judged"][0]["findings"].as_array().unwrap();
+    let found = |gate: &str| findings.iter().find(|finding| finding["gate"] == gate).unwrap();
+    let profiled = found("profiled");
+    assert_eq!(profiled["outcome"], "pass", "{profiled}");
+    let reason = profiled["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("candidate.wait-share > 0.5 is not applicable"),
+        "{reason}"
+    );
+    found("faster");
+}
+
 #[test]
 fn more_threads_than_an_engine_takes() {
     for (threads, phrase) in [("200000", "at most 4096"), ("0", "at least 1 thread")] {

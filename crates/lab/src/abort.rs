@@ -172,6 +172,11 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
+    /// The metric that it speaks of, one of [`METRICS`].
+    pub fn metric(&self) -> &str {
+        &self.metric
+    }
+
     /// Whether it holds; none while its metric is not known.
     fn holds(&self, metrics: &Metrics) -> Option<bool> {
         let value = *metrics.get(&self.metric)?;

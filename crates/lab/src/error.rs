@@ -1,6 +1,7 @@
 //! What can go wrong in the lab itself, as against in a candidate.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use gauntlet_executor::WorkerError;
 use gauntlet_problem::{InputsError, StorageError};
@@ -61,6 +62,18 @@ pub enum LabError {
         case: String,
         /// The rule that the baseline breaks.
         rule: String,
+    },
+    /// Tuning has too little time to decide anything.
+    #[error(
+        "a budget of {budget:.0?} is too short to decide anything: {why}; give about {needed:.0?}, or tune fewer cases"
+    )]
+    ShortBudget {
+        /// What was given.
+        budget: Duration,
+        /// What it would take.
+        needed: Duration,
+        /// What that estimate rests on.
+        why: String,
     },
     /// The model lacks a figure of the device.
     #[error(transparent)]

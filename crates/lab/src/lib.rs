@@ -38,7 +38,7 @@ mod workshop;
 pub use abort::{AbortRule, Condition, METRICS, Metrics};
 pub use calibration::{Thoroughness, calibrate};
 pub use candidate::Candidate;
-pub use comparison::{Around, CaseTimes, Comparison, Conduct, Look, Spent, Suspicion, measure};
+pub use comparison::{Around, CaseTimes, Comparison, Conduct, Look, Spent, Suspicion, Unaccounted, measure};
 pub use error::LabError;
 pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
 pub use journal::Journal;

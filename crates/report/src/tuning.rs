@@ -109,9 +109,13 @@ fn predicted(tuned: &TunedCase) -> String {
 /// What was looked at, in a line.
 fn search(tuned: &TunedCase) -> String {
     let search = &tuned.search;
-    let mut said = format!(
-        "{} schedules, {} accepted, {} told apart by the model",
-        search.points, search.accepted, search.told_apart
+    let mut said = format!("{} schedules, ", search.points);
+    if search.simulated < search.points {
+        said += &format!("{} of them simulated in the time there was, ", search.simulated);
+    }
+    said += &format!(
+        "{} accepted, {} told apart by the model",
+        search.accepted, search.told_apart
     );
     if search.refuted > 0 {
         said += &format!(", {} refuted by proof", search.refuted);

@@ -37,7 +37,7 @@ pub struct Tune {
     /// How many schedules at the head of the model's ranking are measured.
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub keep: u16,
-    /// Time for the measurements of all cases together.
+    /// Time for all cases together, ranking included; one that decides nothing is refused, and the needed one named.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
     pub budget: SignedDuration,
     /// Where the dispatch table goes.

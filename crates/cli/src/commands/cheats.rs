@@ -1,9 +1,10 @@
 //! `gauntlet selftest --cheats`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use gauntlet_report::{Column, table};
-use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Settings, TrialError};
+use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Quiet, Settings, TrialError};
 use serde_json::json;
 
 use crate::arguments::MeasuredExecutor;
@@ -12,9 +13,12 @@ use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
+use crate::trouble::{Trouble, say, terminal_width};
 
-/// Tries every cheat of the corpus, and says which gate caught it.
+/// How long the load of the machine is measured before anything is tried.
+const LISTEN: Duration = Duration::from_secs(2);
+
+/// Measures how quiet the machine is, tries every cheat of the corpus, and says which gate caught it.
 pub fn cheats(json: Option<&Path>) -> Result<Exit, Trouble> {
     json.into_iter().try_for_each(sink::check)?;
     let settings = Settings {
@@ -23,18 +27,20 @@ pub fn cheats(json: Option<&Path>) -> Result<Exit, Trouble> {
         names: Vec::new(),
     };
     let _hold = Hold::take(MeasuredExecutor::Cpu);
+    let quiet = Quiet::measure(LISTEN);
+    say(&format!("{quiet}\n"));
     let progress = Progress::new();
     let reports = cheats::run(&settings, &mut |report| {
         progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
     })?;
     drop(progress);
-    let result = json!({ "environment": environment(), "cheats": reports });
+    let result = json!({ "environment": environment(), "quiet": quiet, "cheats": reports });
     sink::deliver(json, &result, || {
         sink::print(listed(&reports))?;
-        sink::print(summed_up(&reports))
+        sink::print(summed_up(&reports, &quiet))
     })?;
-    let is_right = reports.iter().all(|report| report.outcome.is_right());
-    Ok(if is_right { Exit::Done } else { Exit::NotReached })
+    let failed = reports.iter().any(|report| report.outcome.is_failure());
+    Ok(if failed { Exit::NotReached } else { Exit::Done })
 }
 
 fn listed(reports: &[CheatReport]) -> String {
@@ -57,8 +63,8 @@ fn listed(reports: &[CheatReport]) -> String {
     table(&head, rows.collect(), 0, terminal_width())
 }
 
-/// How many, how long, and what went wrong.
-fn summed_up(reports: &[CheatReport]) -> String {
+/// How many, how long, on how quiet a machine, and what did not end as it should.
+fn summed_up(reports: &[CheatReport], quiet: &Quiet) -> String {
     let count = |wanted| reports.iter().filter(|report| report.outcome == wanted).count();
     let cheats = reports
         .iter()
@@ -66,7 +72,7 @@ fn summed_up(reports: &[CheatReport]) -> String {
         .count();
     let seconds: f64 = reports.iter().map(|report| report.seconds).sum();
     let mut text = format!(
-        "\n{} of {cheats} cheats caught, {} honest candidates measured, in {seconds:.0} s",
+        "\nBefore the trials {quiet}.\n{} of {cheats} cheats caught, {} honest candidates measured, in {seconds:.0} s",
         count(Outcome::Caught),
         count(Outcome::Measured),
     );
@@ -86,9 +92,12 @@ fn summed_up(reports: &[CheatReport]) -> String {
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Caught => "caught",
+        Outcome::Stopped => "stopped otherwise",
+        Outcome::GainedNothing => "gained nothing",
         Outcome::Missed => "MISSED",
         Outcome::Unheld => "not held here",
         Outcome::Measured => "measured",
+        Outcome::Unjudged => "not judged",
         Outcome::Wronged => "WRONGED",
     }
 }

@@ -2,6 +2,7 @@
 //! coordinator's clock, by the CPU time it uses, and by what it does with operands it has not seen before.
 
 mod case;
+mod unaccounted;
 
 use gauntlet_stats::{
     Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median,
@@ -13,6 +14,7 @@ use crate::error::LabError;
 
 use case::Witness;
 pub use case::{Around, CaseConduct};
+pub use unaccounted::Unaccounted;
 
 /// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, if the difference
 /// is sure at all: as much as is practically nothing.
@@ -52,6 +54,9 @@ pub struct Conduct {
     /// The candidate's speed-up by its and the control's reports over that by the coordinator's clock, as a log
     /// speed-up: 0 when both tell the same. What a slot has that calls do not grow with is taken out.
     pub own_clock: Option<Interval>,
+    /// What the candidate's reports leave out of its exchanges beyond what the control's do, over all cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unaccounted: Option<Unaccounted>,
     /// The candidate's speed-up in later calls over that in the first call on operands not seen before, less what a lone
     /// call costs the control: by its reports or by the coordinator's clock, whichever makes more of it.
     pub memory: Option<Interval>,
@@ -86,6 +91,7 @@ impl Conduct {
         };
         let by_coordinator = by_coordinator(blocks(CaseConduct::seen), criteria)?;
         let clock = excess(blocks(CaseConduct::clock), CONFIDENCE)?;
+        let unaccounted = unaccounted(cases);
         let memory = memory(cases)?;
         let [idle_control, idle_candidate] = [0, 1].map(|side| {
             let shares = cases.iter().filter_map(|seen| {
@@ -102,6 +108,7 @@ impl Conduct {
         let mut conduct = Self {
             by_coordinator,
             own_clock: clock.as_ref().map(|excess| excess.suite.clone()),
+            unaccounted: unaccounted.first().copied(),
             memory: memory.as_ref().map(|excess| excess.suite.clone()),
             around: cases
                 .iter()
@@ -115,10 +122,27 @@ impl Conduct {
             handing_out: in_most_pairs(CaseConduct::handing_out),
             suspicion: None,
         };
-        conduct.suspicion = conduct
-            .suspect(memory.map(|excess| excess.surely), clock)
-            .or_else(|| conduct.unconfirmed(assessment, criteria));
+        conduct.suspicion = omitted(&unaccounted)
+            .or_else(|| conduct.suspect(memory.map(|excess| excess.surely), clock))
+            .or_else(|| conduct.unconfirmed(assessment, criteria))
+            .or_else(|| conduct.unchecked(assessment, criteria));
         Ok(conduct)
+    }
+
+    /// Whether the machine was too busy to tell a gain from one that is only reported: reports that leave out as much time as
+    /// would feign all of it could pass unnoticed. Even to call it undecided would be to take the candidate's word.
+    fn unchecked(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
+        let own = assessment.suite.as_ref()?.estimate;
+        let hidden = self.unaccounted?.upper.ln_1p();
+        let is_harmless = matches!(
+            assessment.decision,
+            Decision::ValidNegative | Decision::Regression
+        );
+        let gains = !is_harmless && own > criteria.log_practically_zero().1;
+        (gains && hidden >= own).then(|| Suspicion::Unchecked {
+            own: own.exp(),
+            hidden: hidden.exp(),
+        })
     }
 
     /// Whether the coordinator's clock does not bear out what the reports say for the candidate: it must show as much on
@@ -158,6 +182,31 @@ impl Conduct {
             Some(Suspicion::Untimed { after, calls })
         })
     }
+}
+
+/// What the candidate's reports leave out, of all slots and then of each case's, at a confidence that they share. Nothing
+/// with fewer than two pairs.
+fn unaccounted(cases: &[Vec<CaseConduct>]) -> Vec<Unaccounted> {
+    if cases.iter().any(|seen| seen.len() < 2) {
+        return Vec::new();
+    }
+    let of_case = |seen: &Vec<CaseConduct>| -> Vec<f64> {
+        seen.iter().flat_map(CaseConduct::unaccounted).copied().collect()
+    };
+    let each: Vec<Vec<f64>> = cases.iter().map(of_case).collect();
+    let confidence = 1.0 - (1.0 - CONFIDENCE) / (each.len() + 1) as f64;
+    let of_all = std::iter::once(each.concat()).chain(each.iter().cloned());
+    // All slots are the most: where they bound nothing, those of no case do.
+    of_all
+        .filter_map(|shares| Unaccounted::of(&shares, confidence))
+        .collect()
+}
+
+/// What is surely left out, if it is more than practically nothing.
+fn omitted(unaccounted: &[Unaccounted]) -> Option<Suspicion> {
+    let surely = unaccounted.iter().filter(|one| one.lower > CLOCK_SLACK);
+    let most = surely.map(|one| one.median).reduce(f64::max)?;
+    Some(Suspicion::OwnClock { factor: 1.0 + most })
 }
 
 /// None with fewer than two pairs.

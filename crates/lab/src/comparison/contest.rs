@@ -137,8 +137,8 @@ impl<'a> Contest<'a> {
     pub fn is_over(&self) -> bool {
         let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
         match self.suspicion {
-            // A gain that the coordinator's clock does not yet bear out may be so for want of pairs.
-            Some(Suspicion::Unconfirmed { .. }) => self.pairs >= self.most(),
+            // What the coordinator's clock does not yet bear out, or cannot yet check, may be so for want of pairs.
+            Some(Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. }) => self.pairs >= self.most(),
             Some(_) => true,
             None => decided || self.pairs >= self.most(),
         }

@@ -20,7 +20,7 @@ use crate::observer::Observer;
 use crate::round::Round;
 use crate::workshop::Workshop;
 
-pub use conduct::{Around, Conduct};
+pub use conduct::{Around, Conduct, Unaccounted};
 pub use contest::{Contest, copies, last_level_cache};
 pub use recorded::compare_recorded;
 pub use spent::Spent;

@@ -20,6 +20,13 @@ pub enum Suspicion {
         /// By the coordinator's clock.
         seen: f64,
     },
+    /// The machine was too busy to check the candidate's reports, which speak for it: no accusation, and no verdict.
+    Unchecked {
+        /// The speed-up by the workers' reports.
+        own: f64,
+        /// The speed-up that reports which leave out time could feign without being told.
+        hidden: f64,
+    },
     /// The candidate is fast on operands it has seen before only.
     Memory {
         /// By at least this factor.
@@ -41,6 +48,13 @@ pub enum Suspicion {
     },
 }
 
+impl Suspicion {
+    /// Whether it says that a side does something wrong, rather than that nobody can tell.
+    pub fn accuses(&self) -> bool {
+        !matches!(self, Self::Unchecked { .. })
+    }
+}
+
 impl fmt::Display for Suspicion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -56,6 +70,13 @@ impl fmt::Display for Suspicion {
                  before its first instruction to after its last",
                 (own - 1.0) * 100.0,
                 (seen - 1.0) * 100.0
+            ),
+            Self::Unchecked { own, hidden } => write!(
+                formatter,
+                "this machine is too busy to check the reported times: the workers report a speed-up of {:+.1} %, and \
+                 reports that leave out time could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
+                (own - 1.0) * 100.0,
+                (hidden - 1.0) * 100.0
             ),
             Self::Memory { factor } => write!(
                 formatter,

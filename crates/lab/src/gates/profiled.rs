@@ -174,6 +174,7 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
     let shares = mean_shares(cases.values(), whose);
     let mut metrics = examination.metrics.clone();
     metrics.extend(shares.clone());
+    let unreadable = matches!(counters, Some(Err(_)));
     let (counters, said) = match counters {
         None => (None, String::new()),
         Some(Err(why)) => (None, format!("; {why}")),
@@ -191,13 +192,19 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
     if let Some(reason) = AbortRule::first_met(rules.iter().copied(), &metrics) {
         return Found::stop(Verdict::Aborted, reason, evidence);
     }
-    let unanswered = AbortRule::unanswered(rules, &metrics);
-    if let Some(rule) = unanswered.first() {
-        let reason = format!(
-            "nobody can tell whether {}, on which the pitch depends: no profile",
-            rule.when
-        );
-        return Found::stop(Verdict::Blocked, reason, evidence);
+    let mut notices = String::new();
+    for rule in AbortRule::unanswered(rules, &metrics) {
+        let Some(why) = inapplicable(rule.when.metric(), examination.executor, unreadable) else {
+            let reason = format!(
+                "nobody can tell whether {}, on which the pitch depends: no profile",
+                rule.when
+            );
+            return Found::stop(Verdict::Blocked, reason, evidence);
+        };
+        let notice = format!("the rule to give up when {} is not applicable: {why}", rule.when);
+        let name = &examination.candidate.name;
+        examination.observer.notice(&format!("{name}: {notice}"));
+        notices.push_str(&format!("; {notice}"));
     }
     if cases.is_empty() {
         return Found::skip("the record holds no profile");
@@ -211,7 +218,30 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
         .iter()
         .map(|(phase, share)| format!("{phase} {:.0} %", share * 100.0))
         .collect();
-    Found::pass(parts.join(", ") + &said, evidence)
+    let parts = if parts.is_empty() {
+        "its program reports no phases".to_owned()
+    } else {
+        parts.join(", ")
+    };
+    Found::pass(parts + &said + &notices, evidence)
+}
+
+/// Why no figure of this name can exist for what was just run or predicted, so that a rule about it does not apply. None if
+/// one could exist and is only missing: a record that holds no profile, counters that this user may not read.
+fn inapplicable(metric: &str, executor: &Executor, unreadable: bool) -> Option<&'static str> {
+    if matches!(executor, Executor::Recorded(_)) {
+        return None;
+    }
+    let (whose, figure) = metric.split_once('.')?;
+    let is_share = figure.ends_with("-share");
+    match whose {
+        "predicted" => Some("the model has no estimate of this change"),
+        "resources" => Some("its build reports no such figure"),
+        "baseline" if is_share => Some("the baseline's program reports no such phase"),
+        _ if is_share => Some("its program reports no such phase"),
+        _ if unreadable => None,
+        _ => Some("a GPU's counters are read of built-in kernels on a GPU alone"),
+    }
 }
 
 fn sentence(counters: &Counters) -> String {
@@ -240,6 +270,8 @@ fn sentence(counters: &Counters) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_executor::Record;
+
     use super::*;
 
     #[test]
@@ -257,6 +289,36 @@ mod tests {
             sentence(&counters),
             "; swapped on case-1: bank-conflicts 1024, tensor-pipe 62 %; warps wait, in cycles an instruction: gmma 1.5"
         );
+    }
+
+    #[test]
+    fn a_rule_applies_unless_its_figure_cannot_exist() {
+        let applies =
+            |metric, executor: &Executor, unreadable| inapplicable(metric, executor, unreadable).is_none();
+        let live = &Executor::Predicted;
+        for metric in [
+            "predicted.speedup",
+            "resources.registers",
+            "baseline.load-share",
+            "candidate.wait-share",
+        ] {
+            assert!(
+                !applies(metric, live, false) && !applies(metric, live, true),
+                "{metric}"
+            );
+        }
+        assert!(!applies("candidate.tensor-pipe", live, false));
+        assert!(
+            applies("candidate.tensor-pipe", live, true),
+            "the counters are there, and may not be read"
+        );
+        let record = Record {
+            source: "a test".to_owned(),
+            uncertainty: None,
+            candidates: BTreeMap::new(),
+            peers: BTreeMap::new(),
+        };
+        assert!(applies("baseline.load-share", &Executor::Recorded(record), false));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use gauntlet_stats::Interval;
 
-use super::heats::{Course, halve, heats_for};
+use super::budget::{Spending, pairs_of_a_look, pairs_within};
+use super::heats::{Course, PAIRS, halve, heats_for};
 use super::outcome::{Contender, Finalist, Winner};
 use super::ranking::Ranked;
 use crate::candidate::Candidate;
@@ -15,12 +16,6 @@ use crate::gates::Trouble;
 use crate::observer::Observer;
 use crate::round::Round;
 use crate::workshop::Workshop;
-
-/// Pairs of processes in each heat.
-const PAIRS: usize = 2;
-
-/// The part of the time that the heats get; the rest is for what they leave.
-const HEATS_PART: f64 = 0.5;
 
 /// Where and against what candidates are measured.
 pub struct Measuring<'a> {
@@ -32,6 +27,8 @@ pub struct Measuring<'a> {
     pub baseline: &'a Candidate,
     /// The model's first choice.
     pub first: &'a Candidate,
+    /// What a pair of processes takes.
+    pub pace: Duration,
     /// Who watches.
     pub observer: &'a dyn Observer,
 }
@@ -49,20 +46,37 @@ pub struct Verdict {
 }
 
 impl Measuring<'_> {
-    /// Measures the chosen within about the time allowed.
+    /// Measures as many of the chosen as can be decided between within the time allowed.
     pub fn run(&self, chosen: &[Ranked], allowed: Duration) -> Result<Verdict, LabError> {
         let start = Instant::now();
+        let left = || allowed.saturating_sub(start.elapsed());
         // The baseline needs no comparison with itself.
-        let rivals: Vec<&Ranked> = chosen
+        let mut rivals: Vec<&Ranked> = chosen
             .iter()
             .filter(|one| one.schedule != self.baseline.schedule)
             .collect();
-        let (contenders, left) = self.heats(&rivals, allowed.mul_f64(HEATS_PART))?;
-        let mut finalists = Vec::new();
-        for (place, index) in left.iter().enumerate() {
-            let time = allowed.saturating_sub(start.elapsed());
-            let share = time / u32::try_from(left.len() - place).unwrap_or(u32::MAX);
-            finalists.push(self.measure_afresh(rivals[*index], share)?);
+        let spending = Spending::of(pairs_within(allowed, self.pace), rivals.len());
+        rivals.truncate(spending.rivals);
+        let kept = self.pace * u32::try_from(spending.kept()).unwrap_or(u32::MAX);
+        let (contenders, chosen_by_heats) = self.heats(&rivals, allowed.saturating_sub(kept))?;
+        let mut finalists: Vec<Finalist> = Vec::new();
+        for (place, index) in chosen_by_heats.iter().enumerate() {
+            let time = left();
+            let pairs = pairs_within(time, self.pace);
+            // A second finalist without an interval decides nothing: then all of the time is the first one's.
+            let looks_left = pairs / pairs_of_a_look();
+            if place > 0 && looks_left == 0 {
+                break;
+            }
+            let sharing = (chosen_by_heats.len() - place).min(looks_left.max(1));
+            let share = time / u32::try_from(sharing).unwrap_or(u32::MAX);
+            finalists.push(self.over_baseline(rivals[*index], share)?);
+        }
+        // How much the model's first choice lacks is worth knowing, and decides nothing.
+        for finalist in &mut finalists {
+            if pairs_within(left(), self.pace) >= pairs_of_a_look() {
+                self.add_over_first(finalist, chosen, left())?;
+            }
         }
         let (winner, reason) = self.decide(&finalists, chosen);
         Ok(Verdict {
@@ -97,7 +111,7 @@ impl Measuring<'_> {
                 fault,
             });
         }
-        let (courses, left) = halve(contests, allowed, self.observer);
+        let (courses, left) = halve(contests, allowed, self.pace, self.observer);
         for (course, place) in courses.into_iter().zip(&places) {
             let Course {
                 heats,
@@ -121,26 +135,40 @@ impl Measuring<'_> {
         round
     }
 
-    fn measure_afresh(&self, ranked: &Ranked, allowed: Duration) -> Result<Finalist, LabError> {
+    fn over_baseline(&self, ranked: &Ranked, allowed: Duration) -> Result<Finalist, LabError> {
         let one = Candidate::new(ranked.name(), ranked.schedule.clone());
-        let first = Some(self.first)
-            .filter(|first| first.schedule != one.schedule && first.schedule != self.baseline.schedule);
-        let share = if first.is_some() { allowed / 2 } else { allowed };
-        let mut finalist = Finalist {
-            rank: ranked.rank,
-            over_baseline: None,
-            over_first: None,
-            fault: None,
+        let (over_baseline, fault) = match self.interval(self.baseline, &one, allowed)? {
+            Ok(interval) => (interval, None),
+            Err(fault) => (None, Some(fault)),
         };
-        match self.interval(self.baseline, &one, share)? {
-            Ok(interval) => finalist.over_baseline = interval,
-            Err(fault) => finalist.fault = Some(fault),
+        Ok(Finalist {
+            rank: ranked.rank,
+            over_baseline,
+            over_first: None,
+            fault,
+        })
+    }
+
+    /// Measures a finalist over the model's first choice, unless it is that, or the baseline is.
+    fn add_over_first(
+        &self,
+        finalist: &mut Finalist,
+        chosen: &[Ranked],
+        allowed: Duration,
+    ) -> Result<(), LabError> {
+        let Some(ranked) = chosen.iter().find(|one| one.rank == finalist.rank) else {
+            return Ok(());
+        };
+        let first = self.first;
+        if first.schedule == ranked.schedule || first.schedule == self.baseline.schedule {
+            return Ok(());
         }
+        let one = Candidate::new(ranked.name(), ranked.schedule.clone());
         // A fault here may be that of the model's first choice, and says nothing about this one.
-        if let Some(Ok(interval)) = first.map(|first| self.interval(first, &one, share)).transpose()? {
+        if let Ok(interval) = self.interval(first, &one, allowed)? {
             finalist.over_first = interval;
         }
-        Ok(finalist)
+        Ok(())
     }
 
     /// The interval of one comparison, none if the time was up before there was one; or what went wrong.
@@ -267,6 +295,7 @@ mod tests {
             round: &round_of(case, &Device::host()),
             baseline: &Candidate::new("baseline", Schedule::baseline()),
             first: &Candidate::new("first", chosen[0].schedule.clone()),
+            pace: Duration::from_secs(1),
             observer: &Blind,
         };
         let decide = |finalists: &[Finalist]| measuring.decide(finalists, &chosen);

@@ -9,6 +9,9 @@ use crate::observer::Observer;
 /// As many are left in the end.
 pub const FINALISTS: usize = 2;
 
+/// Pairs of processes in each heat.
+pub const PAIRS: usize = 2;
+
 /// Something that is measured heat by heat.
 pub trait Runner {
     /// Measures up to the end of its next heat; false when the time allowed does not reach so far.
@@ -57,16 +60,28 @@ pub fn heats_for(runners: usize) -> usize {
     heats
 }
 
+/// Pairs of processes that all heats of so many take.
+pub fn pairs_of_heats(runners: usize) -> usize {
+    let mut pairs = 0;
+    let mut left = runners;
+    while left > FINALISTS {
+        pairs += left * PAIRS;
+        left = survivors(left);
+    }
+    pairs
+}
+
 fn survivors(runners: usize) -> usize {
     runners.div_ceil(2).max(FINALISTS)
 }
 
 /// Runs heats until the finalists are left or the time is up; each course in the order of the runners, and the places of
-/// those left, the fastest first. Each runner gets its first pair however little time there is: without it there is no
-/// choice.
+/// those left, the fastest first and those that were never measured last. A heat that a pair, at this `pace`, would
+/// lengthen beyond the time allowed ends there.
 pub fn halve<R: Runner>(
     runners: Vec<R>,
     allowed: Duration,
+    pace: Duration,
     observer: &dyn Observer,
 ) -> (Vec<Course>, Vec<usize>) {
     let start = Instant::now();
@@ -85,8 +100,13 @@ pub fn halve<R: Runner>(
         let count = left.len();
         let mut next = Vec::new();
         for (place, (index, mut runner)) in left.into_iter().enumerate() {
-            let share =
-                allowed.saturating_sub(start.elapsed()) / u32::try_from(count - place).unwrap_or(u32::MAX);
+            let time = allowed.saturating_sub(start.elapsed());
+            if time < pace {
+                in_time = false;
+                next.push((index, runner));
+                continue;
+            }
+            let share = time / u32::try_from(count - place).unwrap_or(u32::MAX);
             let advanced = runner.advance(share, observer);
             let course = &mut courses[index];
             course.heats += 1;
@@ -113,6 +133,8 @@ pub fn halve<R: Runner>(
 mod tests {
     use super::*;
     use crate::observer::Blind;
+
+    const PACE: Duration = Duration::from_secs(1);
 
     /// Two pairs a heat; every pair says the same, and takes time that is only counted.
     struct Fake {
@@ -157,7 +179,7 @@ mod tests {
     #[test]
     fn the_faster_half_goes_on_and_is_measured_more() {
         let speeds = [0.1, 0.5, -0.2, 0.4, 0.0, 0.3, 0.2, -0.1];
-        let (courses, left) = halve(fakes(&speeds), Duration::MAX, &Blind);
+        let (courses, left) = halve(fakes(&speeds), Duration::MAX, PACE, &Blind);
         assert_eq!(left, [1, 3]);
         assert_eq!(pairs(&courses), [2, 4, 2, 4, 2, 4, 4, 2]);
         assert_eq!(heats_for(8), 2);
@@ -165,7 +187,7 @@ mod tests {
 
     #[test]
     fn two_need_no_heat() {
-        let (courses, left) = halve(fakes(&[0.1, 0.5]), Duration::MAX, &Blind);
+        let (courses, left) = halve(fakes(&[0.1, 0.5]), Duration::MAX, PACE, &Blind);
         assert_eq!((pairs(&courses), left, heats_for(2)), (vec![0, 0], vec![0, 1], 0));
     }
 
@@ -173,7 +195,7 @@ mod tests {
     fn what_fails_drops_out_and_says_why() {
         let mut runners = fakes(&[0.9, 0.1, 0.2]);
         runners[0].fails = true;
-        let (courses, left) = halve(runners, Duration::MAX, &Blind);
+        let (courses, left) = halve(runners, Duration::MAX, PACE, &Blind);
         assert_eq!(left, [2, 1]);
         assert!(matches!(&courses[0].trouble, Some(Trouble::Wrong(_))));
     }
@@ -182,9 +204,21 @@ mod tests {
     fn when_the_time_is_up_the_best_so_far_are_left() {
         let mut runners = fakes(&[0.1, 0.5, 0.3, 0.4, 0.2]);
         runners.iter_mut().for_each(|one| one.slow = true);
-        let (courses, left) = halve(runners, Duration::ZERO, &Blind);
+        let (courses, left) = halve(runners, Duration::from_secs(3600), PACE, &Blind);
         assert_eq!(left, [1, 3]);
         assert_eq!(pairs(&courses), [1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn without_time_for_a_pair_nothing_is_measured_and_the_models_order_stands() {
+        let runners = fakes(&[0.1, 0.5, 0.3]);
+        let (courses, left) = halve(runners, PACE / 2, PACE, &Blind);
+        assert_eq!((pairs(&courses), left), (vec![0, 0, 0], vec![0, 1]));
+    }
+
+    #[test]
+    fn the_pairs_of_all_heats_are_counted() {
+        assert_eq!([0, 2, 3, 8].map(pairs_of_heats), [0, 0, 6, 24]);
     }
 
     #[test]

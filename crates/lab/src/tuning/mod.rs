@@ -5,6 +5,7 @@
 //! on pairs of processes that took no part in the choice, so that it does not flatter the figures; that the fastest of the
 //! finalists is named does, a little. Where the device is not here the model's ranking is all there is, and says so.
 
+mod budget;
 mod final_round;
 mod heats;
 mod outcome;
@@ -19,6 +20,7 @@ use gauntlet_problem::{Case, Problem, Suite};
 use gauntlet_schedule::{Schedule, check};
 use gauntlet_stats::Criteria;
 
+use self::budget::{Paces, RANKING_PART};
 use self::final_round::{Measuring, Verdict};
 use self::ranking::{Ranked, rank};
 use crate::candidate::Candidate;
@@ -45,73 +47,116 @@ pub struct Tuning<'a> {
     pub builds: &'a (dyn Fn(&Problem, &Schedule) -> bool + Sync),
     /// How many of the ranking are measured.
     pub keep: usize,
-    /// Time for all measurements together.
+    /// Time for all cases together, from the first pair that is timed to the last verdict; a tuning that measures nothing
+    /// takes what it takes.
     pub budget: Duration,
 }
 
 /// Tunes case after case; `decided` is told of each as soon as it is.
+///
+/// # Errors
+/// [`LabError::ShortBudget`] before anything is ranked, if the budget does not suffice to decide anything.
 pub fn tune(
     tuning: &Tuning,
     observer: &dyn Observer,
     mut decided: impl FnMut(&TunedCase) -> Result<(), LabError>,
 ) -> Result<Vec<TunedCase>, LabError> {
+    let start = Instant::now();
+    let suite = &tuning.suite.benchmark;
+    let baselines: Vec<Candidate> = suite
+        .iter()
+        .map(|case| {
+            let schedule = baseline(&tuning.baseline, case, tuning.device)?;
+            Ok(Candidate::new("baseline", schedule))
+        })
+        .collect::<Result<_, LabError>>()?;
+    let paces = tuning
+        .workshop
+        .map(|workshop| Paces::measure(tuning, &baselines, workshop, observer))
+        .transpose()?;
     let mut cases = Vec::new();
-    let mut left = tuning.budget;
-    for (index, case) in tuning.suite.benchmark.iter().enumerate() {
-        let waiting = u32::try_from(tuning.suite.benchmark.len() - index).unwrap_or(u32::MAX);
-        let tuned = tune_case(tuning, case, left / waiting, observer)?;
-        left = left.saturating_sub(Duration::from_secs_f64(tuned.measured_seconds));
+    for (index, (case, baseline)) in suite.iter().zip(baselines).enumerate() {
+        let time = tuning.workshop.zip(paces.as_ref()).map(|(workshop, paces)| Time {
+            workshop,
+            begun: Instant::now(),
+            allowed: paces.share(index, tuning.budget.saturating_sub(start.elapsed())),
+            pace: paces.of(index),
+        });
+        let tuned = tune_case(tuning, case, baseline, time, observer)?;
         decided(&tuned)?;
         cases.push(tuned);
     }
     Ok(cases)
 }
 
+/// The time of a case that is measured.
+struct Time<'a> {
+    workshop: &'a Workshop,
+    begun: Instant,
+    allowed: Duration,
+    /// What a pair of processes takes.
+    pace: Duration,
+}
+
+impl Time<'_> {
+    fn left(&self) -> Duration {
+        self.allowed.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Whether there is still time for the model, and not yet only for measurements.
+    fn is_for_the_model(&self) -> bool {
+        self.begun.elapsed() < self.allowed.mul_f64(RANKING_PART)
+    }
+}
+
 fn tune_case(
     tuning: &Tuning,
     case: &Case,
-    allowed: Duration,
+    baseline: Candidate,
+    time: Option<Time>,
     observer: &dyn Observer,
 ) -> Result<TunedCase, LabError> {
     let device = tuning.device;
     let points = space(&case.problem, device);
-    let (ranked, accepted) = rank(&points, &case.problem, device, tuning.builds, &|done| {
+    let for_the_model = || time.as_ref().is_none_or(Time::is_for_the_model);
+    let ranking = rank(&points, &case.problem, device, tuning.builds, &|done| {
         observer.progress(&format!(
             "{}: {done} of {} schedules simulated",
             case.name,
             points.len()
         ));
+        for_the_model()
     })?;
-    let baseline = baseline(&tuning.baseline, case, device)?;
-    let (chosen, refuted) = proof::sound(&ranked, tuning.keep, case, device);
+    let (chosen, refuted) = proof::sound(&ranking.ranked, tuning.keep, case, device, &for_the_model);
     let search = Search {
         points: points.len(),
-        accepted,
-        told_apart: ranked.len(),
+        simulated: ranking.simulated,
+        accepted: ranking.accepted,
+        told_apart: ranking.ranked.len(),
         refuted,
     };
     let Some(first) = chosen.first().cloned() else {
         return Ok(TunedCase::kept(
             case,
-            baseline,
+            baseline.schedule,
             search,
             "no schedule of the space is accepted",
         ));
     };
     let round = round_of(case, device);
-    let baseline = Candidate::new("baseline", baseline.clone());
-    match tuning.workshop {
+    match time {
         None => predicted(&round, case, baseline, first, search),
-        Some(workshop) => {
+        Some(time) => {
             let start = Instant::now();
             let measuring = Measuring {
-                workshop,
+                workshop: time.workshop,
                 round: &round,
                 baseline: &baseline,
                 first: &Candidate::new("the model's first choice", first.schedule.clone()),
+                pace: time.pace,
                 observer,
             };
-            let verdict = measuring.run(&chosen, allowed)?;
+            let verdict = measuring.run(&chosen, time.left())?;
             Ok(measured(case, &baseline, first, search, verdict, start.elapsed()))
         }
     }

@@ -43,6 +43,8 @@ pub struct TunedCase {
 pub struct Search {
     /// Schedules in the space.
     pub points: usize,
+    /// Of these, looked at by the model before its time was up.
+    pub simulated: usize,
     /// Of these, accepted by the device's constraints.
     pub accepted: usize,
     /// Of these, told apart by the model.

@@ -9,15 +9,26 @@ use gauntlet_schedule::program::TileProgram;
 use super::ranking::Ranked;
 
 /// The first `keep` of the ranking that are not refuted, and how many were refuted on the way. Only as many are proved
-/// as are needed: a proof takes far longer than a simulation.
-pub fn sound(ranked: &[Ranked], keep: usize, case: &Case, device: &Device) -> (Vec<Ranked>, usize) {
+/// as are needed, for a proof takes far longer than a simulation; and one at least, even if there is no `time`.
+pub fn sound(
+    ranked: &[Ranked],
+    keep: usize,
+    case: &Case,
+    device: &Device,
+    time: &dyn Fn() -> bool,
+) -> (Vec<Ranked>, usize) {
     let mut refuted = 0;
-    let sound = ranked.iter().filter(|one| {
-        let passes = is_sound(&one.schedule, case, device);
-        refuted += usize::from(!passes);
-        passes
-    });
-    let sound = sound.take(keep).cloned().collect();
+    let mut sound = Vec::new();
+    for one in ranked {
+        if sound.len() >= keep || !sound.is_empty() && !time() {
+            break;
+        }
+        if is_sound(&one.schedule, case, device) {
+            sound.push(one.clone());
+        } else {
+            refuted += 1;
+        }
+    }
     (sound, refuted)
 }
 
@@ -49,8 +60,11 @@ mod tests {
             })
             .collect();
         for name in ["h200", "b200"] {
-            let (kept, refuted) = sound(&ranked, 3, case, &Device::builtin(name).unwrap());
+            let device = &Device::builtin(name).unwrap();
+            let (kept, refuted) = sound(&ranked, 3, case, device, &|| true);
             assert_eq!((kept.as_slice(), refuted), (&ranked[..3], 0), "{name}");
+            let (kept, _) = sound(&ranked, 3, case, device, &|| false);
+            assert_eq!(kept.as_slice(), &ranked[..1], "{name}, without time");
         }
     }
 }

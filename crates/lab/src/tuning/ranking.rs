@@ -31,27 +31,45 @@ impl Ranked {
 /// Schedules simulated between two signs of life.
 const CHUNK: usize = 1024;
 
-/// The accepted points, the fastest by the model first, and how many were accepted. Of schedules that the model cannot
-/// tell apart the one with the fewest words unlike the plainest is there, so that what is measured is not eight times
-/// the same.
+/// What the model makes of a space.
+#[derive(Debug, PartialEq)]
+pub struct Ranking {
+    /// The accepted points, the fastest by the model first.
+    pub ranked: Vec<Ranked>,
+    /// How many points were looked at.
+    pub simulated: usize,
+    /// How many of these were accepted.
+    pub accepted: usize,
+}
+
+/// Ranks the accepted points. Of schedules that the model cannot tell apart the one with the fewest words unlike the
+/// plainest is there, so that what is measured is not eight times the same. `go_on` is told how many points are done, and
+/// ends the ranking by `false`; what was looked at by then is spread over the whole space, and is a chunk at least.
 pub fn rank(
     points: &[Schedule],
     problem: &Problem,
     device: &Device,
     builds: &(dyn Fn(&Problem, &Schedule) -> bool + Sync),
-    progress: &dyn Fn(usize),
-) -> Result<(Vec<Ranked>, usize), LabError> {
+    go_on: &dyn Fn(usize) -> bool,
+) -> Result<Ranking, LabError> {
     let mut times: Vec<(f64, usize, usize)> = Vec::new();
-    for (chunk, some) in points.chunks(CHUNK).enumerate() {
-        progress(chunk * CHUNK);
-        let timed = some
-            .par_iter()
-            .enumerate()
-            .filter(|(_, schedule)| accepts(schedule, problem, device) && builds(problem, schedule))
-            .map(|(index, schedule)| {
-                let seconds = simulate(problem, schedule, device, HostTerm::default())?.seconds;
-                let words = Schedule::baseline().changes_to(schedule).len();
-                Ok((seconds, words, chunk * CHUNK + index))
+    let mut simulated = 0;
+    // Each chunk takes every so-manieth point.
+    // A chunk takes one point in so many, so that each is spread over the whole space.
+    let chunks = points.len().div_ceil(CHUNK).max(1);
+    for chunk in 0..chunks {
+        if !go_on(simulated) && chunk > 0 {
+            break;
+        }
+        let places: Vec<usize> = (chunk..points.len()).step_by(chunks).collect();
+        simulated += places.len();
+        let timed = places
+            .into_par_iter()
+            .filter(|place| accepts(&points[*place], problem, device) && builds(problem, &points[*place]))
+            .map(|place| {
+                let seconds = simulate(problem, &points[place], device, HostTerm::default())?.seconds;
+                let words = Schedule::baseline().changes_to(&points[place]).len();
+                Ok((seconds, words, place))
             });
         times.extend(timed.collect::<Result<Vec<_>, MissingFigure>>()?);
     }
@@ -70,7 +88,11 @@ pub fn rank(
             schedule: points[place].clone(),
             predicted,
         });
-    Ok((ranked.collect(), accepted))
+    Ok(Ranking {
+        ranked: ranked.collect(),
+        simulated,
+        accepted,
+    })
 }
 
 #[cfg(test)]
@@ -85,17 +107,27 @@ mod tests {
         let problem = Suite::builtin("group-gemm").unwrap().benchmark[3].problem.clone();
         let device = Device::builtin("b200").unwrap();
         let points: Vec<Schedule> = space(&problem, &device).into_iter().step_by(97).collect();
-        let (ranked, accepted) = rank(&points, &problem, &device, &|_, _| true, &|_| {}).unwrap();
-        assert!(!ranked.is_empty() && ranked.len() <= accepted && accepted <= points.len());
-        assert!(ranked.is_sorted_by(|one, next| one.predicted < next.predicted));
-        assert!(ranked.iter().all(|one| accepts(&one.schedule, &problem, &device)));
-        assert_eq!(
-            ranked.iter().map(|one| one.rank).collect::<Vec<_>>(),
-            Vec::from_iter(1..=ranked.len())
+        let rank =
+            |go_on: &dyn Fn(usize) -> bool| rank(&points, &problem, &device, &|_, _| true, go_on).unwrap();
+        let all = rank(&|_| true);
+        assert!(!all.ranked.is_empty() && all.ranked.len() <= all.accepted);
+        assert!(all.accepted <= all.simulated && all.simulated == points.len());
+        assert!(
+            all.ranked
+                .is_sorted_by(|one, next| one.predicted < next.predicted)
+        );
+        assert!(
+            all.ranked
+                .iter()
+                .all(|one| accepts(&one.schedule, &problem, &device))
         );
         assert_eq!(
-            rank(&points, &problem, &device, &|_, _| true, &|_| {}).unwrap(),
-            (ranked, accepted)
+            all.ranked.iter().map(|one| one.rank).collect::<Vec<_>>(),
+            Vec::from_iter(1..=all.ranked.len())
         );
+        assert_eq!(rank(&|_| true), all);
+        let cut_short = rank(&|_| false);
+        assert!(!cut_short.ranked.is_empty());
+        assert!(points.len() <= CHUNK || cut_short.simulated < points.len());
     }
 }

@@ -1,8 +1,8 @@
 //! Candidates that cheat, each an ordinary worker, and the gate that has to catch it.
 //!
 //! Each cheat plays a small round of its own as a pitch against the honest CPU worker ([`run`]). It is caught when a
-//! gate stops it for what it does. A cheat that is measured and judged like an honest candidate got through, whatever
-//! the verdict. None does lasting harm when it gets through: each ends by itself.
+//! gate stops it for what it does. A cheat that is measured and judged like an honest candidate was not noticed; it got
+//! through if it gains by its verdict, or if noise is no excuse for not noticing it. None does lasting harm when it gets through: each ends by itself.
 
 mod bits;
 mod corpus;
@@ -11,6 +11,7 @@ mod lesser;
 mod parts;
 mod processes;
 mod protocol;
+mod quiet;
 mod results;
 mod thefts;
 mod times;
@@ -21,10 +22,12 @@ use std::io;
 
 use gauntlet_executor::serve as serve_protocol;
 use gauntlet_lab::Verdict;
+use gauntlet_lab::gates::{Faster, Gate};
 use serde::Serialize;
 use thiserror::Error;
 
 pub use self::corpus::corpus;
+pub use self::quiet::Quiet;
 pub use self::trial::{CheatReport, Outcome, Settings, TrialError, run};
 use self::work::{Candidate, Trick};
 
@@ -80,6 +83,16 @@ impl Kind {
             Self::Protocol => "protocol",
             Self::Processes => "processes",
             Self::Honest => "honest",
+        }
+    }
+}
+
+impl Cheat {
+    /// Whether its end depends on measured times, which other programs on the machine disturb.
+    pub fn needs_quiet(&self) -> bool {
+        match self.end {
+            End::Caught { gate, verdict, .. } => gate == Faster.name() && verdict == Verdict::Blocked,
+            End::Measured => true,
         }
     }
 }

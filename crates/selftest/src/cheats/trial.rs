@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use gauntlet_executor::{Limits, Patience, Safeguard, Standing, WorkerCommand, safeguards};
 use gauntlet_lab::ledger::{Ledger, RunStart};
 use gauntlet_lab::{
-    Blind, Finding, Journal, LabError, Overrides, Settings as PlaySettings, Tournament, Verdict, Workers,
-    play,
+    Blind, Evidence, Finding, Journal, LabError, Overrides, Settings as PlaySettings, Tournament, Verdict,
+    Workers, play,
 };
 use gauntlet_problem::{Suite, SuiteError};
 use serde::Serialize;
@@ -62,20 +62,46 @@ pub struct CheatReport {
 pub enum Outcome {
     /// A cheat was stopped by the gate that is to stop it, for what it did.
     Caught,
-    /// A cheat was measured as if it were honest, or stopped for something else.
+    /// A cheat was stopped, but by another gate, with another verdict or for another reason.
+    Stopped,
+    /// A cheat that only times give away was judged as if it were honest, and gained nothing by its verdict.
+    GainedNothing,
+    /// A cheat was adopted, or found surely faster; or judged as if it were honest though no times are needed to tell.
     Missed,
     /// A cheat was not caught, and what would hold it is missing on this system.
     Unheld,
     /// An honest candidate was measured.
     Measured,
-    /// An honest candidate was stopped.
+    /// The machine was too busy to judge an honest candidate.
+    Unjudged,
+    /// An honest candidate was stopped, as if it did something wrong.
     Wronged,
 }
 
 impl Outcome {
-    /// Whether it is as it should be.
+    /// Whether it is as it should be on a quiet machine.
     pub fn is_right(self) -> bool {
         matches!(self, Self::Caught | Self::Measured)
+    }
+
+    /// Whether it is wrong on any machine, however busy.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Missed | Self::Wronged)
+    }
+
+    fn of(cheat: &Cheat, verdict: Verdict, fault: Option<&str>, accused: bool) -> Self {
+        let gains = matches!(verdict, Verdict::Adopt | Verdict::Marginal);
+        match (cheat.kind, fault) {
+            (Kind::Honest, None) => Self::Measured,
+            (Kind::Honest, Some(_)) if accused => Self::Wronged,
+            (Kind::Honest, Some(_)) => Self::Unjudged,
+            (_, None) => Self::Caught,
+            (_, Some(_)) if cheat.held_by.is_some_and(|safeguard| !is_active(safeguard)) => Self::Unheld,
+            (_, Some(_)) if gains => Self::Missed,
+            (_, Some(_)) if !is_measured(verdict) => Self::Stopped,
+            (_, Some(_)) if cheat.needs_quiet() => Self::GainedNothing,
+            (_, Some(_)) => Self::Missed,
+        }
     }
 }
 
@@ -116,12 +142,12 @@ pub fn suite() -> Result<Suite, SuiteError> {
     Suite::parse(SUITE, Path::new("cheats"))
 }
 
-/// How long workers may take: honest ones take a hundredth of it.
+/// How long workers may take: honest ones take a hundredth of it on a quiet machine.
 const PATIENCE: Patience = Patience {
-    describe: Duration::from_secs(2),
-    build: Duration::from_secs(3),
-    transfer: Duration::from_secs(3),
-    compute: Duration::from_secs(1),
+    describe: Duration::from_secs(5),
+    build: Duration::from_secs(10),
+    transfer: Duration::from_secs(10),
+    compute: Duration::from_secs(4),
 };
 
 /// Threads of the honest worker, and of the cheats: with more than one, calls of half a millisecond stray so far on a
@@ -131,8 +157,8 @@ const THREADS: &str = "1";
 /// What workers may take up, in bytes: honest ones take a tenth of it, and a cheat that takes more harms no machine.
 pub const MEMORY: u64 = 1 << 30;
 
-/// How often a cheat is tried that gains nothing and yet is not told for what it is: its comparison ends undecided, or it
-/// is stopped for something else. What else runs on the machine may hide a lie, but then it hides the gain too.
+/// How often a candidate is tried whose end says nothing: a cheat that is not told for what it is and gains nothing, an
+/// honest one that could not be judged. What else runs on the machine may hide a lie, but then it hides the gain too.
 const TRIES: usize = 3;
 
 /// Tries the corpus, one candidate after another, and tells `observer` of each as it is done.
@@ -151,8 +177,8 @@ pub fn run(
     for cheat in corpus().into_iter().filter(wanted) {
         let mut report = try_one(settings, &cheat)?;
         for _ in 1..TRIES {
-            let gains_nothing = matches!(report.verdict, Verdict::Inconclusive | Verdict::Blocked);
-            if report.outcome != Outcome::Missed || !gains_nothing {
+            let again = [Outcome::Stopped, Outcome::GainedNothing, Outcome::Unjudged];
+            if !again.contains(&report.outcome) {
                 break;
             }
             report = try_one(settings, &cheat)?;
@@ -192,13 +218,13 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
     }
     let gate = stopped.map(|finding| finding.gate.clone());
     let fault = fault(cheat.end, gate.as_deref(), verdict, &reason);
-    let outcome = match (cheat.kind, &fault) {
-        (Kind::Honest, None) => Outcome::Measured,
-        (Kind::Honest, Some(_)) => Outcome::Wronged,
-        (_, None) => Outcome::Caught,
-        (_, Some(_)) if cheat.held_by.is_some_and(|safeguard| !is_active(safeguard)) => Outcome::Unheld,
-        (_, Some(_)) => Outcome::Missed,
-    };
+    // Only the comparison may end without a verdict and without a reproach.
+    let suspicion = stopped.and_then(|finding| match &finding.evidence {
+        Evidence::Comparison(comparison) => comparison.conduct.as_ref()?.suspicion,
+        _ => None,
+    });
+    let accused = suspicion.is_none_or(|suspicion| suspicion.accuses());
+    let outcome = Outcome::of(cheat, verdict, fault.as_deref(), accused);
     Ok(CheatReport {
         name: cheat.name,
         kind: cheat.kind,
@@ -221,9 +247,9 @@ fn is_active(name: &str) -> bool {
         .any(|safeguard| safeguard.what == name && active(safeguard))
 }
 
-/// What is wrong with how a candidate ended.
-fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option<String> {
-    let measured = match verdict {
+/// Whether a verdict is one on a candidate that no gate found anything wrong with.
+fn is_measured(verdict: Verdict) -> bool {
+    match verdict {
         Verdict::Adopt
         | Verdict::Marginal
         | Verdict::ValidNegative
@@ -236,7 +262,12 @@ fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option
         | Verdict::Racy
         | Verdict::Aborted
         | Verdict::Blocked => false,
-    };
+    }
+}
+
+/// What is wrong with how a candidate ended.
+fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option<String> {
+    let measured = is_measured(verdict);
     match end {
         End::Measured if measured => None,
         End::Measured => Some("an honest candidate was stopped".to_owned()),
@@ -377,6 +408,27 @@ mod tests {
         assert_eq!(fault(Verdict::ValidNegative), None);
         assert!(fault(Verdict::Blocked).is_some());
         assert!(fault(Verdict::Incorrect).is_some());
+    }
+
+    #[test]
+    fn noise_excuses_only_cheats_by_times_that_gain_nothing() {
+        let corpus = corpus();
+        let outcome = |name: &str, verdict, accused| {
+            let cheat = corpus.iter().find(|cheat| cheat.name == name).unwrap();
+            Outcome::of(cheat, verdict, Some("it ended otherwise"), accused)
+        };
+        let by_times = |verdict| outcome("reports-its-best", verdict, true);
+        assert_eq!(by_times(Verdict::Adopt), Outcome::Missed);
+        assert_eq!(by_times(Verdict::Marginal), Outcome::Missed);
+        assert_eq!(by_times(Verdict::Inconclusive), Outcome::GainedNothing);
+        assert_eq!(by_times(Verdict::Blocked), Outcome::Stopped);
+        assert_eq!(
+            outcome("writes-zeros", Verdict::Inconclusive, true),
+            Outcome::Missed
+        );
+        assert_eq!(outcome("writes-zeros", Verdict::Racy, true), Outcome::Stopped);
+        assert_eq!(outcome("honest", Verdict::Blocked, true), Outcome::Wronged);
+        assert_eq!(outcome("honest", Verdict::Blocked, false), Outcome::Unjudged);
     }
 
     #[test]

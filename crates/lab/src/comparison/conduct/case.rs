@@ -44,6 +44,9 @@ pub struct CaseConduct {
     seen: Vec<Block>,
     /// The same over what the reports make expected.
     pub(super) clock: Vec<Block>,
+    /// Slots side by side: seconds of the exchange that no report accounts for, the candidate's less the control's, as a
+    /// share of what the candidate reports.
+    pub(super) unaccounted: Vec<f64>,
     /// First calls of both sides on operands not seen before.
     pub(super) first: Vec<[Slot; 2]>,
     /// The median later call of each side.
@@ -66,6 +69,7 @@ impl CaseConduct {
             process,
             seen: Vec::new(),
             clock: Vec::new(),
+            unaccounted: Vec::new(),
             first: Vec::new(),
             later: None,
             around: None,
@@ -115,6 +119,13 @@ impl CaseConduct {
         // The other way round: the longer the candidate's slots against its reports, the more these flatter it.
         self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, later[0]));
         self.around = Some(around);
+        // Both make as many calls, so that messages weigh the same.
+        let left_out = |slot: &Slot| slot.effort.exchange - slot.sum;
+        self.unaccounted = control
+            .iter()
+            .zip(&candidate)
+            .map(|(control, candidate)| (left_out(candidate) - left_out(control)) / candidate.sum)
+            .collect();
     }
 
     /// Notes the CPU time of both sides.
@@ -133,6 +144,11 @@ impl CaseConduct {
     /// Slots side by side: what the reports make of a slot over what the coordinator's clock does.
     pub fn clock(&self) -> &[Block] {
         &self.clock
+    }
+
+    /// Slots side by side: what the candidate leaves out of its reports beyond what the control does, as a share of them.
+    pub fn unaccounted(&self) -> &[f64] {
+        &self.unaccounted
     }
 
     /// What slots take beside calls, by the control's.

@@ -130,6 +130,7 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
             slot(0.92 * CALL * (1.0 + excess), 0.92 * CALL, jitter)
         });
         conduct.clock.clear();
+        conduct.unaccounted.clear();
         conduct.first.clear();
     }
     let reports: Vec<Block> = (0..6)
@@ -338,6 +339,133 @@ fn computing_outside_the_call_is_told_unless_it_is_one_accident() {
         }
     };
     assert_eq!(judge(once), None);
+}
+
+/// Numbers that are the same each time, evenly between 0 and 1.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Exponentially distributed with this mean.
+    fn wait(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.throw()).ln()
+    }
+}
+
+/// A slot of forty calls of half a millisecond beside a neighbour that takes the processor away now and then, for some
+/// milliseconds each time: from calls, and from the messages between them.
+fn beside_a_neighbour(dice: &mut Dice, report: fn(&[f64]) -> Vec<f64>) -> Slot {
+    let taken = |dice: &mut Dice| if dice.throw() < 0.1 { dice.wait(4e-3) } else { 0.0 };
+    let calls: Vec<f64> = (0..40)
+        .map(|_| 0.5e-3 * (1.0 + 0.05 * dice.throw()) + taken(dice))
+        .collect();
+    let messages = 150e-6 + taken(dice) + taken(dice);
+    let reported = report(&calls);
+    Slot {
+        calls: reported.len(),
+        median: median(&reported),
+        sum: reported.iter().sum(),
+        first: reported[0],
+        effort: effort(calls.iter().sum::<f64>() + messages),
+        clock: None,
+    }
+}
+
+/// Four pairs beside such a neighbour, and what is made of them.
+fn judge_beside_a_neighbour(seed: u64, report: fn(&[f64]) -> Vec<f64>) -> Conduct {
+    let mut dice = Dice(seed);
+    let mut reports = Vec::new();
+    let seen: Vec<CaseConduct> = (0..4)
+        .map(|process| {
+            let mut conduct = CaseConduct::new(process);
+            let slots: Vec<(Arm, Slot)> = (0..12)
+                .map(|turn| match turn % 2 {
+                    0 => (Arm::Baseline, beside_a_neighbour(&mut dice, <[f64]>::to_vec)),
+                    _ => (Arm::Candidate, beside_a_neighbour(&mut dice, report)),
+                })
+                .collect();
+            let medians = |wanted| {
+                let own = slots.iter().filter(|(arm, _)| *arm == wanted);
+                own.map(|(_, slot)| slot.median).collect()
+            };
+            reports.push(Block::new(
+                process,
+                medians(Arm::Baseline),
+                medians(Arm::Candidate),
+            ));
+            conduct.note_slots(&slots);
+            conduct
+        })
+        .collect();
+    let sample = Sample::from_blocks(&reports).unwrap();
+    let assessment = compare(&[(SUITE[0].to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
+    Conduct::judge(&[seen], &assessment, &Criteria::default()).unwrap()
+}
+
+fn best_of(calls: &[f64]) -> Vec<f64> {
+    let best = calls.iter().copied().fold(f64::INFINITY, f64::min);
+    vec![best; calls.len()]
+}
+
+#[test]
+fn a_noisy_neighbour_hides_no_worker_that_reports_its_best_and_accuses_no_honest_one() {
+    for seed in 0..50 {
+        let honest = judge_beside_a_neighbour(seed, <[f64]>::to_vec);
+        assert!(
+            honest.suspicion.is_none_or(|suspicion| !suspicion.accuses()),
+            "{seed}: {honest:?}"
+        );
+        let cheat = judge_beside_a_neighbour(seed, best_of);
+        assert!(
+            matches!(cheat.suspicion, Some(Suspicion::OwnClock { factor }) if factor > 1.2),
+            "{seed}: {cheat:?}"
+        );
+    }
+}
+
+/// What is suspected of six pairs whose reports come to a speed-up of about 6 %, undecided, where messages around the
+/// candidate's slots take this much longer than around the control's, pair by pair.
+fn judge_undecided_gain(late: impl Fn(usize) -> f64) -> Option<Suspicion> {
+    let effects = [0.9, 1.02, 0.88, 0.99, 0.9, 0.95];
+    let reports = effects.iter().enumerate();
+    let reports: Vec<Block> = reports
+        .map(|(process, effect)| Block::new(process, vec![1.0], vec![*effect]))
+        .collect();
+    let sample = Sample::from_blocks(&reports).unwrap();
+    let assessment = compare(&[(SUITE[0].to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
+    assert_eq!(assessment.decision, Decision::Inconclusive);
+    let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
+    for conduct in &mut seen {
+        let process = conduct.process;
+        take_slots(conduct, |jitter| {
+            let mut slot = slot(CALL, CALL, jitter);
+            slot.effort.exchange += late(process);
+            slot
+        });
+    }
+    Conduct::judge(&[seen], &assessment, &Criteria::default())
+        .unwrap()
+        .suspicion
+}
+
+#[test]
+fn a_gain_that_nobody_can_check_is_neither_believed_nor_called_a_lie() {
+    assert_eq!(judge_undecided_gain(|_| 0.0), None);
+    // Slots of 20 ms that all end 4 ms late, but in one pair only, are still checked.
+    assert_eq!(
+        judge_undecided_gain(|process| 4e-3 * f64::from(process == 3)),
+        None
+    );
+    let suspicion = judge_undecided_gain(|process| 4e-3 * f64::from(process % 2 == 0)).unwrap();
+    assert!(
+        matches!(suspicion, Suspicion::Unchecked { .. }) && !suspicion.accuses(),
+        "{suspicion:?}"
+    );
+    assert!(suspicion.to_string().contains("too busy"), "{suspicion}");
 }
 
 #[test]
