@@ -9,7 +9,7 @@ timed with weights as they are and repacked beforehand.
     python3 scripts/gpu-benchmarks/beside_torch.py --commit COMMIT --json FILE [--case NAME]… [--rounds 5]
 
 The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `benchmark`, built with
-`cargo build --release -p gauntlet-cuda --example benchmark`.
+`cargo build --release -p gauntlet-host-cuda --example benchmark`.
 """
 
 import argparse

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use gauntlet_lab::{ExecutorKind, HostCost};
+use gauntlet_judge::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
 
 /// A lab that optimises GPU kernels by evidence.
@@ -36,7 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   gauntlet run examples/shark-tank              play a tournament on this machine
   gauntlet run examples/shark-tank/replay.toml  play the recorded one
-  gauntlet bench baseline 'stages = 2'          is one schedule faster than another?
+  gauntlet compare baseline 'stages = 2'          is one schedule faster than another?
   gauntlet check my-round.toml                  everything but the measuring
   gauntlet doctor                               what is here, and what is missing
 
@@ -57,7 +57,8 @@ pub enum Command {
     /// Play a round or a tournament: rank, examine, measure, judge.
     Run(Run),
     /// Compare two schedules, once.
-    Bench(Bench),
+    #[command(visible_alias = "bench")]
+    Compare(Compare),
     /// Find the fastest schedule of each problem of a suite.
     Tune(Tune),
     /// Examine without measuring: a round's pitches, or a suite under many schedules.
@@ -140,27 +141,29 @@ pub struct ReportFiles {
     pub html: Option<PathBuf>,
 }
 
-/// `bench`.
+/// `compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gauntlet bench baseline 'stages = 2'
-  gauntlet bench plain.toml tuned.toml --suite dual-gemm --budget 60s
-  gauntlet bench baseline 'tile = [64, 64, 256], order = \"dynamic\"' --require adopt
-  gauntlet bench baseline 'stages = 4' --executor cuda --device h200
+  gauntlet compare builtin 'stages=2' --task group-gemm
+  gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case decode
+  gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
+  gauntlet compare builtin 'tile=64x64x256, order=dynamic' --require adopt
+  gauntlet compare builtin 'stages=4' --executor cuda --device h200
 
 Exit codes:
   0  both kernels are right and were compared; with --require, the verdict shows what is required
   1  one of them is wrong; with --require, the verdict shows the contrary (for no-regression: a regression)
   4  one of them is blocked, or the times are void; with --require, the verdict is inconclusive")]
-pub struct Bench {
-    /// `baseline`, words of a schedule, a TOML file of them, or `dispatch:FILE` with a table from `gauntlet tune`.
+pub struct Compare {
+    /// A kernel: `builtin`; parameters of the built-in one, such as 'stages=2', or a TOML file of them; `dispatch:FILE`
+    /// with a table from `gauntlet tune`; or 'command: PROGRAM ARGUMENTS', a worker of your own.
     pub baseline: String,
-    /// The same; words left out are as in the baseline.
+    /// Another kernel. Parameters that are not named are as in the baseline.
     pub candidate: String,
-    /// A suite, by name or file.
-    #[arg(long, default_value = "group-gemm")]
-    pub suite: String,
+    /// The suite of a task, by name or file (see `gauntlet suites`).
+    #[arg(long, visible_alias = "suite", default_value = "group-gemm")]
+    pub task: String,
     /// Only these of its benchmark cases.
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gauntlet_device::{Arch, Calibration, Device};
-use gauntlet_lab::Tournament;
+use gauntlet_tournament::Tournament;
 
 use crate::arguments::CalibrationFile;
 use crate::sink;
@@ -63,7 +63,7 @@ impl Calibrations {
     /// The rounds' devices with theirs.
     pub fn apply_to(&self, tournament: &mut Tournament) -> Result<(), Trouble> {
         for round in &mut tournament.rounds {
-            round.device = self.apply(round.device.clone())?;
+            round.setting.device = self.apply(round.setting.device.clone())?;
         }
         Ok(())
     }

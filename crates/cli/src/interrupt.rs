@@ -16,7 +16,7 @@ static KEPT: Mutex<Option<String>> = Mutex::new(None);
 pub fn handle() {
     // Workers are in process groups of their own, which an interrupt at the terminal does not reach.
     let handled = ctrlc::set_handler(|| {
-        gauntlet_executor::end_all_workers();
+        gauntlet_worker::end_all_workers();
         tell();
         std::process::exit(Exit::Interrupted as i32);
     });

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use gauntlet_lab::ledger::RunId;
+use gauntlet_judge::ledger::RunId;
 
 use crate::trouble::Trouble;
 

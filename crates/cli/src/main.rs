@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     interrupt::handle();
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
-        Command::Bench(bench) => commands::bench::bench(&bench),
+        Command::Compare(compare) => commands::compare::compare(&compare),
         Command::Tune(tune) => commands::tune::tune(&tune),
         Command::Check(check) => commands::check::check(&check),
         Command::Compile(compile) => commands::compile::compile(&compile),

@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
-use gauntlet_problem::{Case, Problem, Suite, SuiteError};
+use gauntlet_families::TASKS;
+use gauntlet_task::{Case, Sizes, Suite, SuiteError};
 
 use crate::commands::suites;
 use crate::trouble::Trouble;
-
-/// Groups that `g` can stand for.
-const MOST_GROUPS: usize = 65536;
 
 /// What to write in place of what is no problem.
 const REMEDY: &str = "give a case such as group-gemm/case-1, a suite, or sizes such as 'g=2 m=\"80 176\" n=4096 k=7168'; \
@@ -16,14 +14,14 @@ const REMEDY: &str = "give a case such as group-gemm/case-1, a suite, or sizes s
 
 /// Reads a case of a suite (by name, or as the number of a benchmark case), a suite (all its benchmark cases), or
 /// sizes. Each problem comes with its name.
-pub fn read(text: &str) -> Result<Vec<(String, Problem)>, Trouble> {
+pub fn read(text: &str) -> Result<Vec<(String, Sizes)>, Trouble> {
     let text = text.trim();
     if text.contains('=') {
         return Ok(vec![("given".to_owned(), sizes(text)?)]);
     }
     if is_suite(text) {
         let suite = suites::find(text)?;
-        let named = |case: Case| (format!("{}/{}", suite.name, case.name), case.problem);
+        let named = |case: Case| (format!("{}/{}", suite.name, case.name), case.sizes);
         return Ok(suite.benchmark.into_iter().map(named).collect());
     }
     match text.rsplit_once('/') {
@@ -34,10 +32,10 @@ pub fn read(text: &str) -> Result<Vec<(String, Problem)>, Trouble> {
 
 /// Whether it names a suite: a file, or one that comes with the program.
 fn is_suite(name: &str) -> bool {
-    name.ends_with(".toml") || Suite::builtin_names().any(|known| known == name)
+    name.ends_with(".toml") || gauntlet_families::suite_names().contains(&name)
 }
 
-fn one_case(suite: &Suite, name: &str) -> Result<(String, Problem), Trouble> {
+fn one_case(suite: &Suite, name: &str) -> Result<(String, Sizes), Trouble> {
     let by_number = || suite.benchmark.get(name.parse::<usize>().ok()?.checked_sub(1)?);
     let mut cases = suite.benchmark.iter().chain(&suite.correctness);
     let found = cases.find(|case| case.name == name).or_else(by_number);
@@ -52,13 +50,13 @@ fn one_case(suite: &Suite, name: &str) -> Result<(String, Problem), Trouble> {
             ),
         )
     })?;
-    Ok((format!("{}/{}", suite.name, case.name), case.problem.clone()))
+    Ok((format!("{}/{}", suite.name, case.name), case.sizes.clone()))
 }
 
 /// What is neither suite nor case nor sizes.
 fn unknown(text: &str) -> Result<Trouble, Trouble> {
     let mut names = Vec::new();
-    for name in Suite::builtin_names() {
+    for name in gauntlet_families::suite_names() {
         let suite = suites::find(name)?;
         names.extend(suite.benchmark.iter().map(|case| format!("{name}/{}", case.name)));
         names.push(name.to_owned());
@@ -82,19 +80,20 @@ pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str 
     names.min_by_key(distance).unwrap_or_default()
 }
 
-/// Words such as `g=2 m="80 176" n=4096 k=7168`, or those of an attention.
-fn sizes(text: &str) -> Result<Problem, Trouble> {
+/// Words such as `g=2 m="80 176" n=4096 k=7168`: those of the task that knows their names.
+fn sizes(text: &str) -> Result<Sizes, Trouble> {
     let refuse = |message: String| Trouble::bad_input(format!("`{text}` is no problem: {message}"), REMEDY);
     let words = words(text).map_err(refuse)?;
-    let table = if words.iter().any(|(name, _)| name == "heads") {
-        format!("attention = {{ {} }}", inline(&words))
-    } else {
-        gemm(words).map_err(refuse)?
-    };
+    let names: Vec<&str> = words.iter().map(|(name, _)| name.as_str()).collect();
+    let task = TASKS
+        .iter()
+        .find(|task| task.claims(&names))
+        .ok_or_else(|| refuse("no task has such sizes".to_owned()))?;
+    let table = task.inline_table(&words).map_err(refuse)?;
     // As a case of a suite, so that whatever is wrong is refused in the same words.
-    let suite = format!("[[benchmark]]\nname = \"given\"\n{table}\n");
-    match Suite::parse(&suite, Path::new("given.toml")) {
-        Ok(mut suite) => Ok(suite.benchmark.remove(0).problem),
+    let suite = format!("[[benchmark]]\nname = \"given\"\n{} = {table}\n", task.name());
+    match Suite::parse(&suite, Path::new("given.toml"), TASKS) {
+        Ok(mut suite) => Ok(suite.benchmark.remove(0).sizes),
         Err(SuiteError::Invalid { message, .. }) => Err(refuse(message)),
         Err(error) => Err(refuse(error.to_string())),
     }
@@ -123,74 +122,21 @@ fn words(text: &str) -> Result<Vec<Word>, String> {
     Ok(words)
 }
 
-/// Grouped products, with `g` groups alike where no sizes are listed.
-fn gemm(mut words: Vec<Word>) -> Result<String, String> {
-    if let Some(place) = words.iter().position(|(name, _)| name == "g") {
-        let (_, groups) = words.remove(place);
-        let count = groups
-            .parse()
-            .ok()
-            .filter(|count| (1..=MOST_GROUPS).contains(count));
-        let count: usize = count.ok_or(format!(
-            "g = {groups}; give a number of groups up to {MOST_GROUPS}"
-        ))?;
-        let lists = |word: &&mut Word| ["m", "n", "k"].contains(&word.0.as_str());
-        for (name, value) in words.iter_mut().filter(lists) {
-            let listed = list(value).len();
-            if listed != 1 && listed != count {
-                return Err(format!("g = {count}, but {listed} sizes in {name}"));
-            }
-            if name == "m" && listed == 1 {
-                *value = vec![value.as_str(); count].join(" ");
-            }
-        }
-    }
-    let (sizes, rest): (Vec<_>, Vec<_>) = words
-        .into_iter()
-        .partition(|(name, _)| ["m", "n", "k"].contains(&name.as_str()));
-    let groups = inline(&sizes);
-    Ok(match inline(&rest) {
-        nothing if nothing.is_empty() => format!("grouped-gemm = {{ groups = {{ {groups} }} }}"),
-        rest => format!("grouped-gemm = {{ groups = {{ {groups} }}, {rest} }}"),
-    })
-}
-
-fn list(value: &str) -> Vec<&str> {
-    let separator = |character: char| character == ',' || character.is_whitespace();
-    value.split(separator).filter(|size| !size.is_empty()).collect()
-}
-
-/// Words as entries of an inline table.
-fn inline(words: &[Word]) -> String {
-    let entry = |(name, value): &Word| format!("{name} = {}", toml_value(value));
-    words.iter().map(entry).collect::<Vec<_>>().join(", ")
-}
-
-/// Numbers and truth values as they are, several numbers as a list, all else as text.
-fn toml_value(value: &str) -> String {
-    let parts = list(value);
-    let numbers = !parts.is_empty() && parts.iter().all(|part| part.parse::<i64>().is_ok());
-    match parts.as_slice() {
-        ["true" | "false"] => value.to_owned(),
-        [one] if numbers => (*one).to_owned(),
-        several if numbers => format!("[{}]", several.join(", ")),
-        _ => toml::Value::String(value.to_owned()).to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use gauntlet_problem::{Attention, GemmShape, GroupedGemm};
-
     use super::*;
 
-    fn groups(text: &str) -> Vec<[usize; 3]> {
-        match read(text).unwrap().remove(0).1 {
-            Problem::GroupedGemm(GroupedGemm { groups, .. }) => {
-                groups.iter().map(|&GemmShape { m, n, k }| [m, n, k]).collect()
-            }
-            Problem::Attention(attention) => panic!("{attention:?}"),
-        }
+    fn record(text: &str) -> serde_json::Value {
+        read(text).unwrap().remove(0).1.record()
+    }
+
+    fn groups(text: &str) -> Vec<[u64; 3]> {
+        let size = |group: &serde_json::Value, name: &str| group[name].as_u64().unwrap();
+        let groups = record(text)["groups"].as_array().unwrap().clone();
+        groups
+            .iter()
+            .map(|group| ["m", "n", "k"].map(|name| size(group, name)))
+            .collect()
     }
 
     #[test]
@@ -205,11 +151,11 @@ mod tests {
 
     #[test]
     fn attention_has_words_of_its_own() {
-        let read = read("heads=8 length=512 head-size=64 format=e4m3 causal=true").unwrap();
-        let Problem::Attention(Attention { heads, causal, .. }) = &read[0].1 else {
-            panic!("{read:?}")
-        };
-        assert_eq!((*heads, *causal), (8, true));
+        let record = record("heads=8 length=512 head-size=64 format=e4m3 causal=true");
+        assert_eq!(
+            (record["heads"].as_u64(), record["causal"].as_bool()),
+            (Some(8), Some(true))
+        );
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use gauntlet_lab::panel::Ranking;
-use gauntlet_lab::{Finding, Judged, Narrowing, Observer, Round, RoundReport};
+use gauntlet_judge::gates::{Faster, Gate};
+use gauntlet_judge::{Finding, Narrowing, Observer};
+use gauntlet_tournament::panel::Ranking;
+use gauntlet_tournament::{Judged, Round, RoundObserver, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::trouble::{say, terminal_width};
@@ -51,26 +53,13 @@ impl Drop for Progress {
 }
 
 impl Observer for Progress {
-    fn round_begins(&self, round: &Round) {
-        let file = round.file();
-        self.say(&format!("\n{} — {}", file.name, file.title));
-    }
-
-    fn ranked(&self, ranking: &Ranking) {
-        if ranking.standings.is_empty() {
-            return self.say("  nothing is pitched; only the baseline is examined");
-        }
-        let names: Vec<_> = ranking
-            .standings
-            .iter()
-            .map(|standing| standing.pitch.as_str())
-            .collect();
-        self.say(&format!("  the panel's order: {}", names.join(", ")));
-    }
-
     fn gate_begins(&self, candidate: &str, gate: &str) {
         self.line.set_message(format!("{candidate}: {gate}"));
         self.line.set_prefix(format!("{candidate}: {gate}"));
+    }
+
+    fn compares(&self, candidate: &str) {
+        self.gate_begins(candidate, Faster.name());
     }
 
     fn progress(&self, message: &str) {
@@ -89,12 +78,31 @@ impl Observer for Progress {
         self.line.set_message(format!("{candidate}: {}", finding.gate));
     }
 
-    fn judged(&self, judged: &Judged) {
-        self.say(&gauntlet_report::judged(judged, terminal_width()));
-    }
-
     fn notice(&self, message: &str) {
         self.say(&format!("  note: {message}"));
+    }
+}
+
+impl RoundObserver for Progress {
+    fn round_begins(&self, round: &Round) {
+        let file = round.file();
+        self.say(&format!("\n{} — {}", file.name, file.title));
+    }
+
+    fn ranked(&self, ranking: &Ranking) {
+        if ranking.standings.is_empty() {
+            return self.say("  nothing is pitched; only the baseline is examined");
+        }
+        let names: Vec<_> = ranking
+            .standings
+            .iter()
+            .map(|standing| standing.pitch.as_str())
+            .collect();
+        self.say(&format!("  the panel's order: {}", names.join(", ")));
+    }
+
+    fn judged(&self, judged: &Judged) {
+        self.say(&gauntlet_report::judged(judged, terminal_width()));
     }
 
     fn round_ends(&self, report: &RoundReport) {

@@ -1,6 +1,7 @@
 //! What verdicts say about a requirement, and the exit code that follows: a requirement is met by evidence alone.
 
-use gauntlet_lab::{Comparison, Finding, Judged, RoundReport, TournamentReport, Verdict};
+use gauntlet_judge::{Comparison, Finding, Verdict};
+use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
 use crate::arguments::Requirement;
 use crate::exit::Exit;

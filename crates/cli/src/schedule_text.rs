@@ -1,69 +1,86 @@
-//! Schedules as people give them on the command line.
+//! Parameters as people give them on the command line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gauntlet_lab::Candidate;
-use gauntlet_schedule::{DispatchTable, Schedule, ScheduleChange};
+use gauntlet_judge::Candidate;
+use gauntlet_parameters::{Parameters, Table};
 
 use crate::trouble::Trouble;
 
-/// Reads `baseline`, a TOML file, or words such as `stages = 2, order = "dynamic"`, on top of `base`.
-pub fn read(text: &str, base: &Schedule) -> Result<Schedule, Trouble> {
-    if text.trim() == "baseline" {
+/// Reads `builtin` (or `baseline`), a TOML file, or parameters such as `stages=2, order=dynamic`, on top of `base`. The table says which
+/// parameters there are.
+pub fn read(text: &str, base: &Parameters, table: &Table) -> Result<Parameters, Trouble> {
+    if ["baseline", "builtin"].contains(&text.trim()) {
         return Ok(base.clone());
     }
     let path = Path::new(text);
     let change = if path.extension().is_some_and(|ending| ending == "toml") {
-        let source = gauntlet_lab::Source::<ScheduleChange>::read(path, "schedule")?;
+        let source = gauntlet_tournament::Source::<Parameters>::read(path, "schedule")?;
         source.value
     } else {
         words(text).map_err(|message| {
             Trouble::bad_input(
-                format!("`{text}` is no schedule: {message}"),
-                "write words such as 'stages = 2, order = \"dynamic\"'; `gauntlet schedules` explains them",
+                format!("`{text}` is not a set of parameters: {message}"),
+                "write them as 'stages=2, order=dynamic'; `gauntlet schedules` explains them",
             )
         })?
     };
-    Ok(change.apply(base))
+    table.check(&change).map_err(|error| {
+        Trouble::bad_input(
+            format!("`{text}`: {error}"),
+            "`gauntlet schedules --suite SUITE` explains the parameters",
+        )
+    })?;
+    Ok(base.changed(&change))
 }
 
 /// What precedes the name of a dispatch table.
 const DISPATCH: &str = "dispatch:";
 
-/// Reads what [`read`] reads, or `dispatch:FILE`: a table that says the schedule of each problem, with `base` for
-/// problems to which none of its entries comes near.
-pub fn candidate(name: &str, text: &str, base: &Schedule) -> Result<Candidate, Trouble> {
-    let dispatch = match text.strip_prefix(DISPATCH) {
-        None => None,
-        Some(file) => Some(DispatchTable::load(Path::new(file)).map_err(|error| {
+/// What precedes the program of a worker.
+const COMMAND: &str = "command:";
+
+/// Reads a kernel: what [`read`] reads; `dispatch:FILE`, a table that says the parameters of each case, with `base` for
+/// cases to which none of its entries comes near; or `command: PROGRAM ARGUMENTS`, a worker.
+pub fn candidate(name: &str, text: &str, base: &Parameters, table: &Table) -> Result<Candidate, Trouble> {
+    let mut candidate = Candidate::new(name, table.complete(base));
+    if let Some(command) = text.trim().strip_prefix(COMMAND) {
+        candidate.command = Some(program(command)?);
+    } else if let Some(file) = text.strip_prefix(DISPATCH) {
+        let found = gauntlet_families::load_dispatch(Path::new(file)).map_err(|error| {
             Trouble::bad_input(
                 error.to_string(),
                 "name a table that `gauntlet tune --output FILE` has written",
             )
-        })?),
-    };
-    Ok(Candidate {
-        name: name.to_owned(),
-        schedule: match dispatch {
-            None => read(text, base)?,
-            Some(_) => base.clone(),
-        },
-        command: None,
-        dispatch,
-        recorded_loop: None,
-    })
+        })?;
+        candidate.dispatch = Some(found);
+    } else {
+        candidate.schedule = table.complete(&read(text, base, table)?);
+    }
+    Ok(candidate)
 }
 
-/// Words separated by commas, as in an inline table.
-fn words(text: &str) -> Result<ScheduleChange, String> {
+/// A program with its arguments. Those that name files here are made absolute: a worker runs in a folder of its own.
+fn program(command: &str) -> Result<Vec<PathBuf>, Trouble> {
+    let parts = shlex::split(command)
+        .filter(|parts| !parts.is_empty())
+        .ok_or_else(|| {
+            Trouble::bad_input(
+                format!("`{command}` is not a program with arguments"),
+                "write it as for a shell, such as 'command: python3 worker.py'; quotes must be closed",
+            )
+        })?;
+    let absolute = |part: String| match Path::new(&part).exists() {
+        true => std::path::absolute(&part).unwrap_or_else(|_| part.into()),
+        false => PathBuf::from(part),
+    };
+    Ok(parts.into_iter().map(absolute).collect())
+}
+
+/// Names with values, separated by commas or spaces.
+fn words(text: &str) -> Result<Parameters, String> {
     if !text.contains('=') {
-        return Err("it names no word and its value".to_owned());
+        return Err("it names no parameter with a value".to_owned());
     }
-    #[derive(serde::Deserialize)]
-    struct Words {
-        words: ScheduleChange,
-    }
-    toml::from_str::<Words>(&format!("words = {{ {text} }}"))
-        .map(|parsed| parsed.words)
-        .map_err(|error| error.message().to_owned())
+    Parameters::parse(text)
 }

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
-use gauntlet_executor::WorkerError;
-use gauntlet_lab::ledger::LedgerError;
-use gauntlet_lab::{FileError, LabError};
+use gauntlet_judge::JudgeError;
+use gauntlet_judge::ledger::LedgerError;
+use gauntlet_tournament::{FileError, TournamentError};
+use gauntlet_tuning::TuningError;
+use gauntlet_worker::WorkerError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
 use textwrap::WordSeparator;
 
@@ -178,19 +180,34 @@ impl From<LedgerError> for Trouble {
     }
 }
 
-impl From<LabError> for Trouble {
-    fn from(error: LabError) -> Self {
+impl From<TournamentError> for Trouble {
+    fn from(error: TournamentError) -> Self {
+        match error {
+            TournamentError::File(error) => error.into(),
+            TournamentError::Ledger(error) => error.into(),
+            TournamentError::Judge(error) => error.into(),
+        }
+    }
+}
+
+impl From<TuningError> for Trouble {
+    fn from(error: TuningError) -> Self {
+        match error {
+            TuningError::Judge(error) => error.into(),
+            TuningError::NoBaseline { .. } | TuningError::ShortBudget { .. } => Self::of_input(error),
+        }
+    }
+}
+
+impl From<JudgeError> for Trouble {
+    fn from(error: JudgeError) -> Self {
         let said = error.to_string();
         match error {
-            LabError::File(error) => error.into(),
-            LabError::Ledger(error) => error.into(),
             // A folder that is not there or may not be written is the caller's to put right; a full disk is not.
-            LabError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
-            LabError::MissingFigure(_) | LabError::NoBaseline { .. } | LabError::ShortBudget { .. } => {
-                Self::of_input(said)
-            }
+            JudgeError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
+            JudgeError::NoEstimate(_) => Self::of_input(said),
             // This very program, which says that what it was given is wrong.
-            LabError::Executor(WorkerError::Died {
+            JudgeError::Executor(WorkerError::Died {
                 status: Some(status), ..
             }) if status.code() == Some(Exit::BadInput as i32) => Self::of_input(said),
             _ => Self::broken(said),

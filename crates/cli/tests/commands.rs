@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Place, Ran, TINY_SUITE, pitch, repository, tiny_round};
-use gauntlet_problem::{AttentionFormat, AttentionInputs, HeadTensor, Inputs};
+use gauntlet_operations::{AttentionFormat, AttentionInputs, HeadTensor, Inputs};
 use serde_json::Value;
 
 #[test]
@@ -249,9 +249,11 @@ fn a_reader_who_goes_away_is_no_trouble() {
 #[test]
 fn operands_from_a_file_are_examined_and_timed() {
     let place = Place::new();
-    let problem = gauntlet_problem::Suite::parse(TINY_SUITE, std::path::Path::new("suite.toml")).unwrap();
-    let case = &problem.benchmark[1];
-    gauntlet_problem::Inputs::generate(&case.problem, gauntlet_problem::InputKind::Wide, 1)
+    place.write("suite.toml", TINY_SUITE);
+    let suite = gauntlet_families::load_suite(&place.path("suite.toml"));
+    let case = &suite.unwrap().benchmark[1];
+    case.sizes
+        .generate(gauntlet_task::InputKind::Wide, 1)
         .save(&place.path("operands.safetensors"))
         .unwrap();
     place.write(

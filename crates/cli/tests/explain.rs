@@ -137,7 +137,7 @@ fn without_a_calibration_no_bound_on_other_schedules_is_printed() {
     let place = Place::new();
     for (device, remedy) in [
         ("host", "`gauntlet calibrate` measures"),
-        ("b200", "`gauntlet bench"),
+        ("b200", "`gauntlet compare"),
     ] {
         for schedule in SCHEDULES {
             let of = [

@@ -10,7 +10,7 @@ use common::{Place, TINY_SUITE, pitch, tiny_round};
 use serde_json::Value;
 
 const DESCRIPTION: &str =
-    r#"{"id":1,"answer":"description","protocol":2,"worker":"shell","device":"host","details":{}}"#;
+    r#"{"id":1,"answer":"description","protocol":3,"worker":"shell","device":"host","details":{}}"#;
 
 /// Plays a round whose only pitch is a shell script; returns its verdict and reason.
 fn play(script: &str) -> (String, String) {
@@ -63,7 +63,7 @@ fn one_that_answers_another_question() {
 fn one_of_another_protocol() {
     let (_, reason) = play(&format!(
         "echo '{}'; sleep 60",
-        DESCRIPTION.replace("\"protocol\":2", "\"protocol\":9")
+        DESCRIPTION.replace("\"protocol\":3", "\"protocol\":9")
     ));
     assert!(reason.contains("version 9 of the protocol"), "{reason}");
 }

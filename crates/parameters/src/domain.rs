@@ -22,6 +22,8 @@ pub enum Domain {
         /// The most.
         most: u64,
     },
+    /// One of several whole numbers.
+    OneOf(Vec<u64>),
     /// As many whole numbers as there are names, each in a range, both ends included.
     Numbers {
         /// What each number is called, such as `m`, `n`, `k`.
@@ -43,7 +45,12 @@ impl Domain {
         Self::Number { least, most }
     }
 
-    /// One of several words.
+    /// One of several whole numbers.
+    pub fn one_of(numbers: impl IntoIterator<Item = u64>) -> Self {
+        Self::OneOf(numbers.into_iter().collect())
+    }
+
+    /// One of several words. A word that reads as a number cannot be given without quotes: see [`one_of`](Self::one_of).
     pub fn choice<W: Into<Cow<'static, str>>>(words: impl IntoIterator<Item = W>) -> Self {
         Self::Choice(words.into_iter().map(Into::into).collect())
     }
@@ -58,6 +65,13 @@ impl Domain {
             (Self::Flag, Value::Flag(_)) => Ok(()),
             (Self::Number { least, most }, Value::Number(number)) => {
                 if (least..=most).contains(&number) {
+                    Ok(())
+                } else {
+                    Err(refused(number))
+                }
+            }
+            (Self::OneOf(known), Value::Number(number)) => {
+                if known.contains(number) {
                     Ok(())
                 } else {
                     Err(refused(number))
@@ -80,15 +94,18 @@ impl Domain {
                 let meant = did_you_mean(word, words.iter().map(AsRef::as_ref));
                 Err(format!("`{name}` does not know `{word}`{meant}; it takes {self}"))
             }
+            // In quotes, as written: `"3"` is no number.
+            (_, Value::Word(word)) => Err(format!("`{name}` is \"{word}\"; it takes {self}")),
             _ => Err(format!("`{name}` is {value}; it takes {self}")),
         }
     }
 
-    /// Every value, where there are few; none for numbers.
+    /// Every value, where there are few; none for ranges of numbers.
     pub fn values(&self) -> Vec<Value> {
         match self {
             Self::Flag => vec![Value::Flag(false), Value::Flag(true)],
             Self::Choice(words) => words.iter().map(|word| Value::Word(word.to_string())).collect(),
+            Self::OneOf(numbers) => numbers.iter().map(|number| Value::Number(*number)).collect(),
             Self::Number { .. } | Self::Numbers { .. } => Vec::new(),
         }
     }
@@ -100,6 +117,10 @@ impl fmt::Display for Domain {
         match self {
             Self::Flag => formatter.write_str("`true` or `false`"),
             Self::Number { least, most } => write!(formatter, "a whole number from {least} to {most}"),
+            Self::OneOf(numbers) => {
+                let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
+                formatter.write_str(&numbers.join(", "))
+            }
             Self::Numbers {
                 names,
                 least,
@@ -119,6 +140,43 @@ impl fmt::Display for Domain {
             Self::Choice(words) => {
                 let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
                 formatter.write_str(&words.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_several_numbers_is_given_as_a_number() {
+        let sums = Domain::one_of([1, 8, 32]);
+        assert_eq!(sums.check("sums", &Value::parse("8")), Ok(()));
+        assert_eq!(
+            sums.check("sums", &Value::parse("7")).unwrap_err(),
+            "7 is not allowed in `sums`; it takes 1, 8, 32"
+        );
+        assert_eq!(
+            sums.check("sums", &Value::from("8")).unwrap_err(),
+            "`sums` is \"8\"; it takes 1, 8, 32"
+        );
+        assert_eq!(sums.values(), [1_usize, 8, 32].map(Value::from));
+    }
+
+    #[test]
+    fn every_value_that_is_listed_is_accepted() {
+        for domain in [
+            Domain::Flag,
+            Domain::one_of([1, 8]),
+            Domain::choice(["direct", "staged"]),
+        ] {
+            let values = domain.values();
+            assert_eq!(values.len(), 2);
+            for value in values {
+                assert_eq!(domain.check("p", &value), Ok(()));
+                // As command lines and messages write it.
+                assert_eq!(Value::parse(&value.to_string()), value);
             }
         }
     }

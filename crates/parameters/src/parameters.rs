@@ -7,6 +7,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::Value;
+use crate::value::ValueOf;
 
 /// Names with values. A parameter that is not named has the default of its [`Table`](crate::Table).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -75,36 +76,34 @@ impl Parameters {
     }
 }
 
-/// Cuts a text at the commas and spaces that come before a name, not at those within brackets or beside `=`.
+/// Cuts a text at its commas and spaces, but not at those within brackets or quotes, nor at spaces beside `=`.
 fn assignments(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
+    let mut quote = None;
     let mut parts = vec![String::new()];
-    for character in text.trim().chars() {
-        match character {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            _ => {}
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '[') => depth += 1,
+            (None, ']') => depth = depth.saturating_sub(1),
+            (None, _) => {}
         }
-        if depth == 0 && (character == ',' || character == '\n') {
+        let is_outside = depth == 0 && quote.is_none();
+        let Some(part) = parts.last_mut() else { continue };
+        if is_outside && character.is_whitespace() {
+            if !part.ends_with('=') && !text[at..].trim_start().starts_with('=') {
+                parts.push(String::new());
+            }
+        } else if is_outside && character == ',' {
             parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
+        } else {
             part.push(character);
         }
     }
+    parts.retain(|part| !part.is_empty());
     parts
-        .iter()
-        .flat_map(|part| spaced(part))
-        .filter(|part| !part.is_empty())
-        .collect()
-}
-
-/// Cuts `a=1 b=2` at its spaces, but not `a = 1`.
-fn spaced(part: &str) -> Vec<String> {
-    let equals = part.matches('=').count();
-    if equals <= 1 || part.contains(" = ") || part.contains('[') {
-        return vec![part.trim().to_owned()];
-    }
-    part.split_whitespace().map(str::to_owned).collect()
 }
 
 impl FromIterator<(String, Value)> for Parameters {
@@ -141,10 +140,11 @@ impl<'de> Visitor<'de> for NamesAndValues {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parameters, A::Error> {
         let mut parameters = Parameters::new();
-        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+        while let Some(name) = map.next_key::<String>()? {
             if parameters.get(&name).is_some() {
                 return Err(A::Error::custom(format!("`{name}` is given twice")));
             }
+            let value = map.next_value_seed(ValueOf(Some(&name)))?;
             parameters.set(name, value);
         }
         Ok(parameters)
@@ -166,6 +166,7 @@ mod tests {
             "stages=3 tile=128x64x256 order=sorted swap-ab=true",
             "stages = 3, tile = [128, 64, 256], order = \"sorted\", swap-ab = true",
             "tile=128×64×256,stages=3,order=sorted,swap-ab=true",
+            "swap-ab=true tile=[128, 64, 256] order = 'sorted', stages =3",
             &expected.to_string(),
         ] {
             assert_eq!(Parameters::parse(text).as_ref(), Ok(&expected), "{text}");

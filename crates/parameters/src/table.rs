@@ -114,17 +114,14 @@ impl Table {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// These parameters, and those of `other` that have other names. Where several tasks share a candidate, each takes
-    /// the parameters that it knows, see [`restrict`](Self::restrict).
+    /// These parameters, and those of `other` that have other names; messages name this table's owner. Where several
+    /// tasks share a candidate, each takes the parameters that it knows, see [`restrict`](Self::restrict).
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         for parameter in &other.parameters {
             if self.find(&parameter.name).is_none() {
                 self.parameters.push(parameter.clone());
             }
-        }
-        if self.owner != other.owner {
-            self.owner = format!("{} and {}", self.owner, other.owner).into();
         }
         self
     }
@@ -302,5 +299,66 @@ mod tests {
             ]
         );
         assert_eq!(table().restrict(&other).get("unknown"), None);
+    }
+
+    fn layer_norm() -> Table {
+        Table::new(
+            "layer norm",
+            vec![
+                // Another domain and default than that of softmax.
+                Parameter::new("stages", Domain::number(1, 2), 2_usize.into(), "passes"),
+                Parameter::new("rows", Domain::number(1, 64), 4_usize.into(), "rows a block"),
+            ],
+        )
+    }
+
+    #[test]
+    fn tables_are_joined_by_name_and_the_first_declaration_wins() {
+        let both = table().with(&layer_norm());
+        let names: Vec<_> = both
+            .parameters()
+            .iter()
+            .map(|known| known.name.as_ref())
+            .collect();
+        assert_eq!(names, ["cluster", "stages", "store", "swap", "rows"]);
+        assert_eq!(both.find("stages"), table().find("stages"));
+        let message = both
+            .check(&Parameters::new().with("rwos", 1_usize))
+            .unwrap_err()
+            .message;
+        assert!(
+            message.starts_with("softmax has no parameter `rwos`; did you mean `rows`?"),
+            "{message}"
+        );
+        assert_eq!(
+            both.clone().with(&table()).with(&layer_norm()),
+            both,
+            "nothing is joined twice"
+        );
+    }
+
+    #[test]
+    fn each_table_takes_the_parameters_that_it_knows() {
+        let shared = Parameters::new().with("stages", 2_usize).with("rows", 8_usize);
+        assert_eq!(
+            table().restrict(&shared),
+            Parameters::new().with("stages", 2_usize)
+        );
+        assert_eq!(layer_norm().restrict(&shared), shared);
+        assert!(table().check(&shared).is_err());
+        assert_eq!(table().check(&table().restrict(&shared)), Ok(()));
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        let given = Parameters::new().with("stages", 3_usize);
+        let complete = table().complete(&given);
+        assert_eq!(
+            complete.to_string(),
+            "cluster=1×1, stages=3, store=direct, swap=false"
+        );
+        assert_eq!(table().changes(&given, &complete), []);
+        let names = table().complete(&given.with("unknown", 1_usize));
+        assert_eq!(names.get("unknown"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The baseline: whether anything can be compared with it, and where its time goes.
 
-use gauntlet_lab::BaselineReport;
+use gauntlet_tournament::BaselineReport;
 
 use crate::bar::{legend, stacked};
 use crate::outline::phases;
@@ -9,12 +9,7 @@ use crate::tone::Tone;
 
 /// How the baseline computes, whether it qualified, and its phases as a bar.
 pub fn baseline(report: &BaselineReport, width: usize) -> String {
-    let mut text = paragraph(
-        &format!("  {}  ", bold("baseline")),
-        &report.schedule.to_string(),
-        12,
-        width,
-    );
+    let mut text = paragraph(&format!("  {}  ", bold("baseline")), &report.described, 12, width);
     let state = match &report.fault {
         None => format!("{} qualified", paint('✓', Tone::Good.style())),
         Some(fault) => format!("{} {fault}", paint('✗', Tone::Bad.style())),

@@ -1,6 +1,6 @@
 //! Times and speed-ups of each problem, with a picture.
 
-use gauntlet_lab::Comparison;
+use gauntlet_judge::Comparison;
 use gauntlet_stats::{Criteria, Interval};
 use owo_colors::Style;
 use textwrap::core::display_width;
@@ -108,7 +108,7 @@ impl Canvas<'_> {
 
 /// The colour of an interval by the side of no change on which it lies.
 fn side(interval: &Interval, criteria: &Criteria) -> Style {
-    Tone::from(gauntlet_lab::Verdict::from(gauntlet_stats::decide(
+    Tone::from(gauntlet_judge::Verdict::from(gauntlet_stats::decide(
         Some(interval),
         criteria,
     )))

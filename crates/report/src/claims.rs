@@ -1,6 +1,6 @@
 //! Claims against findings, over a whole tournament.
 
-use gauntlet_lab::TournamentReport;
+use gauntlet_tournament::TournamentReport;
 use owo_colors::Style;
 
 use crate::axis::Axis;

@@ -1,6 +1,6 @@
 //! One comparison, for those who only want to know which of two is faster.
 
-use gauntlet_lab::{Comparison, Verdict};
+use gauntlet_judge::{Comparison, Verdict};
 use gauntlet_stats::{Criteria, Interval};
 
 use crate::cases::case_table;
@@ -41,7 +41,7 @@ fn looks(comparison: &Comparison, width: usize) -> String {
         ("speed-up", Column::Whole),
         ("decision", Column::Words),
     ];
-    let row = |look: &gauntlet_lab::Look| {
+    let row = |look: &gauntlet_judge::Look| {
         let verdict = Verdict::from(look.decision);
         vec![
             look.processes.to_string(),

@@ -2,10 +2,11 @@
 
 mod words;
 
-use gauntlet_model::diagnose::{
+use gauntlet_diagnose::Diagnosis;
+use gauntlet_diagnose::{
     AverageShare, Credible, Experiment, Explanation, Gain, Lever, Variant, VariantChange,
 };
-use gauntlet_model::{Diagnosis, HostTerm};
+use gauntlet_simulate::HostTerm;
 
 use crate::bar::bar;
 use crate::duration::duration;

@@ -1,6 +1,6 @@
 //! What else is known about a comparison than its interval: second opinions and warnings, which decide nothing.
 
-use gauntlet_lab::Comparison;
+use gauntlet_judge::Comparison;
 use gauntlet_stats::{ClockFinding, Instability, Stability};
 
 /// Each in a few words; none when nothing speaks against the interval.

@@ -7,9 +7,8 @@ mod lines;
 mod reading;
 
 use gauntlet_device::Arch;
-use gauntlet_model::{Basis, Bound, Breakdown, Counts};
-use gauntlet_problem::Problem;
-use gauntlet_schedule::Schedule;
+use gauntlet_operations::{Operation, Schedule};
+use gauntlet_simulate::{Basis, Bound, Breakdown, Counts};
 use owo_colors::Style;
 use serde::Serialize;
 
@@ -27,7 +26,8 @@ pub struct Explanation {
     /// What the problem is called.
     pub case: String,
     /// What is computed.
-    pub problem: Problem,
+    #[serde(rename = "problem")]
+    pub operation: Operation,
     /// How.
     pub schedule: Schedule,
     /// On what.
@@ -76,13 +76,13 @@ impl GreatestGain {
             (Basis::Calibrated | Basis::Validated, _) => Self::AtMost(reading::greatest_gain(breakdown, arch)),
             (Basis::Published, Arch::Cpu) => Self::Unknown(
                 "What other schedules can bring at most is not known: this machine is not calibrated, so that the model \
-                 knows its peak rates alone. `gauntlet calibrate` measures what is missing; `gauntlet bench` measures what \
+                 knows its peak rates alone. `gauntlet calibrate` measures what is missing; `gauntlet compare` measures what \
                  a schedule brings."
                     .to_owned(),
             ),
             (Basis::Published, _) => Self::Unknown(
                 "What other schedules can bring at most is not known: the model has the rates in the device's description, \
-                 and no calibration (`gauntlet calibrate` calibrates the CPU alone). `gauntlet bench --executor cuda` \
+                 and no calibration (`gauntlet calibrate` calibrates the CPU alone). `gauntlet compare --executor cuda` \
                  measures what a schedule brings on a GPU that is here."
                     .to_owned(),
             ),

@@ -1,6 +1,6 @@
 //! What a gate found, as it happens.
 
-use gauntlet_lab::{Finding, Outcome};
+use gauntlet_judge::{Finding, Outcome};
 use owo_colors::Style;
 
 use crate::duration::duration;

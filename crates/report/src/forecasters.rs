@@ -1,6 +1,6 @@
 //! How good everyone's forecasts were.
 
-use gauntlet_lab::forecast::{Forecaster, Forecasters, OddsScores, SpeedupScores};
+use gauntlet_tournament::forecast::{Forecaster, Forecasters, OddsScores, SpeedupScores};
 
 use crate::figure::{plain, signed};
 use crate::table::{Column, table};
@@ -63,7 +63,7 @@ pub fn forecasters(report: &Forecasters, width: usize) -> String {
 
 fn odds_table(report: &Forecasters, width: usize) -> String {
     let header = [
-        ("contestant", Column::Words),
+        ("author", Column::Words),
         ("settled", Column::Figures),
         ("Brier", Column::Figures),
         ("skill", Column::Figures),
@@ -74,7 +74,7 @@ fn odds_table(report: &Forecasters, width: usize) -> String {
     ];
     let row = |one: &Forecaster| {
         let figure = |of: &dyn Fn(&OddsScores) -> String| one.odds.as_ref().map_or("—".to_owned(), of);
-        let is_field = one.contestant.is_none();
+        let is_field = one.author.is_none();
         vec![
             name(one),
             format!("{}/{}", one.odds.map_or(0, |odds| odds.settled), one.forecasts),
@@ -97,7 +97,7 @@ fn odds_table(report: &Forecasters, width: usize) -> String {
 
 fn speedup_table(report: &Forecasters, width: usize) -> String {
     let header = [
-        ("contestant", Column::Words),
+        ("author", Column::Words),
         ("found", Column::Figures),
         ("CRPS", Column::Figures),
         ("skill", Column::Figures),
@@ -124,18 +124,13 @@ fn speedup_table(report: &Forecasters, width: usize) -> String {
     table(&header, rows(report, row), 2, width)
 }
 
-/// The contestants and, under them, the field.
+/// The authors and, under them, the field.
 fn rows(report: &Forecasters, row: impl Fn(&Forecaster) -> Vec<String>) -> Vec<Vec<String>> {
-    report
-        .contestants
-        .iter()
-        .chain([&report.field])
-        .map(row)
-        .collect()
+    report.authors.iter().chain([&report.field]).map(row).collect()
 }
 
 fn name(one: &Forecaster) -> String {
-    one.contestant.clone().unwrap_or_else(|| bold("the field"))
+    one.author.clone().unwrap_or_else(|| bold("the field"))
 }
 
 /// The constant forecast in a sentence, the verdicts that are likelier than the least likely ones by name.

@@ -1,6 +1,6 @@
 //! A verdict as it falls.
 
-use gauntlet_lab::Judged;
+use gauntlet_tournament::Judged;
 
 use crate::outline::{peer, said, stop};
 use crate::speedup::times;

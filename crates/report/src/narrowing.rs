@@ -1,6 +1,6 @@
 //! A comparison under way, in a line.
 
-use gauntlet_lab::Narrowing;
+use gauntlet_judge::Narrowing;
 use gauntlet_stats::log_speedup;
 use owo_colors::Style;
 

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_lab::{
-    ClaimOutcome, Comparison, Evidence, Finding, Judged, RoundReport, TournamentReport, Verdict,
-};
+use gauntlet_judge::{Comparison, Evidence, Finding, Verdict};
 use gauntlet_stats::{Ground, Interval, Origin};
+use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
 
 use crate::bar::phase_order;
 use crate::doubts::doubts;
@@ -79,7 +78,7 @@ impl fmt::Display for Floor {
 pub fn cases(comparison: &Comparison) -> Vec<CaseLine<'_>> {
     use gauntlet_stats::FloorFinding::{Broken, Held, PossiblyBroken, Unknown};
     let findings = &comparison.assessment.problems;
-    let line = |times: &'_ gauntlet_lab::CaseTimes| {
+    let line = |times: &'_ gauntlet_judge::CaseTimes| {
         let finding = findings.iter().find(|finding| finding.name == times.case);
         let interval = finding.and_then(|finding| finding.interval.as_ref());
         let ratio = percent(times.baseline / times.candidate - 1.0);
@@ -212,10 +211,10 @@ pub fn adoptions(report: &TournamentReport) -> Vec<(&RoundReport, &str)> {
 /// What runs the candidates, on what, with which problems.
 pub fn setting(round: &RoundReport) -> String {
     let executor = match round.executor {
-        gauntlet_lab::ExecutorKind::Cpu => "cpu",
-        gauntlet_lab::ExecutorKind::Cuda => "cuda",
-        gauntlet_lab::ExecutorKind::Replay => "replay of recorded times",
-        gauntlet_lab::ExecutorKind::Model => "predicted by the model, nothing was run",
+        gauntlet_judge::ExecutorKind::Cpu => "cpu",
+        gauntlet_judge::ExecutorKind::Cuda => "cuda",
+        gauntlet_judge::ExecutorKind::Replay => "replay of recorded times",
+        gauntlet_judge::ExecutorKind::Model => "predicted by the model, nothing was run",
     };
     let mut setting = format!("{executor} · {} · suite {}", round.device, round.file.suite);
     if let Some(host) = &round.file.host {
@@ -234,7 +233,7 @@ pub fn setting(round: &RoundReport) -> String {
 }
 
 /// What an outcome against another program comes to, in a sentence.
-pub fn peer(outcome: &gauntlet_lab::PeerOutcome) -> String {
+pub fn peer(outcome: &gauntlet_tournament::PeerOutcome) -> String {
     let claimed = crate::speedup::times(outcome.claimed);
     match outcome.found {
         Some(found) => {

@@ -1,7 +1,8 @@
 //! The panel's ranking.
 
-use gauntlet_lab::panel::Standing;
-use gauntlet_lab::{Evidence, RoundReport};
+use gauntlet_judge::Evidence;
+use gauntlet_tournament::RoundReport;
+use gauntlet_tournament::panel::Standing;
 
 use crate::bar::bar;
 use crate::prospects::per_hour;
@@ -33,7 +34,7 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     let mut header = vec![
         ("#", Column::Figures),
         ("pitch", Column::Words),
-        ("contestant", Column::Words),
+        ("author", Column::Words),
     ];
     if judges.len() > 1 {
         header.push(("judges", Column::Whole));
@@ -91,7 +92,7 @@ fn row(report: &RoundReport, standing: &Standing, width: usize) -> Vec<String> {
     let mut row = vec![
         standing.rank.to_string(),
         standing.pitch.clone(),
-        judged.map_or(String::new(), |judged| judged.contestant.clone()),
+        judged.map_or(String::new(), |judged| judged.author.clone()),
     ];
     if standing.judgements.len() > 1 {
         row.push(totals(standing));

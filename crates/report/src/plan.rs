@@ -1,7 +1,7 @@
 //! What to do first: the order in which the model would make the changes that were pitched.
 
-use gauntlet_lab::{CaseTime, Plan};
 use gauntlet_stats::Interval;
+use gauntlet_tournament::{CaseTime, Plan};
 
 use crate::duration::duration;
 use crate::speedup::{percent_interval, times};

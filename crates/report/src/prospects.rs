@@ -1,6 +1,6 @@
 //! What to try next, and what the hours brought that were spent.
 
-use gauntlet_lab::forecast::{Prospect, Return, Roi};
+use gauntlet_tournament::forecast::{Prospect, Return, Roi};
 
 use crate::figure::signed;
 use crate::speedup::times;
@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 10;
 /// What the columns mean.
 pub const LEGEND: [&str; 3] = [
     "expected: of one that survives the gates, from claim, model and measurements, each weighted by its precision, the \
-     claim as far as its contestant's record lets it be believed",
+     claim as far as its author's record lets it be believed",
     "chance: of surviving as far as a comparison, by the pitch's odds and the record",
     "%/h: what an hour of the stated work brings on average, in hundredths of log speed-up (+5 is about 5 % faster, +69 \
      twice as fast), and the range of eight outcomes in ten",

@@ -1,6 +1,6 @@
 //! A round: its panel, its baseline, its verdicts.
 
-use gauntlet_lab::{Judged, RoundReport};
+use gauntlet_tournament::{Judged, RoundReport};
 
 use crate::baseline::baseline;
 use crate::cases::case_table;

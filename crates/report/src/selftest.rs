@@ -223,7 +223,7 @@ fn hundredths(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use gauntlet_lab::Measurement;
+    use gauntlet_judge::Measurement;
     use gauntlet_selftest::characteristics::{Extent, goals};
     use gauntlet_stats::{Criteria, Decision};
 

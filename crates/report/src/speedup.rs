@@ -1,7 +1,7 @@
 //! Speed-ups as percentages and as multiples, with the true minus sign, so that columns line up.
 
-use gauntlet_lab::Quantiles;
 use gauntlet_stats::Interval;
+use gauntlet_tournament::Quantiles;
 
 /// A fraction of speed-up as a signed percentage: `+3.1 %`, `−23.6 %`, `+320 %`.
 pub fn percent(fraction: f64) -> String {

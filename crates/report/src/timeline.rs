@@ -7,7 +7,7 @@ mod roles;
 mod scale;
 mod trace;
 
-use gauntlet_model::{Activity, Track};
+use gauntlet_simulate::{Activity, Track};
 
 pub use picture::timeline_picture;
 pub use roles::timeline_roles;

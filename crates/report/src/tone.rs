@@ -1,6 +1,6 @@
 //! What a verdict feels like, for colours and marks.
 
-use gauntlet_lab::Verdict;
+use gauntlet_judge::Verdict;
 use owo_colors::Style;
 
 /// The mood of a verdict.

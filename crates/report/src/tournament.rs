@@ -1,6 +1,6 @@
 //! A tournament: its rounds and what they come to.
 
-use gauntlet_lab::TournamentReport;
+use gauntlet_tournament::TournamentReport;
 
 use crate::bar::bar;
 use crate::claims::claims;

@@ -1,6 +1,6 @@
 //! What came of tuning: the schedule of each problem, and how far the model's first choice was from it.
 
-use gauntlet_lab::tuning::TunedCase;
+use gauntlet_tuning::TunedCase;
 
 use crate::outline::PREDICTED;
 use crate::speedup::{percent, percent_interval};
@@ -27,7 +27,7 @@ pub fn tuned_case(tuned: &TunedCase, width: usize) -> String {
         2,
         width,
     );
-    text += &paragraph("  ", &tuned.schedule().to_string(), 4, width);
+    text += &paragraph("  ", &described(tuned), 4, width);
     text + &paragraph("  ", &dim(search(tuned)), 2, width)
 }
 
@@ -81,7 +81,7 @@ fn row(tuned: &TunedCase) -> Vec<String> {
     let winner = tuned.winner.as_ref();
     vec![
         tuned.case.clone(),
-        tuned.schedule().to_string(),
+        described(tuned),
         winner.map_or_else(
             || "baseline stays".to_owned(),
             |winner| format!("{}{}", percent_interval(&winner.speedup), predicted(tuned)),
@@ -96,6 +96,11 @@ fn faults(tuned: &TunedCase) -> impl Iterator<Item = (usize, &str)> {
     let of_heats = contenders.filter_map(|one| Some((one.ranked.rank, one.fault.as_deref()?)));
     let finalists = tuned.finalists.iter();
     of_heats.chain(finalists.filter_map(|one| Some((one.rank, one.fault.as_deref()?))))
+}
+
+/// The parameters in one line.
+fn described(tuned: &TunedCase) -> String {
+    tuned.problem.task().parameters().describe(tuned.schedule())
 }
 
 fn predicted(tuned: &TunedCase) -> String {
@@ -113,10 +118,13 @@ fn search(tuned: &TunedCase) -> String {
     if search.simulated < search.points {
         said += &format!("{} of them simulated in the time there was, ", search.simulated);
     }
-    said += &format!(
-        "{} accepted, {} told apart by the model",
-        search.accepted, search.told_apart
-    );
+    said += &format!("{} accepted, ", search.accepted);
+    let is_modelled = tuned.first.as_ref().is_none_or(|first| first.predicted.is_some());
+    if is_modelled {
+        said += &format!("{} told apart by the model", search.told_apart);
+    } else {
+        said += "ranked by how few parameters they change, since there is no model of the task";
+    }
     if search.refuted > 0 {
         said += &format!(", {} refuted by proof", search.refuted);
     }

@@ -1,7 +1,7 @@
 //! How far the model is to be trusted: its errors on a grid of shapes and schedules, as tables.
 
-use gauntlet_lab::validation::{GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
 use gauntlet_stats::Fit;
+use gauntlet_tuning::validation::{GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
 
 use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, usable};

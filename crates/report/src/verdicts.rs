@@ -1,6 +1,6 @@
 //! The verdicts of a round: a table, the intervals on a common axis, the reasons.
 
-use gauntlet_lab::{ClaimOutcome, Judged, RoundReport};
+use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport};
 
 use crate::axis::Axis;
 use crate::judged::details;

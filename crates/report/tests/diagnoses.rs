@@ -4,10 +4,10 @@
 
 use anstream::adapter::strip_str;
 use gauntlet_device::Device;
-use gauntlet_model::diagnose::{Measurement, Variant, changes, diagnose};
-use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat, Problem};
+use gauntlet_diagnose::{Measurement, Variant, changes, diagnose};
+use gauntlet_operations::Schedule;
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
 use gauntlet_report::diagnoses;
-use gauntlet_schedule::Schedule;
 use insta::assert_snapshot;
 
 /// The four cases of the recorded tournament: M per group, N and K.
@@ -20,7 +20,7 @@ const CASES: [(&[usize], usize, usize); 4] = [
 
 fn variant(name: Option<&str>, microseconds: [f64; 4]) -> Variant {
     let measured = |((m, n, k), time): ((&[usize], usize, usize), f64)| Measurement {
-        problem: Problem::GroupedGemm(GroupedGemm {
+        problem: Operation::GroupedGemm(GroupedGemm {
             groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
             form: Form::Plain,
             output: OutputFormat::F16,

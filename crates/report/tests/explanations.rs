@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use anstream::adapter::strip_str;
 use gauntlet_device::Arch;
-use gauntlet_model::{Basis, Part, Timeline};
 use gauntlet_report::{Explanation, GreatestGain, compared, timeline_picture, trace};
+use gauntlet_simulate::{Basis, Part, Timeline};
 use insta::assert_snapshot;
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ fn near_the_roofline_there_is_little_to_say() {
 fn without_a_calibration_no_bound_is_given() {
     for (arch, remedy) in [
         (Arch::Cpu, "`gauntlet calibrate`"),
-        (Arch::Sm100a, "`gauntlet bench"),
+        (Arch::Sm100a, "`gauntlet compare"),
     ] {
         for parts in [&[(Part::Launch, 2.0)][..], &[(Part::Copy, 40.0)]] {
             let mut explanation = explained::explanation("given", 100.0, parts);

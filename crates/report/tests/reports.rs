@@ -5,8 +5,9 @@
 mod fixture;
 
 use anstream::adapter::strip_str;
-use gauntlet_lab::{Outcome, TournamentReport, Verdict};
+use gauntlet_judge::{Outcome, Verdict};
 use gauntlet_report::{comparison, finding, forecasters, html, judged, tournament};
+use gauntlet_tournament::TournamentReport;
 use insta::assert_snapshot;
 
 fn plain(text: &str) -> String {

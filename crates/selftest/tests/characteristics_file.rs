@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_lab::{Measurement, Suspicion};
+use gauntlet_judge::{Measurement, Suspicion};
 use gauntlet_selftest::characteristics::cell::Cell;
 use gauntlet_selftest::characteristics::effect::Effect;
 use gauntlet_selftest::characteristics::live::{LiveComparison, spread};

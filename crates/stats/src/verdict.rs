@@ -51,7 +51,7 @@ pub fn decide(interval: Option<&Interval>, criteria: &Criteria) -> Decision {
 /// Whether the interval refutes a claim whose lowest stated quantile is the speed-up `lowest_claimed` (a
 /// fraction, over −1).
 ///
-/// Refuted when the whole interval is under it: the measurement then excludes even what the contestant called
+/// Refuted when the whole interval is under it: the measurement then excludes even what the author called
 /// a poor outcome. The lowest quantile and not the median, because a claim of 1…5…12 % that comes out at
 /// 3 % was not wrong; that it was optimistic shows in the forecast's score. With one number claimed, that is
 /// the number to pass.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use gauntlet_lab::HostCost;
+use gauntlet_judge::HostCost;
 
 use super::CalibrationFile;
 

@@ -15,7 +15,7 @@ Examples:
   gauntlet tune --case case-3 --keep 4
   gauntlet tune --executor cuda --device h200        measured on the GPU of this machine
   gauntlet tune --executor model --device b200       a device that is not here: the model's ranking, not measured
-  gauntlet bench 'tile = [64, 64, 64]' dispatch:attention.toml --suite attention    what the table is worth
+  gauntlet compare 'tile = [64, 64, 64]' dispatch:attention.toml --suite attention    what the table is worth
 
 The table is written after each case, so that an interruption loses only the case at hand.")]
 pub struct Tune {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_executor::{Limits, Patience};
-use gauntlet_lab::{Thoroughness, Workshop};
+use gauntlet_judge::{Thoroughness, Workshop};
+use gauntlet_worker::{Limits, Patience};
 
 use crate::arguments::{Calibrate, MeasuredExecutor};
 use crate::calibrations::Calibrations;
@@ -39,7 +39,7 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, Trouble> {
         quiet(&Load::sample(), arguments.keep_anyway)?;
         let watch = Watch::start();
         let line = Line(Progress::new());
-        let calibration = gauntlet_lab::calibrate(&workshop, &device, thoroughness, &version(), &line)?;
+        let calibration = gauntlet_judge::calibrate(&workshop, &device, thoroughness, &version(), &line)?;
         (calibration, watch.stop())
     };
     let is_kept = arguments.keep_anyway || !load.is_busy();

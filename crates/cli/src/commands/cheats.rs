@@ -105,7 +105,7 @@ fn outcome(outcome: Outcome) -> &'static str {
 impl From<TrialError> for Trouble {
     fn from(error: TrialError) -> Self {
         match error {
-            TrialError::Lab { source, .. } => (*source).into(),
+            TrialError::Unplayed { source, .. } => (*source).into(),
             other => Self::broken(other.to_string()),
         }
     }

@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use gauntlet_cpu::SimdPath;
 use gauntlet_device::Device;
-use gauntlet_executor::Patience;
-use gauntlet_lab::ledger::{Ledger, RunStart};
-use gauntlet_lab::{
-    Correctness, Journal, Overrides, Sweep, SweepReport, Tournament, TournamentReport, play, sweep,
-};
-use gauntlet_problem::{Case, Suite};
-use gauntlet_schedule::{Options, Schedule, check as violations, pairwise};
+use gauntlet_judge::ledger::{Ledger, RunStart};
+use gauntlet_judge::{Journal, Sweep, SweepReport, sweep};
+use gauntlet_kernels_cpu::SimdPath;
+use gauntlet_parameters::{Parameters, pairwise};
+use gauntlet_task::{Case, Rules, Suite};
+use gauntlet_tournament::{Overrides, Tournament, TournamentReport, play};
+use gauntlet_worker::Patience;
 use serde::Serialize;
 
 use crate::arguments::Check;
@@ -44,7 +43,7 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
     };
     for target in &arguments.targets {
         let path = Path::new(target);
-        let is_suite = Suite::builtin_names().any(|name| name == target) || is_suite_file(path);
+        let is_suite = gauntlet_families::suite_names().contains(&target.as_str()) || is_suite_file(path);
         if is_suite {
             checked
                 .suites
@@ -61,7 +60,7 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
                     format!("`{target}` is neither a file nor a suite"),
                     format!(
                         "check the path; of the suites built in, the nearest is {}",
-                        problem_text::nearest(target, Suite::builtin_names())
+                        problem_text::nearest(target, gauntlet_families::suite_names().into_iter())
                     ),
                 ));
             }
@@ -103,7 +102,7 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
     let device = Device::host();
     let given = arguments.schedule.as_deref();
     let given = given
-        .map(|text| schedule_text::read(text, &Schedule::baseline()))
+        .map(|text| schedule_text::read(text, &Parameters::new(), &suite.parameters()))
         .transpose()?;
     if let Some(schedule) = &given {
         keeps_a_rule(schedule, suite, &device)?;
@@ -123,15 +122,17 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
         workers.push((name.clone(), cpu_worker(Some(&name))?));
     }
     let schedules = |case: &Case| match &given {
-        Some(schedule) if violations(schedule, &case.problem, &device).is_empty() => vec![schedule.clone()],
+        Some(schedule) if case.sizes.accepts(schedule, &device) => vec![schedule.clone()],
         Some(_) => Vec::new(),
-        None => pairwise(&Options::cpu(&case.problem), &case.problem, &device),
+        None => pairwise(&case.sizes.covering_space(), |point| {
+            case.sizes.accepts(point, &device)
+        }),
     };
     let plan = Sweep {
         suite,
         workers,
         schedules: &schedules,
-        rules: Correctness::default(),
+        rules: Rules::default(),
         patience: Patience::default(),
     };
     let progress = Progress::new();
@@ -139,9 +140,9 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
 }
 
 /// Refuses a schedule that no case of the suite allows: nothing would be examined, and nothing found wrong.
-fn keeps_a_rule(schedule: &Schedule, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+fn keeps_a_rule(schedule: &Parameters, suite: &Suite, device: &Device) -> Result<(), Trouble> {
     let mut cases = suite.correctness.iter().chain(&suite.benchmark);
-    let broken = |case: &Case| violations(schedule, &case.problem, device).into_iter().next();
+    let broken = |case: &Case| case.sizes.violations(schedule, device).into_iter().next();
     match suite.benchmark.first().and_then(broken) {
         Some(violation) if cases.all(|case| broken(case).is_some()) => Err(Trouble::bad_input(
             format!("no case of {} allows this schedule: {violation}", suite.name),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gauntlet_cuda::compiler::Compiler;
-use gauntlet_cuda::{CheckError, CheckedVariant, CompileError, shipped};
+use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_kernels_cuda::{CheckError, CheckedVariant, CompileError, shipped};
 use gauntlet_report::{Column, table};
 use serde::Serialize;
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gauntlet_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_device::Device;
-use gauntlet_executor::protocol::Description;
-use gauntlet_executor::{Culprits, Limits, Patience, WorkerCommand, WorkerError, WorkerProcess, culprits};
-use gauntlet_lab::instruments::Instruments;
-use gauntlet_lab::{CudaWorker, ExecutorKind, Tournament, Workshop};
+use gauntlet_judge::instruments::Instruments;
+use gauntlet_judge::{CudaWorker, ExecutorKind, Workshop};
+use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
+use gauntlet_tournament::Tournament;
+use gauntlet_worker::protocol::Description;
+use gauntlet_worker::{Culprits, Limits, Patience, WorkerCommand, WorkerError, WorkerProcess, culprits};
 
 use crate::arguments::{Measured, MeasuredExecutor};
 use crate::commands::devices;
@@ -70,7 +71,7 @@ pub struct Gpus {
 pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, Trouble> {
     let mut gpus = Gpus::default();
     for round in &tournament.rounds {
-        let device = &round.device;
+        let device = &round.setting.device;
         if round.file().executor != ExecutorKind::Cuda || gpus.workers.contains_key(&device.name) {
             continue;
         }
@@ -238,7 +239,7 @@ mod tests {
 
     fn gpu(name: &str, processors: &str) -> Description {
         Description {
-            protocol: gauntlet_executor::protocol::VERSION,
+            protocol: gauntlet_worker::protocol::VERSION,
             worker: "gauntlet cuda".to_owned(),
             device: name.to_owned(),
             details: BTreeMap::from([("multiprocessors".to_owned(), processors.to_owned())]),
@@ -271,7 +272,7 @@ mod tests {
             own.ends_with("cannot run here: cuInit: CUDA_ERROR_OPERATING_SYSTEM"),
             "{own}"
         );
-        let files = Culprits::Any(vec![gauntlet_executor::Measure::Files]);
+        let files = Culprits::Any(vec![gauntlet_worker::Measure::Files]);
         let confined = absent(&died, &files).to_string();
         assert!(
             confined.contains("without rules for files (Landlock)"),

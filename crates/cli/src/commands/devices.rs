@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_model::{Accuracy, on_record};
+use gauntlet_simulate::{Accuracy, on_record};
 use serde_json::Value;
 
 use crate::arguments::Devices;

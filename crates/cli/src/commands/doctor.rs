@@ -5,9 +5,9 @@ mod gpu;
 use std::borrow::Cow;
 use std::path::Path;
 
-use gauntlet_cpu::SimdPath;
 use gauntlet_device::Device;
-use gauntlet_executor::{Safeguard, Standing, safeguards};
+use gauntlet_kernels_cpu::SimdPath;
+use gauntlet_worker::{Safeguard, Standing, safeguards};
 use serde::Serialize;
 
 use crate::arguments::Doctor;

@@ -5,7 +5,7 @@ mod schedule;
 mod timelines;
 mod times;
 
-use gauntlet_schedule::Schedule;
+use gauntlet_parameters::Parameters;
 
 use crate::arguments::Explain;
 use crate::calibrations::Calibrations;
@@ -16,7 +16,11 @@ use crate::trouble::Trouble;
 
 /// Says where the time goes.
 pub fn explain(arguments: &Explain) -> Result<Exit, Trouble> {
-    let schedule = schedule_text::read(&arguments.schedule, &Schedule::baseline())?;
+    let schedule = schedule_text::read(
+        &arguments.schedule,
+        &Parameters::new(),
+        &gauntlet_families::parameters(),
+    )?;
     let device = Calibrations::of(&arguments.calibration).apply(devices::find(&arguments.device)?)?;
     match &arguments.times {
         Some(file) => times::explain(file, &schedule, &device, arguments.json),

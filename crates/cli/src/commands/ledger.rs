@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use gauntlet_lab::forecast::{Answer, Forecasts, prospects};
-use gauntlet_lab::ledger::{Entry, Ledger, LedgerError, RecordKind, RunId, RunSummary, Verification};
+use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, RecordKind, RunId, RunSummary, Verification};
+use gauntlet_tournament::forecast::{Answer, Forecasts, prospects};
 
 use crate::arguments::{LedgerArguments, LedgerCommand};
 use crate::exit::Exit;

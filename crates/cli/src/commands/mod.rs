@@ -1,9 +1,9 @@
 //! The commands, one a file.
 
-pub mod bench;
 pub mod calibrate;
 pub mod cheats;
 pub mod check;
+pub mod compare;
 pub mod compile;
 pub mod completions;
 pub mod cuda;

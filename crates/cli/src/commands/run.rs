@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_executor::{Limits, Patience, WorkerCommand};
-use gauntlet_lab::ledger::{Ledger, RunId, RunStart};
-use gauntlet_lab::{ExecutorKind, Journal, Overrides, Settings, Tournament, Workers, play};
+use gauntlet_judge::ledger::{Ledger, RunId, RunStart};
+use gauntlet_judge::{ExecutorKind, Journal, Workers};
+use gauntlet_tournament::{Overrides, Settings, Tournament, play};
+use gauntlet_worker::{Limits, Patience, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
@@ -126,7 +127,10 @@ pub fn environment() -> BTreeMap<String, String> {
             "system".to_owned(),
             format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         ),
-        ("simd".to_owned(), gauntlet_cpu::SimdPath::best().to_string()),
+        (
+            "simd".to_owned(),
+            gauntlet_kernels_cpu::SimdPath::best().to_string(),
+        ),
     ]);
     // Workers take these in place of what they would choose.
     for variable in ["GAUNTLET_SIMD", "GAUNTLET_THREADS", "GAUNTLET_GPU"] {
@@ -148,7 +152,7 @@ fn start(
     ledger: &Ledger,
 ) -> Result<(RunId, Lease), Trouble> {
     // Findings of another version of this program are not this one's.
-    let digest = gauntlet_lab::digest_of(&[tournament.digest.as_str(), settings.version.as_str()]);
+    let digest = gauntlet_tournament::digest_of(&[tournament.digest.as_str(), settings.version.as_str()]);
     let unfinished = ledger.last_unfinished_run(&digest)?;
     let leased = unfinished
         .map(|run| Ok::<_, Trouble>((Lease::take(ledger.path(), &run)?, run)))

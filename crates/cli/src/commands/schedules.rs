@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use gauntlet_schedule::{Schedule, check, words};
+use gauntlet_parameters::{Parameters, Table, Value};
+use gauntlet_task::Suite;
+use serde::Serialize;
 
 use crate::arguments::Schedules;
 use crate::commands::{devices, suites};
@@ -12,42 +14,61 @@ use crate::schedule_text;
 use crate::sink::{self, write_json};
 use crate::trouble::Trouble;
 
-/// Explains the words of a schedule, or checks some against a device.
+/// Explains the parameters of a suite's kernels, or checks some against a device.
 pub fn schedules(arguments: &Schedules) -> Result<Exit, Trouble> {
+    let suite = suites::find(&arguments.suite)?;
     match &arguments.schedule {
-        Some(text) => verify(text, arguments),
-        None => explain(arguments.json),
+        Some(text) => verify(text, &suite, arguments),
+        None => explain(&suite.parameters(), arguments.json),
     }
 }
 
-fn explain(json: bool) -> Result<Exit, Trouble> {
-    let words = words();
+/// A parameter as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Row {
+    parameter: String,
+    accepts: String,
+    default: Value,
+    meaning: String,
+    on_cpu: String,
+}
+
+fn explain(table: &Table, json: bool) -> Result<Exit, Trouble> {
+    let rows = table.parameters().iter().map(|parameter| Row {
+        parameter: parameter.name.to_string(),
+        accepts: parameter.domain.to_string(),
+        default: parameter.default.clone(),
+        meaning: parameter.meaning.to_string(),
+        on_cpu: parameter
+            .on_cpu
+            .as_ref()
+            .unwrap_or(&parameter.meaning)
+            .to_string(),
+    });
     if json {
-        write_json(Path::new("-"), &words)?;
+        write_json(Path::new("-"), &rows.collect::<Vec<_>>())?;
         return Ok(Exit::Done);
     }
-    let baseline = Schedule::baseline();
-    let rows = words.iter().map(|meaning| {
+    let rows = rows.map(|row| {
         vec![
-            meaning.word.name().to_owned(),
-            meaning.accepts.clone(),
-            meaning.word.value(&baseline),
-            meaning.on_gpu.to_owned(),
-            meaning.on_cpu.to_owned(),
+            row.parameter,
+            row.accepts,
+            row.default.to_string(),
+            row.meaning,
+            row.on_cpu,
         ]
     });
-    let head = ["word", "accepts", "baseline", "on a GPU", "on a CPU"];
-    listing::print(&head, rows)?;
+    listing::print(&["parameter", "accepts", "default", "on a GPU", "on a CPU"], rows)?;
     Ok(Exit::Done)
 }
 
-fn verify(text: &str, arguments: &Schedules) -> Result<Exit, Trouble> {
-    let schedule = schedule_text::read(text, &Schedule::baseline())?;
+fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, Trouble> {
+    let schedule = schedule_text::read(text, &Parameters::new(), &suite.parameters())?;
     let device = devices::find(&arguments.device)?;
-    let suite = suites::find(&arguments.suite)?;
     let mut violations = Vec::new();
     for case in &suite.benchmark {
-        for violation in check(&schedule, &case.problem, &device) {
+        for violation in case.sizes.violations(&schedule, &device) {
             if !violations.contains(&violation) {
                 violations.push(violation);
             }
@@ -56,7 +77,7 @@ fn verify(text: &str, arguments: &Schedules) -> Result<Exit, Trouble> {
     if arguments.json {
         write_json(Path::new("-"), &violations)?;
     } else {
-        sink::print(format_args!("{schedule}"))?;
+        sink::print(suite.parameters().describe(&schedule))?;
         for violation in &violations {
             sink::print(format_args!("✗ {violation}\n  source: {}", violation.source))?;
         }

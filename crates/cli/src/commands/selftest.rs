@@ -72,7 +72,7 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, Trouble> {
 impl From<CharacteristicsError> for Trouble {
     fn from(error: CharacteristicsError) -> Self {
         match error {
-            CharacteristicsError::Lab(error) => error.into(),
+            CharacteristicsError::Judge(error) => error.into(),
             other => Self::broken(other.to_string()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gauntlet_problem::{Case, Suite};
+use gauntlet_task::{Case, Suite};
 
 use crate::arguments::Suites;
 use crate::exit::Exit;
@@ -22,19 +22,22 @@ pub fn suites(arguments: &Suites) -> Result<Exit, Trouble> {
 /// A suite by name or file.
 pub fn find(name: &str) -> Result<Suite, Trouble> {
     let found = if name.ends_with(".toml") {
-        Suite::load(Path::new(name))
+        gauntlet_families::load_suite(Path::new(name))
     } else {
-        Suite::builtin(name)
+        gauntlet_families::suite(name)
     };
     Ok(found.map_err(|error| {
-        gauntlet_lab::FileError::of_suite(error, |message, remedy| {
-            gauntlet_lab::FileError::whole(Path::new(name), message, remedy)
+        gauntlet_tournament::FileError::of_suite(error, |message, remedy| {
+            gauntlet_tournament::FileError::whole(Path::new(name), message, remedy)
         })
     })?)
 }
 
 fn list(json: bool) -> Result<(), Trouble> {
-    let suites = Suite::builtin_names().map(find).collect::<Result<Vec<_>, _>>()?;
+    let suites = gauntlet_families::suite_names()
+        .into_iter()
+        .map(find)
+        .collect::<Result<Vec<_>, _>>()?;
     if json {
         return write_json(Path::new("-"), &suites);
     }
@@ -62,9 +65,11 @@ fn show(suite: &Suite, json: bool) -> Result<(), Trouble> {
         vec![
             use_of.to_owned(),
             case.name.clone(),
-            case.problem.to_string(),
-            format!("{:.3}", case.problem.flops() as f64 / 1e9),
-            format!("{:.1}", case.problem.bytes() as f64 / 1e6),
+            case.sizes.to_string(),
+            case.sizes
+                .flops()
+                .map_or_else(|| "–".to_owned(), |flops| format!("{:.3}", flops as f64 / 1e9)),
+            format!("{:.1}", case.sizes.bytes() as f64 / 1e6),
         ]
     };
     let rows = suite

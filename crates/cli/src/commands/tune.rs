@@ -1,19 +1,19 @@
 //! `gauntlet tune`.
 
-use gauntlet_cuda::plan::plan;
 use gauntlet_device::Device;
-use gauntlet_executor::protocol::Description;
-use gauntlet_lab::Workshop;
-use gauntlet_lab::tuning::{TunedCase, Tuning, table, tune as tune_suite};
-use gauntlet_model::{Accuracy, on_record};
-use gauntlet_problem::Problem;
-use gauntlet_schedule::Schedule;
+use gauntlet_judge::Workshop;
+use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_parameters::Parameters;
+use gauntlet_simulate::{Accuracy, on_record};
+use gauntlet_task::Sizes;
+use gauntlet_tuning::{TunedCase, Tuning, table, tune as tune_suite};
+use gauntlet_worker::protocol::Description;
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::arguments::{Measured, MeasuredExecutor, Tune, TuneExecutor};
 use crate::calibrations::Calibrations;
-use crate::commands::bench::chosen;
+use crate::commands::compare::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
@@ -33,10 +33,10 @@ pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let baseline = schedule_text::read(&arguments.baseline, &Schedule::baseline())?;
+    let baseline = schedule_text::read(&arguments.baseline, &Parameters::new(), &suite.parameters())?;
     let (device, workshop, gpu) = place(arguments)?;
     let device = Calibrations::of(&arguments.calibration).apply(device)?;
-    let accuracy = Accuracy::of_suite(&device, suite.benchmark.iter().map(|case| &case.problem));
+    let accuracy = Accuracy::of_suite(&device, suite.benchmark.iter().map(|case| &case.sizes));
     if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
         say(
             "note: this machine is not calibrated, so the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
@@ -126,9 +126,12 @@ fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
 
 /// Whether an executor has a kernel for a schedule that the device accepts: a GPU's kernels know fewer words together
 /// than its instructions allow.
-fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Problem, &Schedule) -> bool + Sync {
+fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Sizes, &Parameters) -> bool + Sync {
     let processors = device.processors.get() as u32;
-    move |problem, schedule| executor != TuneExecutor::Cuda || plan(problem, schedule, processors).is_ok()
+    move |sizes, parameters| {
+        let has_plan = |operation| plan(operation, &gauntlet_tiles::schedule(parameters), processors).is_ok();
+        executor != TuneExecutor::Cuda || gauntlet_tiles::operation(sizes).is_some_and(has_plan)
+    }
 }
 
 fn executor(arguments: &Tune) -> &'static str {

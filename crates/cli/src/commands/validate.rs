@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gauntlet_cuda::plan::plan;
 use gauntlet_device::{Arch, Calibration, Device};
-use gauntlet_lab::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
-use gauntlet_model::MissingFigure;
+use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_simulate::MissingFigure;
+use gauntlet_tuning::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -251,10 +251,10 @@ fn shapes(device: &Device) -> Vec<Shape> {
     if device.arch != Arch::Cpu {
         let processors = device.processors.get() as u32;
         for Shape {
-            problem, schedules, ..
+            operation, schedules, ..
         } in &mut shapes
         {
-            schedules.retain(|schedule| plan(problem, schedule, processors).is_ok());
+            schedules.retain(|schedule| plan(operation, schedule, processors).is_ok());
         }
         shapes.retain(|shape| !shape.schedules.is_empty());
     }

@@ -1,6 +1,6 @@
 //! Drivers, costs and intervals in words.
 
-use gauntlet_model::diagnose::{Cost, Credible, Driver, Explanation};
+use gauntlet_diagnose::{Cost, Credible, Driver, Explanation};
 
 use crate::duration::duration;
 use crate::speedup::times;

@@ -1,6 +1,6 @@
 //! Several problems side by side: what share of each goes where.
 
-use gauntlet_model::Part;
+use gauntlet_simulate::Part;
 
 use super::lines::lines;
 use super::{Explanation, header, share};

@@ -1,6 +1,6 @@
 //! Two schedules, part by part.
 
-use gauntlet_model::{Breakdown, Part};
+use gauntlet_simulate::{Breakdown, Part};
 use owo_colors::Style;
 
 use super::lines::lines;

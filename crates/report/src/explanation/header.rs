@@ -1,7 +1,7 @@
 //! What was predicted, of what, and on what ground.
 
 use gauntlet_device::Arch;
-use gauntlet_model::Bound;
+use gauntlet_simulate::Bound;
 
 use super::{Explanation, share};
 use crate::duration::unbroken;
@@ -24,7 +24,7 @@ pub fn header(explanation: &Explanation, width: usize) -> String {
 /// The name and the problem.
 pub fn title(explanation: &Explanation, width: usize) -> String {
     let name = format!("{}: ", bold(&explanation.case));
-    paragraph(&name, &explanation.problem.to_string(), 2, width)
+    paragraph(&name, &explanation.operation.to_string(), 2, width)
 }
 
 /// What several explanations share: how, on what, and how much that is worth.

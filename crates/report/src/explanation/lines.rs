@@ -1,6 +1,6 @@
 //! The parts of a breakdown that are worth a line.
 
-use gauntlet_model::{Breakdown, Part};
+use gauntlet_simulate::{Breakdown, Part};
 use owo_colors::Style;
 
 /// Parts below this share of the prediction are named without a line of their own.
@@ -76,7 +76,7 @@ pub fn style(part: Option<Part>) -> Style {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_model::PartTime;
+    use gauntlet_simulate::PartTime;
 
     use super::*;
 

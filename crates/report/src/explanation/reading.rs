@@ -1,9 +1,8 @@
 //! What a breakdown says, in sentences.
 
 use gauntlet_device::Arch;
-use gauntlet_model::{Breakdown, Part};
-use gauntlet_problem::Problem;
-use gauntlet_schedule::{Setup, Word};
+use gauntlet_operations::Setup;
+use gauntlet_simulate::{Breakdown, Part, levers};
 
 use super::{Explanation, GreatestGain, share};
 use crate::duration::unbroken;
@@ -76,22 +75,13 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
     )
 }
 
-/// The words that act on a part, in parentheses; nothing where no word does.
+/// The parameters that act on a part, in parentheses; nothing where none does.
 fn words(part: Part, explanation: &Explanation) -> String {
-    let arch = explanation.arch;
-    let of_attention = match explanation.problem {
-        Problem::Attention(_) if arch != Arch::Cpu => levers_of_attention(part),
-        Problem::Attention(_) | Problem::GroupedGemm(_) => &[],
-    };
-    let levers = levers(part, arch).iter().chain(of_attention);
-    let words: Vec<_> = levers
-        .filter(|word| !(matches!(explanation.problem, Problem::Attention(_)) && **word == Word::SwapAb))
-        .map(|word| word.name())
-        .collect();
-    if words.is_empty() {
+    let levers = levers(part, &explanation.operation, explanation.arch);
+    if levers.is_empty() {
         String::new()
     } else {
-        format!(" (change {})", listed(&words, "or"))
+        format!(" (change {})", listed(&levers, "or"))
     }
 }
 
@@ -136,35 +126,5 @@ fn is_outside(part: Part, arch: Arch) -> bool {
         Part::Host => true,
         Part::Launch => arch != Arch::Cpu,
         _ => false,
-    }
-}
-
-/// The words that act on a part most directly.
-fn levers(part: Part, arch: Arch) -> &'static [Word] {
-    match part {
-        Part::Host => &[Word::Setup],
-        Part::Launch if arch == Arch::Cpu => &[Word::Order, Word::Tile],
-        Part::Launch | Part::Ramp => &[],
-        Part::Padding => &[Word::Tile, Word::SwapAb],
-        Part::Idle => &[Word::Tile, Word::Order, Word::SplitK],
-        Part::FillAndDrain => &[Word::Stages, Word::Roles, Word::Order],
-        Part::Copy => &[Word::Stages, Word::Roles, Word::Cluster],
-        Part::Conversion => &[Word::Roles, Word::Stages],
-        Part::Barriers => &[Word::Roles, Word::Tile],
-        Part::Epilogue => &[Word::Epilogue, Word::Roles, Word::Order],
-        Part::Contention => &[Word::Tile, Word::Cluster],
-        Part::Tail => &[Word::Epilogue, Word::Tile],
-    }
-}
-
-/// The words that act on a part of attention besides, on GPUs.
-fn levers_of_attention(part: Part) -> &'static [Word] {
-    match part {
-        // Multiply-adds take longer than the matrix unit, whatever they wait for.
-        Part::Padding => &[Word::Values],
-        Part::Copy => &[Word::Layout, Word::Arithmetic],
-        Part::Conversion => &[Word::Exponential, Word::Arithmetic, Word::Scores],
-        Part::Barriers => &[Word::Scores],
-        _ => &[],
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A point is drawn exactly where its values lie, also where points overlap. Only the labels move.
 
-use gauntlet_lab::TournamentReport;
+use gauntlet_tournament::TournamentReport;
 use maud::{Markup, html};
 
 use super::badge;
@@ -153,7 +153,8 @@ fn multiple(tick: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_lab::{ClaimOutcome, Quantiles, Verdict};
+    use gauntlet_judge::Verdict;
+    use gauntlet_tournament::{ClaimOutcome, Quantiles};
 
     use super::*;
 

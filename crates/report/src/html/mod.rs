@@ -11,7 +11,8 @@ mod round;
 mod scores;
 
 pub use chart::at;
-use gauntlet_lab::{Judged, TournamentReport, Verdict};
+use gauntlet_judge::Verdict;
+use gauntlet_tournament::{Judged, TournamentReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
 use crate::outline::{PREDICTED, adoptions, mark, verdict_counts};

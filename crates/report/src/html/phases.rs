@@ -1,6 +1,7 @@
 //! Where the time of a call goes: one bar a candidate.
 
-use gauntlet_lab::{Finding, RoundReport};
+use gauntlet_judge::Finding;
+use gauntlet_tournament::RoundReport;
 use maud::{Markup, html};
 
 use super::chart::{LEFT, ROW, WIDTH, at, label, svg};

@@ -1,6 +1,6 @@
 //! What to do first, as the model sees it.
 
-use gauntlet_lab::{CaseTime, Plan};
+use gauntlet_tournament::{CaseTime, Plan};
 use maud::{Markup, html};
 
 use crate::duration::duration;

@@ -1,6 +1,6 @@
 //! What the hours brought that were spent, and what to try next.
 
-use gauntlet_lab::forecast::{Prospect, Return};
+use gauntlet_tournament::forecast::{Prospect, Return};
 use maud::{Markup, html};
 
 use super::badge;

@@ -1,8 +1,9 @@
 //! A round: scores, baseline, verdicts, intervals, and everything else behind a fold.
 
-use gauntlet_lab::panel::Ranking;
-use gauntlet_lab::{BaselineReport, Comparison, Judged, Outcome, RoundReport};
+use gauntlet_judge::{Comparison, Outcome};
 use gauntlet_stats::{Criteria, decide};
+use gauntlet_tournament::panel::Ranking;
+use gauntlet_tournament::{BaselineReport, Judged, RoundReport};
 use maud::{Markup, html};
 
 use super::intervals::{Row, intervals};
@@ -66,7 +67,7 @@ fn baseline(report: &BaselineReport) -> Markup {
     html! {
         h3 { "Baseline, and where the time goes" }
         p {
-            (report.schedule) ". "
+            (report.described) ". "
             @match &report.fault {
                 Some(fault) => span.refuted { (fault) },
                 None => "It qualified.",
@@ -79,7 +80,7 @@ fn verdicts(report: &RoundReport) -> Markup {
     html! {
         div.scroll {
             table {
-                thead { tr { th { "pitch" } th { "contestant" } th { "changes" } th { "verdict" } th { "gate" } th { "claimed" } th { "found" } } }
+                thead { tr { th { "pitch" } th { "author" } th { "changes" } th { "verdict" } th { "gate" } th { "claimed" } th { "found" } } }
                 tbody { @for judged in &report.judged { (verdict(judged)) } }
             }
         }
@@ -90,7 +91,7 @@ fn verdict(judged: &Judged) -> Markup {
     html! {
         tr {
             td { b { (judged.name) } }
-            td { (judged.contestant) }
+            td { (judged.author) }
             td { @for word in &judged.words { div { (word) } } }
             td { (verdict_badge(judged)) }
             td { (stop(judged).map_or("—", |finding| &finding.gate)) }
@@ -175,7 +176,7 @@ fn gates(judged: &Judged) -> Markup {
 
 fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
     let lines = cases(comparison);
-    let tone = |interval| Tone::from(gauntlet_lab::Verdict::from(decide(Some(interval), criteria)));
+    let tone = |interval| Tone::from(gauntlet_judge::Verdict::from(decide(Some(interval), criteria)));
     let named = lines.iter().filter_map(|line| Some((line.name, line.interval?)));
     let suite = comparison
         .assessment

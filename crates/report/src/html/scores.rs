@@ -1,6 +1,6 @@
 //! The panel's scores: the mean as a bar, each judge as a dot.
 
-use gauntlet_lab::panel::Ranking;
+use gauntlet_tournament::panel::Ranking;
 use maud::{Markup, html};
 
 use super::chart::{LEFT, ROW, WIDTH, at, label, svg};

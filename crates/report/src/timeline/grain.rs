@@ -1,6 +1,6 @@
 //! Spans that can be seen, and blocks of those that cannot.
 
-use gauntlet_model::{Activity, Span};
+use gauntlet_simulate::{Activity, Span};
 
 use super::ACTIVITIES;
 

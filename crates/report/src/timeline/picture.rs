@@ -1,6 +1,6 @@
 //! A timeline as an SVG picture that needs nothing but itself.
 
-use gauntlet_model::{Activity, Span, Timeline, Track};
+use gauntlet_simulate::{Activity, Span, Timeline, Track};
 use maud::{Markup, PreEscaped, html};
 
 use super::grain::{Block, PARTS, Piece, pieces};

@@ -1,6 +1,6 @@
 //! What each role does with its time, in a table.
 
-use gauntlet_model::{Activity, Timeline, Track};
+use gauntlet_simulate::{Activity, Timeline, Track};
 
 use super::{ACTIVITIES, name};
 use crate::duration::duration;
@@ -128,7 +128,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use gauntlet_model::Span;
+    use gauntlet_simulate::Span;
 
     use super::*;
 

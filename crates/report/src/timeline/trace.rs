@@ -1,7 +1,7 @@
 //! The trace event format that Perfetto and Chrome open (Google, "Trace Event Format"): a complete event for each
 //! span, processors as processes, roles and units as threads.
 
-use gauntlet_model::{Activity, Span, Timeline, Track};
+use gauntlet_simulate::{Activity, Span, Timeline, Track};
 use serde::Serialize;
 
 use super::{group, name};

@@ -1,10 +1,10 @@
 //! Explanations and timelines made by hand.
 
 use gauntlet_device::Arch;
-use gauntlet_model::{Activity, Basis, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
-use gauntlet_problem::{GemmShape, GroupedGemm, Problem};
+use gauntlet_operations::{GemmShape, GroupedGemm, Operation};
+use gauntlet_operations::{Order, Roles, Schedule};
 use gauntlet_report::{Explanation, GreatestGain};
-use gauntlet_schedule::{Order, Roles, Schedule};
+use gauntlet_simulate::{Activity, Basis, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
 
 /// An explanation with the roofline and the parts in microseconds.
 pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanation {
@@ -23,7 +23,7 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
     let groups = [80, 176, 64].map(|m| GemmShape { m, n: 4096, k: 7168 });
     Explanation {
         case: case.to_owned(),
-        problem: Problem::GroupedGemm(GroupedGemm {
+        operation: Operation::GroupedGemm(GroupedGemm {
             groups: groups.into(),
             form: Default::default(),
             output: Default::default(),

@@ -1,9 +1,8 @@
 //! What can stop the self-test.
 
-use gauntlet_executor::WorkerError;
-use gauntlet_lab::LabError;
-use gauntlet_lab::gates::Trouble;
-use gauntlet_problem::SuiteError;
+use gauntlet_judge::{ExaminationFailure, JudgeError};
+use gauntlet_task::SuiteError;
+use gauntlet_worker::WorkerError;
 use thiserror::Error;
 
 use super::effect::Effect;
@@ -14,9 +13,9 @@ pub enum CharacteristicsError {
     /// Criteria or blocks that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),
-    /// The lab's own trouble.
+    /// The judge itself failed.
     #[error(transparent)]
-    Lab(#[from] LabError),
+    Judge(#[from] JudgeError),
     /// The suite of the live comparisons, which comes with the program.
     #[error("the self-test's own suite: {0}; report it, it is a fault of this program")]
     Suite(#[from] SuiteError),
@@ -26,7 +25,7 @@ pub enum CharacteristicsError {
          lacks, and `--live 0` leaves real workers out"
     )]
     Worker {
-        /// Control or candidate.
+        /// Baseline or candidate.
         arm: &'static str,
         /// What was injected.
         effect: Effect,
@@ -44,21 +43,23 @@ pub enum CharacteristicsError {
 }
 
 impl CharacteristicsError {
-    /// Trouble in a live comparison.
-    pub fn in_live(trouble: Trouble, effect: Effect) -> Self {
-        match trouble {
-            Trouble::Lab(error) => error.into(),
-            Trouble::Control(source) => Self::Worker {
-                arm: "control",
+    /// A live comparison that could not be finished.
+    pub fn in_live(failure: ExaminationFailure, effect: Effect) -> Self {
+        match failure {
+            ExaminationFailure::Judge(error) => error.into(),
+            ExaminationFailure::Baseline(source) => Self::Worker {
+                arm: "baseline",
                 effect,
                 source,
             },
-            Trouble::Candidate(source) => Self::Worker {
+            ExaminationFailure::Candidate(source) => Self::Worker {
                 arm: "candidate",
                 effect,
                 source,
             },
-            Trouble::Void(reason) | Trouble::Wrong(reason) => Self::Void { effect, reason },
+            ExaminationFailure::Void(reason) | ExaminationFailure::Wrong(reason) => {
+                Self::Void { effect, reason }
+            }
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Comparisons of this machine's real kernels with themselves and with slowed ones, measured by the lab itself.
+//! Comparisons of this machine's real kernels with themselves and with slowed ones, measured by the judge itself.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gauntlet_device::Device;
-use gauntlet_executor::{Limits, Patience, WorkerCommand};
-use gauntlet_lab::{Candidate, Comparison, Measurement, Observer, Round, Suspicion, Workshop, measure};
-use gauntlet_problem::Suite;
-use gauntlet_schedule::Schedule;
+use gauntlet_judge::{Candidate, Comparison, Measurement, Observer, Setting, Suspicion, Workshop, measure};
+use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Block, Criteria, Decision, Interval, Sample};
+use gauntlet_task::Suite;
+use gauntlet_worker::{Limits, Patience, WorkerCommand};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Judged};
@@ -29,9 +29,9 @@ const SUITE: &str = include_str!("live/suite.toml");
 pub struct LiveComparison {
     /// What was injected.
     pub effect: Effect,
-    /// What the lab decided.
+    /// What the judge decided.
     pub decision: Decision,
-    /// Why the lab would not believe the times, though they are honest: then there is no verdict.
+    /// Why the judge would not believe the times, though they are honest: then there is no verdict.
     pub suspicion: Option<Suspicion>,
     /// Pairs of processes measured.
     pub pairs: usize,
@@ -43,21 +43,21 @@ pub struct LiveComparison {
     pub seed: u64,
 }
 
-/// The round of the live comparisons: default criteria and plan, operands warm, because rotating a small problem past a
+/// The setting of the live comparisons: default criteria and plan, operands warm, because rotating a small problem past a
 /// large cache takes longer than timing it.
-pub fn round(device: Device) -> Result<Round, CharacteristicsError> {
-    let suite = Suite::parse(SUITE, Path::new("suite.toml"))?;
+pub fn setting(device: Device) -> Result<Setting, CharacteristicsError> {
+    let suite = Suite::parse(SUITE, Path::new("suite.toml"), gauntlet_families::TASKS)?;
     let measurement = Measurement {
         warm: true,
         ..Measurement::default()
     };
-    Ok(Round::ad_hoc(device, &suite, measurement, Criteria::default()))
+    Ok(Setting::new(device, &suite, measurement, Criteria::default()))
 }
 
 /// Measures `comparisons` of the honest worker with itself, and fewer with each effect. `worker` serves the CPU, and is
 /// slowed down by the argument `--slowed-by`.
 pub fn comparisons(
-    round: &Round,
+    setting: &Setting,
     worker: &WorkerCommand,
     comparisons: usize,
     observer: &dyn Observer,
@@ -68,11 +68,11 @@ pub fn comparisons(
     for (index, effect) in planned.iter().enumerate() {
         let name = format!("live comparison {} of {}, {effect}", index + 1, planned.len());
         let observer = Observed { name, observer };
-        let control = arm("control", worker, effect.on_baseline());
+        let baseline = arm("baseline", worker, effect.on_baseline());
         let candidate = arm("candidate", worker, effect.on_candidate());
-        let allowed = Duration::try_from(round.file().measurement.budget).unwrap_or_default();
-        let comparison = measure(&workshop, round, &control, &candidate, allowed, &observer)
-            .map_err(|trouble| CharacteristicsError::in_live(trouble, *effect))?;
+        let allowed = Duration::try_from(setting.measurement.budget).unwrap_or_default();
+        let comparison = measure(&workshop, setting, &baseline, &candidate, allowed, &observer)
+            .map_err(|failure| CharacteristicsError::in_live(failure, *effect))?;
         measured.push((*effect, comparison));
     }
     Ok(measured)
@@ -101,11 +101,11 @@ fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
     });
     Candidate {
         command,
-        ..Candidate::new(name, Schedule::baseline())
+        ..Candidate::new(name, Parameters::new())
     }
 }
 
-/// Counts what every rule says to the comparisons of each effect. The lab keeps the medians of slots, so those are the
+/// Counts what every rule says to the comparisons of each effect. The judge keeps the medians of slots, so those are the
 /// rivals' calls.
 pub fn cells(comparisons: &[(Effect, Comparison)], criteria: &Criteria) -> Vec<Cell> {
     let of = |effect: Effect| -> Vec<Judged> {
@@ -175,7 +175,7 @@ pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
     (freedom > 0).then(|| (squares / freedom as f64).sqrt())
 }
 
-/// What the lab's gate would make of it: times that are not believed decide nothing.
+/// What the gate would make of it: times that are not believed decide nothing.
 fn decision(comparison: &Comparison) -> Decision {
     match suspicion(comparison) {
         Some(_) => Decision::Inconclusive,
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn only_the_slower_arm_is_a_program_of_its_own() {
         let worker = WorkerCommand::new("/bin/gauntlet", ["worker".into(), "cpu".into()]);
-        assert_eq!(arm("control", &worker, 0.0).command, None);
+        assert_eq!(arm("baseline", &worker, 0.0).command, None);
         let command = arm("candidate", &worker, 0.05).command.unwrap();
         let expected: Vec<PathBuf> = ["/bin/gauntlet", "worker", "cpu", "--slowed-by", "0.05"]
             .map(PathBuf::from)

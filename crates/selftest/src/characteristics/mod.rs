@@ -20,9 +20,9 @@ pub mod trial;
 use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
-use gauntlet_executor::WorkerCommand;
-use gauntlet_lab::{Measurement, Observer};
+use gauntlet_judge::{Measurement, Observer};
 use gauntlet_stats::Criteria;
+use gauntlet_worker::WorkerCommand;
 use serde::{Deserialize, Serialize};
 
 use cell::Cell;
@@ -75,10 +75,10 @@ impl Characteristics {
         worker: &WorkerCommand,
         observer: &dyn Observer,
     ) -> Result<Self, CharacteristicsError> {
-        let round = live::round(device)?;
-        let (criteria, measurement) = (round.file().criteria.clone(), round.file().measurement.clone());
+        let setting = live::setting(device)?;
+        let (criteria, measurement) = (setting.criteria.clone(), setting.measurement.clone());
         let synthetic = synthetic::cells(&criteria, &measurement, extent.synthetic, extent.seed, observer)?;
-        let comparisons = live::comparisons(&round, worker, extent.live, observer)?;
+        let comparisons = live::comparisons(&setting, worker, extent.live, observer)?;
         let live = live::cells(&comparisons, &criteria);
         let mut goals = goals::of_synthetic(&synthetic);
         goals.extend(goals::of_live(&live));

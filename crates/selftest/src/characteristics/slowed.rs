@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gauntlet_executor::Service;
-use gauntlet_executor::protocol::{Description, Failure, Resources, Sample};
-use gauntlet_problem::Problem;
-use gauntlet_schedule::Schedule;
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{CaseRequest, Description, Failure, Resources, Sample};
+use gauntlet_worker::{Calls, Service};
 
 /// Serves what another service computes, and spins after each computation for a share of the time that it took.
 pub struct Slowed<S> {
@@ -35,32 +34,37 @@ impl<S: Service> Service for Slowed<S> {
         self.honest.describe()
     }
 
-    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
-        self.honest.build(problem, schedule)
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
+        self.honest.build(case, parameters)
     }
 
     fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
         self.honest.load(inputs, copies)
     }
 
-    fn run(&mut self, copy: usize) -> Result<Sample, Failure> {
-        let sample = self.honest.run(copy)?;
+    fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
+        let sample = self.honest.run(copy, poison)?;
         Ok(self.slow_down(sample))
     }
 
     /// One call at a time, so that each is followed by its own delay and not all by one.
-    fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
-        let mut slowed = Vec::with_capacity(samples);
-        for copy in (first_copy..).take(samples) {
-            for sample in self.honest.time(1, copy, phases)? {
+    fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
+        let mut slowed = Vec::with_capacity(calls.samples);
+        for first_copy in (calls.first_copy..).take(calls.samples) {
+            let one = Calls {
+                samples: 1,
+                first_copy,
+                ..calls
+            };
+            for sample in self.honest.time(one)? {
                 slowed.push(self.slow_down(sample));
             }
         }
         Ok(slowed)
     }
 
-    fn output(&mut self, path: &Path) -> Result<u64, Failure> {
-        self.honest.output(path)
+    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure> {
+        self.honest.output(path, calls_before)
     }
 }
 
@@ -87,16 +91,19 @@ mod tests {
         fn describe(&self) -> Description {
             unreachable!()
         }
-        fn build(&mut self, _: &Problem, _: &Schedule) -> Result<Resources, Failure> {
+        fn build(&mut self, _: &CaseRequest, _: &Parameters) -> Result<Resources, Failure> {
             unreachable!()
         }
         fn load(&mut self, _: &[PathBuf], _: usize) -> Result<u64, Failure> {
             unreachable!()
         }
-        fn run(&mut self, _: usize) -> Result<Sample, Failure> {
+        fn run(&mut self, _: usize, _: u8) -> Result<Sample, Failure> {
             unreachable!()
         }
-        fn time(&mut self, samples: usize, first_copy: usize, _: bool) -> Result<Vec<Sample>, Failure> {
+        fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
+            let Calls {
+                samples, first_copy, ..
+            } = calls;
             self.0.extend(first_copy..first_copy + samples);
             let call = spin(Duration::from_secs_f64(CALL));
             let sample = Sample {
@@ -107,7 +114,7 @@ mod tests {
             };
             Ok(vec![sample; samples])
         }
-        fn output(&mut self, _: &Path) -> Result<u64, Failure> {
+        fn output(&mut self, _: &Path, _: usize) -> Result<u64, Failure> {
             unreachable!()
         }
     }
@@ -116,7 +123,14 @@ mod tests {
     fn each_call_takes_longer_on_the_wall_as_reported() {
         let mut slowed = Slowed::new(Steady(Vec::new()), 0.5);
         let start = Instant::now();
-        let samples = slowed.time(3, 7, false).unwrap();
+        let samples = slowed
+            .time(Calls {
+                samples: 3,
+                first_copy: 7,
+                phases: false,
+                keep: 1,
+            })
+            .unwrap();
         let elapsed = start.elapsed().as_secs_f64();
         assert_eq!(slowed.honest.0, [7, 8, 9]);
         assert_eq!(samples.len(), 3);

@@ -1,6 +1,6 @@
 //! All comparisons on synthetic machines.
 
-use gauntlet_lab::{Measurement, Observer};
+use gauntlet_judge::{Measurement, Observer};
 use gauntlet_stats::Criteria;
 use rayon::prelude::*;
 
@@ -40,7 +40,7 @@ pub fn cells(
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_lab::Blind;
+    use gauntlet_judge::Blind;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! One synthetic comparison, taken as the lab takes them.
 
-use gauntlet_lab::Measurement;
+use gauntlet_judge::Measurement;
 use gauntlet_stats::{Arm, Block, Criteria, Decision, Sample, block_orders, compare, median};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

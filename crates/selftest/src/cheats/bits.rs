@@ -1,8 +1,8 @@
 //! Cheats whose result is nearly right.
 
-use gauntlet_cpu::Kernel;
-use gauntlet_executor::protocol::Failure;
-use gauntlet_problem::{Inputs, Output, OutputFormat, Problem};
+use gauntlet_kernels_cpu::Kernel;
+use gauntlet_operations::{Inputs, Operation, Output, OutputFormat};
+use gauntlet_worker::protocol::Failure;
 
 use super::work::{Call, Trick, Work, broken};
 
@@ -35,8 +35,8 @@ impl Trick for Rounds {
     fn built(&mut self, work: &mut Work) -> Result<(), Failure> {
         let mut problem = work.problem.clone();
         match &mut problem {
-            Problem::GroupedGemm(gemm) => gemm.output = OutputFormat::F32,
-            Problem::Attention(attention) => attention.output = OutputFormat::F32,
+            Operation::GroupedGemm(gemm) => gemm.output = OutputFormat::F32,
+            Operation::Attention(attention) => attention.output = OutputFormat::F32,
         }
         self.exact = Some((work.kernel_for(&problem)?, Output::poisoned(&problem)));
         Ok(())

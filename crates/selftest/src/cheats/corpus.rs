@@ -6,7 +6,7 @@ mod miscomputing;
 
 use std::io;
 
-use gauntlet_lab::Verdict;
+use gauntlet_judge::Verdict;
 
 use super::work::{Honest, Trick};
 use super::{Cheat, End, Kind, Worker, processes};
@@ -122,8 +122,8 @@ impl Row {
 mod tests {
     use std::collections::BTreeSet;
 
-    use gauntlet_executor::safeguards;
-    use gauntlet_lab::gates::GATES;
+    use gauntlet_judge::session::GATES;
+    use gauntlet_worker::safeguards;
 
     use super::*;
 

@@ -1,11 +1,11 @@
 //! A part of a problem: what a cheat computes that leaves the rest out.
 
-use gauntlet_cpu::Kernel;
-use gauntlet_executor::protocol::Failure;
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_problem::{
-    Attention, AttentionInputs, GroupInputs, HeadTensor, Inputs, Output, Problem, Scaling,
+use gauntlet_kernels_cpu::Kernel;
+use gauntlet_operations::{
+    Attention, AttentionInputs, GroupInputs, HeadTensor, Inputs, Operation, Output, Scaling,
 };
+use gauntlet_worker::protocol::Failure;
 
 use super::work::{Work, broken};
 
@@ -40,10 +40,10 @@ impl Cut {
         ..Self::NONE
     };
 
-    fn of(&self, problem: &Problem) -> Problem {
+    fn of(&self, problem: &Operation) -> Operation {
         let mut lesser = problem.clone();
         match &mut lesser {
-            Problem::GroupedGemm(gemm) => {
+            Operation::GroupedGemm(gemm) => {
                 let last = gemm.groups.len().saturating_sub(1);
                 for (index, shape) in gemm.groups.iter_mut().enumerate() {
                     let left_out = self.last_group && last > 0 && index == last;
@@ -51,7 +51,7 @@ impl Cut {
                     shape.k = shape.k.min(self.depth / BLOCK * BLOCK);
                 }
             }
-            Problem::Attention(attention) => {
+            Operation::Attention(attention) => {
                 if self.last_head && attention.heads == attention.kv_heads && attention.heads > 1 {
                     attention.heads -= 1;
                     attention.kv_heads -= 1;
@@ -70,7 +70,7 @@ impl Cut {
 /// A part of a problem, ready to be computed.
 pub struct Lesser {
     kernel: Kernel,
-    whole: Problem,
+    whole: Operation,
     copies: Vec<Inputs>,
     output: Output,
 }
@@ -104,9 +104,9 @@ impl Lesser {
     pub fn compute(&mut self, copy: usize, output: &mut Output) -> Result<(), Failure> {
         self.compute_alone(copy)?;
         let width = output.format.bytes();
-        let heads = |problem: &Problem, parts: usize| match problem {
-            Problem::GroupedGemm(_) => parts,
-            Problem::Attention(attention) => parts / attention.sequences.len().max(1),
+        let heads = |problem: &Operation, parts: usize| match problem {
+            Operation::GroupedGemm(_) => parts,
+            Operation::Attention(attention) => parts / attention.sequences.len().max(1),
         };
         let (all, kept) = (
             heads(&self.whole, output.parts.len()),
@@ -132,10 +132,10 @@ impl Lesser {
     }
 }
 
-fn cut_inputs(inputs: &Inputs, whole: &Problem, lesser: &Problem) -> Result<Inputs, Failure> {
+fn cut_inputs(inputs: &Inputs, whole: &Operation, lesser: &Operation) -> Result<Inputs, Failure> {
     match (inputs, whole, lesser) {
-        (Inputs::GroupedGemm(groups), _, Problem::GroupedGemm(gemm)) => {
-            let cut = |(group, shape): (&GroupInputs, &gauntlet_problem::GemmShape)| {
+        (Inputs::GroupedGemm(groups), _, Operation::GroupedGemm(gemm)) => {
+            let cut = |(group, shape): (&GroupInputs, &gauntlet_operations::GemmShape)| {
                 let weights = |tensor| cut_tensor(tensor, shape.n, shape.k);
                 Ok(GroupInputs {
                     a: cut_tensor(&group.a, shape.m, shape.k)?,
@@ -146,7 +146,7 @@ fn cut_inputs(inputs: &Inputs, whole: &Problem, lesser: &Problem) -> Result<Inpu
             let groups = groups.iter().zip(&gemm.groups).map(cut);
             Ok(Inputs::GroupedGemm(groups.collect::<Result<_, Failure>>()?))
         }
-        (Inputs::Attention(inputs), Problem::Attention(whole), Problem::Attention(lesser)) => {
+        (Inputs::Attention(inputs), Operation::Attention(whole), Operation::Attention(lesser)) => {
             let queries = |attention: &Attention| -> Vec<usize> {
                 attention
                     .sequences
@@ -225,10 +225,27 @@ fn cut_heads(
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_problem::{Coverage, InputKind, Oracle};
+    use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
 
     use super::super::trial;
     use super::*;
+
+    fn inputs(sizes: &Sizes) -> Inputs {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("inputs");
+        sizes.generate(InputKind::Wide, 3).save(&file).unwrap();
+        Inputs::load(&file, gauntlet_tiles::operation(sizes).unwrap()).unwrap()
+    }
+
+    fn expected(operation: &Operation, inputs: &Inputs) -> Expected {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("inputs");
+        inputs.save(&file).unwrap();
+        let sizes = gauntlet_families::open(&serde_json::to_value(operation).unwrap()).unwrap();
+        sizes
+            .expected(&*sizes.load(&file).unwrap(), Coverage::Full)
+            .unwrap()
+    }
 
     /// What a part comes to by the oracle is what the whole comes to in the rows kept.
     #[test]
@@ -239,15 +256,15 @@ mod tests {
                 last_head: true,
                 ..Cut::NONE
             };
-            let inputs = Inputs::generate(&case.problem, InputKind::Wide, 3);
-            let lesser = cut.of(&case.problem);
-            let cut = cut_inputs(&inputs, &case.problem, &lesser).unwrap();
+            let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
+            let inputs = inputs(&case.sizes);
+            let lesser = cut.of(operation);
+            let cut = cut_inputs(&inputs, operation, &lesser).unwrap();
             cut.validate(&lesser).unwrap();
-            let whole = Oracle::compute(&case.problem, &inputs, Coverage::Full).unwrap();
-            let part = Oracle::compute(&lesser, &cut, Coverage::Full).unwrap();
-            let whole: Vec<f64> = whole.values().map(|(_, value)| value).collect();
-            let kept: Vec<f64> = part.values().map(|(_, value)| value).collect();
-            let columns = case.problem.parts()[0].columns;
+            let (whole, part) = (expected(operation, &inputs), expected(&lesser, &cut));
+            let whole: Vec<f64> = whole.values().map(|(_, _, value)| value).collect();
+            let kept: Vec<f64> = part.values().map(|(_, _, value)| value).collect();
+            let columns = operation.parts()[0].columns;
             // The order of summation may differ with the size.
             let same = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-9;
             assert!(

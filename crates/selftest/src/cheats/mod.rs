@@ -20,9 +20,9 @@ mod work;
 
 use std::io;
 
-use gauntlet_executor::serve as serve_protocol;
-use gauntlet_lab::Verdict;
-use gauntlet_lab::gates::{Faster, Gate};
+use gauntlet_judge::Verdict;
+use gauntlet_judge::gates::{Faster, Gate};
+use gauntlet_worker::serve as serve_protocol;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -135,7 +135,7 @@ pub enum ServeError {
     },
     /// The engine did not start.
     #[error(transparent)]
-    Engine(#[from] gauntlet_cpu::EngineError),
+    Engine(#[from] gauntlet_kernels_cpu::EngineError),
     /// Standard input or output broke.
     #[error("the coordinator is gone: {0}")]
     Gone(#[from] io::Error),

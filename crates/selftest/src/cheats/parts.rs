@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use gauntlet_executor::protocol::Failure;
-use gauntlet_problem::Inputs;
+use gauntlet_operations::Inputs;
+use gauntlet_worker::protocol::Failure;
 
 use super::lesser::{Cut, Lesser};
 use super::trial;
@@ -108,5 +108,10 @@ pub fn on_the_timed_kind(moment: &Moment) -> bool {
 const ONE_AND_TWO: [u8; 2] = [0x38, 0x40];
 
 fn is_timed_shape(work: &Work) -> bool {
-    trial::suite().is_ok_and(|suite| suite.benchmark.iter().any(|case| case.problem == work.problem))
+    trial::suite().is_ok_and(|suite| {
+        suite
+            .benchmark
+            .iter()
+            .any(|case| gauntlet_tiles::operation(&case.sizes) == Some(&work.problem))
+    })
 }

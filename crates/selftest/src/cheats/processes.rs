@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gauntlet_executor::protocol::Failure;
+use gauntlet_worker::protocol::Failure;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use gauntlet_executor::protocol::{Failure, Sample};
+use gauntlet_worker::protocol::{Failure, Sample};
 
 use super::work::{Call, Trick, Work};
 

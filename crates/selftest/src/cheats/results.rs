@@ -5,9 +5,9 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
-use gauntlet_executor::protocol::Failure;
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_problem::{GroupInputs, Inputs};
+use gauntlet_operations::{GroupInputs, Inputs};
+use gauntlet_worker::protocol::Failure;
 
 use super::work::{Call, Trick, Work, broken};
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gauntlet_executor::protocol::{Failure, Sample};
-use gauntlet_problem::{Inputs, Output};
+use gauntlet_operations::{Inputs, Output};
+use gauntlet_worker::protocol::{Failure, Sample};
 
 use super::lesser::{Cut, Lesser};
 use super::work::{Call, Trick, Work, broken, sample};

@@ -5,13 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gauntlet_executor::{Limits, Patience, Safeguard, Standing, WorkerCommand, safeguards};
-use gauntlet_lab::ledger::{Ledger, RunStart};
-use gauntlet_lab::{
-    Blind, Evidence, Finding, Journal, LabError, Overrides, Settings as PlaySettings, Tournament, Verdict,
-    Workers, play,
-};
-use gauntlet_problem::{Suite, SuiteError};
+use gauntlet_judge::ledger::{Ledger, RunStart};
+use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
+use gauntlet_task::{Suite, SuiteError};
+use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
+use gauntlet_worker::{Limits, Patience, Safeguard, Standing, WorkerCommand, safeguards};
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
@@ -118,11 +116,11 @@ pub enum TrialError {
     },
     /// The round could not be played.
     #[error("the trial of `{name}` could not be played: {source}")]
-    Lab {
+    Unplayed {
         /// The cheat.
         name: &'static str,
         /// Why.
-        source: Box<LabError>,
+        source: Box<TournamentError>,
     },
     /// The baseline did not pass, so that nothing was compared with it.
     #[error("the trial of `{name}` says nothing of it: {reason}")]
@@ -139,7 +137,7 @@ const SUITE: &str = include_str!("suite.toml");
 
 /// The suite on which cheats are tried.
 pub fn suite() -> Result<Suite, SuiteError> {
-    Suite::parse(SUITE, Path::new("cheats"))
+    Suite::parse(SUITE, Path::new("cheats"), gauntlet_families::TASKS)
 }
 
 /// How long workers may take: honest ones take a hundredth of it on a quiet machine.
@@ -204,11 +202,12 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
     std::fs::write(folder.path().join("suite.toml"), SUITE)
         .and_then(|()| std::fs::write(&round, round_file(&settings.program, cheat.name)))
         .map_err(files)?;
-    let lab = |source| TrialError::Lab {
+    let unplayed = |source| TrialError::Unplayed {
         name: cheat.name,
         source: Box::new(source),
     };
-    let (verdict, reason, findings) = play_round(settings, folder.path(), &round, cheat.name).map_err(lab)?;
+    let (verdict, reason, findings) =
+        play_round(settings, folder.path(), &round, cheat.name).map_err(unplayed)?;
     let stopped = findings.iter().find(|finding| finding.stops().is_some());
     if let (Verdict::Blocked, None) = (verdict, stopped) {
         return Err(TrialError::Baseline {
@@ -291,7 +290,7 @@ fn play_round(
     folder: &Path,
     round: &Path,
     name: &str,
-) -> Result<(Verdict, String, Vec<Finding>), LabError> {
+) -> Result<(Verdict, String, Vec<Finding>), TournamentError> {
     let tournament = Tournament::load(round, &Overrides::default())?;
     let ledger = Ledger::open(folder.join("ledger.sqlite"))?;
     let run = ledger.start_run(&RunStart {

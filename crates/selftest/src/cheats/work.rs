@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use gauntlet_cpu::{Engine, EngineOptions, Kernel};
-use gauntlet_executor::Service;
-use gauntlet_executor::protocol::{self, Description, Failure, FailureKind, Resources, Sample};
-use gauntlet_problem::{Inputs, Output, Problem};
-use gauntlet_schedule::Schedule;
+use gauntlet_kernels_cpu::{Engine, EngineOptions, Kernel};
+use gauntlet_operations::Schedule;
+use gauntlet_operations::{Inputs, Operation, Output};
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, FailureKind, Resources, Sample};
+use gauntlet_worker::{Calls, Service};
 
 /// A problem built, with its operands once they are loaded.
 pub struct Work {
@@ -16,7 +17,7 @@ pub struct Work {
     schedule: Schedule,
     kernel: Kernel,
     /// What is to be computed.
-    pub problem: Problem,
+    pub problem: Operation,
     /// The operands.
     pub copies: Vec<Inputs>,
     /// The result.
@@ -34,7 +35,7 @@ impl Work {
     }
 
     /// A kernel for another problem under the same schedule.
-    pub fn kernel_for(&self, problem: &Problem) -> Result<Kernel, Failure> {
+    pub fn kernel_for(&self, problem: &Operation) -> Result<Kernel, Failure> {
         self.engine.build(problem, &self.schedule).map_err(broken)
     }
 }
@@ -113,7 +114,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// Starts the engine.
-    pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_cpu::EngineError> {
+    pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_kernels_cpu::EngineError> {
         Ok(Self {
             engine: Rc::new(Engine::new(EngineOptions {
                 // As the honest worker's of the trials: see there.
@@ -150,7 +151,10 @@ impl Service for Candidate {
         }
     }
 
-    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
+        let sizes = gauntlet_families::open(&case.record()).map_err(broken)?;
+        let problem = gauntlet_tiles::operation(&sizes).ok_or_else(|| broken("a task without a cheat"))?;
+        let schedule = &gauntlet_tiles::schedule(parameters);
         let mut work = Work {
             kernel: self.engine.build(problem, schedule).map_err(broken)?,
             engine: Rc::clone(&self.engine),
@@ -178,19 +182,19 @@ impl Service for Candidate {
         })
     }
 
-    fn run(&mut self, copy: usize) -> Result<Sample, Failure> {
+    fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
         self.serve(|trick, work| {
-            work.output.poison();
+            work.output.bytes.fill(poison);
             timed(|| trick.compute(work, copy, Call::Run))
         })
     }
 
-    fn time(&mut self, samples: usize, first_copy: usize, phases: bool) -> Result<Vec<Sample>, Failure> {
-        let call = if phases { Call::Traced } else { Call::Timed };
-        self.serve(|trick, work| trick.time(work, samples, first_copy, call))
+    fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
+        let call = if calls.phases { Call::Traced } else { Call::Timed };
+        self.serve(|trick, work| trick.time(work, calls.samples, calls.first_copy, call))
     }
 
-    fn output(&mut self, path: &Path) -> Result<u64, Failure> {
+    fn output(&mut self, path: &Path, _calls_before: usize) -> Result<u64, Failure> {
         self.serve(|trick, work| trick.output(work, path))
     }
 }

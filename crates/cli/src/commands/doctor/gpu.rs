@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use gauntlet_cuda::compiler::Compiler;
-use gauntlet_cuda::driver::{Device, DriverError, driver_version};
-use gauntlet_cuda::nvml::{self, Monitor};
+use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_kernels_cuda::driver::{Device, DriverError, driver_version};
+use gauntlet_kernels_cuda::nvml::{self, Monitor};
 
 use super::{Item, State};
 
 const DRIVER: &str = "runs kernels on a GPU (all but `--executor cuda` does without): Ubuntu: `ubuntu-drivers install \
                       --gpgpu`; others: nvidia.com/drivers, 580 or newer";
-const NOT_HOPPER: &str = "the kernels need compute capability 9.0: H100, H200, GH200";
+const NOT_HOPPER: &str = "the built-in kernels need compute capability 9.0 (H100, H200, GH200); kernels of your own run on \
+                          it";
 const COMPILER: &str = "compiles kernels, also where there is no GPU: `scripts/install-cuda-compiler`";
 const MANAGEMENT: &str = "reads clocks, throttling and power; comes with the driver (Debian, Ubuntu: \
                           libnvidia-compute-580)";
@@ -54,7 +55,7 @@ fn device(device: &Device) -> Item {
         device.l2_bytes as f64 / f64::from(1 << 20),
     );
     let what = format!("GPU {}", device.ordinal);
-    if device.is_hopper() {
+    if device.check_supports_kernels().is_ok() {
         item(what, State::Good, found, "")
     } else {
         item(what, State::Worse, found, NOT_HOPPER)
@@ -77,7 +78,7 @@ fn compiler() -> Item {
         }
         Err(error) => {
             let found = match error {
-                gauntlet_cuda::CompileError::NoCompiler { .. } => "not found".to_owned(),
+                gauntlet_kernels_cuda::CompileError::NoCompiler { .. } => "not found".to_owned(),
                 error => error.to_string(),
             };
             item("NVRTC", State::Missing, found, COMPILER)

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use gauntlet_lab::traced;
-use gauntlet_model::Timeline;
-use gauntlet_problem::Problem;
+use gauntlet_judge::traced;
+use gauntlet_parameters::Parameters;
 use gauntlet_report::{duration, timeline_roles};
-use gauntlet_schedule::Schedule;
+use gauntlet_simulate::Timeline;
+use gauntlet_task::Sizes;
 
 use super::timelines::{TimelineFile, one};
 use crate::arguments::{self, MeasuredExecutor};
@@ -20,7 +20,7 @@ pub struct Measured<'p> {
     file: Option<TimelineFile<'p>>,
     place: Place,
     name: &'p str,
-    problem: &'p Problem,
+    problem: &'p Sizes,
 }
 
 impl<'p> Measured<'p> {
@@ -28,7 +28,7 @@ impl<'p> Measured<'p> {
     pub fn of(
         file: Option<&'p Path>,
         device: &str,
-        problems: &'p [(String, Problem)],
+        problems: &'p [(String, Sizes)],
     ) -> Result<Self, Trouble> {
         let file = file.map(TimelineFile::of).transpose()?;
         let (name, problem) = one(problems)?;
@@ -47,8 +47,8 @@ impl<'p> Measured<'p> {
     /// Measures, and tells it beside what the model expects.
     pub fn tell(
         &self,
-        schedule: &Schedule,
-        model: impl FnOnce(&Problem) -> Result<Timeline, Trouble>,
+        schedule: &Parameters,
+        model: impl FnOnce(&Sizes) -> Result<Timeline, Trouble>,
     ) -> Result<(), Trouble> {
         let device = &self.place.device;
         let hold = Hold::take(MeasuredExecutor::Cuda);

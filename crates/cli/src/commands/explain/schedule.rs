@@ -3,15 +3,13 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_lab::HostCost;
-use gauntlet_model::count::Occupancy;
-use gauntlet_model::{
-    Accuracy, Basis, Counts, HostTerm, MissingFigure, break_down, error_bar, on_record, simulate, timeline,
-};
-use gauntlet_problem::Problem;
+use gauntlet_judge::HostCost;
+use gauntlet_operations::resources::block_bytes;
+use gauntlet_parameters::Parameters;
 use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
-use gauntlet_schedule::resources::block_bytes;
-use gauntlet_schedule::{Schedule, check};
+use gauntlet_simulate::count::Occupancy;
+use gauntlet_simulate::{Accuracy, Basis, Counts, HostTerm, NoEstimate, Subject, Timeline, on_record};
+use gauntlet_task::Sizes;
 use serde_json::json;
 
 use super::measured::Measured;
@@ -27,7 +25,7 @@ use crate::trouble::{Trouble, terminal_width};
 /// Explains a schedule on a problem, or on all of a suite.
 pub fn explain(
     problem: &str,
-    schedule: &Schedule,
+    schedule: &Parameters,
     device: &Device,
     arguments: &Explain,
 ) -> Result<Exit, Trouble> {
@@ -45,22 +43,20 @@ pub fn explain(
     let explanations = all(&problems, schedule, device, host)?;
     if let Some(file) = file {
         let (name, problem) = timelines::one(&problems)?;
-        let timeline = timeline(problem, schedule, device, host).map_err(missing)?;
+        let timeline = timeline(problem, schedule, device, host)?;
         let title = format!("{name} on {}: {}", device.title, duration(timeline.seconds));
         file.write(&timeline, &title, problem, schedule)?;
     }
     match &arguments.compare {
         Some(words) => {
-            let other = schedule_text::read(words, schedule)?;
+            let other = schedule_text::read(words, schedule, &gauntlet_families::parameters())?;
             let others = all(&problems, &other, device, host)?;
             tell_both(explanations, others, host, arguments.json)?;
         }
         None => tell(&explanations, host, arguments.json)?,
     };
     if let Some(measured) = measured {
-        measured.tell(schedule, |problem| {
-            timeline(problem, schedule, device, host).map_err(missing)
-        })?;
+        measured.tell(schedule, |problem| timeline(problem, schedule, device, host))?;
     }
     Ok(Exit::Done)
 }
@@ -91,8 +87,8 @@ fn tell_both(
 }
 
 fn all(
-    problems: &[(String, Problem)],
-    schedule: &Schedule,
+    problems: &[(String, Sizes)],
+    schedule: &Parameters,
     device: &Device,
     host: HostTerm,
 ) -> Result<Vec<Explanation>, Trouble> {
@@ -108,14 +104,15 @@ fn all(
 }
 
 /// Refuses a schedule that cannot be built, with everything that stands against it.
-fn allowed(name: &str, problem: &Problem, schedule: &Schedule, device: &Device) -> Result<(), Trouble> {
-    let violations = check(schedule, problem, device);
+fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) -> Result<(), Trouble> {
+    let violations = problem.violations(schedule, device);
     if violations.is_empty() {
-        return bounded(name, problem, schedule);
+        return bounded(name, &Subject::of(problem, schedule).map_err(missing)?);
     }
     let rules: Vec<_> = violations.iter().map(ToString::to_string).collect();
     let remedies = violations.iter().flat_map(|violation| &violation.remedies);
-    let nearest = remedies.map(|remedy| remedy.schedule.to_string()).next();
+    let table = problem.task().parameters();
+    let nearest = remedies.map(|remedy| table.describe(&remedy.parameters)).next();
     Err(Trouble::bad_input(
         format!(
             "{} does not accept this schedule on {name}: {}",
@@ -133,8 +130,8 @@ fn allowed(name: &str, problem: &Problem, schedule: &Schedule, device: &Device) 
 const MOST_STEPS: usize = 20_000_000;
 
 /// Refuses what nobody would wait for.
-fn bounded(name: &str, problem: &Problem, schedule: &Schedule) -> Result<(), Trouble> {
-    let counts = Counts::of(problem, schedule, 1);
+fn bounded(name: &str, subject: &Subject) -> Result<(), Trouble> {
+    let counts = Counts::of(subject.operation(), subject.schedule(), 1);
     let steps = counts.tiles.saturating_mul(counts.steps);
     if steps <= MOST_STEPS {
         return Ok(());
@@ -150,21 +147,23 @@ fn bounded(name: &str, problem: &Problem, schedule: &Schedule) -> Result<(), Tro
 
 fn explanation(
     name: &str,
-    problem: &Problem,
-    schedule: &Schedule,
+    problem: &Sizes,
+    schedule: &Parameters,
     device: &Device,
     host: HostTerm,
-) -> Result<Explanation, MissingFigure> {
-    let simulation = simulate(problem, schedule, device, host)?;
-    let breakdown = break_down(problem, schedule, device, host)?;
+) -> Result<Explanation, NoEstimate> {
+    let subject = Subject::of(problem, schedule)?;
+    let (operation, schedule) = (subject.operation(), subject.schedule());
+    let simulation = subject.simulate(device, host)?;
+    let breakdown = subject.break_down(device, host)?;
     // What the host takes is given, so that the model errs on the rest only.
-    let given = host.seconds(problem, schedule);
-    let (low, high) = error_bar(simulation.seconds - given, problem, device);
+    let given = host.seconds(operation, schedule);
+    let (low, high) = subject.error_bar(simulation.seconds - given, device);
     let processors = device.processors.get() as usize;
-    let blocks = Occupancy::of(problem, schedule, device).map_or(1, |occupancy| occupancy.blocks);
+    let blocks = Occupancy::of(operation, schedule, device).map_or(1, |occupancy| occupancy.blocks);
     Ok(Explanation {
         case: name.to_owned(),
-        problem: problem.clone(),
+        operation: operation.clone(),
         schedule: schedule.clone(),
         device: device.title.clone(),
         arch: device.arch,
@@ -179,14 +178,24 @@ fn explanation(
         greatest_gain: GreatestGain::of(&breakdown, device.arch, Basis::of(device)),
         bound: simulation.bound,
         breakdown,
-        counts: Counts::of(problem, schedule, processors * blocks),
+        counts: Counts::of(operation, schedule, processors * blocks),
         processors,
         blocks,
-        buffer_bytes: block_bytes(schedule, problem, device.arch),
+        buffer_bytes: block_bytes(schedule, operation, device.arch),
     })
 }
 
-fn missing(error: MissingFigure) -> Trouble {
+fn timeline(
+    problem: &Sizes,
+    schedule: &Parameters,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Timeline, Trouble> {
+    let subject = Subject::of(problem, schedule).map_err(missing)?;
+    subject.timeline(device, host).map_err(missing)
+}
+
+fn missing(error: NoEstimate) -> Trouble {
     Trouble::bad_input(
         error.to_string(),
         "`gauntlet devices` lists the devices with their figures",

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use gauntlet_model::Timeline;
-use gauntlet_problem::Problem;
+use gauntlet_parameters::Parameters;
 use gauntlet_report::{timeline_picture, trace};
-use gauntlet_schedule::Schedule;
+use gauntlet_simulate::Timeline;
+use gauntlet_task::Sizes;
 
 use crate::sink;
 use crate::trouble::Trouble;
@@ -33,9 +33,10 @@ impl<'p> TimelineFile<'p> {
         &self,
         timeline: &Timeline,
         title: &str,
-        problem: &Problem,
-        schedule: &Schedule,
+        problem: &Sizes,
+        schedule: &Parameters,
     ) -> Result<(), Trouble> {
+        let schedule = problem.task().parameters().describe(schedule);
         match self {
             Self::Trace(path) => {
                 let text = serde_json::to_vec(&trace(timeline, &format!("{title}; {schedule}")))
@@ -51,7 +52,7 @@ impl<'p> TimelineFile<'p> {
 }
 
 /// The one problem that a timeline shows, with its name.
-pub fn one(problems: &[(String, Problem)]) -> Result<&(String, Problem), Trouble> {
+pub fn one(problems: &[(String, Sizes)]) -> Result<&(String, Sizes), Trouble> {
     match problems {
         [one] => Ok(one),
         several => Err(Trouble::bad_input(

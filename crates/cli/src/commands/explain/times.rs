@@ -6,9 +6,9 @@ mod table;
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_lab::FileError;
-use gauntlet_model::diagnose::{Variant, VariantChange, changes};
-use gauntlet_schedule::Schedule;
+use gauntlet_diagnose::{Variant, VariantChange, changes};
+use gauntlet_parameters::Parameters;
+use gauntlet_tournament::FileError;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ struct Explained {
 }
 
 /// Diagnoses the times of a file, each variant on its own, and compares them.
-pub fn explain(file: &Path, schedule: &Schedule, device: &Device, json: bool) -> Result<Exit, Trouble> {
+pub fn explain(file: &Path, schedule: &Parameters, device: &Device, json: bool) -> Result<Exit, Trouble> {
     let table = table::read(file)?;
     let diagnosed = |rows: &VariantRows| diagnose(&table, rows, schedule, device);
     let variants = table
@@ -45,10 +45,11 @@ pub fn explain(file: &Path, schedule: &Schedule, device: &Device, json: bool) ->
 fn diagnose(
     table: &Table,
     rows: &VariantRows,
-    schedule: &Schedule,
+    schedule: &Parameters,
     device: &Device,
 ) -> Result<Variant, FileError> {
-    let diagnosis = gauntlet_model::diagnose(&rows.measurements, schedule, device).map_err(|error| {
+    let schedule = gauntlet_tiles::schedule(schedule);
+    let diagnosis = gauntlet_diagnose::diagnose(&rows.measurements, &schedule, device).map_err(|error| {
         let span = error.measurement().map(|index| rows.spans[index].clone());
         table.error(span, error.to_string(), "correct the row, or leave it out")
     })?;

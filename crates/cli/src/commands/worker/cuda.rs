@@ -4,14 +4,13 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use gauntlet_cuda::CudaService;
-use gauntlet_cuda::compiler::Compiler;
-use gauntlet_cuda::plan::{Variant, plan};
 use gauntlet_device::Arch;
-use gauntlet_executor::Service;
-use gauntlet_executor::protocol::{Description, Failure, FailureKind, Resources, Sample, VERSION};
-use gauntlet_problem::Problem;
-use gauntlet_schedule::Schedule;
+use gauntlet_host_cuda::CudaService;
+use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_kernels_cuda::plan::{Variant, plan};
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, Resources, Sample, VERSION};
+use gauntlet_worker::{Calls, Service};
 
 use crate::arguments::CudaWorkerArguments;
 use crate::exit::Exit;
@@ -80,11 +79,21 @@ impl Service for Compiling {
         }
     }
 
-    fn build(&mut self, problem: &Problem, schedule: &Schedule) -> Result<Resources, Failure> {
-        let plan = plan(problem, schedule, self.processors).map_err(|error| Failure {
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
+        let refused = |message: String| Failure {
             kind: FailureKind::Refused,
-            message: error.to_string(),
-        })?;
+            message,
+        };
+        let sizes = gauntlet_families::open(&case.record()).map_err(refused)?;
+        let operation = gauntlet_tiles::operation(&sizes)
+            .ok_or_else(|| refused(format!("there is no CUDA kernel of the task `{}`", case.task)))?;
+        let plan =
+            plan(operation, &gauntlet_tiles::schedule(parameters), self.processors).map_err(|error| {
+                Failure {
+                    kind: FailureKind::Refused,
+                    message: error.to_string(),
+                }
+            })?;
         let compile = |variant: &Variant| {
             let compiled = self.compiler.compile(variant, self.arch);
             compiled.map_err(|error| Failure {
@@ -118,15 +127,15 @@ impl Service for Compiling {
         Err(nothing_runs())
     }
 
-    fn run(&mut self, _copy: usize) -> Result<Sample, Failure> {
+    fn run(&mut self, _copy: usize, _poison: u8) -> Result<Sample, Failure> {
         Err(nothing_runs())
     }
 
-    fn time(&mut self, _samples: usize, _first_copy: usize, _phases: bool) -> Result<Vec<Sample>, Failure> {
+    fn time(&mut self, _calls: Calls) -> Result<Vec<Sample>, Failure> {
         Err(nothing_runs())
     }
 
-    fn output(&mut self, _path: &Path) -> Result<u64, Failure> {
+    fn output(&mut self, _path: &Path, _calls_before: usize) -> Result<u64, Failure> {
         Err(nothing_runs())
     }
 }

@@ -2,10 +2,11 @@
 
 mod cuda;
 
-use gauntlet_cpu::{CpuService, EngineOptions};
-use gauntlet_executor::{Service, serve};
+use gauntlet_host_cpu::CpuHost;
+use gauntlet_kernels_cpu::EngineOptions;
 use gauntlet_selftest::characteristics::slowed::Slowed;
 use gauntlet_selftest::cheats::{self, ServeError};
+use gauntlet_worker::{Service, serve};
 
 use crate::arguments::{Worker, WorkerName};
 use crate::exit::Exit;
@@ -52,7 +53,7 @@ fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
         threads: arguments.threads,
         pinned: true,
     };
-    let honest = CpuService::new(options).map_err(|error| {
+    let honest = CpuHost::new(options, gauntlet_families::cpu_families()).map_err(|error| {
         Trouble::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")
     })?;
     let mut service: Box<dyn Service> = match arguments.slowed_by {

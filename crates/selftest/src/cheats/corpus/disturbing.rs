@@ -1,6 +1,6 @@
 //! Cheats by other processes, files and the network.
 
-use gauntlet_lab::Verdict;
+use gauntlet_judge::Verdict;
 
 use super::super::disturbances::{WhileIdle, flood_stderr};
 use super::super::processes::{self, AtBuild};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gauntlet_lab::Verdict;
+use gauntlet_judge::Verdict;
 
 use super::super::protocol::{self, ExitsInTime, HangsInTime, WritesNoFile};
 use super::super::times::{
@@ -183,7 +183,7 @@ fn on_the_protocol() -> Vec<Cheat> {
                 Kind::Protocol,
                 "claims-another-version",
                 "says that it speaks a protocol that there is not",
-                Worker::Answers("\"protocol\":2", "\"protocol\":7"),
+                Worker::Answers("\"protocol\":3", "\"protocol\":7"),
             )
             .gains("rules of its own"),
             &["version 7"],

@@ -1,6 +1,6 @@
 //! Cheats by results.
 
-use gauntlet_lab::Verdict;
+use gauntlet_judge::Verdict;
 
 use super::super::bits::{Direction, FlipsABit, Rounds, SkipsRows};
 use super::super::lesser::Cut;

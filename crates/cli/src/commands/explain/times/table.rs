@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
-use gauntlet_lab::FileError;
-use gauntlet_model::diagnose::Measurement;
-use gauntlet_problem::{Form, GemmShape, GroupedGemm, OutputFormat, Problem};
+use gauntlet_diagnose::Measurement;
+use gauntlet_tournament::FileError;
+use serde_json::{Value, json};
 
 use super::cell;
 
@@ -32,6 +32,9 @@ pub struct VariantRows {
     /// Where each stands in the text, in bytes.
     pub spans: Vec<Range<usize>>,
 }
+
+/// The task of the calls that a table times.
+const TASK: &str = "grouped-gemm";
 
 /// More groups than this are a slip of the pen.
 const MOST_GROUPS: usize = 1 << 16;
@@ -201,15 +204,15 @@ impl Columns {
 
     fn measurement(&self, record: &StringRecord) -> Result<Measurement, Wrong> {
         let at = |name: &'static str| move |message| (Some(name), message);
-        let problem = Problem::GroupedGemm(GroupedGemm {
-            groups: self.groups(record)?,
-            form: match self.form {
-                Some(index) => cell::form(&record[index]).map_err(at("form"))?,
-                None => Form::default(),
-            },
-            output: OutputFormat::default(),
-        });
-        problem.validate().map_err(|error| (None, error.to_string()))?;
+        let form = match self.form {
+            Some(index) => cell::form(&record[index]).map_err(at("form"))?,
+            None => cell::PLAIN,
+        };
+        let sizes = json!({ "family": TASK, "groups": self.groups(record)?, "form": form });
+        let sizes = gauntlet_families::open(&sizes).map_err(|error| (None, error))?;
+        let problem = gauntlet_tiles::operation(&sizes)
+            .cloned()
+            .ok_or_else(|| (None, format!("{TASK} has no model")))?;
         Ok(Measurement {
             problem,
             seconds: cell::time(&record[self.time], self.unit).map_err(at("time"))?,
@@ -220,7 +223,7 @@ impl Columns {
         })
     }
 
-    fn groups(&self, record: &StringRecord) -> Result<Vec<GemmShape>, Wrong> {
+    fn groups(&self, record: &StringRecord) -> Result<Vec<Value>, Wrong> {
         let sizes = |name, index: usize| {
             Ok((
                 name,
@@ -256,11 +259,7 @@ impl Columns {
         let of = |list: &[usize], group: usize| if list.len() == 1 { list[0] } else { list[group] };
         let [(_, m), (_, n), (_, k)] = &lists;
         Ok((0..count)
-            .map(|group| GemmShape {
-                m: of(m, group),
-                n: of(n, group),
-                k: of(k, group),
-            })
+            .map(|group| json!({ "m": of(m, group), "n": of(n, group), "k": of(k, group) }))
             .collect())
     }
 }
@@ -301,23 +300,15 @@ mod tests {
             unreachable!()
         };
         assert_eq!((a.name.as_deref(), b.name.as_deref()), (Some("a"), Some("b")));
-        let Problem::GroupedGemm(gemm) = &a.measurements[0].problem else {
-            unreachable!()
+        let groups = |rows: &VariantRows| {
+            serde_json::to_value(&rows.measurements[0].problem).unwrap()["groups"].clone()
         };
-        let [one, other] = gemm.groups[..] else {
-            unreachable!()
-        };
-        assert_eq!((one.m, other.m, one.n, other.k), (80, 176, 4096, 7168));
+        let expected = json!([{ "m": 80, "n": 4096, "k": 7168 }, { "m": 176, "n": 4096, "k": 7168 }]);
+        assert_eq!(groups(a), expected);
         assert!((a.measurements[0].seconds - 373e-6).abs() < 1e-12);
-        let Problem::GroupedGemm(gemm) = &b.measurements[0].problem else {
-            unreachable!()
-        };
         assert_eq!(
-            gemm.groups
-                .iter()
-                .map(|shape| (shape.m, shape.n))
-                .collect::<Vec<_>>(),
-            [(8, 64), (8, 128)]
+            groups(b),
+            json!([{ "m": 8, "n": 64, "k": 256 }, { "m": 8, "n": 128, "k": 256 }])
         );
         assert_eq!(&table.text[b.spans[0].clone()], "1 ms, 256, 64 128, 8, , b");
     }

@@ -1,0 +1,181 @@
+//! What a call's time may go by.
+
+use std::fmt;
+
+use gauntlet_device::Device;
+use gauntlet_operations::Operation;
+use gauntlet_operations::Schedule;
+use serde::{Deserialize, Serialize};
+
+use gauntlet_simulate::count::{self, Counts};
+use gauntlet_simulate::product_rate;
+use gauntlet_simulate::tiles::{self, Class};
+
+/// A cost driver: something that can be counted from sizes and schedule, and that time may be in proportion to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Driver {
+    /// The call itself: 1.
+    Constant,
+    /// Groups of a GEMM, sequences of attention.
+    Groups,
+    /// Tiles.
+    Tiles,
+    /// Rounds needed to give every tile a processor.
+    Waves,
+    /// Steps along the summed dimension that the busiest processor takes.
+    Steps,
+    /// Floating-point operations of the problem.
+    Flops,
+    /// Floating-point operations of the tiles, padding included.
+    PaddedFlops,
+    /// Bytes moved if every operand is read once and every result written once.
+    Bytes,
+}
+
+/// Drivers that are one idea counted in different ways. An explanation takes one of a kind at the most, and
+/// [its prior](super::Diagnosis) counts kinds, not ways of counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Paid once a call.
+    Call,
+    /// Paid once a group.
+    Group,
+    /// Paid once a tile: starting, finding the group, filling, storing.
+    Tile,
+    /// Paid in the loop over the summed dimension.
+    Loop,
+    /// Paid for moving data.
+    Traffic,
+}
+
+impl Driver {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Self; 8] = [
+        Self::Constant,
+        Self::Groups,
+        Self::Tiles,
+        Self::Waves,
+        Self::Steps,
+        Self::Flops,
+        Self::PaddedFlops,
+        Self::Bytes,
+    ];
+
+    /// The idea it counts.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Constant => Kind::Call,
+            Self::Groups => Kind::Group,
+            Self::Tiles | Self::Waves => Kind::Tile,
+            Self::Steps | Self::Flops | Self::PaddedFlops => Kind::Loop,
+            Self::Bytes => Kind::Traffic,
+        }
+    }
+
+    /// Whether it is paid outside the kernel's loop over tiles, by whoever calls.
+    pub fn is_host(self) -> bool {
+        matches!(self.kind(), Kind::Call | Kind::Group)
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Constant => "constant",
+            Self::Groups => "groups",
+            Self::Tiles => "tiles",
+            Self::Waves => "waves",
+            Self::Steps => "steps",
+            Self::Flops => "FLOPs",
+            Self::PaddedFlops => "padded FLOPs",
+            Self::Bytes => "bytes",
+        })
+    }
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Call, Self::Group, Self::Tile, Self::Loop, Self::Traffic];
+}
+
+/// What can be counted of a problem before it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Amounts {
+    counts: [f64; Driver::ALL.len()],
+    floors: [f64; Driver::ALL.len()],
+    /// Seconds that nothing undercuts; 0 where nothing is sure.
+    pub(super) roofline: f64,
+    /// The results' part of the bytes.
+    pub(super) stored: f64,
+}
+
+impl Amounts {
+    pub(super) fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Self {
+        let processors = device.processors.get() as usize;
+        let classes = tiles::classes(problem, schedule);
+        let totals = Counts::of(problem, schedule, processors);
+        let bytes = count::bytes(problem);
+        let count = |driver| match driver {
+            Driver::Constant => 1.0,
+            Driver::Groups => groups(problem) as f64,
+            Driver::Tiles => totals.tiles as f64,
+            Driver::Waves => totals.waves as f64,
+            Driver::Steps => tiles::busiest(&classes, processors, schedule.order, |class| class.steps as f64),
+            Driver::Flops => count::flops(problem),
+            Driver::PaddedFlops => classes.iter().map(|class| class.count as f64 * class.flops).sum(),
+            Driver::Bytes => bytes,
+        };
+        Self {
+            counts: Driver::ALL.map(count),
+            floors: floors(problem, &classes, device),
+            roofline: gauntlet_simulate::limit(problem, device).unwrap_or(0.0),
+            stored: if bytes > 0.0 {
+                problem.output_bytes() as f64 / bytes
+            } else {
+                0.0
+            },
+        }
+    }
+
+    /// How often a driver occurs.
+    pub(super) fn count(&self, driver: Driver) -> f64 {
+        self.counts[driver as usize]
+    }
+
+    /// The least seconds that a driver can cost each time it occurs.
+    pub(super) fn floor(&self, driver: Driver) -> f64 {
+        self.floors[driver as usize]
+    }
+}
+
+/// Groups of a GEMM, sequences of attention.
+fn groups(problem: &Operation) -> usize {
+    match problem {
+        Operation::GroupedGemm(gemm) => gemm.groups.len(),
+        Operation::Attention(attention) => attention.sequences.len(),
+    }
+}
+
+/// What the best published rates of a GPU allow. 0 for what no rate bounds, and on a CPU, whose peak is a guess.
+fn floors(problem: &Operation, classes: &[Class], device: &Device) -> [f64; Driver::ALL.len()] {
+    let (Some(gpu), Some(clock)) = (&device.gpu, &device.clock) else {
+        return [0.0; Driver::ALL.len()];
+    };
+    let processor = product_rate(problem, gpu) * clock.get();
+    let step = classes
+        .iter()
+        .filter(|class| class.steps > 0)
+        .map(|class| class.flops / class.steps as f64)
+        .reduce(f64::min);
+    Driver::ALL.map(|driver| match driver {
+        Driver::Constant | Driver::Groups | Driver::Tiles | Driver::Waves => 0.0,
+        Driver::Steps => step.unwrap_or(0.0) / processor,
+        Driver::Flops | Driver::PaddedFlops => 1.0 / (processor * device.processors.get()),
+        Driver::Bytes => {
+            let bandwidth = device.memory.bandwidth.as_ref();
+            bandwidth.map_or(0.0, |bandwidth| 1.0 / bandwidth.get())
+        }
+    })
+}

@@ -1,0 +1,152 @@
+//! What changed from one variant to another.
+
+use gauntlet_device::Device;
+use gauntlet_operations::Operation;
+use serde::{Deserialize, Serialize};
+
+use super::credible::Credible;
+use super::diagnose;
+use super::diagnosis::{Average, Diagnosis, Measurement};
+use super::driver::Driver;
+use super::error::DiagnosisError;
+
+/// A variant of the code with what its times say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// What it is called; none where there is but one.
+    pub name: Option<String>,
+    /// What its times say.
+    pub diagnosis: Diagnosis,
+}
+
+/// Two variants side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantChange {
+    /// The variant that comes first in the table of times.
+    pub from: String,
+    /// Another.
+    pub to: String,
+    /// Problems measured with both.
+    pub problems: usize,
+    /// The geometric mean over those of the time with the first over the time with the other.
+    pub speedup: f64,
+    /// Each driver's seconds of the mean time over those.
+    pub drivers: Vec<DriverChange>,
+}
+
+/// A driver's part of the mean time with two variants, averaged over explanations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriverChange {
+    /// The driver.
+    pub driver: Driver,
+    /// Seconds with the first variant.
+    pub before: Credible,
+    /// Seconds with the other.
+    pub after: Credible,
+}
+
+/// The first variant against each other one that was measured on any of the same problems; what was measured with one of
+/// the two alone does not count, nor does how often a problem was measured.
+///
+/// # Errors
+/// As [`diagnose`]; none where both were diagnosed on that device.
+pub fn changes(variants: &[Variant], device: &Device) -> Result<Vec<VariantChange>, DiagnosisError> {
+    let Some((first, others)) = variants.split_first() else {
+        return Ok(Vec::new());
+    };
+    let compared = others.iter().map(|other| change(first, other, device));
+    compared.filter_map(Result::transpose).collect()
+}
+
+fn change(
+    first: &Variant,
+    other: &Variant,
+    device: &Device,
+) -> Result<Option<VariantChange>, DiagnosisError> {
+    let (before, after): (Vec<_>, Vec<_>) = distinct(&first.diagnosis)
+        .into_iter()
+        .filter_map(|problem| {
+            let merged = |variant: &Variant| merged(&variant.diagnosis, problem);
+            Some((merged(first)?, merged(other)?))
+        })
+        .unzip();
+    if before.is_empty() {
+        return Ok(None);
+    }
+    let logarithms = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| (before.seconds / after.seconds).ln());
+    let speedup = (logarithms.sum::<f64>() / before.len() as f64).exp();
+    let name = |variant: &Variant| variant.name.clone().unwrap_or_default();
+    let problems = before.len();
+    let before = averaged(&first.diagnosis, before, device)?;
+    let after = averaged(&other.diagnosis, after, device)?;
+    let seconds = |average: &Average, driver| {
+        let share = average.shares.iter().find(|share| share.driver == driver)?;
+        Some(share.seconds)
+    };
+    let drivers = Driver::ALL.into_iter().filter_map(|driver| {
+        Some(DriverChange {
+            driver,
+            before: seconds(&before, driver)?,
+            after: seconds(&after, driver)?,
+        })
+    });
+    Ok(Some(VariantChange {
+        from: name(first),
+        to: name(other),
+        problems,
+        speedup,
+        drivers: drivers.collect(),
+    }))
+}
+
+/// The problems measured, each once.
+fn distinct(diagnosis: &Diagnosis) -> Vec<&Operation> {
+    let mut problems: Vec<&Operation> = Vec::new();
+    for measurement in &diagnosis.measurements {
+        if !problems.contains(&&measurement.problem) {
+            problems.push(&measurement.problem);
+        }
+    }
+    problems
+}
+
+/// A problem's times as one: their geometric mean, with its standard error where those of all are known. None where it was
+/// not measured.
+fn merged(diagnosis: &Diagnosis, problem: &Operation) -> Option<Measurement> {
+    let times: Vec<&Measurement> = diagnosis
+        .measurements
+        .iter()
+        .filter(|measurement| measurement.problem == *problem)
+        .collect();
+    if let [time] = times[..] {
+        return Some(time.clone());
+    }
+    let count = Some(times.len() as f64).filter(|count| *count > 0.0)?;
+    let logarithms = times.iter().map(|time| time.seconds.ln());
+    let squares: Option<f64> = times.iter().map(|time| Some(time.spread?.powi(2))).sum();
+    Some(Measurement {
+        problem: problem.clone(),
+        seconds: (logarithms.sum::<f64>() / count).exp(),
+        spread: squares.map(|squares| squares.sqrt() / count),
+    })
+}
+
+/// The parts of the mean of those times: as diagnosed where there are no others, else diagnosed anew. Parts of a mean over
+/// more problems would be compared with parts of another mean.
+fn averaged(
+    diagnosis: &Diagnosis,
+    shared: Vec<Measurement>,
+    device: &Device,
+) -> Result<Average, DiagnosisError> {
+    let others = |measurement| !shared.contains(measurement);
+    if shared.len() == diagnosis.measurements.len() && !diagnosis.measurements.iter().any(others) {
+        return Ok(diagnosis.average.clone());
+    }
+    Ok(diagnose(&shared, &diagnosis.schedule, device)?.average)
+}

@@ -1,0 +1,61 @@
+//! The tiled families by their operations: operands and references for the tests and benchmarks of kernel libraries, which
+//! know operations and no tasks.
+
+use gauntlet_attention::AttentionFamily;
+use gauntlet_gemm::GemmFamily;
+use gauntlet_operations::{Inputs, Operation, Output};
+use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
+use gauntlet_tiles::TiledSizes;
+
+/// The operation as sizes of its task.
+///
+/// # Errors
+/// When the operation is not valid.
+pub fn sizes(operation: &Operation) -> Result<Sizes, String> {
+    match operation {
+        Operation::GroupedGemm(gemm) => TiledSizes::<GemmFamily>::checked(gemm.clone()),
+        Operation::Attention(attention) => TiledSizes::<AttentionFamily>::checked(attention.clone()),
+    }
+}
+
+/// Operands drawn from a seed.
+pub fn generate(operation: &Operation, kind: InputKind, seed: u64) -> Inputs {
+    match operation {
+        Operation::GroupedGemm(gemm) => Inputs::GroupedGemm(gauntlet_gemm::generate(gemm, kind, seed)),
+        Operation::Attention(attention) => {
+            Inputs::Attention(gauntlet_attention::generate(attention, kind, seed))
+        }
+    }
+}
+
+/// The result that operands should have, in f64.
+///
+/// # Errors
+/// When the operands are another operation's.
+pub fn expected(operation: &Operation, inputs: &Inputs, coverage: Coverage) -> Result<Expected, String> {
+    inputs.validate(operation).map_err(|error| error.to_string())?;
+    let grids = match (operation, inputs) {
+        (Operation::GroupedGemm(gemm), Inputs::GroupedGemm(groups)) => {
+            gauntlet_gemm::grids(gemm, groups, coverage)
+        }
+        (Operation::Attention(attention), Inputs::Attention(inputs)) => {
+            gauntlet_attention::grids(attention, inputs, coverage)
+        }
+        _ => return Err("the operands are those of another operation".to_owned()),
+    };
+    Ok(Expected::new(coverage, &operation.outputs(), grids))
+}
+
+/// A kernel's result as the tensors of a task.
+pub fn output(operation: &Operation, output: &Output) -> gauntlet_task::Output {
+    let mut rest = output.bytes.as_slice();
+    let tensors = operation.outputs().into_iter().map(|spec| {
+        let (bytes, after) = rest.split_at(spec.bytes());
+        rest = after;
+        gauntlet_formats::Tensor {
+            spec,
+            bytes: bytes.to_vec(),
+        }
+    });
+    gauntlet_task::Output(tensors.collect())
+}

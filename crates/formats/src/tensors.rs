@@ -1,0 +1,492 @@
+//! Named tensors, and the [safetensors](https://github.com/huggingface/safetensors) files that hold them, which programs
+//! in any language can read and write. All tensors are row-major and little-endian.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use safetensors::SafeTensorError;
+use safetensors::tensor::{Metadata, TensorView};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{DataType, FormatError};
+
+/// A tensor's name, element type and shape.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorSpec {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements.
+    pub data_type: DataType,
+    /// Its shape, the slowest dimension first; a scalar has none.
+    pub shape: Vec<usize>,
+}
+
+impl TensorSpec {
+    /// A tensor of this name, type and shape.
+    pub fn new(name: impl Into<String>, data_type: DataType, shape: impl Into<Vec<usize>>) -> Self {
+        Self {
+            name: name.into(),
+            data_type,
+            shape: shape.into(),
+        }
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> usize {
+        self.elements() * self.data_type.bytes()
+    }
+
+    /// Elements of the fastest dimension; 1 for a scalar.
+    pub fn columns(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+
+    /// The product of the other dimensions.
+    pub fn rows(&self) -> usize {
+        self.shape
+            .split_last()
+            .map_or(1, |(_, others)| others.iter().product())
+    }
+}
+
+/// Type and shape: `f16 [128, 64]`.
+impl fmt::Display for TensorSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {:?}", self.data_type, self.shape)
+    }
+}
+
+/// A tensor with its elements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    /// Its name, type and shape.
+    pub spec: TensorSpec,
+    /// Its elements.
+    pub bytes: Vec<u8>,
+}
+
+impl Tensor {
+    /// A tensor whose bytes are all the same; 0xFF makes every element of a float type NaN.
+    pub fn filled(spec: TensorSpec, byte: u8) -> Self {
+        let bytes = vec![byte; spec.bytes()];
+        Self { spec, bytes }
+    }
+
+    /// A tensor with these elements, in memory order, each rounded to the tensor's type. Elements that are not given are 0.
+    pub fn of(spec: TensorSpec, values: impl IntoIterator<Item = f64>) -> Self {
+        let mut tensor = Self::filled(spec, 0);
+        let elements = tensor.bytes.chunks_exact_mut(tensor.spec.data_type.bytes());
+        for (element, value) in elements.zip(values) {
+            tensor.spec.data_type.write(value, element);
+        }
+        tensor
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.spec.elements()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// An element, counted in memory order.
+    ///
+    /// # Panics
+    /// When `index` is out of bounds.
+    pub fn get(&self, index: usize) -> f64 {
+        self.spec
+            .data_type
+            .read(&self.bytes[index * self.spec.data_type.bytes()..])
+    }
+
+    /// Rounds a value to the tensor's type and writes it as an element, counted in memory order.
+    ///
+    /// # Panics
+    /// When `index` is out of bounds.
+    pub fn set(&mut self, index: usize, value: f64) {
+        let at = index * self.spec.data_type.bytes();
+        self.spec.data_type.write(value, &mut self.bytes[at..]);
+    }
+}
+
+/// Why a file of tensors cannot be read or written.
+#[derive(Debug, Error)]
+pub enum TensorFileError {
+    /// The file cannot be opened or read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: SafeTensorError,
+    },
+    /// The file is no safetensors file.
+    #[error("{path} is not a whole safetensors file: {source}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: SafeTensorError,
+    },
+    /// A tensor is not in the file.
+    #[error("{path} has no tensor `{tensor}`, which the task takes")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// Name of the tensor.
+        tensor: String,
+    },
+    /// A tensor has another type or shape.
+    #[error("{path}: tensor `{tensor}` is {found}, but the task takes {expected}")]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// Name of the tensor.
+        tensor: String,
+        /// Type and shape that the task takes.
+        expected: String,
+        /// Type and shape found.
+        found: String,
+    },
+    /// The contents of a tensor are not NVFP4.
+    #[error("{path}: tensor `{tensor}`: {source}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Name of the tensor.
+        tensor: String,
+        /// What is wrong with it, and where.
+        source: FormatError,
+    },
+}
+
+/// Bytes of the number that a file begins with: the length of its header.
+const LENGTH_BYTES: u64 = 8;
+
+/// The longest header, as in safetensors itself: a file may come from another program and claim any length.
+const MOST_HEADER_BYTES: u64 = 100_000_000;
+
+/// An open file of tensors. Tensors are read when they are asked for, by several threads at once: operands may be
+/// gigabytes, and workers load them again and again.
+pub struct TensorFile<'a> {
+    path: &'a Path,
+    file: fs::File,
+    metadata: Metadata,
+    /// Where the tensors begin.
+    begin: u64,
+}
+
+impl<'a> TensorFile<'a> {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not a whole safetensors file.
+    pub fn open(path: &'a Path) -> Result<Self, TensorFileError> {
+        let malformed = |source| TensorFileError::Malformed {
+            path: path.into(),
+            source,
+        };
+        let cannot_read = |source| TensorFileError::Read {
+            path: path.into(),
+            source,
+        };
+        let file = fs::File::open(path).map_err(cannot_read)?;
+        let bytes = file.metadata().map_err(cannot_read)?.len();
+        if bytes < LENGTH_BYTES {
+            return Err(malformed(SafeTensorError::HeaderTooSmall));
+        }
+        let mut length = [0; LENGTH_BYTES as usize];
+        file.read_exact_at(&mut length, 0).map_err(cannot_read)?;
+        let length = u64::from_le_bytes(length);
+        if length > MOST_HEADER_BYTES {
+            return Err(malformed(SafeTensorError::HeaderTooLarge));
+        }
+        if length > bytes - LENGTH_BYTES {
+            return Err(malformed(SafeTensorError::InvalidHeaderLength));
+        }
+        let mut header = vec![0; length as usize];
+        file.read_exact_at(&mut header, LENGTH_BYTES)
+            .map_err(cannot_read)?;
+        let metadata: Metadata = serde_json::from_slice(&header)
+            .map_err(|error| malformed(SafeTensorError::InvalidHeaderDeserialization(error)))?;
+        let begin = LENGTH_BYTES + length;
+        if metadata.data_len() as u64 != bytes - begin {
+            return Err(malformed(SafeTensorError::MetadataIncompleteBuffer));
+        }
+        Ok(Self {
+            path,
+            file,
+            metadata,
+            begin,
+        })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// Bytes of all tensors.
+    pub fn bytes(&self) -> usize {
+        self.metadata.data_len()
+    }
+
+    /// Reads one tensor.
+    ///
+    /// # Errors
+    /// When it is not in the file, has another type or shape, or cannot be read.
+    pub fn tensor(&self, spec: &TensorSpec) -> Result<Tensor, TensorFileError> {
+        let Some(info) = self.metadata.info(&spec.name) else {
+            return Err(TensorFileError::Missing {
+                path: self.path.into(),
+                tensor: spec.name.clone(),
+            });
+        };
+        if info.dtype != spec.data_type.stored() || info.shape != spec.shape {
+            return Err(TensorFileError::Shape {
+                path: self.path.into(),
+                tensor: spec.name.clone(),
+                expected: format!("{} {:?}", spec.data_type.stored(), spec.shape),
+                found: format!("{} {:?}", info.dtype, info.shape),
+            });
+        }
+        let (begin, end) = info.data_offsets;
+        let mut bytes = vec![0; end - begin];
+        self.file
+            .read_exact_at(&mut bytes, self.begin + begin as u64)
+            .map_err(|source| TensorFileError::Read {
+                path: self.path.into(),
+                source,
+            })?;
+        Ok(Tensor {
+            spec: spec.clone(),
+            bytes,
+        })
+    }
+
+    /// Reads several tensors.
+    ///
+    /// # Errors
+    /// As [`tensor`](Self::tensor), for the first of them.
+    pub fn tensors(&self, specs: &[TensorSpec]) -> Result<Vec<Tensor>, TensorFileError> {
+        specs.iter().map(|spec| self.tensor(spec)).collect()
+    }
+}
+
+/// Writes tensors, each with its elements, as a safetensors file.
+///
+/// # Errors
+/// When the file cannot be written, or the bytes are not those of a tensor's type and shape.
+pub fn save_tensors<'t>(
+    tensors: impl IntoIterator<Item = (&'t TensorSpec, &'t [u8])>,
+    path: &Path,
+) -> Result<(), TensorFileError> {
+    let write = || {
+        let mut views = Vec::new();
+        for (spec, bytes) in tensors {
+            let view = TensorView::new(spec.data_type.stored(), spec.shape.clone(), bytes)?;
+            views.push((spec.name.as_str(), view));
+        }
+        safetensors::serialize_to_file(views, None, path)
+    };
+    write().map_err(|source| TensorFileError::Write {
+        path: path.into(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn save(tensors: &[Tensor], path: &Path) -> Result<(), TensorFileError> {
+        save_tensors(
+            tensors
+                .iter()
+                .map(|tensor| (&tensor.spec, tensor.bytes.as_slice())),
+            path,
+        )
+    }
+
+    fn any_tensor() -> impl Strategy<Value = (DataType, Vec<usize>, Vec<u8>)> {
+        let data_type = proptest::sample::select(DataType::ALL.to_vec());
+        // A scalar, an empty tensor, and tensors of several dimensions.
+        (data_type, prop::collection::vec(0..5_usize, 0..4)).prop_flat_map(|(data_type, shape)| {
+            let bytes = shape.iter().product::<usize>() * data_type.bytes();
+            (
+                Just(data_type),
+                Just(shape),
+                prop::collection::vec(any::<u8>(), bytes),
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn tensors_survive_the_file_whatever_their_bits(drawn in prop::collection::vec(any_tensor(), 0..5)) {
+            let tensors: Vec<Tensor> = drawn
+                .into_iter()
+                .enumerate()
+                .map(|(number, (data_type, shape, bytes))| Tensor {
+                    spec: TensorSpec::new(format!("{number}.x"), data_type, shape),
+                    bytes,
+                })
+                .collect();
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("tensors");
+            save(&tensors, &path).unwrap();
+            let file = TensorFile::open(&path).unwrap();
+            prop_assert_eq!(file.bytes(), tensors.iter().map(|tensor| tensor.bytes.len()).sum::<usize>());
+            let mut specs: Vec<TensorSpec> = tensors.iter().map(|tensor| tensor.spec.clone()).collect();
+            prop_assert_eq!(&file.tensors(&specs).unwrap(), &tensors);
+            // In any order.
+            specs.reverse();
+            let reversed: Vec<Tensor> = tensors.iter().rev().cloned().collect();
+            prop_assert_eq!(file.tensors(&specs).unwrap(), reversed);
+        }
+    }
+
+    #[test]
+    fn elements_are_read_as_they_are_written() {
+        for data_type in DataType::ALL {
+            let mut tensor = Tensor::filled(TensorSpec::new("x", data_type, [2, 3]), 0xFF);
+            assert_eq!((tensor.len(), tensor.is_empty()), (6, false));
+            assert_eq!(tensor.get(4).is_nan(), data_type.has_nan(), "{data_type}");
+            tensor.set(4, 1.0);
+            tensor.set(5, 0.0);
+            assert_eq!((tensor.get(4), tensor.get(5)), (1.0, 0.0), "{data_type}");
+            assert_eq!(
+                tensor.get(3).is_nan(),
+                data_type.has_nan(),
+                "{data_type}: the element before"
+            );
+        }
+    }
+
+    #[test]
+    fn a_tensor_is_a_matrix_of_its_fastest_dimension() {
+        let sizes = |shape: &[usize]| {
+            let spec = TensorSpec::new("x", DataType::F16, shape);
+            assert_eq!(spec.elements(), spec.rows() * spec.columns(), "{shape:?}");
+            (spec.rows(), spec.columns(), spec.bytes())
+        };
+        assert_eq!(sizes(&[]), (1, 1, 2));
+        assert_eq!(sizes(&[7]), (1, 7, 14));
+        assert_eq!(sizes(&[2, 3, 5]), (6, 5, 60));
+        assert_eq!(sizes(&[0, 5]), (0, 5, 0));
+        assert_eq!(sizes(&[5, 0]), (5, 0, 0));
+        assert_eq!(
+            TensorSpec::new("x", DataType::F8e4m3, [2, 3]).to_string(),
+            "f8e4m3 [2, 3]"
+        );
+    }
+
+    #[test]
+    fn a_specification_survives_json() {
+        let spec = TensorSpec::new("0.a.scales", DataType::F8e4m3, [2, 3]);
+        let json = serde_json::to_value(&spec).unwrap();
+        let expected = serde_json::json!({ "name": "0.a.scales", "data_type": "f8e4m3", "shape": [2, 3] });
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<TensorSpec>(json).unwrap(), spec);
+    }
+
+    #[test]
+    fn tensors_that_do_not_fit_are_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tensors");
+        let message = |spec: TensorSpec| {
+            let file = TensorFile::open(&path).unwrap();
+            let message = file.tensors(&[spec]).unwrap_err().to_string();
+            message.replace(&path.display().to_string(), "FILE")
+        };
+        save(
+            &[Tensor::filled(TensorSpec::new("x", DataType::F16, [2, 3]), 0)],
+            &path,
+        )
+        .unwrap();
+        assert_eq!(
+            message(TensorSpec::new("y", DataType::F16, [2, 3])),
+            "FILE has no tensor `y`, which the task takes"
+        );
+        assert_eq!(
+            message(TensorSpec::new("x", DataType::F16, [3, 2])),
+            "FILE: tensor `x` is F16 [2, 3], but the task takes F16 [3, 2]"
+        );
+        assert_eq!(
+            message(TensorSpec::new("x", DataType::Bf16, [2, 3])),
+            "FILE: tensor `x` is F16 [2, 3], but the task takes BF16 [2, 3]"
+        );
+    }
+
+    #[test]
+    fn files_that_are_not_whole_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tensors");
+        save(
+            &[Tensor::filled(TensorSpec::new("x", DataType::I64, [4]), 0)],
+            &path,
+        )
+        .unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut longer = whole.clone();
+        longer.push(0);
+        for bytes in [
+            &[] as &[u8],
+            &whole[..7],
+            &whole[..20],
+            &whole[..whole.len() - 1],
+            &longer,
+            &[b'x'; 64],
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = TensorFile::open(&path).err();
+            assert!(
+                matches!(error, Some(TensorFileError::Malformed { .. })),
+                "{} bytes: {error:?}",
+                bytes.len()
+            );
+        }
+        let missing = directory.path().join("missing");
+        let error = TensorFile::open(&missing).err();
+        assert!(matches!(error, Some(TensorFileError::Read { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tensors");
+        let mut short = Tensor::filled(TensorSpec::new("x", DataType::F32, [4]), 0);
+        short.bytes.pop();
+        let error = save(&[short], &path).unwrap_err();
+        assert!(matches!(error, TensorFileError::Write { .. }), "{error}");
+        assert!(!path.exists(), "nothing is written of what does not fit");
+        let nowhere = directory.path().join("no/such/folder");
+        let error = save(&[], &nowhere).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot write {}", nowhere.display())),
+            "{error}"
+        );
+    }
+}

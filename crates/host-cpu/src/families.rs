@@ -1,0 +1,86 @@
+//! The families that a host can build kernels of.
+
+use gauntlet_kernels_cpu::Engine;
+use gauntlet_parameters::Parameters;
+use gauntlet_task::{Sizes, Task};
+use gauntlet_worker::protocol::{CaseRequest, Failure, Resources};
+
+use crate::built_in::BuiltIn;
+use crate::kernel::CpuFamily;
+use crate::session::{self, Session, bad_request, refused};
+
+/// The families of a worker. The first family that knows a task builds its kernels.
+#[derive(Default)]
+pub struct CpuFamilies(Vec<Box<dyn BuildSession>>);
+
+impl CpuFamilies {
+    /// No family.
+    pub fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The families of `gauntlet-kernels-cpu`.
+    pub fn built_in() -> Self {
+        Self::new().with(BuiltIn)
+    }
+
+    /// Adds a family; those added earlier are asked first.
+    #[must_use]
+    pub fn with(mut self, family: impl CpuFamily) -> Self {
+        self.0.push(Box::new(family));
+        self
+    }
+
+    /// Builds a kernel and puts it into `current`, with the operands of the session before if the sizes are the same.
+    pub(crate) fn build(
+        &self,
+        engine: &Engine,
+        case: &CaseRequest,
+        parameters: &Parameters,
+        current: &mut Option<Box<dyn Session>>,
+    ) -> Result<Resources, Failure> {
+        for family in &self.0 {
+            if let Some(task) = family.tasks().iter().find(|task| task.name() == case.task) {
+                let sizes = task.open(&case.sizes).map_err(bad_request)?;
+                return family.build(engine, &sizes, parameters, current);
+            }
+        }
+        let known = self.0.iter().flat_map(|family| family.tasks());
+        let known: Vec<_> = known.map(|task| format!("`{}`", task.name())).collect();
+        Err(refused(format!(
+            "there is no CPU kernel of the task `{}`; there are kernels of {}",
+            case.task,
+            known.join(", ")
+        )))
+    }
+}
+
+/// A [`CpuFamily`] whose kernel type is erased.
+trait BuildSession {
+    fn tasks(&self) -> &'static [&'static dyn Task];
+    fn build(
+        &self,
+        engine: &Engine,
+        sizes: &Sizes,
+        parameters: &Parameters,
+        current: &mut Option<Box<dyn Session>>,
+    ) -> Result<Resources, Failure>;
+}
+
+impl<F: CpuFamily> BuildSession for F {
+    fn tasks(&self) -> &'static [&'static dyn Task] {
+        CpuFamily::tasks(self)
+    }
+
+    fn build(
+        &self,
+        engine: &Engine,
+        sizes: &Sizes,
+        parameters: &Parameters,
+        current: &mut Option<Box<dyn Session>>,
+    ) -> Result<Resources, Failure> {
+        let kernel =
+            CpuFamily::build(self, engine, sizes, parameters).map_err(|error| refused(error.to_string()))?;
+        session::start(kernel, sizes, current)
+    }
+}

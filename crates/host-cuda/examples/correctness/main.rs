@@ -1,0 +1,219 @@
+//! Holds every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every format of
+//! results, and random ragged problems, each with four kinds of operands, each computed twice.
+//!
+//! `cargo run --release -p gauntlet-host-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--schedule TEXT] [--json FILE]`
+//!
+//! What counts as right is what the lab's gate says. The exit code is 1 if anything is wrong.
+//!
+//! With `--compile-only` the kernels are compiled into the cache that `GAUNTLET_CUBIN_CACHE` names, without a GPU, so that
+//! no time on one goes by for it.
+
+mod kernels;
+#[path = "../support/machine.rs"]
+mod machine;
+mod problems;
+#[path = "../../../kernels-cuda/src/engine/interpreted/rules.rs"]
+mod rules;
+mod tally;
+mod trial;
+
+use std::error::Error;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use gauntlet_device::Device;
+use gauntlet_kernels_cuda::compiler::Compiler;
+use rayon::ThreadPoolBuilder;
+use serde_json::json;
+
+use problems::{Family, Named};
+use tally::Tally;
+use trial::{Bench, Prepared};
+
+/// Problems that wait for the GPU; the largest takes gigabytes of the host's memory.
+const AHEAD: usize = 3;
+
+/// So many are prepared at a time: drawing a tensor is one thread's work, and some problems are of two.
+const PREPARING: usize = 3;
+
+/// They take this share of the cores, in a pool of their own: comparisons are short, and in one pool each of them would wait
+/// behind the oracle.
+const SHARE: f64 = 0.75;
+
+/// The GPU for which kernels are compiled where there is none: its number of multiprocessors decides on some of them.
+const COMPILED_FOR: &str = "h200";
+
+/// Holds every shipped schedule against the f64 oracle on a Hopper GPU.
+#[derive(Parser)]
+struct Arguments {
+    /// The kernel family; both without it
+    #[arg(long, value_enum)]
+    family: Option<Family>,
+    /// Only schedules whose names contain this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    schedule: String,
+    /// How many random problems of each family
+    #[arg(long, value_name = "NUMBER", default_value_t = 200)]
+    problems: usize,
+    /// What they and all operands are drawn from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// No problem is begun after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 480)]
+    budget: u64,
+    /// Where to write what was found
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Compile the kernels for an H200 into the cache, and nothing else; needs no GPU
+    #[arg(long, conflicts_with_all = ["budget", "json"])]
+    compile_only: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let ended = match arguments.compile_only {
+        true => compile(&arguments),
+        false => run(&arguments),
+    };
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The problems of the families that are asked for.
+fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
+    let families = match &arguments.family {
+        Some(family) => std::slice::from_ref(family),
+        None => Family::value_variants(),
+    };
+    let mut named = Vec::new();
+    for &family in families {
+        named.extend(problems::of_suites(family)?);
+        named.extend(problems::drawn(family, arguments.seed, arguments.problems));
+    }
+    Ok(named)
+}
+
+/// Whether all kernels compile.
+fn compile(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let processors = Device::builtin(COMPILED_FOR)?.processors.get() as u32;
+    let (named, steps) = (problems_of(arguments)?, kernels::schedules(&arguments.schedule));
+    let kernels = kernels::compile_all(&Compiler::new()?, &named, &steps, processors);
+    let broken: Vec<_> = kernels.values().flatten().collect();
+    broken.iter().for_each(|error| println!("{error}"));
+    println!("{} kernels, {} do not compile", kernels.len(), broken.len());
+    Ok(broken.is_empty())
+}
+
+/// Whether all is right.
+fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let began = Instant::now();
+    let engine = machine::engine()?;
+    let named = problems_of(arguments)?;
+    let all = named.len();
+    let steps = kernels::schedules(&arguments.schedule);
+    let bench = Bench {
+        kernels: kernels::compile_all(engine.compiler()?, &named, &steps, engine.device().processors),
+        engine: &engine,
+        steps: &steps,
+    };
+    let kernels = bench.kernels.len();
+    eprintln!("{kernels} kernels after {:.0} s", began.elapsed().as_secs_f64());
+
+    let mut tally = Tally::new(&steps);
+    let deadline = began + Duration::from_secs(arguments.budget);
+    let (done, ended) = try_problems(&bench, named, arguments.seed, deadline, &mut tally);
+    print!("{tally}");
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{done} of {all} problems, {} comparisons, {} wrong, {kernels} kernels, {seconds:.0} s",
+        tally.comparisons(),
+        tally.failures()
+    );
+    let aborted = ended.as_ref().err().map(ToString::to_string);
+    if let Some(path) = &arguments.json {
+        let value = json!({
+            "machine": machine::describe(&engine),
+            "seed": arguments.seed,
+            "problems": { "asked": all, "done": done },
+            "kernels": kernels,
+            "seconds": seconds,
+            "comparisons": tally.comparisons(),
+            "wrong": tally.failures(),
+            "aborted": aborted,
+            "found": tally,
+        });
+        std::fs::write(path, format!("{value:#}\n"))
+            .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    }
+    ended?;
+    if done < all {
+        println!(
+            "the budget of {} s was spent before the rest was begun",
+            arguments.budget
+        );
+    }
+    Ok(tally.failures() == 0)
+}
+
+/// Tries one problem after the other, those to come being prepared meanwhile; how many were tried whole.
+fn try_problems(
+    bench: &Bench<'_>,
+    named: Vec<Named>,
+    seed: u64,
+    deadline: Instant,
+    tally: &mut Tally,
+) -> (usize, Result<(), Box<dyn Error>>) {
+    let all = named.len();
+    let named = Mutex::new(named.into_iter());
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = (SHARE * cores as f64).ceil() as usize;
+    let pool = match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool,
+        Err(error) => return (0, Err(error.into())),
+    };
+    let mut done = 0;
+    let ended = thread::scope(|scope| {
+        let (sender, prepared) = sync_channel::<Result<Prepared, String>>(AHEAD);
+        for _ in 0..PREPARING {
+            let (named, pool, sender) = (&named, &pool, sender.clone());
+            scope.spawn(move || {
+                while let Some(one) = next(named) {
+                    if Instant::now() > deadline {
+                        return;
+                    }
+                    let prepared = pool.install(|| Prepared::new(one, seed));
+                    // The receiver has gone once the device has.
+                    if sender.send(prepared).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for prepared in prepared {
+            let prepared = prepared?;
+            prepared.try_all(bench, tally)?;
+            done += 1;
+            eprintln!("{done} of {all}: {}", prepared.named.name);
+        }
+        Ok(())
+    });
+    (done, ended)
+}
+
+/// The next problem that nobody has taken.
+fn next(named: &Mutex<impl Iterator<Item = Named>>) -> Option<Named> {
+    named.lock().unwrap_or_else(PoisonError::into_inner).next()
+}

@@ -1,0 +1,146 @@
+//! One problem tried under every schedule that has a kernel for it.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::rc::Rc;
+
+use gauntlet_families::operations;
+use gauntlet_kernels_cuda::plan::Variant;
+use gauntlet_kernels_cuda::{BuildError, Engine, Kernel, Operands, RunError};
+use gauntlet_operations::{Inputs, Operation, Schedule};
+use gauntlet_task::{ErrorMeasures, Expected, InputKind, Sizes};
+use serde::Serialize;
+
+use super::kernels::{self, Step};
+use super::problems::{Named, with_output};
+use super::rules::rules;
+use super::tally::Tally;
+
+/// What problems are tried with.
+pub struct Bench<'b> {
+    pub engine: &'b Engine,
+    pub steps: &'b [Step],
+    /// What is wrong with each variant, if anything.
+    pub kernels: HashMap<Variant, Option<String>>,
+}
+
+/// A problem with operands of every kind and what they come to.
+pub struct Prepared {
+    pub named: Named,
+    pub seed: u64,
+    sets: Vec<(InputKind, Inputs, Expected)>,
+}
+
+/// What was wrong.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failure {
+    pub case: String,
+    pub schedule: String,
+    pub kernel: String,
+    pub inputs: String,
+    pub seed: u64,
+    pub problem: Operation,
+    pub words: Schedule,
+    pub fault: String,
+}
+
+impl Prepared {
+    /// Draws the operands and has the oracle compute what they come to, before any rounding.
+    pub fn new(named: Named, seed: u64) -> Result<Self, String> {
+        let problem = &named.problem;
+        let coverage = operations::sizes(problem)?.coverage(seed);
+        let prepare = |kind| {
+            let inputs = operations::generate(problem, kind, seed);
+            let expected = operations::expected(problem, &inputs, coverage)?;
+            Ok((kind, inputs, expected))
+        };
+        let sets = InputKind::ALL
+            .into_iter()
+            .map(prepare)
+            .collect::<Result<_, String>>()?;
+        Ok(Self { named, seed, sets })
+    }
+
+    /// Tries all schedules in all formats. One whose kernel does not compile, or does not fit, is wrong.
+    ///
+    /// # Errors
+    /// When the device can do no more, naming the case and the schedule.
+    pub fn try_all(&self, bench: &Bench<'_>, tally: &mut Tally) -> Result<(), Box<dyn Error>> {
+        let engine = bench.engine;
+        let operands = self.load(engine)?;
+        for &output in &self.named.outputs {
+            let problem = with_output(&self.named.problem, output);
+            for (step, variants) in kernels::accepting(bench.steps, &problem, engine.device().processors) {
+                let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
+                let broken = variants
+                    .iter()
+                    .find_map(|variant| Some((variant, bench.kernels.get(variant)?.as_ref()?)));
+                if let Some((variant, broken)) = broken {
+                    tally.without_kernel(step, variant, broken);
+                    continue;
+                }
+                let mut kernel = match engine.build(&problem, &step.schedule) {
+                    Ok(kernel) => kernel,
+                    Err(BuildError::Driver(error)) => return Err(about(error.to_string()).into()),
+                    Err(error) => {
+                        tally.without_kernel(step, &variants[0], &error.to_string());
+                        continue;
+                    }
+                };
+                tally.tried(step);
+                let sizes = operations::sizes(&problem)?;
+                for (set, operands) in self.sets.iter().zip(&operands) {
+                    kernel
+                        .attach(operands)
+                        .and_then(|()| self.try_one(&kernel, &sizes, step, set, tally))
+                        .map_err(|error| about(format!("{}: {error}", set.0)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, engine: &Engine) -> Result<Vec<Vec<Rc<Operands>>>, RunError> {
+        let problem = &self.named.problem;
+        let load = |(_, inputs, _): &(_, Inputs, _)| engine.load(problem, std::slice::from_ref(inputs), 1);
+        self.sets.iter().map(load).collect()
+    }
+
+    /// Computes twice over a poisoned result, compares the first with the oracle and the second with the first.
+    fn try_one(
+        &self,
+        kernel: &Kernel,
+        sizes: &Sizes,
+        step: &Step,
+        (kind, _, expected): &(InputKind, Inputs, Expected),
+        tally: &mut Tally,
+    ) -> Result<(), RunError> {
+        let rules = rules(kernel.problem(), &step.schedule);
+        kernel.run(0)?;
+        let output = kernel.output()?;
+        kernel.run(0)?;
+        let again = kernel.output()?;
+        let computed = operations::output(kernel.problem(), &output);
+        let errors = ErrorMeasures::between(&computed, expected, rules.tolerance);
+        let different =
+            (output.bytes != again.bytes).then(|| "a second call has other bits than the first".to_owned());
+        let fault = rules.fault(&errors, sizes.rightness(Some(*kind))).or(different);
+        tally.compared(step, &errors);
+        if let Some(fault) = fault {
+            tally.failed(
+                step,
+                Failure {
+                    case: self.named.name.clone(),
+                    schedule: step.name.clone(),
+                    kernel: kernel.name().to_owned(),
+                    inputs: kind.to_string(),
+                    seed: self.seed,
+                    problem: kernel.problem().clone(),
+                    words: step.schedule.clone(),
+                    fault,
+                },
+            );
+        }
+        Ok(())
+    }
+}

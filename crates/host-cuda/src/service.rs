@@ -1,0 +1,318 @@
+//! The engine behind the worker protocol.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use gauntlet_kernels_cuda::compiler::Origin;
+use gauntlet_kernels_cuda::driver::{DriverError, driver_version};
+use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError, nvml};
+use gauntlet_operations::Inputs;
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{
+    self, CaseRequest, Description, Failure, FailureKind, Parameter, Resources, Sample,
+};
+use gauntlet_worker::{Calls, Service};
+
+use gauntlet_task::Task;
+
+use crate::timeline;
+
+/// The tasks that have CUDA kernels.
+const TASKS: [&dyn Task; 2] = [gauntlet_gemm::GEMM, gauntlet_attention::ATTENTION];
+
+/// How the process ends when the device can compute nothing more for it: EX_SOFTWARE of sysexits.h.
+const EXIT_CODE: i32 = 70;
+
+const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its device's description, not a calibration: \
+    measure them with `scripts/gpu-parameters/measure.py`, put them into a description, and name its file with \
+    `--device`; `gauntlet validate --executor cuda` tells how well the model does with it";
+
+/// Serves the CUDA executor.
+///
+/// An illegal address, a failed launch and the like leave the process without a usable device. The service then says
+/// what happened on standard error and ends the process, as only another one can go on.
+pub struct CudaService {
+    engine: Engine,
+    built: Option<Built>,
+}
+
+/// What was built last, with its operands once they are loaded.
+struct Built {
+    kernel: Kernel,
+    operands: Vec<Rc<Operands>>,
+}
+
+impl CudaService {
+    /// Takes the GPU of this number, from 0. Any GPU will do, and no compiler is needed: a GPU that cannot run the built-in
+    /// kernels is refused when one of them is built, so that candidates with workers of their own can be judged on it.
+    ///
+    /// # Errors
+    /// If there is no driver, or no GPU of this number.
+    pub fn new(ordinal: usize) -> Result<Self, DriverError> {
+        Ok(Self {
+            engine: Engine::new(ordinal)?,
+            built: None,
+        })
+    }
+
+    fn built(&mut self) -> Result<&mut Built, Failure> {
+        self.built
+            .as_mut()
+            .ok_or_else(|| bad_request("nothing has been built; call build first"))
+    }
+
+    fn loaded(&mut self) -> Result<&Kernel, Failure> {
+        match self.built()? {
+            Built { operands, .. } if operands.is_empty() => Err(bad_request("no operands; call load first")),
+            Built { kernel, .. } => Ok(kernel),
+        }
+    }
+}
+
+impl Service for CudaService {
+    fn describe(&self) -> Description {
+        let device = self.engine.device();
+        let version = driver_version().unwrap_or(0);
+        let (major, minor) = device.compute_capability;
+        let mut details = BTreeMap::from([
+            ("gpu", device.name.clone()),
+            ("pci-bus", device.pci_bus.clone()),
+            ("compute-capability", format!("{major}.{minor}")),
+            ("multiprocessors", device.processors.to_string()),
+            ("memory-bytes", device.memory_bytes.to_string()),
+            ("l2-bytes", device.l2_bytes.to_string()),
+            (
+                "driver-cuda",
+                format!("{}.{}", version / 1000, version % 1000 / 10),
+            ),
+        ]);
+        if let Ok(compiler) = self.engine.compiler() {
+            details.insert("compiler", format!("NVRTC {}", compiler.version()));
+        }
+        if let Ok(name) = nvml::driver_name() {
+            details.insert("driver", name);
+        }
+        Description {
+            protocol: protocol::VERSION,
+            worker: format!("gauntlet cuda {}", env!("CARGO_PKG_VERSION")),
+            device: device.name.clone(),
+            details: details
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        }
+    }
+
+    /// Operands stay loaded when the sizes are those of the build before.
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
+        let task = TASKS.iter().find(|task| task.name() == case.task);
+        let task = task.ok_or_else(|| {
+            failure(
+                FailureKind::Refused,
+                format!("there is no CUDA kernel of the task `{}`", case.task),
+            )
+        })?;
+        let sizes = task.open(&case.sizes).map_err(|error| bad_request(&error))?;
+        let problem =
+            gauntlet_tiles::operation(&sizes).ok_or_else(|| bad_request("sizes of another task"))?;
+        let schedule = &gauntlet_tiles::schedule(parameters);
+        // What was built before goes first: both at once might not fit.
+        let before = self.built.take();
+        let operands = before
+            .filter(|before| before.kernel.problem() == problem)
+            .map_or_else(Vec::new, |before| before.operands);
+        let mut kernel = self.engine.build(problem, schedule).map_err(build_failure)?;
+        if let Origin::NotKept(why) = kernel.origin() {
+            eprintln!("{}: {why}", kernel.name());
+        }
+        for warning in kernel.warnings() {
+            eprintln!("{}: {warning}", kernel.name());
+        }
+        kernel.attach(&operands).map_err(run_failure)?;
+        // What the kernel before computed is not this one's result.
+        kernel.poison().map_err(run_failure)?;
+        let resources = resources(&kernel);
+        self.built = Some(Built { kernel, operands });
+        Ok(resources)
+    }
+
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
+        let built = self.built()?;
+        let problem = built.kernel.problem().clone();
+        // The old operands go first: both at once might not fit.
+        built.kernel.attach(&[]).map_err(run_failure)?;
+        built.operands.clear();
+        let sets = inputs
+            .iter()
+            .take(copies)
+            .map(|path| Inputs::load(path, &problem).map_err(|error| bad_request(&error.to_string())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let operands = self.engine.load(&problem, &sets, copies).map_err(run_failure)?;
+        let bytes: usize = operands.iter().map(|one| one.bytes()).sum();
+        let built = self.built()?;
+        built.kernel.attach(&operands).map_err(run_failure)?;
+        built.operands = operands;
+        Ok(bytes as u64)
+    }
+
+    /// The engine makes every element of the output NaN: all output types are floats.
+    fn run(&mut self, copy: usize, _poison: u8) -> Result<Sample, Failure> {
+        self.loaded()?.run(copy).map(sample).map_err(run_failure)
+    }
+
+    fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
+        if calls.keep > 1 {
+            return Err(bad_request(
+                "the cuda executor keeps the last result only; ask for keep = 1",
+            ));
+        }
+        let times = self
+            .loaded()?
+            .time(calls.samples, calls.first_copy, calls.phases)
+            .map_err(run_failure)?;
+        Ok(times.into_iter().map(sample).collect())
+    }
+
+    fn trace(&mut self, path: &Path) -> Result<u64, Failure> {
+        let kernel = self.loaded()?;
+        let (problem, schedule) = (kernel.problem().clone(), kernel.schedule().clone());
+        let operands = &self.built()?.operands.clone();
+        let trace = self
+            .engine
+            .trace(&problem, &schedule, operands)
+            .map_err(|error| match error {
+                TracingError::Build(error) => build_failure(error),
+                TracingError::Run(error) => run_failure(error),
+                TracingError::Records(error) => broken(error),
+            })?;
+        let text = serde_json::to_vec(&timeline(&trace)).map_err(broken)?;
+        std::fs::write(path, &text)
+            .map_err(|error| broken(format!("{} cannot be written: {error}", path.display())))?;
+        Ok(text.len() as u64)
+    }
+
+    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
+        Err(failure(FailureKind::Refused, NOTHING_TO_CALIBRATE))
+    }
+
+    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure> {
+        if calls_before > 0 {
+            return Err(bad_request("the cuda executor keeps the last result only"));
+        }
+        let output = self.loaded()?.output().map_err(run_failure)?;
+        output.save(path).map_err(broken)?;
+        Ok(output.bytes.len() as u64)
+    }
+}
+
+fn sample(times: CallTimes) -> Sample {
+    Sample {
+        call: times.call.as_secs_f64(),
+        kernel: times.kernel.map(|time| time.as_secs_f64()),
+        clock: times.clock,
+        phases: BTreeMap::new(),
+    }
+}
+
+fn resources(kernel: &Kernel) -> Resources {
+    let resources = kernel.resources();
+    let named = [
+        ("registers", f64::from(resources.registers)),
+        ("spills", f64::from(resources.spills)),
+        ("stack-bytes", f64::from(resources.stack_bytes)),
+        ("shared-memory-bytes", f64::from(resources.shared_memory_bytes)),
+        ("threads", f64::from(resources.threads)),
+        ("blocks", f64::from(resources.blocks)),
+        ("cluster", f64::from(resources.cluster)),
+        ("launches", resources.launches as f64),
+        (
+            "blocks-per-multiprocessor",
+            f64::from(resources.blocks_per_processor),
+        ),
+        ("occupancy", resources.occupancy),
+        ("workspace-bytes", resources.workspace_bytes as f64),
+        ("compiler-warnings", kernel.warnings().len() as f64),
+    ];
+    Resources(named.map(|(name, value)| (name.to_owned(), value)).into())
+}
+
+/// A GPU that cannot run the kernel, and a kernel that cannot be planned, does not compile or does not fit, are refusals.
+/// A driver or a compiler that fails by itself, or a compiler that is missing, is the worker's own trouble.
+fn build_failure(error: BuildError) -> Failure {
+    match &error {
+        BuildError::Driver(driver) if driver.is_sticky() => end(&error),
+        BuildError::Driver(_) => broken(error),
+        BuildError::Compile(compile) if !compile.is_of_the_kernel() => broken(error),
+        _ => failure(FailureKind::Refused, error),
+    }
+}
+
+fn run_failure(error: RunError) -> Failure {
+    match &error {
+        error if error.is_sticky() => end(error),
+        RunError::Inputs(_) | RunError::NoOperands => bad_request(&error.to_string()),
+        _ => broken(error),
+    }
+}
+
+/// Ends the process. The coordinator finds the message among the worker's last words.
+fn end(error: &dyn Display) -> ! {
+    eprintln!("the GPU can compute nothing more for this process: {error}");
+    std::process::exit(EXIT_CODE)
+}
+
+fn bad_request(message: &str) -> Failure {
+    failure(FailureKind::BadRequest, message)
+}
+
+fn broken(message: impl Display) -> Failure {
+    failure(FailureKind::Broken, message)
+}
+
+fn failure(kind: FailureKind, message: impl Display) -> Failure {
+    Failure {
+        kind,
+        message: message.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_kernels_cuda::CompileError;
+    use gauntlet_kernels_cuda::driver::UnsupportedGpu;
+    use gauntlet_kernels_cuda::plan::PlanError;
+
+    use super::*;
+
+    #[test]
+    fn the_kernels_faults_are_refusals_and_the_machines_are_not() {
+        let rejected = CompileError::Rejected {
+            variant: "rows".to_owned(),
+            place: "rows.cu:1".to_owned(),
+            message: "no".to_owned(),
+            log: String::new(),
+        };
+        let missing = CompileError::NoCompiler { looked: Vec::new() };
+        let other_gpu = UnsupportedGpu {
+            ordinal: 0,
+            name: "NVIDIA L4".to_owned(),
+            capability: (8, 9),
+        };
+        for (error, kind) in [
+            (BuildError::Gpu(other_gpu), FailureKind::Refused),
+            (
+                BuildError::Plan(PlanError::HeadSize { size: 80 }),
+                FailureKind::Refused,
+            ),
+            (BuildError::Compile(rejected), FailureKind::Refused),
+            (BuildError::Compile(missing), FailureKind::Broken),
+        ] {
+            let text = error.to_string();
+            let failure = build_failure(error);
+            assert_eq!((failure.kind, failure.message), (kind, text));
+        }
+        assert_eq!(run_failure(RunError::NoOperands).kind, FailureKind::BadRequest);
+    }
+}

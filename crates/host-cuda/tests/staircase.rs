@@ -1,0 +1,46 @@
+//! Every step of the attention example has a kernel.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gauntlet_judge::Candidate;
+use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_operations::Schedule;
+use gauntlet_tournament::{Overrides, Round, Tournament};
+
+const PROCESSORS: u32 = 132;
+
+#[test]
+fn each_step_of_the_example_is_planned_for_each_of_its_cases() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/attention/staircase.toml");
+    let staircase = Tournament::load(&file, &Overrides::default()).unwrap();
+    for round in &staircase.rounds {
+        each_step_is_planned(round);
+    }
+}
+
+fn each_step_is_planned(round: &Round) {
+    let baseline = round.baseline_schedule().unwrap();
+    let mut steps = BTreeMap::new();
+    for pitch in &round.pitches {
+        let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
+        let step = Candidate {
+            name: pitch.name.clone(),
+            schedule: below.changed(&pitch.schedule),
+            command: None,
+            recorded_loop: None,
+            dispatch: round.dispatch(&pitch.dispatch),
+        };
+        for case in &round.setting.benchmark_cases {
+            let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
+            for parameters in [&baseline, step.schedule_for(&case.sizes, &round.setting.device)] {
+                let schedule = Schedule::of(parameters).unwrap();
+                let planned = plan(operation, &schedule, PROCESSORS);
+                assert!(planned.is_ok(), "{}: {:?}", step.name, planned.err());
+            }
+        }
+        steps.insert(pitch.name.clone(), step.schedule);
+    }
+}

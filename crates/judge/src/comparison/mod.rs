@@ -1,0 +1,44 @@
+//! Is the candidate faster? Pairs of fresh worker processes, alternating blocks, planned looks; and whether both sides
+//! play fair while they are timed.
+
+mod conduct;
+mod pair;
+mod paired;
+mod predicted;
+mod recorded;
+mod side;
+
+use std::time::Duration;
+
+use crate::evidence::{Candidate, Comparison, Setting};
+use crate::observer::Observer;
+use crate::runner::{ExaminationFailure, Workshop};
+
+pub use paired::PairedComparison;
+pub use predicted::{compare_predicted, predict, profiles};
+pub use recorded::compare_recorded;
+
+/// Measures a candidate against its baseline until a planned look decides, the plan ends, or the time allowed is over.
+pub fn measure(
+    workshop: &Workshop,
+    setting: &Setting,
+    baseline: &Candidate,
+    candidate: &Candidate,
+    allowed: Duration,
+    observer: &dyn Observer,
+) -> Result<Comparison, ExaminationFailure> {
+    let mut contest = PairedComparison::new(
+        workshop,
+        setting,
+        baseline.clone(),
+        candidate.clone(),
+        rand::random(),
+    )?;
+    while !contest.is_over() {
+        let left = allowed.saturating_sub(contest.spent());
+        if !contest.advance(left, observer)? {
+            break;
+        }
+    }
+    contest.finish()
+}

@@ -1,0 +1,378 @@
+//! A comparison under way: measured pair by pair, so that the time for several candidates can be spent where it changes a verdict.
+
+use std::time::{Duration, Instant};
+
+use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
+use gauntlet_task::{Case, Inputs};
+use rayon::prelude::*;
+
+use super::conduct::CaseConduct;
+use super::pair::{Dealt, Measured, Pair, clocked};
+use crate::evidence::{
+    Candidate, CaseTimes, Comparison, Conduct, JudgeError, Look, Setting, Spent, Suspicion,
+};
+use crate::observer::{Narrowing, Observer};
+use crate::runner::{ExaminationFailure, Operands, Workshop, copies, last_level_cache};
+
+/// Sets of operands larger than this are made in turn: each lies in memory while it is made, and the tensors of one
+/// occupy several threads already.
+const MOST_AT_ONCE: u64 = 256 << 20;
+
+/// A candidate against its baseline, measured as far as it has come.
+pub struct PairedComparison<'a> {
+    workshop: &'a Workshop,
+    setting: &'a Setting,
+    baseline: Candidate,
+    candidate: Candidate,
+    cases: Vec<CaseSoFar<'a>>,
+    seed: u64,
+    /// Pairs measured.
+    pairs: usize,
+    spent: Duration,
+    /// Where it went.
+    spent_on: Spent,
+    looks: Vec<Look>,
+    assessment: Assessment,
+    suspicion: Option<Suspicion>,
+    /// Whether a worker's death has been forgiven: a lone one may be an accident of the machine.
+    forgiven: bool,
+}
+
+struct CaseSoFar<'a> {
+    case: &'a Case,
+    warm_up: Operands,
+    /// Bytes of a set of operands.
+    set_bytes: u64,
+    /// How many sets of fresh operands a pair gets, and how many copies there are of all of them together.
+    sets: usize,
+    copies: usize,
+    blocks: Vec<Block>,
+    conduct: Vec<CaseConduct>,
+}
+
+impl<'a> PairedComparison<'a> {
+    /// Nothing measured yet.
+    pub fn new(
+        workshop: &'a Workshop,
+        setting: &'a Setting,
+        baseline: Candidate,
+        candidate: Candidate,
+        seed: u64,
+    ) -> Result<Self, ExaminationFailure> {
+        let cache = if setting.measurement.warm {
+            0
+        } else {
+            last_level_cache(&setting.device)
+        };
+        let mut cases = Vec::new();
+        for (index, case) in setting.benchmark_cases.iter().enumerate() {
+            let (_, warm_up) = Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
+            let bytes = case.sizes.input_bytes();
+            let sets = sets(bytes);
+            cases.push(CaseSoFar {
+                case,
+                warm_up,
+                set_bytes: bytes,
+                sets,
+                copies: copies(bytes, cache).next_multiple_of(sets),
+                blocks: Vec::new(),
+                conduct: Vec::new(),
+            });
+        }
+        let names: Vec<String> = cases.iter().map(|one| one.case.name.clone()).collect();
+        Ok(Self {
+            workshop,
+            setting,
+            baseline,
+            candidate,
+            cases,
+            seed,
+            pairs: 0,
+            spent: Duration::ZERO,
+            spent_on: Spent::default(),
+            looks: Vec::new(),
+            assessment: without_interval(&names, &setting.criteria),
+            suspicion: None,
+            forgiven: false,
+        })
+    }
+
+    /// The time measured so far.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    /// Pairs of processes measured.
+    pub fn pairs(&self) -> usize {
+        self.pairs
+    }
+
+    /// The log speed-up so far, over the cases: the mean over their blocks, from the first pair on; none before.
+    pub fn estimate(&self) -> Option<f64> {
+        let of_case = |one: &CaseSoFar| {
+            let sample = Sample::from_blocks(&one.blocks).ok()?;
+            let effects = sample.process_effects();
+            (!effects.is_empty()).then(|| effects.iter().sum::<f64>() / effects.len() as f64)
+        };
+        let effects: Vec<f64> = self.cases.iter().map(of_case).collect::<Option<_>>()?;
+        (!effects.is_empty()).then(|| effects.iter().sum::<f64>() / effects.len() as f64)
+    }
+
+    /// How many pairs would decide it if estimate and spread stay as they are; none when that cannot be said.
+    pub fn needed(&self) -> Option<usize> {
+        self.assessment.needed_processes
+    }
+
+    /// Whether it is decided, cannot be believed, or has no look left.
+    pub fn is_over(&self) -> bool {
+        let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
+        match self.suspicion {
+            // What the coordinator's clock does not yet bear out, or cannot yet check, may be so for want of pairs.
+            Some(Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. }) => self.pairs >= self.most(),
+            Some(_) => true,
+            None => decided || self.pairs >= self.most(),
+        }
+    }
+
+    /// Measures up to the next planned look, and looks; false when a further pair would take longer than what is left
+    /// of the time allowed. The first pair is measured in any case.
+    pub fn advance(
+        &mut self,
+        allowed: Duration,
+        observer: &dyn Observer,
+    ) -> Result<bool, ExaminationFailure> {
+        observer.compares(&self.candidate.name);
+        let before = self.spent;
+        let target = self.next_look();
+        while self.pairs < target {
+            if self.pairs > 0 && self.spent - before + self.pace() > allowed {
+                return Ok(false);
+            }
+            self.measure_pair(observer)?;
+            self.tell(observer)?;
+        }
+        self.look()?;
+        Ok(true)
+    }
+
+    /// What it came to.
+    pub fn finish(mut self) -> Result<Comparison, ExaminationFailure> {
+        // When the time is up the next planned look is taken at once, with its own share of the error. Who goes on is
+        // decided by who lacks least: those that end here are the farthest from a decision, and to end them cannot make
+        // one more likely. Before the first planned look there are too few pairs to tell how either side behaves.
+        if self.looks.last().is_some_and(|look| self.pairs > look.processes) {
+            self.look()?;
+        }
+        let conduct = self.conduct()?;
+        Ok(Comparison {
+            cases: self.cases.iter().map(CaseSoFar::times).collect(),
+            ended_early: self.ended_early(),
+            spent: Some(self.spent_on),
+            assessment: self.assessment.clone(),
+            looks: self.looks.clone(),
+            seed: self.seed,
+            conduct: Some(conduct),
+            declared: None,
+            predicted: None,
+        })
+    }
+
+    fn ended_early(&self) -> Option<String> {
+        let most = self.most();
+        let undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
+        if !undecided {
+            return None;
+        }
+        let pairs = self.pairs;
+        let mut said =
+            (pairs < most).then(|| format!("the time was up after {pairs} of {most} pairs of processes"));
+        if let Some(needed) = self.needed().filter(|needed| *needed > pairs) {
+            let minutes = self.pace().as_secs_f64() * needed as f64 / 60.0;
+            let would = format!("about {needed} pairs ({minutes:.1} min) would have decided it");
+            said = Some(said.map_or(would.clone(), |said| format!("{said}; {would}")));
+        }
+        said
+    }
+
+    fn most(&self) -> usize {
+        self.setting.measurement.looks.last().copied().unwrap_or_default()
+    }
+
+    fn next_look(&self) -> usize {
+        let looks = &self.setting.measurement.looks;
+        looks
+            .iter()
+            .copied()
+            .find(|look| *look > self.pairs)
+            .unwrap_or(self.pairs)
+    }
+
+    /// What a pair has taken on average.
+    fn pace(&self) -> Duration {
+        self.spent / u32::try_from(self.pairs.max(1)).unwrap_or(u32::MAX)
+    }
+
+    fn look(&mut self) -> Result<(), ExaminationFailure> {
+        self.assessment = self.assess()?;
+        self.suspicion = self.conduct()?.suspicion;
+        self.looks.push(Look {
+            processes: self.pairs,
+            interval: self.assessment.suite.clone(),
+            decision: self.assessment.decision,
+        });
+        Ok(())
+    }
+
+    fn assess(&self) -> Result<Assessment, JudgeError> {
+        let mut problems = Vec::new();
+        for one in &self.cases {
+            problems.push((one.case.name.clone(), Sample::from_blocks(&one.blocks)?));
+        }
+        let (criteria, look) = (&self.setting.criteria, self.looks.len() + 1);
+        Ok(compare(&problems, criteria, look, self.seed)?)
+    }
+
+    fn conduct(&self) -> Result<Conduct, JudgeError> {
+        let seen: Vec<Vec<CaseConduct>> = self.cases.iter().map(|one| one.conduct.clone()).collect();
+        Conduct::judge(&seen, &self.assessment, &self.setting.criteria)
+    }
+
+    /// Shows how far it has come; a person's look decides nothing, so it costs nothing of the error.
+    fn tell(&self, observer: &dyn Observer) -> Result<(), JudgeError> {
+        if self.pairs < 2 {
+            return Ok(());
+        }
+        if let Some(interval) = self.assess()?.suite {
+            observer.narrows(&Narrowing {
+                candidate: &self.candidate.name,
+                pairs: self.pairs,
+                most: self.most(),
+                interval,
+                criteria: &self.setting.criteria,
+            });
+        }
+        Ok(())
+    }
+
+    fn measure_pair(&mut self, observer: &dyn Observer) -> Result<(), ExaminationFailure> {
+        let start = Instant::now();
+        let measured = match self.try_pair(observer) {
+            Err(failure) if !self.forgiven => match failure.death() {
+                Some(error) => {
+                    self.forgiven = true;
+                    observer.notice(&format!(
+                        "{}: {error}; the pair is measured once more",
+                        self.candidate.name
+                    ));
+                    self.try_pair(observer)
+                }
+                None => Err(failure),
+            },
+            other => other,
+        };
+        self.spent += start.elapsed();
+        // Kept apart until all cases are through: a pair that dies half-way counts for none of them.
+        let (measured, spent_on) = measured?;
+        for (one, measured) in self.cases.iter_mut().zip(measured) {
+            one.blocks.extend(measured.blocks);
+            one.conduct.push(measured.conduct);
+        }
+        self.spent_on += spent_on;
+        self.pairs += 1;
+        Ok(())
+    }
+
+    fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
+        let rules = &self.setting.rules;
+        let mut pair = Pair::start(self.workshop, rules, self.pairs, &self.baseline, &self.candidate)?;
+        let mut measured = Vec::new();
+        let mut operands = 0.0;
+        for (index, one) in self.cases.iter().enumerate() {
+            observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
+            let stream = self.pairs * self.cases.len() + index;
+            let orders = block_orders(self.seed, stream, self.setting.measurement.blocks);
+            let (inputs, fresh) = clocked(&mut operands, || self.deal(one, stream))?;
+            let dealt = Dealt {
+                case: one.case,
+                warm_up: &one.warm_up,
+                fresh: &fresh,
+                inputs: &*inputs,
+                copies: one.copies,
+                schedules: [&self.baseline, &self.candidate]
+                    .map(|side| side.schedule_for(&one.case.sizes, &self.setting.device)),
+            };
+            measured.push(pair.measure(&dealt, &orders)?);
+        }
+        let spent = Spent {
+            pairs: 1,
+            operands,
+            ..pair.end()
+        };
+        Ok((measured, spent))
+    }
+
+    /// Makes fresh operands of a case, all sets at once unless they are large; also returns those of the last.
+    fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<(Box<dyn Inputs>, Vec<Operands>), JudgeError> {
+        let first = self
+            .seed
+            .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
+        let deal = |set: usize| {
+            let seed = first.wrapping_add(set as u64);
+            Operands::write(self.workshop, one.case, one.case.inputs, seed)
+        };
+        // Of the others only the file is kept.
+        let write = |set: usize| -> Result<Operands, JudgeError> { Ok(deal(set)?.1) };
+        let others = 0..one.sets - 1;
+        let (fresh, last) = if one.set_bytes > MOST_AT_ONCE {
+            let fresh: Result<Vec<_>, _> = others.map(write).collect();
+            (fresh, deal(one.sets - 1))
+        } else {
+            rayon::join(
+                || others.into_par_iter().map(write).collect(),
+                || deal(one.sets - 1),
+            )
+        };
+        let (mut fresh, (inputs, last)) = (fresh?, last?);
+        fresh.push(last);
+        Ok((inputs, fresh))
+    }
+}
+
+impl CaseSoFar<'_> {
+    fn times(&self) -> CaseTimes {
+        let all = |arm: fn(&Block) -> &Vec<f64>| -> Vec<f64> {
+            self.blocks.iter().flat_map(arm).copied().collect()
+        };
+        CaseTimes {
+            case: self.case.name.clone(),
+            baseline: median(&all(|block| &block.baseline)),
+            candidate: median(&all(|block| &block.candidate)),
+            blocks: self.blocks.clone(),
+        }
+    }
+}
+
+/// Fresh operands of a pair take up to this: the more sets, the more first calls, and the smaller the problem, the more
+/// a lone first call strays.
+const FRESH_BYTES: u64 = 32 << 20;
+
+/// At least two, so that calls in rotation do not meet the same operands twice in a row.
+const LEAST_SETS: usize = 2;
+const MOST_SETS: usize = 8;
+
+/// How many sets of fresh operands a pair gets.
+fn sets(bytes: u64) -> usize {
+    usize::try_from(FRESH_BYTES / bytes.max(1))
+        .unwrap_or(MOST_SETS)
+        .clamp(LEAST_SETS, MOST_SETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_gets_two_to_eight_sets_of_operands() {
+        assert_eq!([sets(100), sets(10 << 20), sets(1 << 40)], [8, 3, 2]);
+    }
+}

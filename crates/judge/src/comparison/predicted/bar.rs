@@ -1,0 +1,41 @@
+//! How far a predicted speed-up may be off: the model's error bar, on the part of the time that the model answers for.
+
+use gauntlet_simulate::{NoEstimate, predicted_speedup_of_sizes};
+use gauntlet_task::Sizes;
+
+use crate::evidence::{Candidate, Setting};
+
+/// Standard deviations from the middle to either end of the 90 % bar of a predicted speed-up.
+const NINETY_PERCENT: f64 = 1.645;
+
+/// The standard deviation of the logarithm of a kernel's true time over the predicted one, as far as it shows in
+/// comparisons: two sides that err so, each on its own, have the bar of the model's predicted speed-up.
+pub fn of_kernel(
+    setting: &Setting,
+    problem: &Sizes,
+    baseline: &Candidate,
+    candidate: &Candidate,
+) -> Result<f64, NoEstimate> {
+    let [baseline, candidate] = [baseline, candidate].map(|side| side.schedule_for(problem, &setting.device));
+    let problems = std::slice::from_ref(problem);
+    let speedup = predicted_speedup_of_sizes(problems, baseline, candidate, &setting.device)?;
+    let of_both = (speedup.high / speedup.middle).ln() / NINETY_PERCENT;
+    Ok(of_both / std::f64::consts::SQRT_2)
+}
+
+/// The same of a call, of which the host's part is given and not the model's to err in: to first order, the kernel's
+/// deviation times its share of the call.
+pub fn of_call(deviation: f64, kernel_seconds: f64, call_seconds: f64) -> f64 {
+    deviation * kernel_seconds / call_seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_takes_is_not_in_doubt() {
+        assert_eq!(of_call(0.4, 2.0, 2.0), 0.4);
+        assert!((of_call(0.4, 0.5, 2.0) - 0.1).abs() < 1e-12);
+    }
+}

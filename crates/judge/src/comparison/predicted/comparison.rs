@@ -1,0 +1,111 @@
+//! Comparing what the model says of two candidates.
+
+use gauntlet_simulate::{Accuracy, Basis, HostTerm, NoEstimate, Subject, on_record};
+use gauntlet_stats::{PredictedPair, compare_predicted as assess};
+use gauntlet_task::Case;
+
+use super::bar;
+use crate::evidence::{Candidate, CaseTimes, Comparison, JudgeError, Setting};
+
+/// Simulates both sides on every benchmark case; the reason in words where the model has none to give. The same setting
+/// gives the same answer to the bit.
+pub fn compare_predicted(
+    setting: &Setting,
+    baseline: &Candidate,
+    candidate: &Candidate,
+) -> Result<Result<Comparison, String>, JudgeError> {
+    if baseline.command.is_some() || candidate.command.is_some() {
+        return Ok(Err(
+            "a program of its own cannot be simulated: only schedules can".to_owned(),
+        ));
+    }
+    let mut pairs = Vec::new();
+    let mut cases = Vec::new();
+    for case in &setting.benchmark_cases {
+        let (sides, deviation) = match predict(setting, baseline, candidate, case) {
+            Ok(predicted) => predicted,
+            Err(missing) => return Ok(Err(missing.to_string())),
+        };
+        let [baseline, challenger] = sides;
+        if baseline.call <= 0.0 || challenger.call <= 0.0 {
+            return Ok(Err(format!(
+                "{} has no work, and so no times to compare",
+                case.name
+            )));
+        }
+        cases.push(CaseTimes {
+            case: case.name.clone(),
+            baseline: baseline.call,
+            candidate: challenger.call,
+            blocks: Vec::new(),
+        });
+        let pair = PredictedPair {
+            baseline: baseline.call,
+            candidate: challenger.call,
+            baseline_deviation: bar::of_call(deviation, baseline.kernel, baseline.call),
+            candidate_deviation: bar::of_call(deviation, challenger.kernel, challenger.call),
+        };
+        pairs.push((case.name.clone(), pair));
+    }
+    Ok(Ok(Comparison {
+        assessment: assess(&pairs, &setting.criteria)?,
+        cases,
+        looks: Vec::new(),
+        seed: 0,
+        conduct: None,
+        declared: None,
+        predicted: Some(basis(setting)),
+        spent: None,
+        ended_early: None,
+    }))
+}
+
+/// The likeliest times of a case with one candidate, in seconds.
+struct Times {
+    /// Of a call.
+    call: f64,
+    /// Of what the model answers for: the call without the host's part.
+    kernel: f64,
+}
+
+/// Both sides' times, and the standard deviation of the logarithm of a kernel's.
+fn predict(
+    setting: &Setting,
+    baseline: &Candidate,
+    candidate: &Candidate,
+    case: &Case,
+) -> Result<([Times; 2], f64), NoEstimate> {
+    let times = |side: &Candidate| -> Result<Times, NoEstimate> {
+        let schedule = side.schedule_for(&case.sizes, &setting.device);
+        let subject = Subject::of(&case.sizes, schedule)?;
+        let kernel = subject.simulate(&setting.device, HostTerm::default())?.seconds;
+        let host = setting
+            .host_term()
+            .seconds(subject.operation(), subject.schedule());
+        Ok(Times {
+            call: kernel + host,
+            kernel,
+        })
+    };
+    let sides = [times(baseline)?, times(candidate)?];
+    Ok((sides, bar::of_kernel(setting, &case.sizes, baseline, candidate)?))
+}
+
+/// What the figures rest on, as the end of a sentence.
+fn basis(setting: &Setting) -> String {
+    let device = &setting.device.name;
+    let problems = setting.benchmark_cases.iter().map(|case| &case.sizes);
+    let accuracy = Accuracy::of_suite(&setting.device, problems);
+    let host = match &setting.host {
+        None => "; no time of the host is counted".to_owned(),
+        Some(host) => format!(
+            "; a call set up anew costs {:#} and {:#} a group on the host, taken as given: {}",
+            host.constant, host.per_group, host.source
+        ),
+    };
+    format!(
+        "times simulated on {device}; the bar is the model's own error ({}); {}{host}",
+        Basis::of(&setting.device).sentence(),
+        on_record(accuracy.as_ref())
+    )
+}

@@ -1,0 +1,133 @@
+//! A candidate: what is built and run.
+
+use std::path::PathBuf;
+
+use gauntlet_device::Device;
+use gauntlet_parameters::Parameters;
+use gauntlet_prove::recorded::RecordedLoop;
+use gauntlet_task::{Case, Sizes};
+use gauntlet_task::{DispatchEvidence, DispatchTable, Match};
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::Setting;
+
+/// A schedule on the built-in executor, one schedule for each case, or someone else's program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The name by which it is reported and recorded, such as `baseline`.
+    pub name: String,
+    /// How it computes, where no table says otherwise.
+    pub schedule: Parameters,
+    /// A program that speaks the worker protocol, in place of the built-in executor.
+    pub command: Option<Vec<PathBuf>>,
+    /// The schedule of each problem; `schedule` is that of problems to which no entry comes near.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch: Option<DispatchTable>,
+    /// The loop that is proved in place of the one that its schedule stands for; nothing is built of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_loop: Option<RecordedLoop>,
+}
+
+impl Candidate {
+    /// A schedule on the built-in executor.
+    pub fn new(name: impl Into<String>, schedule: Parameters) -> Self {
+        Self {
+            name: name.into(),
+            schedule,
+            command: None,
+            dispatch: None,
+            recorded_loop: None,
+        }
+    }
+
+    /// The same candidate with other parameters. A recorded loop belongs to the candidate that names it, and is not kept.
+    pub fn changed(&self, name: impl Into<String>, change: &Parameters) -> Self {
+        Self {
+            command: self.command.clone(),
+            dispatch: self.dispatch.clone(),
+            ..Self::new(name, self.schedule.changed(change))
+        }
+    }
+
+    /// Whether anything else is built or run than for `other`, whatever they are called.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        self.schedule != other.schedule
+            || self.command != other.command
+            || self.dispatch != other.dispatch
+            || self.recorded_loop != other.recorded_loop
+    }
+
+    /// How it computes a problem: workers are told a schedule, never a table.
+    pub fn schedule_for(&self, problem: &Sizes, device: &Device) -> &Parameters {
+        self.found(problem, device)
+            .map_or(&self.schedule, |found| found.schedule())
+    }
+
+    /// The same, and where it is from, in words.
+    pub fn choice_for(&self, problem: &Sizes, device: &Device) -> (&Parameters, String) {
+        match self.found(problem, device) {
+            Some(found) => {
+                let entry = found.entry();
+                let near = match found {
+                    Match::Exact(_) => "the same problem".to_owned(),
+                    Match::Nearest { factor, .. } => {
+                        format!("the nearest: sizes within a factor of {factor:.2}")
+                    }
+                };
+                let predicted = match entry.evidence {
+                    DispatchEvidence::Predicted => "; predicted, not measured",
+                    DispatchEvidence::Measured | DispatchEvidence::Kept => "",
+                };
+                let elsewhere = self.dispatch.as_ref().filter(|table| table.device != device.name);
+                let elsewhere = elsewhere.map_or_else(String::new, |table| {
+                    format!("; made for {}, not {}", table.device, device.name)
+                });
+                (
+                    &entry.schedule,
+                    format!("{}, {near}{predicted}{elsewhere}", entry.case),
+                )
+            }
+            None => {
+                let why = match self.dispatch {
+                    Some(_) => "no entry is near and allowed, so the baseline's",
+                    None => "given",
+                };
+                (&self.schedule, why.to_owned())
+            }
+        }
+    }
+
+    fn found(&self, problem: &Sizes, device: &Device) -> Option<Match<'_>> {
+        let table = self.dispatch.as_ref()?;
+        table.find(problem, |schedule| problem.accepts(schedule, device))
+    }
+
+    /// The schedules that it is made of, each as a candidate of its own with the timed cases that it computes: all of
+    /// them where there is no table.
+    pub fn parts(&self, setting: &Setting) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for case in &setting.benchmark_cases {
+            let schedule = self.schedule_for(&case.sizes, &setting.device);
+            match parts.iter_mut().find(|part| part.candidate.schedule == *schedule) {
+                Some(part) => part.timed.push(case.clone()),
+                None => parts.push(Part {
+                    candidate: Self {
+                        schedule: schedule.clone(),
+                        dispatch: None,
+                        ..self.clone()
+                    },
+                    timed: vec![case.clone()],
+                }),
+            }
+        }
+        parts
+    }
+}
+
+/// One schedule of a candidate, with the timed cases that it computes.
+pub struct Part {
+    /// The candidate as if this were its only schedule.
+    pub candidate: Candidate,
+    /// The cases.
+    pub timed: Vec<Case>,
+}

@@ -1,0 +1,191 @@
+//! What a gate found, always with its evidence.
+
+use std::collections::BTreeMap;
+
+use gauntlet_prove::{Flaw, Proof};
+use gauntlet_simulate::{Accuracy, Basis, on_record};
+use gauntlet_task::Violation;
+use gauntlet_task::{ErrorMeasures, InputKind};
+use gauntlet_worker::protocol::Resources;
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{Checked, Comparison, Counters, Verdict};
+
+/// What a gate found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    /// The gate's name.
+    pub gate: String,
+    /// Whether the candidate goes on.
+    pub outcome: Outcome,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// What it rests on.
+    pub evidence: Evidence,
+    /// How long the examination took.
+    pub seconds: f64,
+}
+
+/// Whether a candidate goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It does.
+    Pass,
+    /// It does, though the gate could not examine it; the reason says why.
+    Skip,
+    /// It ends here.
+    Stop(Verdict),
+}
+
+/// What a finding rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Evidence {
+    /// Nothing beyond the reason.
+    Reason,
+    /// Rules broken, by case; empty when all are kept.
+    Constraints {
+        /// Each broken rule once, with the first case that breaks it.
+        violations: Vec<CaseViolation>,
+    },
+    /// What the model expects.
+    Prediction(Box<Prediction>),
+    /// What exploring every interleaving of the tile programs came to.
+    Interleavings {
+        /// Proofs by case.
+        proofs: BTreeMap<String, Proof>,
+        /// The first flaw.
+        flaw: Option<Box<CaseFlaw>>,
+    },
+    /// What the build takes up.
+    Resources {
+        /// By case.
+        cases: BTreeMap<String, Resources>,
+        /// Budgets exceeded.
+        exceeded: Vec<String>,
+    },
+    /// How far results are from the oracle.
+    Correctness {
+        /// One entry a case and kind of input.
+        cases: Vec<CaseErrors>,
+    },
+    /// Whether results repeat.
+    Repeats {
+        /// Runs compared, over all cases.
+        runs: usize,
+        /// Cases in which two runs differed in at least one bit.
+        differing: Vec<String>,
+        /// The seed of each case's operands.
+        #[serde(default)]
+        seed: u64,
+        /// What a race checker said.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        checked: Vec<Checked>,
+    },
+    /// Where the time goes.
+    Profile {
+        /// By case.
+        cases: BTreeMap<String, Profile>,
+        /// What a GPU's counters say of one of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counters: Option<Box<Counters>>,
+    },
+    /// Whether it is faster.
+    Comparison(Box<Comparison>),
+}
+
+/// A broken rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseViolation {
+    /// The first case that breaks it.
+    pub case: String,
+    /// The rule, its source, and what would satisfy it.
+    pub violation: Violation,
+}
+
+/// A flaw of a tile program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseFlaw {
+    /// The first case whose program has it.
+    pub case: String,
+    /// What happens, and how it comes to.
+    pub flaw: Flaw,
+}
+
+/// A predicted speed-up with its error bar; 1.5 means one and a half times as fast.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// The low end.
+    pub low: f64,
+    /// The middle.
+    pub middle: f64,
+    /// The high end.
+    pub high: f64,
+    /// What the error bar rests on.
+    #[serde(default)]
+    pub basis: Basis,
+    /// The most that any kernel could gain over the baseline, by the model: the estimate for the baseline over the roofline.
+    pub headroom: f64,
+    /// How predictions did on this device before; none where nobody has compared them with times there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Accuracy>,
+}
+
+impl Prediction {
+    /// Whether predictions did well enough on this device to decide anything.
+    pub fn is_relied_on(&self) -> bool {
+        self.accuracy.is_some_and(|accuracy| accuracy.suffices())
+    }
+
+    /// What is on record of predictions on this device, in words.
+    pub fn record(&self) -> String {
+        on_record(self.accuracy.as_ref())
+    }
+}
+
+/// How far one case is from the oracle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CaseErrors {
+    /// The case.
+    pub case: String,
+    /// The kind of input.
+    pub inputs: InputKind,
+    /// The seed they were made from, to make them again.
+    pub seed: u64,
+    /// The measures.
+    pub errors: ErrorMeasures,
+    /// What is wrong; none when it is right.
+    pub fault: Option<String>,
+}
+
+/// Where the time of a call goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Median seconds around the call.
+    pub call: f64,
+    /// Median seconds on the device alone.
+    pub kernel: Option<f64>,
+    /// Shares of the call by phase: `setup`, `load`, `multiply`, `epilogue`, `wait`. They add up to 1.
+    pub shares: BTreeMap<String, f64>,
+}
+
+impl Finding {
+    /// The comparison that it rests on, if it is about one.
+    pub fn comparison(&self) -> Option<&Comparison> {
+        match &self.evidence {
+            Evidence::Comparison(comparison) => Some(comparison),
+            _ => None,
+        }
+    }
+
+    /// Whether the candidate ends here.
+    pub fn stops(&self) -> Option<Verdict> {
+        match self.outcome {
+            Outcome::Stop(verdict) => Some(verdict),
+            Outcome::Pass | Outcome::Skip => None,
+        }
+    }
+}

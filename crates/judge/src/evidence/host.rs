@@ -1,0 +1,136 @@
+//! What a call costs on the host, as a file or the command line states it.
+
+use std::str::FromStr;
+
+use gauntlet_simulate::HostTerm;
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A `[host]` table: a cost of the framework that no description of a device holds, with its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", try_from = "RawHostCost")]
+pub struct HostCost {
+    /// Of every call that is set up anew.
+    pub constant: SignedDuration,
+    /// The same for each group of a GEMM, or sequence of attention.
+    pub per_group: SignedDuration,
+    /// Where the figures are from.
+    pub source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawHostCost {
+    #[serde(default)]
+    constant: SignedDuration,
+    #[serde(default)]
+    per_group: SignedDuration,
+    source: String,
+}
+
+impl TryFrom<RawHostCost> for HostCost {
+    type Error = HostError;
+
+    fn try_from(raw: RawHostCost) -> Result<Self, HostError> {
+        for (name, time) in [("constant", raw.constant), ("per-group", raw.per_group)] {
+            if time.is_negative() {
+                return Err(HostError::Negative { name });
+            }
+        }
+        Ok(Self {
+            constant: raw.constant,
+            per_group: raw.per_group,
+            source: raw.source,
+        })
+    }
+}
+
+/// Why a text says nothing of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HostError {
+    /// A cost below nothing.
+    #[error("host.{name} is negative; a host takes no time or some")]
+    Negative {
+        /// Which.
+        name: &'static str,
+    },
+    /// Not of the form.
+    #[error("`{text}` is no cost of the host; write constant=95us,per-group=35us, or one of them")]
+    Form {
+        /// What was written.
+        text: String,
+    },
+}
+
+/// `constant=95us,per-group=35us` or with a blank between, in any order; what is left out is nothing.
+impl FromStr for HostCost {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let wrong = || HostError::Form {
+            text: text.to_owned(),
+        };
+        let mut raw = RawHostCost {
+            constant: SignedDuration::ZERO,
+            per_group: SignedDuration::ZERO,
+            source: "the command line".to_owned(),
+        };
+        if text.trim().is_empty() {
+            return Err(wrong());
+        }
+        for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+            let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+            let time: SignedDuration = value.parse().map_err(|_| wrong())?;
+            match name {
+                "constant" => raw.constant = time,
+                "per-group" => raw.per_group = time,
+                _ => return Err(wrong()),
+            }
+        }
+        raw.try_into()
+    }
+}
+
+impl HostCost {
+    /// What the model takes.
+    pub fn term(&self) -> HostTerm {
+        HostTerm {
+            constant: self.constant.as_secs_f64(),
+            per_group: self.per_group.as_secs_f64(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_the_command_line_say_the_same() {
+        let file: HostCost =
+            toml::from_str("constant = \"95 µs\"\nper-group = \"35us\"\nsource = \"a fit\"").unwrap();
+        let line: HostCost = "per-group=35us constant=95us".parse().unwrap();
+        assert_eq!((file.constant, file.per_group), (line.constant, line.per_group));
+        assert_eq!(file.constant, SignedDuration::from_micros(95));
+        assert_eq!(line.source, "the command line");
+        let again: HostCost = serde_json::from_value(serde_json::to_value(&file).unwrap()).unwrap();
+        assert_eq!(again, file);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "95us", "constant=95", "fixed=95us", "constant=-1us"] {
+            assert!(text.parse::<HostCost>().is_err(), "{text}");
+        }
+        let without_source = "constant = \"95us\"";
+        assert!(toml::from_str::<HostCost>(without_source).is_err());
+    }
+
+    #[test]
+    fn the_model_gets_seconds() {
+        let cost: HostCost = "constant=95us per-group=35us".parse().unwrap();
+        let HostTerm { constant, per_group } = cost.term();
+        assert_eq!([constant, per_group], [95e-6, 35e-6]);
+    }
+}

@@ -1,0 +1,25 @@
+//! Plain data: what is examined, by which rules, and what was found. Nothing here runs anything.
+
+mod abort;
+mod candidate;
+mod comparison;
+mod error;
+mod finding;
+mod host;
+mod inspection;
+mod setting;
+mod spent;
+mod suspicion;
+mod verdict;
+
+pub use abort::{AbortRule, Condition, METRICS, Metrics, PREDICTED_SPEEDUP, Proposal};
+pub use candidate::{Candidate, Part};
+pub use comparison::{Around, CaseTimes, Comparison, Conduct, Look, Unaccounted};
+pub use error::JudgeError;
+pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
+pub use host::{HostCost, HostError};
+pub use inspection::{Checked, Counters, Told, Unreadable};
+pub use setting::{ExecutorKind, Measurement, Setting};
+pub use spent::Spent;
+pub use suspicion::Suspicion;
+pub use verdict::Verdict;

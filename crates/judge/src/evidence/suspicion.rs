@@ -1,0 +1,106 @@
+//! Why times cannot be believed, and what an honest worker would do about it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why times cannot be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Suspicion {
+    /// A side's own clock flatters the candidate.
+    OwnClock {
+        /// By this factor.
+        factor: f64,
+    },
+    /// The coordinator's clock does not bear out the speed-up.
+    Unconfirmed {
+        /// The speed-up by the workers' reports.
+        own: f64,
+        /// By the coordinator's clock.
+        seen: f64,
+    },
+    /// The machine was too busy to check the candidate's reports, which speak for it: no accusation, and no verdict.
+    Unchecked {
+        /// The speed-up by the workers' reports.
+        own: f64,
+        /// The speed-up that reports which leave out time could feign without being told.
+        hidden: f64,
+    },
+    /// The candidate is fast on operands it has seen before only.
+    Memory {
+        /// By at least this factor.
+        factor: f64,
+    },
+    /// A side works while the other is timed, or leaves work behind when it answers.
+    Idle {
+        /// Whether it is the candidate.
+        candidate: bool,
+        /// CPU time while idle over CPU time when asked.
+        share: f64,
+    },
+    /// The candidate does while it loads operands or hands out its result, which is not timed, what belongs into the call.
+    Untimed {
+        /// Whether when handing out the result.
+        after: bool,
+        /// Of the baseline's calls.
+        calls: f64,
+    },
+}
+
+impl Suspicion {
+    /// Whether it says that a side does something wrong, rather than that nobody can tell.
+    pub fn accuses(&self) -> bool {
+        !matches!(self, Self::Unchecked { .. })
+    }
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OwnClock { factor } => write!(
+                formatter,
+                "the workers' own reports make the candidate {:.1} % faster than the coordinator's clock saw; \
+                 report each call from before its first instruction to after its last",
+                (factor - 1.0) * 100.0
+            ),
+            Self::Unconfirmed { own, seen } => write!(
+                formatter,
+                "the workers report a speed-up of {:+.1} %, the coordinator's clock saw {:+.1} %; report each call from \
+                 before its first instruction to after its last",
+                (own - 1.0) * 100.0,
+                (seen - 1.0) * 100.0
+            ),
+            Self::Unchecked { own, hidden } => write!(
+                formatter,
+                "this machine is too busy to check the reported times: the workers report a speed-up of {:+.1} %, and \
+                 reports that leave out time could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
+                (own - 1.0) * 100.0,
+                (hidden - 1.0) * 100.0
+            ),
+            Self::Memory { factor } => write!(
+                formatter,
+                "on operands that it has seen before the candidate is at least {:.1} % faster than in its first call, \
+                 and the baseline is not: a call must compute its result",
+                (factor - 1.0) * 100.0
+            ),
+            Self::Idle { candidate, share } => write!(
+                formatter,
+                "the {} uses {:.0} % as much CPU time while nothing is asked of it as when something is: work is left \
+                 running after the answer, or slows the other side; let threads end or sleep before answering",
+                if *candidate { "candidate" } else { "baseline" },
+                share * 100.0
+            ),
+            Self::Untimed { after, calls } => write!(
+                formatter,
+                "{} takes the candidate the work of {calls:.1} calls more than the baseline: computing belongs inside the \
+                 timed call; if it does not compute there, make it quicker, or time larger problems",
+                if *after {
+                    "handing out its result"
+                } else {
+                    "loading"
+                },
+            ),
+        }
+    }
+}

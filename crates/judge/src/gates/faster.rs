@@ -1,0 +1,235 @@
+//! Faster: the paired comparison. The baseline is built and run beside the candidate; times of another day are never used.
+
+use gauntlet_simulate::{Cached, repeated_limit_of_sizes};
+use gauntlet_stats::{Assessment, Decision, Ground};
+
+use super::{Answer, Examination, Found, Gate, NOT_HERE};
+use crate::comparison::{compare_predicted, compare_recorded};
+use crate::evidence::{Comparison, Evidence, Outcome, Verdict};
+use crate::runner::{ExaminationFailure, Executor, last_level_cache};
+
+/// Gives the verdict of a candidate that came this far.
+pub struct Faster;
+
+impl Gate for Faster {
+    fn name(&self) -> &'static str {
+        "faster"
+    }
+
+    fn examines_baselines(&self) -> bool {
+        false
+    }
+
+    fn measures(&self) -> bool {
+        true
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+        let (setting, candidate) = (examination.setting, examination.candidate);
+        let comparison = match (examination.executor, &examination.comparison) {
+            (Executor::Live(_), Some(comparison)) => comparison.clone(),
+            (Executor::Compiled(_), _) => return Ok(Found::skip(NOT_HERE).into()),
+            (Executor::Live(_), None) => return Ok(Answer::Pending),
+            (Executor::Predicted, _) => match compare_predicted(setting, examination.baseline, candidate)? {
+                Ok(comparison) => comparison,
+                Err(reason) => {
+                    return Ok(Found::stop(
+                        Verdict::Blocked,
+                        format!("left without a prediction: {reason}"),
+                        Evidence::Reason,
+                    )
+                    .into());
+                }
+            },
+            (Executor::Recorded(record), _) => {
+                match compare_recorded(record, setting, examination.baseline, candidate)? {
+                    Some(comparison) => comparison,
+                    None => {
+                        let reason = "the record holds no times of it, and none are invented";
+                        return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason).into());
+                    }
+                }
+            }
+        };
+        if let Some(reason) = impossible(examination, &comparison).or_else(|| disbelieved(&comparison)) {
+            return Ok(Found::stop(
+                Verdict::Blocked,
+                reason,
+                Evidence::Comparison(Box::new(comparison)),
+            )
+            .into());
+        }
+        let verdict = Verdict::from(comparison.assessment.decision);
+        let reason = sentence(&comparison);
+        let outcome = if verdict == Verdict::Adopt {
+            Outcome::Pass
+        } else {
+            Outcome::Stop(verdict)
+        };
+        Ok(Answer::Found(Found {
+            outcome,
+            reason,
+            evidence: Evidence::Comparison(Box::new(comparison)),
+        }))
+    }
+}
+
+/// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void. Memory bounds
+/// only what the cache surely does not hold: results, and operands too in a warm measurement, may stay there.
+fn impossible(examination: &Examination, comparison: &Comparison) -> Option<String> {
+    let setting = examination.setting;
+    let (cases, device) = (&setting.benchmark_cases, &setting.device);
+    // Operands rotate past the last cache unless the measurement is warm, or the size of that cache is unknown.
+    let unknown = matches!(examination.executor, Executor::Live(_)) && last_level_cache(device) == 0;
+    let cached = if setting.measurement.warm || unknown {
+        Cached::Everything
+    } else {
+        Cached::Results
+    };
+    comparison.cases.iter().find_map(|times| {
+        let case = cases.iter().find(|case| case.name == times.case)?;
+        let limit = repeated_limit_of_sizes(&case.sizes, device, cached)?;
+        let time = [times.baseline, times.candidate]
+            .into_iter()
+            .find(|time| *time < limit)?;
+        Some(format!(
+            "void: {} took {time:.3e} s where nothing on {} takes less than {limit:.3e} s{}",
+            times.case,
+            device.name,
+            match cached {
+                Cached::Everything => ", whatever its cache holds",
+                Cached::Results => "",
+            },
+        ))
+    })
+}
+
+/// Times that cannot be believed decide nothing either.
+fn disbelieved(comparison: &Comparison) -> Option<String> {
+    let suspicion = comparison.conduct.as_ref()?.suspicion?;
+    Some(format!("void: {suspicion}"))
+}
+
+fn sentence(comparison: &Comparison) -> String {
+    let Assessment {
+        suite,
+        ground,
+        smallest_visible_effect,
+        decision,
+        ..
+    } = &comparison.assessment;
+    let mut sentence = match suite {
+        None => "numbers without an interval decide nothing".to_owned(),
+        Some(interval) => format!(
+            "{}speed-up {:+.1} % ({:+.1} … {:+.1} %)",
+            if interval.origin.is_predicted() {
+                "predicted "
+            } else {
+                ""
+            },
+            interval.estimate_fraction() * 100.0,
+            interval.lower_fraction() * 100.0,
+            interval.upper_fraction() * 100.0,
+        ),
+    };
+    if let Ground::BrokenFloor { problems, .. } = ground {
+        sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
+    }
+    if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
+        let effect = effect * 100.0;
+        sentence.push_str(&match comparison.predicted {
+            Some(_) => {
+                format!("; the model's own error is too wide to tell less than {effect:.0} % from nothing")
+            }
+            None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
+        });
+    }
+    if let Some(declared) = &comparison.declared {
+        sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
+    }
+    if let Some(early) = &comparison.ended_early {
+        sentence.push_str(&format!("; {early}"));
+    }
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use gauntlet_device::Device;
+    use gauntlet_parameters::Parameters;
+    use gauntlet_simulate::limit_of_sizes;
+    use gauntlet_stats::{Criteria, without_interval};
+    use gauntlet_task::Suite;
+
+    use super::*;
+    use crate::evidence::{Candidate, CaseTimes, Measurement, Setting};
+    use crate::observer::Blind;
+
+    /// Few tokens: memory bounds it, and the cache of an H200 holds all of it.
+    fn suite() -> Suite {
+        let mut suite = gauntlet_families::suite("group-gemm").unwrap();
+        suite.benchmark.truncate(1);
+        suite.benchmark[0].sizes = gauntlet_families::open(&serde_json::json!({
+            "family": "grouped-gemm", "groups": [{ "m": 8, "n": 4096, "k": 7168 }]
+        }))
+        .unwrap();
+        suite
+    }
+
+    /// What is said of a time of it.
+    fn said(seconds: f64, warm: bool) -> Option<String> {
+        let suite = suite();
+        let measurement = Measurement {
+            warm,
+            ..Measurement::default()
+        };
+        let device = Device::builtin("h200").unwrap();
+        let setting = Setting::new(device, &suite, measurement, Criteria::default());
+        let candidate = Candidate::new("candidate", Parameters::new());
+        let comparison = Comparison {
+            cases: vec![CaseTimes {
+                case: suite.benchmark[0].name.clone(),
+                baseline: 1.0,
+                candidate: seconds,
+                blocks: Vec::new(),
+            }],
+            ended_early: None,
+            spent: None,
+            assessment: without_interval(&[suite.benchmark[0].name.clone()], &Criteria::default()),
+            looks: Vec::new(),
+            seed: 0,
+            conduct: None,
+            declared: None,
+            predicted: None,
+        };
+        let examination = Examination {
+            setting: &setting,
+            candidate: &candidate,
+            baseline: &candidate,
+            proposal: None,
+            executor: &Executor::Predicted,
+            observer: &Blind,
+            metrics: BTreeMap::new(),
+            findings: Vec::new(),
+            comparison: None,
+        };
+        impossible(&examination, &comparison)
+    }
+
+    #[test]
+    fn what_stays_in_the_cache_need_not_come_from_memory() {
+        let device = Device::builtin("h200").unwrap();
+        let problem = &suite().benchmark[0].sizes;
+        let [cold, warm] = [Cached::Results, Cached::Everything]
+            .map(|cached| repeated_limit_of_sizes(problem, &device, cached).unwrap());
+        assert!(warm < 0.9 * cold, "{warm} and {cold}");
+        let between = (cold * warm).sqrt();
+        let whole = limit_of_sizes(problem, &device).unwrap();
+        assert!(cold < whole && said((cold * whole).sqrt(), false).is_none());
+        assert!(said(between, false).unwrap().contains("void"));
+        assert_eq!(said(between, true), None);
+        assert!(said(0.9 * warm, true).unwrap().contains("cache"));
+    }
+}

@@ -1,0 +1,245 @@
+//! The gates, one a file. A gate never calls another: what one finds travels to the next in the [`Examination`].
+
+mod compiles;
+mod edge_cases;
+mod faster;
+mod feasible;
+mod profiled;
+mod proved;
+mod race_free;
+mod right;
+mod worth_it;
+
+use gauntlet_worker::CandidateRecord;
+
+use crate::evidence::{
+    AbortRule, Candidate, Comparison, Counters, Evidence, Finding, Metrics, Outcome, PREDICTED_SPEEDUP,
+    Prediction, Profile, Proposal, Setting, Verdict,
+};
+use crate::observer::Observer;
+use crate::runner::{ExaminationFailure, Executor};
+
+pub use compiles::Compiles;
+pub use faster::Faster;
+pub use feasible::Feasible;
+pub use profiled::Profiled;
+pub use proved::Proved;
+pub use race_free::RaceFree;
+pub use right::Right;
+pub use worth_it::WorthIt;
+
+use edge_cases::edge_cases;
+
+/// One examination of a candidate.
+pub trait Gate: Sync {
+    /// Its name, as in findings and reports.
+    fn name(&self) -> &'static str;
+    /// Whether it applies to a baseline too, which has no claim and nothing to be compared with.
+    fn examines_baselines(&self) -> bool {
+        true
+    }
+    /// Whether it runs the candidate's kernel for its time.
+    fn measures(&self) -> bool {
+        false
+    }
+    /// The verdict on a candidate whose worker fails in this gate, where nothing outside the candidate explains it.
+    fn on_worker_failure(&self) -> Verdict {
+        Verdict::Incorrect
+    }
+    /// Examines the candidate.
+    ///
+    /// # Errors
+    /// If the examination could not be finished.
+    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure>;
+}
+
+impl dyn Gate + '_ {
+    /// Whether a finding comes from this gate.
+    pub fn found(&self, finding: &Finding) -> bool {
+        finding.gate == self.name()
+    }
+}
+
+/// What a gate answers when it is asked to examine a candidate.
+#[derive(Debug)]
+pub enum Answer {
+    /// The examination is finished.
+    Found(Found),
+    /// The gate needs a paired comparison, which takes so long that the caller decides how much time each candidate gets.
+    /// The caller measures one, puts it into [`Examination::comparison`], and asks again.
+    Pending,
+}
+
+impl From<Found> for Answer {
+    fn from(found: Found) -> Self {
+        Self::Found(found)
+    }
+}
+
+/// What an examination came to, before it is timed and named.
+#[derive(Debug)]
+pub struct Found {
+    /// Whether the candidate goes on.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: String,
+    /// What it rests on.
+    pub evidence: Evidence,
+}
+
+impl Found {
+    /// The candidate goes on.
+    pub(crate) fn pass(reason: impl Into<String>, evidence: Evidence) -> Self {
+        Self {
+            outcome: Outcome::Pass,
+            reason: reason.into(),
+            evidence,
+        }
+    }
+
+    /// The candidate goes on unexamined.
+    pub(crate) fn skip(reason: impl Into<String>) -> Self {
+        Self {
+            outcome: Outcome::Skip,
+            reason: reason.into(),
+            evidence: Evidence::Reason,
+        }
+    }
+
+    /// The candidate ends here.
+    pub(crate) fn stop(verdict: Verdict, reason: impl Into<String>, evidence: Evidence) -> Self {
+        Self {
+            outcome: Outcome::Stop(verdict),
+            reason: reason.into(),
+            evidence,
+        }
+    }
+}
+
+/// The reason of gates that skip because the model predicts instead of running anything.
+const NOT_RUN: &str = "not run: predicted";
+
+/// The reason of gates that skip because they would have to run something on a device that is not here.
+const NOT_HERE: &str = "not run: the device is not here";
+
+/// A candidate on its way through the gates.
+pub struct Examination<'a> {
+    /// The device, the cases and the rules.
+    pub setting: &'a Setting,
+    /// What is examined.
+    pub candidate: &'a Candidate,
+    /// What it is compared with.
+    pub baseline: &'a Candidate,
+    /// What its author fixed beforehand; none for a baseline.
+    pub proposal: Option<Proposal<'a>>,
+    /// What runs it.
+    pub executor: &'a Executor,
+    /// Told of progress.
+    pub observer: &'a dyn Observer,
+    /// Figures found out about the baseline and, so far, about the candidate.
+    pub metrics: Metrics,
+    /// What earlier gates found.
+    pub findings: Vec<Finding>,
+    /// The paired comparison, once it is measured (see [`Answer::Pending`]).
+    pub comparison: Option<Comparison>,
+}
+
+impl<'a> Examination<'a> {
+    /// The record of this candidate, if the executor serves records: an error for a candidate without one.
+    fn recorded(&self) -> Option<Result<&'a CandidateRecord, Found>> {
+        let Executor::Recorded(record) = self.executor else {
+            return None;
+        };
+        Some(record.candidates.get(&self.candidate.name).ok_or_else(|| {
+            let mut reason = format!(
+                "left without a verdict: the record holds neither build, result nor time of `{}`, and none are invented",
+                self.candidate.name
+            );
+            let rules = self.abort_rules(self.prediction());
+            if let Some(rule) = AbortRule::unanswered(rules, &self.metrics).first() {
+                reason.push_str(&format!("; its own rule, to give up when {}, waits for a profile too", rule.when));
+            }
+            Found::stop(Verdict::Blocked, reason, Evidence::Reason)
+        }))
+    }
+
+    /// The candidate's abort rules that count. Those about the model's prediction do only where it may be relied on: elsewhere
+    /// they neither stop a candidate nor leave a question open.
+    pub(crate) fn abort_rules(
+        &self,
+        prediction: Option<Prediction>,
+    ) -> impl Iterator<Item = &'a AbortRule> + use<'a> {
+        let relied_on = prediction.is_some_and(|prediction| prediction.is_relied_on());
+        let rules = self.proposal.map_or(&[][..], |proposal| proposal.abort);
+        rules
+            .iter()
+            .filter(move |rule| relied_on || !rule.asks_the_model())
+    }
+
+    /// The prefix of the names of its metrics.
+    fn side(&self) -> &'static str {
+        if self.proposal.is_some() {
+            "candidate"
+        } else {
+            "baseline"
+        }
+    }
+
+    /// What the model predicted, if a gate has asked it.
+    pub fn prediction(&self) -> Option<Prediction> {
+        self.findings.iter().find_map(|finding| match &finding.evidence {
+            Evidence::Prediction(prediction) => Some(**prediction),
+            _ => None,
+        })
+    }
+
+    /// Adds a finding and the figures in it that abort rules may speak of.
+    pub fn add(&mut self, finding: Finding) {
+        match &finding.evidence {
+            Evidence::Prediction(prediction) => {
+                self.metrics
+                    .insert(PREDICTED_SPEEDUP.to_owned(), prediction.middle);
+            }
+            Evidence::Resources { cases, .. } => {
+                for (name, value) in cases.values().flat_map(|resources| &resources.0) {
+                    let most = self.metrics.entry(format!("resources.{name}")).or_insert(*value);
+                    *most = most.max(*value);
+                }
+            }
+            Evidence::Profile { .. } => {
+                self.metrics
+                    .extend(metrics_of_profile(&finding.evidence, self.side()));
+            }
+            _ => {}
+        }
+        self.findings.push(finding);
+    }
+}
+
+/// Mean shares over the cases, as metrics of the candidate or the baseline.
+fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &str) -> Metrics {
+    let count = profiles.clone().count().max(1) as f64;
+    let mut metrics = Metrics::new();
+    for (phase, share) in profiles.flat_map(|profile| &profile.shares) {
+        *metrics.entry(format!("{whose}.{phase}-share")).or_insert(0.0) += share / count;
+    }
+    metrics
+}
+
+/// The figures of a profile, as metrics of the candidate or the baseline; none of other evidence.
+pub fn metrics_of_profile(evidence: &Evidence, whose: &str) -> Metrics {
+    let Evidence::Profile { cases, counters } = evidence else {
+        return Metrics::new();
+    };
+    let mut metrics = mean_shares(cases.values(), whose);
+    metrics.extend(counters.iter().flat_map(|counters| figures(counters, whose)));
+    metrics
+}
+
+/// A GPU's counters, as metrics of the candidate or the baseline.
+fn figures(counters: &Counters, whose: &str) -> Metrics {
+    let figures = counters.figures.iter();
+    figures
+        .map(|(name, value)| (format!("{whose}.{name}"), *value))
+        .collect()
+}

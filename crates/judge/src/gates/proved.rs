@@ -1,0 +1,167 @@
+//! Proved: every interleaving of the candidate's tile programs is explored.
+
+use std::collections::BTreeMap;
+
+use gauntlet_prove::recorded::RecordedLoop;
+use gauntlet_prove::{Flaw, FlawKind, Proof, prove};
+use gauntlet_task::program::TileProgram;
+
+use super::{Answer, Examination, Found, Gate};
+use crate::evidence::{CaseFlaw, Evidence, Outcome, Verdict};
+use crate::runner::{ExaminationFailure, Executor};
+
+/// Stops a candidate whose warps can race, or wait for ever. A loop in which nothing overlaps may go on: it is right,
+/// and how slow it is the clock will say.
+pub struct Proved;
+
+impl Gate for Proved {
+    fn name(&self) -> &'static str {
+        "proved"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+        examined(examination).map(Answer::Found)
+    }
+}
+
+fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
+    let candidate = examination.candidate;
+    if candidate.command.is_some() {
+        return Ok(Found::skip("a program of its own: its loops are its own affair"));
+    }
+    if let Some(recorded) = candidate.recorded_loop {
+        let cases = &examination.setting.benchmark_cases;
+        return Ok(cases.first().map_or_else(
+            || Found::skip("there is no case"),
+            |case| without_kernel(&case.name, recorded),
+        ));
+    }
+    let device = &examination.setting.device;
+    // Most cases share one program.
+    let mut known: Vec<(TileProgram, Result<Proof, Box<Flaw>>)> = Vec::new();
+    let mut proofs = BTreeMap::new();
+    for case in &examination.setting.benchmark_cases {
+        let schedule = candidate.schedule_for(&case.sizes, device);
+        let Some(program) = case.sizes.program(schedule, device) else {
+            return Ok(Found::skip(format!(
+                "the kernels of {} are not described as tile programs",
+                case.sizes.task().name()
+            )));
+        };
+        let result = match known.iter().find(|(other, _)| *other == program) {
+            Some((_, result)) => result.clone(),
+            None => {
+                examination.observer.progress(&case.name);
+                let result = prove(&program);
+                known.push((program, result.clone()));
+                result
+            }
+        };
+        match result {
+            Ok(proof) => {
+                proofs.insert(case.name.clone(), proof);
+            }
+            Err(flaw) => return Ok(flawed(&case.name, *flaw, proofs)),
+        }
+    }
+    let different = known.iter().filter_map(|(_, result)| result.as_ref().ok());
+    let states: usize = different.clone().map(|proof| proof.states).sum();
+    let stages = different.map(|proof| proof.stages).max().unwrap_or(0);
+    let whose = match examination.executor {
+        Executor::Live(_) | Executor::Compiled(_) | Executor::Predicted => "its tile program",
+        Executor::Recorded(_) => "the tile program its schedule stands for",
+    };
+    let reason = format!(
+        "every interleaving of {whose} is sound: {states} states, at {stages} stage{}",
+        if stages == 1 { "" } else { "s" }
+    );
+    Ok(Found::pass(
+        reason,
+        Evidence::Interleavings { proofs, flaw: None },
+    ))
+}
+
+/// What comes of a loop that no executor has a kernel of. It is the same for every case, and the last examination: what is
+/// right and merely slow has no verdict without a time.
+fn without_kernel(case: &str, recorded: RecordedLoop) -> Found {
+    const NOTHING_TO_MEASURE: &str = "no executor has a kernel of this loop, so nothing is measured";
+    let found = match prove(&recorded.program()) {
+        Ok(proof) => Found::pass(
+            "every interleaving of the recorded loop is sound",
+            Evidence::Interleavings {
+                proofs: BTreeMap::from([(case.to_owned(), proof)]),
+                flaw: None,
+            },
+        ),
+        Err(flaw) => flawed(case, *flaw, BTreeMap::new()),
+    };
+    match found.outcome {
+        Outcome::Pass => Found {
+            outcome: Outcome::Stop(Verdict::Blocked),
+            reason: format!("{}; {NOTHING_TO_MEASURE}", found.reason),
+            ..found
+        },
+        _ => found,
+    }
+}
+
+fn flawed(case: &str, flaw: Flaw, proofs: BTreeMap<String, Proof>) -> Found {
+    let reason = format!("{case}: {flaw}");
+    let verdict = verdict(flaw.kind);
+    let flaw = Some(Box::new(CaseFlaw {
+        case: case.to_owned(),
+        flaw,
+    }));
+    let evidence = Evidence::Interleavings { proofs, flaw };
+    match verdict {
+        Some(verdict) => Found::stop(verdict, reason, evidence),
+        None => Found::pass(format!("sound, but {reason}"), evidence),
+    }
+}
+
+/// What a flaw makes of the candidate. One that hangs is as wrong as it is called when it hangs at run time.
+fn verdict(kind: FlawKind) -> Option<Verdict> {
+    match kind {
+        FlawKind::NothingOverlaps => None,
+        FlawKind::Deadlock | FlawKind::DivergentBarrier => Some(Verdict::Incorrect),
+        _ => Some(Verdict::Racy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recorded_faults_end_as_they_should_have() {
+        for (recorded, verdict, words) in [
+            (RecordedLoop::BarrierRemoved, Verdict::Racy, "softmax of step 0"),
+            (RecordedLoop::RacesOnTheLastStep, Verdict::Racy, "missing commit"),
+            (
+                RecordedLoop::WaitsForTheCopyJustCommitted,
+                Verdict::Blocked,
+                "no executor has a kernel",
+            ),
+        ] {
+            let found = without_kernel("case", recorded);
+            assert_eq!(found.outcome, Outcome::Stop(verdict), "{recorded:?}");
+            assert!(found.reason.contains(words), "{}", found.reason);
+            let Evidence::Interleavings { flaw: Some(flaw), .. } = found.evidence else {
+                panic!("no interleaving: {:?}", found.evidence);
+            };
+            assert!(flaw.flaw.interleaving.len() > 5, "{flaw:?}");
+        }
+    }
+
+    #[test]
+    fn a_hang_is_incorrect_and_every_race_is_racy() {
+        for kind in FlawKind::ALL {
+            let expected = match kind {
+                FlawKind::NothingOverlaps => None,
+                kind if kind.is_race() => Some(Verdict::Racy),
+                _ => Some(Verdict::Incorrect),
+            };
+            assert_eq!(verdict(kind), expected, "{kind}");
+        }
+    }
+}

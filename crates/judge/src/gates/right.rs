@@ -1,0 +1,118 @@
+//! Right: fresh inputs of every kind, outputs poisoned with NaN before each run, against the f64 oracle.
+
+use gauntlet_stats::Arm;
+use gauntlet_worker::CandidateRecord;
+
+use super::{Answer, Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
+use crate::evidence::{CaseErrors, Evidence, Part, Verdict};
+use crate::runner::{ExaminationFailure, Executor, Tried, Workshop, try_case};
+
+/// Compares with the oracle; a maximum error alone is never enough.
+pub struct Right;
+
+impl Gate for Right {
+    fn name(&self) -> &'static str {
+        "right"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+        examined(examination).map(Answer::Found)
+    }
+}
+
+fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
+    match (examination.recorded(), examination.executor) {
+        (Some(Err(found)), _) => Ok(found),
+        (Some(Ok(record)), _) => Ok(recorded(record)),
+        (None, Executor::Live(workshop)) => live(examination, workshop),
+        (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
+        (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
+        (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
+    }
+}
+
+fn recorded(record: &CandidateRecord) -> Found {
+    let Some(correctness) = &record.correctness else {
+        return Found::skip("the record says nothing of its correctness");
+    };
+    let (passed, tests) = (correctness.passed, correctness.tests);
+    let reason = format!("recorded: {passed} of {tests} tests passed; {}", correctness.note);
+    let reason = reason.trim_end_matches([';', ' ']).to_owned();
+    if passed < tests {
+        Found::stop(Verdict::Incorrect, reason, Evidence::Reason)
+    } else {
+        Found::pass(reason, Evidence::Reason)
+    }
+}
+
+fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, ExaminationFailure> {
+    let mut cases = Vec::new();
+    for part in examination.candidate.parts(examination.setting) {
+        if let Some((verdict, reason)) = try_part(examination, workshop, &part, &mut cases)? {
+            return Ok(Found::stop(verdict, reason, Evidence::Correctness { cases }));
+        }
+    }
+    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
+    let bias = cases
+        .iter()
+        .map(|case| case.errors.mean_signed.abs())
+        .fold(0.0, f64::max);
+    let reason = format!(
+        "{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}",
+        cases.len()
+    );
+    Ok(Found::pass(reason, Evidence::Correctness { cases }))
+}
+
+/// Tries one schedule; what is wrong with it, if anything.
+fn try_part(
+    examination: &Examination,
+    workshop: &Workshop,
+    part: &Part,
+    cases: &mut Vec<CaseErrors>,
+) -> Result<Option<(Verdict, String)>, ExaminationFailure> {
+    let (setting, candidate) = (examination.setting, &part.candidate);
+    let (mut worker, _) = workshop.start(Arm::Candidate, candidate)?;
+    let rules = &setting.rules;
+    let mut small = setting.correctness_cases.clone();
+    small.extend(edge_cases(&candidate.schedule, &part.timed, &setting.device));
+    let mut tried = Vec::new();
+    for case in &small {
+        if candidate.command.is_none() && !case.sizes.accepts(&candidate.schedule, &setting.device) {
+            continue;
+        }
+        // Operands that come from a file are of no kind, so once is enough.
+        let kinds = if case.data.is_some() {
+            &rules.inputs[..rules.inputs.len().min(1)]
+        } else {
+            &rules.inputs
+        };
+        tried.extend(
+            kinds
+                .iter()
+                .map(|kind| (case, *kind, Some(kind) == kinds.first())),
+        );
+    }
+    // The shapes that are timed, with the inputs that are timed; their timed calls are looked at where they are timed.
+    tried.extend(part.timed.iter().map(|case| (case, case.inputs, false)));
+    for trial in tried {
+        let (case, kind, _) = trial;
+        examination.observer.progress(&format!("{}, {kind}", case.name));
+        match try_case(workshop, &mut worker, candidate, trial, rules)? {
+            Tried::Refused(reason) => {
+                return Ok(Some((
+                    Verdict::DoesNotCompile,
+                    format!("{}: {reason}", case.name),
+                )));
+            }
+            Tried::Compared(compared) => {
+                cases.extend(compared);
+                if let Some(fault) = cases.iter().rev().find_map(|case| case.fault.clone()) {
+                    let reason = format!("{}, {kind}: {fault}", case.name);
+                    return Ok(Some((Verdict::Incorrect, reason)));
+                }
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,81 @@
+//! Worth it: the model's prediction beside the claim, and the abort rules that need no measurement of the candidate.
+//!
+//! The gate stops a candidate only by the candidate's own rules. A rule about the prediction counts only where predictions were
+//! tested on the device and did well enough (see [`Prediction::is_relied_on`](crate::Prediction::is_relied_on)); elsewhere the gate reports the prediction, says
+//! what is on record of such predictions, and lets the candidate go on to be measured.
+
+use super::{Answer, Examination, Found, Gate};
+use crate::comparison::predict;
+use crate::evidence::{AbortRule, Evidence, PREDICTED_SPEEDUP, Verdict};
+use crate::runner::ExaminationFailure;
+
+/// The gate.
+pub struct WorthIt;
+
+impl Gate for WorthIt {
+    fn name(&self) -> &'static str {
+        "worth it"
+    }
+
+    fn examines_baselines(&self) -> bool {
+        false
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+        examined(examination).map(Answer::Found)
+    }
+}
+
+fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
+    let Some(proposal) = examination.proposal else {
+        return Ok(Found::skip("a baseline claims nothing"));
+    };
+    let mut metrics = examination.metrics.clone();
+    let prediction = predict(examination.setting, examination.baseline, examination.candidate);
+    if let Some(prediction) = prediction {
+        metrics.insert(PREDICTED_SPEEDUP.to_owned(), prediction.middle);
+    }
+    let evidence = prediction.map_or(Evidence::Reason, |prediction| {
+        Evidence::Prediction(Box::new(prediction))
+    });
+    if let Some(reason) = AbortRule::first_met(examination.abort_rules(prediction), &metrics) {
+        return Ok(Found::stop(Verdict::Aborted, reason, evidence));
+    }
+    let ignored = match prediction {
+        Some(prediction) if !prediction.is_relied_on() => AbortRule::first_met(
+            proposal.abort.iter().filter(|rule| rule.asks_the_model()),
+            &metrics,
+        ),
+        _ => None,
+    };
+    let Some(prediction) = prediction else {
+        return Ok(Found::skip(format!(
+            "no prediction: {} lacks the figures for one, or a side is more than one schedule",
+            examination.setting.device.name
+        )));
+    };
+    let claim = proposal.claim;
+    let standing = if claim > prediction.high {
+        "above that"
+    } else if claim < prediction.low {
+        "below that"
+    } else {
+        "within that"
+    };
+    let mut reason = format!(
+        "the model predicts {:.2}× ({:.2}…{:.2}; {}), and the claim of {:.2}× is {standing}; {}",
+        prediction.middle,
+        prediction.low,
+        prediction.high,
+        prediction.basis.sentence(),
+        claim,
+        prediction.record(),
+    );
+    if prediction.is_relied_on() {
+        reason += &format!("; no kernel could gain more than {:.1}×", prediction.headroom);
+    }
+    if let Some(ignored) = ignored {
+        reason += &format!("; not applied for that reason: {ignored}");
+    }
+    Ok(Found::pass(reason, evidence))
+}

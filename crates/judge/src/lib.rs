@@ -1,0 +1,43 @@
+//! The judge: one candidate against its baseline.
+//!
+//! A candidate and its baseline run in fresh worker processes. Gates examine the candidate, cheapest first; the last one
+//! compares both in pairs of processes. Each gate leaves a finding with its evidence, the findings come to a verdict, and
+//! the ledger keeps them.
+//!
+//! # Layers
+//!
+//! Each module may import those above it in this list, and no other:
+//!
+//! 1. `evidence`: plain data, such as candidates, rules, findings and verdicts.
+//! 2. `observer`: the interface through which progress is reported.
+//! 3. `runner`: worker processes, operands, and the tools that inspect what runs.
+//! 4. `comparison`: pairs of processes, recorded times, predicted times; whether both sides behave while they are timed.
+//! 5. `gates`: one file each.
+//! 6. `session`: the order of the gates, and the examination of one candidate by them.
+//! 7. `record`: the ledger, and the journal of one run.
+//!
+//! A test of this crate reads the sources and refuses any other import.
+
+mod comparison;
+mod evidence;
+pub mod gates;
+#[cfg(test)]
+mod layers;
+mod observer;
+mod record;
+mod runner;
+pub mod session;
+
+pub use comparison::{PairedComparison, compare_predicted, compare_recorded, measure, predict};
+pub use evidence::{
+    AbortRule, Around, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Checked, Comparison,
+    Condition, Conduct, Counters, Evidence, ExecutorKind, Finding, HostCost, HostError, JudgeError, Look,
+    METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction, Profile, Proposal, Setting,
+    Spent, Suspicion, Told, Unaccounted, Unreadable, Verdict,
+};
+pub use observer::{Blind, Narrowing, Observer};
+pub use record::{Journal, RecordPlace, ledger};
+pub use runner::{
+    CudaWorker, ExaminationFailure, Executor, Fault, Operands, Sweep, SweepPoint, SweepReport, Thoroughness,
+    Workers, Workshop, calibrate, copies, instruments, last_level_cache, sweep, traced,
+};

@@ -1,0 +1,6 @@
+//! Keeping what was found: the ledger, and one run's part of it.
+
+mod journal;
+pub mod ledger;
+
+pub use journal::{Journal, RecordPlace};

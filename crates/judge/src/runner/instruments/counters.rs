@@ -1,0 +1,327 @@
+//! Nsight Compute's counters of a kernel, under plain names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gauntlet_parameters::Parameters;
+use gauntlet_task::Case;
+
+use super::log_of;
+use crate::evidence::{Candidate, Counters, JudgeError, Unreadable};
+use crate::runner::{Operands, Workshop};
+
+/// A kernel is run again for each set of counters that can be read at once, its memory put back in between.
+const SLOWED: u32 = 3;
+
+const LOG: &str = "counters.csv";
+
+/// Sections hold what each processor has; counters asked for by name would end the run where one is unknown, hence only
+/// the one that says how busy Hopper's matrix units are.
+const ARGUMENTS: [&str; 24] = [
+    "--csv",
+    "--page",
+    "raw",
+    "--print-units",
+    "base",
+    "--clock-control",
+    "none",
+    "--target-processes",
+    "all",
+    "--section",
+    "SpeedOfLight",
+    "--section",
+    "ComputeWorkloadAnalysis",
+    "--section",
+    "MemoryWorkloadAnalysis_Tables",
+    "--section",
+    "WarpStateStats",
+    "--section",
+    "Occupancy",
+    "--section",
+    "LaunchStats",
+    "--metrics",
+    HOPPERS_MATRIX_UNITS,
+    "--log-file",
+];
+
+const HOPPERS_MATRIX_UNITS: &str = "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active";
+
+const DURATION: &str = "gpu__time_duration.sum";
+
+/// A counter's plain name, those of Nsight Compute's that say it (the first that is there), and what one of it is.
+type Figure = (&'static str, &'static [&'static str], f64);
+
+const PERCENT: f64 = 0.01;
+
+const FIGURES: [Figure; 7] = [
+    (
+        "tensor-pipe",
+        &[
+            HOPPERS_MATRIX_UNITS,
+            "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+            "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+            "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
+        ],
+        PERCENT,
+    ),
+    (
+        "issue-slots",
+        &[
+            "sm__inst_issued.avg.pct_of_peak_sustained_active",
+            "smsp__issue_active.avg.pct_of_peak_sustained_active",
+        ],
+        PERCENT,
+    ),
+    (
+        "l2-throughput",
+        &["lts__throughput.avg.pct_of_peak_sustained_elapsed"],
+        PERCENT,
+    ),
+    (
+        "dram-throughput",
+        &[
+            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+        ],
+        PERCENT,
+    ),
+    (
+        "bank-conflicts",
+        &[
+            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+            "l1tex__data_bank_conflicts_pipe_lsu.sum",
+        ],
+        1.0,
+    ),
+    (
+        "occupancy",
+        &["sm__warps_active.avg.pct_of_peak_sustained_active"],
+        PERCENT,
+    ),
+    ("registers", &["launch__registers_per_thread"], 1.0),
+];
+
+/// What counters of stalls begin and end with: cycles that a warp waits for that reason, an instruction issued.
+const STALL: (&str, &str) = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio");
+
+/// How many reasons to name.
+const REASONS: usize = 3;
+
+/// Reads the counters of one call of a schedule.
+pub fn read_counters(
+    workshop: &Workshop,
+    profiler: &Path,
+    case: &Case,
+    candidate: &Candidate,
+    schedule: &Parameters,
+) -> Result<Result<Counters, Unreadable>, JudgeError> {
+    let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
+    let arguments: Vec<&str> = ARGUMENTS.into_iter().chain([LOG]).collect();
+    let mut worker = match workshop.start_under(candidate, profiler, &arguments, SLOWED) {
+        Ok((worker, _)) => worker,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let ran = worker
+        .build(&case.sizes, schedule)
+        .and_then(|_| worker.load(&[operands.path()], 1))
+        .and_then(|_| worker.run(0))
+        .map(|_| ());
+    let ran = ran.and(worker.stop());
+    let counters = parse(&log_of(worker.folder(), LOG));
+    Ok(counters
+        .map(|counters| Counters {
+            case: case.name.clone(),
+            ..counters
+        })
+        .map_err(|why| match ran {
+            Ok(()) => why,
+            Err(error) => format!("{why}; {error}"),
+        }))
+}
+
+/// Launches of a log, each with its kernel and its counters.
+type Launches = BTreeMap<String, (String, BTreeMap<String, f64>)>;
+
+/// The kernel that took the most time of all in a log, averaged over its launches.
+fn parse(log: &str) -> Result<Counters, Unreadable> {
+    let mut kernels: BTreeMap<String, Vec<BTreeMap<String, f64>>> = BTreeMap::new();
+    for (kernel, counters) in launches(log)?.into_values() {
+        kernels.entry(kernel).or_default().push(counters);
+    }
+    let time = |launches: &[BTreeMap<String, f64>]| -> f64 {
+        launches.iter().filter_map(|launch| launch.get(DURATION)).sum()
+    };
+    let (kernel, launches) = kernels
+        .into_iter()
+        .max_by(|one, other| time(&one.1).total_cmp(&time(&other.1)))
+        .ok_or_else(|| told(log))?;
+    let mean = |name: &str| {
+        let values: Vec<f64> = launches
+            .iter()
+            .filter_map(|launch| launch.get(name).copied())
+            .collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let figures: BTreeMap<String, f64> = FIGURES
+        .into_iter()
+        .filter_map(|(plain, names, unit)| {
+            let value = names.iter().find_map(|name| mean(name))?;
+            Some((plain.to_owned(), value * unit))
+        })
+        .collect();
+    if figures.is_empty() {
+        return Err(told(log));
+    }
+    let names = launches.iter().flat_map(BTreeMap::keys);
+    let mut stalls: Vec<(String, f64)> = names
+        .filter_map(|name| {
+            let reason = name.strip_prefix(STALL.0)?.strip_suffix(STALL.1)?;
+            Some((reason.replace('_', "-"), mean(name)?))
+        })
+        .collect();
+    stalls.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    stalls.dedup();
+    stalls.truncate(REASONS);
+    Ok(Counters {
+        case: String::new(),
+        kernel,
+        figures,
+        stalls,
+    })
+}
+
+/// Launches of a log. A column is a counter, or a row is one with its name in a column: which it is depends on the page
+/// and the version. Lines of the tool's own begin with `==`.
+fn launches(log: &str) -> Result<Launches, Unreadable> {
+    let table: Vec<&str> = log.lines().filter(|line| line.starts_with('"')).collect();
+    let table = table.join("\n");
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_reader(table.as_bytes());
+    let head = reader.headers().map_err(|error| error.to_string())?.clone();
+    let place = |name: &str| head.iter().position(|column| column == name);
+    let (Some(id), Some(kernel)) = (place("ID"), place("Kernel Name")) else {
+        return Err(told(log));
+    };
+    let named = place("Metric Name").zip(place("Metric Value"));
+    let mut launches = Launches::new();
+    for row in reader.records() {
+        let row = row.map_err(|error| format!("ncu's table cannot be read: {error}"))?;
+        // The row below the head holds units.
+        let Some(id) = row.get(id).filter(|id| !id.is_empty()) else {
+            continue;
+        };
+        let name = row.get(kernel).unwrap_or_default();
+        let (_, counters) = launches
+            .entry(id.to_owned())
+            .or_insert_with(|| (name.to_owned(), BTreeMap::new()));
+        match named {
+            Some((name, value)) => counters.extend(
+                row.get(name)
+                    .zip(row.get(value).and_then(number))
+                    .map(|(name, value)| (name.to_owned(), value)),
+            ),
+            None => counters.extend(
+                head.iter()
+                    .zip(&row)
+                    .filter_map(|(name, value)| Some((name.to_owned(), number(value)?))),
+            ),
+        }
+    }
+    Ok(launches)
+}
+
+/// With commas for thousands; none for `n/a`.
+fn number(text: &str) -> Option<f64> {
+    text.replace(',', "").parse().ok()
+}
+
+/// What the tool says of itself, if it read no counter.
+fn told(log: &str) -> Unreadable {
+    let complaint = log
+        .lines()
+        .find(|line| line.starts_with("==ERROR==") || line.contains("ERR_NVGPUCTRPERM"))
+        .or_else(|| log.lines().rfind(|line| line.starts_with("==")));
+    match complaint {
+        Some(line) if line.contains("ERR_NVGPUCTRPERM") => {
+            "the driver lets only root read counters: run as root, or load the module nvidia with \
+             NVreg_RestrictProfilingToAdminUsers=0"
+                .to_owned()
+        }
+        Some(line) => format!("ncu says: {}", line.trim()),
+        None => "ncu wrote no table".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: &str = r#"==PROF== Connected to process 4242 (/usr/bin/gauntlet)
+==PROF== Profiling "poison": 0%....50%....100% - 9 passes
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","gpu__time_duration.sum","l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum","launch__registers_per_thread","lts__throughput.avg.pct_of_peak_sustained_elapsed","sm__inst_issued.avg.pct_of_peak_sustained_active","sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active","sm__warps_active.avg.pct_of_peak_sustained_active","smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio","smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio","smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio","smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"
+"","","","","","","","","","","","ns","","register/thread","%","%","%","%","inst","inst","inst","inst"
+"0","4242","gauntlet","127.0.0.1","poison","1","13","(256, 1, 1)","(64, 1, 1)","0","9.0","2,048","0","16","2.5","1.5","0","44","0.1","0","3","0.2"
+"1","4242","gauntlet","127.0.0.1","swapped","1","13","(384, 1, 1)","(132, 1, 1)","0","9.0","51,200","1,024","168","41.25","38.5","61.75","18.75","0.75","1.5","4.25","n/a"
+"#;
+
+    #[test]
+    fn the_longest_kernel_is_told_under_plain_names() {
+        let counters = parse(WIDE).unwrap();
+        assert_eq!(counters.kernel, "swapped");
+        let figure = |name: &str| counters.figures[name];
+        for (name, value) in [
+            ("tensor-pipe", 0.6175),
+            ("issue-slots", 0.385),
+            ("l2-throughput", 0.4125),
+            ("occupancy", 0.1875),
+            ("bank-conflicts", 1024.0),
+            ("registers", 168.0),
+        ] {
+            assert!((figure(name) - value).abs() < 1e-12, "{name}");
+        }
+        assert!(
+            !counters.figures.contains_key("dram-throughput"),
+            "not in the table"
+        );
+        assert_eq!(
+            counters.stalls,
+            [
+                ("long-scoreboard".to_owned(), 4.25),
+                ("gmma".to_owned(), 1.5),
+                ("barrier".to_owned(), 0.75)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_row_a_counter_is_read_too() {
+        let log = r#"==PROF== Connected to process 1
+"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","1","rows","Command line profiler metrics","gpu__time_duration.sum","ns","1,000"
+"0","1","rows","Command line profiler metrics","dram__throughput.avg.pct_of_peak_sustained_elapsed","%","12.5"
+"#;
+        let counters = parse(log).unwrap();
+        assert_eq!(
+            (counters.kernel.as_str(), counters.figures["dram-throughput"]),
+            ("rows", 0.125)
+        );
+    }
+
+    #[test]
+    fn who_may_not_read_counters_is_told_what_to_do() {
+        let log = "==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access \
+                   NVIDIA GPU Performance Counters on the target device 0.\n";
+        assert!(
+            parse(log)
+                .unwrap_err()
+                .contains("NVreg_RestrictProfilingToAdminUsers")
+        );
+        assert!(
+            parse("==ERROR== Failed to find metric x\n")
+                .unwrap_err()
+                .contains("Failed to find metric")
+        );
+        assert_eq!(parse("").unwrap_err(), "ncu wrote no table");
+    }
+}

@@ -1,0 +1,58 @@
+//! NVIDIA's tools that look into what runs on a GPU: where they are, how a worker is run by them, and what they said.
+//!
+//! A tool runs a worker of its own for a question of its own: it slows down what it looks at, so nothing is timed under
+//! one. Both are told to write into a file, since standard output belongs to the worker protocol.
+
+mod counters;
+mod sanitizer;
+
+use std::path::{Path, PathBuf};
+
+pub use counters::read_counters;
+pub use sanitizer::{TOOLS, check};
+
+/// Tools that are here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Instruments {
+    /// `compute-sanitizer`.
+    pub sanitizer: Option<PathBuf>,
+    /// `ncu`, of Nsight Compute.
+    pub profiler: Option<PathBuf>,
+}
+
+/// What to do where there is no `compute-sanitizer`.
+pub const NO_SANITIZER: &str = "no compute-sanitizer here, so no race checker looked: it comes with the CUDA toolkit \
+                                (Debian: cuda-sanitizer-13-0), and is sought on PATH and in /usr/local/cuda/bin";
+
+/// What to do where there is no `ncu`.
+pub const NO_PROFILER: &str = "no ncu here, so no counters: it comes with Nsight Compute (Debian: \
+                               cuda-nsight-compute-13-0), and is sought on PATH and in /usr/local/cuda/bin";
+
+impl Instruments {
+    /// Those on `PATH`, or where the CUDA toolkit puts them.
+    pub fn find() -> Self {
+        Self {
+            sanitizer: program("compute-sanitizer"),
+            profiler: program("ncu"),
+        }
+    }
+}
+
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let toolkit = std::env::var_os("CUDA_HOME").map(PathBuf::from);
+    let usual = toolkit.into_iter().chain([PathBuf::from("/usr/local/cuda")]);
+    std::env::split_paths(&path)
+        .chain(usual.map(|folder| folder.join("bin")))
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file())
+}
+
+/// The file in a worker's own folder that a tool writes; empty if there is none.
+fn log_of(folder: &Path, name: &str) -> String {
+    let bytes = std::fs::read(folder.join(name)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

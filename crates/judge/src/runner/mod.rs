@@ -1,0 +1,23 @@
+//! Running kernels: worker processes, the files of operands and results that they exchange, and the tools that inspect
+//! them.
+
+mod calibration;
+mod failure;
+pub mod instruments;
+mod operands;
+mod rotation;
+mod sweep;
+mod traced;
+mod trial;
+mod workers;
+mod workshop;
+
+pub use calibration::{Thoroughness, calibrate};
+pub use failure::ExaminationFailure;
+pub use operands::Operands;
+pub use rotation::{copies, last_level_cache};
+pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};
+pub use traced::traced;
+pub use trial::{Tried, fetch, run_once, try_case};
+pub use workers::{CudaWorker, Executor, Workers};
+pub use workshop::Workshop;

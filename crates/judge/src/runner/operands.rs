@@ -1,0 +1,86 @@
+//! Operands on disk, where workers read them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use gauntlet_task::{Case, InputKind, Inputs};
+
+use crate::evidence::JudgeError;
+use crate::runner::workshop::Workshop;
+
+/// A file of operands, which goes when it is dropped.
+#[derive(Debug)]
+pub struct Operands {
+    path: PathBuf,
+    digest: Option<blake3::Hash>,
+}
+
+impl Operands {
+    /// Makes operands, or takes those that the case names, and writes them down.
+    pub fn write(
+        workshop: &Workshop,
+        case: &Case,
+        kind: InputKind,
+        seed: u64,
+    ) -> Result<(Box<dyn Inputs>, Self), JudgeError> {
+        let (inputs, path) = workshop.write_inputs(case, kind, seed)?;
+        let digest = digest(&path);
+        Ok((inputs, Self { path, digest }))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file still holds what was written: another worker is to compute from it too.
+    pub fn are_untouched(&self) -> bool {
+        self.digest.is_some() && digest(&self.path) == self.digest
+    }
+}
+
+impl Drop for Operands {
+    fn drop(&mut self) {
+        // What is left goes with the workshop's folder.
+        let _removed = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What is read of a file before it is digested, by several threads.
+const PIECE: u64 = 16 << 20;
+
+/// None for a file that cannot be read, as one that a worker has taken away.
+fn digest(path: &Path) -> Option<blake3::Hash> {
+    let mut file = File::open(path).ok()?;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        if file.by_ref().take(PIECE).read_to_end(&mut piece).ok()? == 0 {
+            return Some(hasher.finalize());
+        }
+        hasher.update_rayon(&piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_changed_or_gone_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("operands");
+        std::fs::write(&path, "one").unwrap();
+        let operands = Operands {
+            digest: digest(&path),
+            path,
+        };
+        assert!(operands.are_untouched());
+        std::fs::write(operands.path(), "two").unwrap();
+        assert!(!operands.are_untouched());
+        std::fs::remove_file(operands.path()).unwrap();
+        assert!(!operands.are_untouched());
+    }
+}

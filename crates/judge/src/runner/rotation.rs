@@ -1,0 +1,32 @@
+//! How many copies of operands timed calls rotate over, so that no call finds its operands in a cache.
+
+use gauntlet_device::Device;
+
+/// Operands of one case never take more than this, however large the last-level cache is said to be.
+const MOST_OPERAND_BYTES: u64 = 2 << 30;
+
+/// Bytes of the last cache before memory; 0 where it is not known, so that nothing rotates.
+pub fn last_level_cache(device: &Device) -> u64 {
+    let of_cpu = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
+    of_cpu
+        .or(device.memory.l2_size.as_ref())
+        .map_or(0, |size| size.get() as u64)
+}
+
+/// How many copies of a problem's operands make its rotation leave the last-level cache behind.
+pub fn copies(bytes: u64, cache: u64) -> usize {
+    let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes.max(1));
+    usize::try_from(wanted).unwrap_or(usize::MAX >> 8).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_leaves_the_cache() {
+        assert_eq!(copies(100, 0), 1);
+        assert_eq!(copies(100, 1040), 21);
+        assert_eq!(copies(1 << 30, 1 << 40), 2);
+    }
+}

@@ -1,0 +1,232 @@
+//! Every case of a suite under many schedules on several workers, each against the oracle.
+
+use gauntlet_parameters::Parameters;
+use gauntlet_task::{Case, InputKind, Rules, Suite};
+use gauntlet_worker::protocol::FailureKind;
+use gauntlet_worker::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
+use serde::Serialize;
+
+use crate::evidence::{CaseErrors, JudgeError};
+use crate::runner::failure::ExaminationFailure;
+use crate::runner::trial::{Prepared, run_once};
+use crate::runner::workshop::Workshop;
+
+/// What is swept.
+pub struct Sweep<'a> {
+    /// The cases, correctness and benchmark alike.
+    pub suite: &'a Suite,
+    /// Workers by label, such as the SIMD path that each is held to.
+    pub workers: Vec<(String, WorkerCommand)>,
+    /// The schedules for a case.
+    pub schedules: &'a dyn Fn(&Case) -> Vec<Parameters>,
+    /// What counts as right.
+    pub rules: Rules,
+    /// How long to wait for workers.
+    pub patience: Patience,
+}
+
+/// What came of a sweep.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SweepReport {
+    /// The suite.
+    pub suite: String,
+    /// Comparisons with the oracle.
+    pub compared: usize,
+    /// Of these, right.
+    pub right: usize,
+    /// Builds that the worker refused.
+    pub refused: usize,
+    /// Schedules that came to no comparison for any other reason: the worker died, or gave no result.
+    pub failed: usize,
+    /// The largest normalised root-mean-square error.
+    pub worst_nrmse: f64,
+    /// The largest mean signed error.
+    pub worst_bias: f64,
+    /// By case, kind of input and worker.
+    pub points: Vec<SweepPoint>,
+}
+
+/// One case, kind of input and worker, over its schedules.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SweepPoint {
+    /// The case.
+    pub case: String,
+    /// The kind of input.
+    pub inputs: InputKind,
+    /// The worker's label.
+    pub worker: String,
+    /// Schedules compared.
+    pub compared: usize,
+    /// Elements the oracle computed for each.
+    pub elements: usize,
+    /// The largest normalised root-mean-square error.
+    pub worst_nrmse: f64,
+    /// What was wrong, by schedule.
+    pub faults: Vec<Fault>,
+}
+
+/// A schedule that was refused or wrong.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fault {
+    /// In words.
+    pub schedule: String,
+    /// What happened.
+    pub what: String,
+    /// The seed of its inputs.
+    pub seed: Option<u64>,
+}
+
+impl SweepReport {
+    /// Whether something was compared, and nothing was wrong, refused or left without a result.
+    pub fn is_sound(&self) -> bool {
+        self.compared > 0 && self.right == self.compared && self.refused == 0 && self.failed == 0
+    }
+}
+
+/// Runs a sweep; `progress` is told what is being tried.
+pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, JudgeError> {
+    let mut report = SweepReport {
+        suite: sweep.suite.name.clone(),
+        ..SweepReport::default()
+    };
+    let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.patience, Limits::default());
+    let workers: Vec<(&str, Workshop)> = sweep
+        .workers
+        .iter()
+        .map(|(label, command)| Ok((label.as_str(), open(command)?)))
+        .collect::<Result<_, JudgeError>>()?;
+    let Some((_, first)) = workers.first() else {
+        return Ok(report);
+    };
+    for case in sweep.suite.correctness.iter().chain(&sweep.suite.benchmark) {
+        let schedules = (sweep.schedules)(case);
+        for kind in &sweep.rules.inputs {
+            let prepared = Prepared::new(first, case, *kind)?;
+            for (label, workshop) in &workers {
+                progress(&format!(
+                    "{}, {kind}, {label}, {} schedules",
+                    case.name,
+                    schedules.len()
+                ));
+                let point = examine(workshop, &prepared, label, &schedules, &sweep.rules, &mut report)?;
+                report.points.push(point);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn examine(
+    workshop: &Workshop,
+    prepared: &Prepared,
+    label: &str,
+    schedules: &[Parameters],
+    rules: &Rules,
+    report: &mut SweepReport,
+) -> Result<SweepPoint, JudgeError> {
+    let mut point = SweepPoint {
+        case: prepared.case.name.clone(),
+        inputs: prepared.kind,
+        worker: label.to_owned(),
+        compared: 0,
+        elements: 0,
+        worst_nrmse: 0.0,
+        faults: Vec::new(),
+    };
+    let mut worker = None;
+    for schedule in schedules {
+        let fault = |what, seed| Fault {
+            schedule: prepared.case.sizes.task().parameters().describe(schedule),
+            what,
+            seed,
+        };
+        match try_schedule(workshop, &mut worker, prepared, schedule, rules) {
+            Ok(compared) => {
+                point.compared += 1;
+                point.elements = compared.errors.compared;
+                point.worst_nrmse = point.worst_nrmse.max(compared.errors.nrmse);
+                report.worst_nrmse = report.worst_nrmse.max(compared.errors.nrmse);
+                report.worst_bias = report.worst_bias.max(compared.errors.mean_signed.abs());
+                match compared.fault {
+                    None => report.right += 1,
+                    Some(what) => point.faults.push(fault(what, Some(compared.seed))),
+                }
+            }
+            Err(ExaminationFailure::Judge(error)) => return Err(error),
+            Err(ExaminationFailure::Void(what) | ExaminationFailure::Wrong(what)) => {
+                report.failed += 1;
+                point.faults.push(fault(what, None));
+            }
+            Err(ExaminationFailure::Candidate(error) | ExaminationFailure::Baseline(error)) => {
+                let refused =
+                    matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
+                report.refused += usize::from(refused);
+                report.failed += usize::from(!refused);
+                if error.is_death() {
+                    worker = None;
+                }
+                point.faults.push(fault(error.to_string(), None));
+            }
+        }
+    }
+    report.compared += point.compared;
+    Ok(point)
+}
+
+/// Operands are loaded once a worker: a build for the same problem keeps them.
+fn try_schedule(
+    workshop: &Workshop,
+    worker: &mut Option<WorkerProcess>,
+    prepared: &Prepared,
+    schedule: &Parameters,
+    rules: &Rules,
+) -> Result<CaseErrors, ExaminationFailure> {
+    let problem = &prepared.case.sizes;
+    let worker = match worker {
+        Some(worker) => {
+            worker
+                .build(problem, schedule)
+                .map_err(ExaminationFailure::Candidate)?;
+            worker
+        }
+        None => {
+            let (mut started, _) = workshop.start_default().map_err(JudgeError::Executor)?;
+            started
+                .build(problem, schedule)
+                .map_err(ExaminationFailure::Candidate)?;
+            started
+                .load(&[prepared.path()], 1)
+                .map_err(ExaminationFailure::Candidate)?;
+            worker.insert(started)
+        }
+    };
+    let output = run_once(workshop, worker, problem)?;
+    Ok(prepared.compare(&output, rules))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_sound_only_if_all_was_compared_and_right() {
+        let sound = SweepReport {
+            compared: 3,
+            right: 3,
+            ..SweepReport::default()
+        };
+        assert!(sound.is_sound());
+        for fault in [
+            |report: &mut SweepReport| report.right = 2,
+            |report: &mut SweepReport| report.refused = 1,
+            |report: &mut SweepReport| report.failed = 1,
+        ] {
+            let mut report = sound.clone();
+            fault(&mut report);
+            assert!(!report.is_sound(), "{report:?}");
+        }
+        assert!(!SweepReport::default().is_sound(), "nothing was compared");
+    }
+}

@@ -1,0 +1,48 @@
+//! What each part of a device does when, in a call: asked of a worker of its own.
+
+use gauntlet_device::Device;
+use gauntlet_parameters::Parameters;
+use gauntlet_simulate::Timeline;
+use gauntlet_task::{Case, InputKind, Sizes};
+
+use crate::evidence::JudgeError;
+use crate::runner::rotation::{copies, last_level_cache};
+use crate::runner::workshop::Workshop;
+
+/// What a timeline's file may take: a million spans have a tenth of it.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// A call's measured timeline, on operands that calls rotated over so that the cache does not have them.
+///
+/// # Errors
+/// If a worker fails, writes no timelines, or what it writes is none.
+pub fn traced(
+    workshop: &Workshop,
+    problem: &Sizes,
+    schedule: &Parameters,
+    device: &Device,
+) -> Result<Timeline, JudgeError> {
+    let case = Case {
+        name: "traced".to_owned(),
+        sizes: problem.clone(),
+        inputs: InputKind::Wide,
+        data: None,
+        speed_of_light: None,
+    };
+    let (mut worker, _) = workshop.start_default().map_err(JudgeError::Executor)?;
+    let (_, operands) = workshop.write_inputs(&case, case.inputs, rand::random())?;
+    worker.build(problem, schedule)?;
+    let bytes = problem.input_bytes();
+    worker.load(&[&operands], copies(bytes, last_level_cache(device)))?;
+    let written = worker.folder().join("timeline.json");
+    worker.trace(&written)?;
+    let no_timeline = |why: String| JudgeError::NoTimeline {
+        path: written.clone(),
+        why,
+    };
+    let taken = workshop
+        .take(&written, MOST_BYTES)?
+        .ok_or_else(|| no_timeline(format!("there is no file of at most {MOST_BYTES} bytes")))?;
+    let text = std::fs::read(&taken).map_err(|error| no_timeline(error.to_string()))?;
+    serde_json::from_slice(&text).map_err(|error| no_timeline(error.to_string()))
+}

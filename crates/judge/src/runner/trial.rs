@@ -1,0 +1,143 @@
+//! One case tried: operands on disk, what they come to, and what the worker makes of them.
+
+use std::path::Path;
+
+use gauntlet_task::{Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes};
+use gauntlet_worker::protocol::{Failure, FailureKind};
+use gauntlet_worker::{WorkerError, WorkerProcess};
+
+use crate::evidence::{Candidate, CaseErrors, JudgeError};
+use crate::runner::failure::ExaminationFailure;
+use crate::runner::operands::Operands;
+use crate::runner::workshop::Workshop;
+
+/// Copies of two sets of operands, and calls that rotate over them: the last is on the second set, after one on the
+/// first, and its copy was called before.
+const TIMED_COPIES: usize = 2;
+const TIMED_CALLS: usize = 4;
+
+/// A case with fresh operands on disk and what they should come to.
+pub struct Prepared<'c> {
+    /// The case.
+    pub case: &'c Case,
+    /// The kind of operands.
+    pub kind: InputKind,
+    seed: u64,
+    inputs: Box<dyn Inputs>,
+    expected: Expected,
+    operands: Operands,
+}
+
+impl<'c> Prepared<'c> {
+    /// Makes operands from a fresh seed and has the oracle say what they come to.
+    pub fn new(workshop: &Workshop, case: &'c Case, kind: InputKind) -> Result<Self, JudgeError> {
+        let seed = rand::random();
+        let (inputs, operands) = Operands::write(workshop, case, kind, seed)?;
+        let expected = case
+            .sizes
+            .expected(&*inputs, case.sizes.coverage(seed))
+            .map_err(JudgeError::Inputs)?;
+        Ok(Self {
+            case,
+            kind,
+            seed,
+            inputs,
+            expected,
+            operands,
+        })
+    }
+
+    /// The operands' file.
+    pub fn path(&self) -> &Path {
+        self.operands.path()
+    }
+
+    /// Compares a result.
+    pub fn compare(&self, output: &Output, rules: &Rules) -> CaseErrors {
+        let rules = rules.suited_to(&self.case.sizes.outputs());
+        let errors = ErrorMeasures::between(output, &self.expected, rules.tolerance);
+        let fault = if self.operands.are_untouched() {
+            let kind = self.case.data.is_none().then_some(self.kind);
+            let fault = rules.fault(&errors, self.case.sizes.rightness(kind));
+            fault.or_else(|| self.case.sizes.check(&*self.inputs, output, &errors))
+        } else {
+            Some("it changed the file of its operands, from which others are to compute too".to_owned())
+        };
+        CaseErrors {
+            case: self.case.name.clone(),
+            inputs: self.kind,
+            seed: self.seed,
+            fault,
+            errors,
+        }
+    }
+}
+
+/// What came of a case.
+pub enum Tried {
+    /// The worker would not build it.
+    Refused(String),
+    /// It computed.
+    Compared(Vec<CaseErrors>),
+}
+
+/// Builds and runs a case; where `timed`, also times calls on other operands and looks at the last one's result: a
+/// worker that computes when it is looked at need not compute when it is timed.
+pub fn try_case(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    candidate: &Candidate,
+    (case, kind, timed): (&Case, InputKind, bool),
+    rules: &Rules,
+) -> Result<Tried, ExaminationFailure> {
+    match worker.build(&case.sizes, &candidate.schedule) {
+        Ok(_) => {}
+        Err(WorkerError::Failed(failure)) if failure.kind == FailureKind::Refused => {
+            return Ok(Tried::Refused(failure.message));
+        }
+        Err(error) => return Err(ExaminationFailure::Candidate(error)),
+    }
+    let prepared = Prepared::new(workshop, case, kind)?;
+    worker
+        .load(&[prepared.path()], 1)
+        .map_err(ExaminationFailure::Candidate)?;
+    let output = run_once(workshop, worker, &case.sizes)?;
+    let mut compared = vec![prepared.compare(&output, rules)];
+    if timed && compared[0].fault.is_none() {
+        let [other, last] = [(); 2].map(|()| Prepared::new(workshop, case, kind));
+        let (other, prepared) = (other?, last?);
+        let result = worker
+            .load(&[other.path(), prepared.path()], TIMED_COPIES)
+            .and_then(|_| worker.time(TIMED_CALLS, 0, false))
+            .and_then(|_| fetch(workshop, worker, &case.sizes));
+        let mut timed = prepared.compare(&result.map_err(ExaminationFailure::Candidate)?, rules);
+        timed.fault = timed
+            .fault
+            .map(|fault| format!("in calls that were timed: {fault}"));
+        compared.push(timed);
+    }
+    Ok(Tried::Compared(compared))
+}
+
+/// Poisons, runs once, and fetches the result.
+pub fn run_once(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    sizes: &Sizes,
+) -> Result<Output, ExaminationFailure> {
+    let result = worker.run(0).and_then(|_| fetch(workshop, worker, sizes));
+    result.map_err(ExaminationFailure::Candidate)
+}
+
+/// Fetches the result of the last call.
+pub fn fetch(workshop: &Workshop, worker: &mut WorkerProcess, sizes: &Sizes) -> Result<Output, WorkerError> {
+    let written = worker.folder().join("output");
+    worker.output(&written)?;
+    // The worker wrote the file, so a wrong file is the worker's failure and not the judge's.
+    workshop.take_output(&written, sizes).map_err(|error| {
+        WorkerError::Failed(Failure {
+            kind: FailureKind::BadRequest,
+            message: format!("its result cannot be used: {error}"),
+        })
+    })
+}

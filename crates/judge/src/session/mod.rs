@@ -1,0 +1,134 @@
+//! Examining one candidate: the order of the gates, the clock, the retry after a worker's death, and the verdict.
+
+use std::time::{Duration, Instant};
+
+use gauntlet_worker::WorkerError;
+use gauntlet_worker::protocol::FailureKind;
+
+use crate::evidence::{Comparison, Evidence, Finding, JudgeError, Outcome, Verdict};
+use crate::gates::{
+    Answer, Compiles, Examination, Faster, Feasible, Found, Gate, Profiled, Proved, RaceFree, Right, WorthIt,
+};
+use crate::runner::ExaminationFailure;
+
+#[cfg(test)]
+mod tests;
+
+/// The gates in order: cheaper ones come first.
+pub const GATES: [&dyn Gate; 8] = [
+    &Feasible, &WorthIt, &Proved, &Compiles, &Right, &RaceFree, &Profiled, &Faster,
+];
+
+/// Has a gate examine a candidate, watched and timed. If a worker dies, the gate is asked once more, for a lone death may be
+/// an accident of the machine; the second death ends the candidate. None if the gate needs a paired comparison first: the
+/// caller measures one and calls [`resume`].
+///
+/// # Errors
+/// If the judge itself fails.
+pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Option<Finding>, JudgeError> {
+    let start = Instant::now();
+    let (observer, name) = (examination.observer, &examination.candidate.name);
+    observer.gate_begins(name, gate.name());
+    let mut result = gate.examine(examination);
+    if let Err(failure) = &result
+        && let Some(error) = failure.death()
+    {
+        observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
+        result = gate.examine(examination);
+    }
+    let found = match result {
+        Ok(Answer::Pending) => return Ok(None),
+        Ok(Answer::Found(found)) => Ok(found),
+        Err(failure) => Err(failure),
+    };
+    Ok(Some(concluded(gate, examination, found, start.elapsed())?))
+}
+
+/// Asks a gate again that needed a paired comparison, now that there is one, or that it failed. `took` is the time of the
+/// comparison.
+///
+/// # Errors
+/// If the judge itself fails.
+pub fn resume(
+    gate: &dyn Gate,
+    examination: &mut Examination,
+    compared: Result<Comparison, ExaminationFailure>,
+    took: Duration,
+) -> Result<Finding, JudgeError> {
+    let found = compared.and_then(|comparison| {
+        examination.comparison = Some(comparison);
+        match gate.examine(examination)? {
+            Answer::Found(found) => Ok(found),
+            Answer::Pending => Ok(Found::skip("it was not measured")),
+        }
+    });
+    concluded(gate, examination, found, took)
+}
+
+/// Names and times what was found, and tells the observer.
+fn concluded(
+    gate: &dyn Gate,
+    examination: &Examination,
+    result: Result<Found, ExaminationFailure>,
+    took: Duration,
+) -> Result<Finding, JudgeError> {
+    let stop = |verdict, reason| Found::stop(verdict, reason, Evidence::Reason);
+    let found = match result {
+        Ok(found) => found,
+        Err(ExaminationFailure::Candidate(error)) => found_in_failure(gate, &error),
+        Err(ExaminationFailure::Baseline(error)) => {
+            stop(Verdict::Blocked, format!("the baseline failed: {error}"))
+        }
+        Err(ExaminationFailure::Void(reason)) => stop(Verdict::Blocked, format!("void: {reason}")),
+        Err(ExaminationFailure::Wrong(reason)) => stop(Verdict::Incorrect, reason),
+        Err(ExaminationFailure::Judge(error)) => return Err(error),
+    };
+    let finding = Finding {
+        gate: gate.name().to_owned(),
+        outcome: found.outcome,
+        reason: found.reason,
+        evidence: found.evidence,
+        seconds: took.as_secs_f64(),
+    };
+    examination
+        .observer
+        .gate_ends(&examination.candidate.name, &finding);
+    Ok(finding)
+}
+
+/// The verdict that findings come to, and the reason.
+pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
+    match findings
+        .iter()
+        .find(|finding| finding.stops().is_some())
+        .or(findings.last())
+    {
+        Some(Finding {
+            outcome: Outcome::Stop(verdict),
+            reason,
+            ..
+        }) => (*verdict, reason.clone()),
+        Some(last) => (Verdict::Adopt, last.reason.clone()),
+        None => (Verdict::Blocked, "no gate examined it".to_owned()),
+    }
+}
+
+fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {
+    let verdict = match error {
+        // A kill comes from outside: the out-of-memory killer or a person.
+        WorkerError::Died { status, .. } if killed(status.as_ref()) => Verdict::Blocked,
+        WorkerError::Start { .. } => Verdict::Blocked,
+        // No memory or no device says nothing about the candidate.
+        WorkerError::Failed(failure) if failure.kind == FailureKind::Broken => Verdict::Blocked,
+        _ => gate.on_worker_failure(),
+    };
+    Found::stop(verdict, error.to_string(), Evidence::Reason)
+}
+
+fn killed(status: Option<&std::process::ExitStatus>) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    status.and_then(ExitStatusExt::signal) == Some(SIGKILL)
+}
+
+/// The same number on every Unix.
+const SIGKILL: i32 = 9;

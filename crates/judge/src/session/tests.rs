@@ -1,0 +1,145 @@
+//! How far `worth it` relies on the model, and whose failure it is when a worker cannot serve at all.
+
+use gauntlet_device::Device;
+use gauntlet_parameters::Parameters;
+use gauntlet_stats::Criteria;
+use gauntlet_worker::{Limits, Patience, WorkerCommand};
+
+use super::*;
+use crate::evidence::{
+    AbortRule, Candidate, Condition, Measurement, Metrics, PREDICTED_SPEEDUP, Proposal, Setting,
+};
+use crate::observer::Blind;
+use crate::runner::{Executor, Workshop};
+
+const SCRIPT: [&str; 2] = ["-c", "echo 'simd: unknown path `mmx`' >&2; exit 2"];
+
+/// What the gate `compiles` makes of a candidate, where every worker ends as the script says.
+fn examined(command: Option<Vec<&str>>) -> Result<Finding, JudgeError> {
+    let ends = WorkerCommand::new("/bin/sh", SCRIPT.map(Into::into));
+    let workshop = Workshop::new(ends, Patience::default(), Limits::default())?;
+    let suite = gauntlet_families::suite("group-gemm").unwrap();
+    let setting = Setting::new(
+        Device::host(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    );
+    let candidate = Candidate {
+        command: command.map(|words| words.into_iter().map(Into::into).collect()),
+        ..Candidate::new("candidate", Parameters::new())
+    };
+    let examination = Examination {
+        setting: &setting,
+        candidate: &candidate,
+        baseline: &candidate,
+        proposal: None,
+        executor: &Executor::Live(workshop),
+        observer: &Blind,
+        metrics: Metrics::new(),
+        findings: Vec::new(),
+        comparison: None,
+    };
+    Ok(examine(&Compiles, &examination)?.unwrap())
+}
+
+#[test]
+fn an_executor_that_cannot_serve_is_no_verdict_on_a_candidate() {
+    let Err(error) = examined(None) else {
+        panic!("a verdict on a candidate that nobody was told of");
+    };
+    assert!(matches!(error, JudgeError::Executor(_)), "{error}");
+    let said = error.to_string();
+    for words in ["mmx", "GAUNTLET_SIMD", "doctor"] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn a_program_of_its_own_that_cannot_serve_is_the_candidates_trouble() {
+    let [option, script] = SCRIPT;
+    let finding = examined(Some(vec!["/bin/sh", option, script])).unwrap();
+    assert_eq!(
+        finding.stops(),
+        Some(Verdict::DoesNotCompile),
+        "{}",
+        finding.reason
+    );
+}
+
+/// What `worth it` makes of a candidate that the model predicts to be slower on a device. It is to be given up when the
+/// predicted speed-up is under 0.9. The examination is left with the finding in it.
+fn judged_by_the_model(device: &str, then: impl FnOnce(&Examination)) -> Finding {
+    let suite = gauntlet_families::suite("group-gemm").unwrap();
+    let setting = Setting::new(
+        Device::builtin(device).unwrap(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    );
+    let staged = Parameters::new().with("stages", 4_usize);
+    let baseline = Candidate::new("baseline", staged.clone());
+    // One stage hides no copy behind products.
+    let candidate = Candidate::new("candidate", staged.with("stages", 1_usize));
+    let abort = [AbortRule {
+        when: Condition::try_from("predicted.speedup < 0.9".to_owned()).unwrap(),
+        why: "pointless".to_owned(),
+    }];
+    let mut examination = Examination {
+        setting: &setting,
+        candidate: &candidate,
+        baseline: &baseline,
+        proposal: Some(Proposal {
+            abort: &abort,
+            claim: 1.2,
+        }),
+        executor: &Executor::Predicted,
+        observer: &Blind,
+        metrics: Metrics::new(),
+        findings: Vec::new(),
+        comparison: None,
+    };
+    let finding = examine(&WorthIt, &examination).unwrap().unwrap();
+    examination.add(finding.clone());
+    assert!(examination.metrics[PREDICTED_SPEEDUP] < 0.9, "{}", finding.reason);
+    then(&examination);
+    finding
+}
+
+#[test]
+fn the_model_stops_a_pitch_where_it_passed_its_test() {
+    let finding = judged_by_the_model("h200", |examination| {
+        assert_eq!(examination.abort_rules(examination.prediction()).count(), 1);
+    });
+    assert_eq!(finding.stops(), Some(Verdict::Aborted), "{}", finding.reason);
+}
+
+#[test]
+fn where_the_model_failed_its_test_or_was_never_tested_its_word_stops_nothing() {
+    for (device, said) in [
+        ("b200", "rank correlation -0.18 to 0.16"),
+        (
+            "b200",
+            "(a constant rule: 3.6 %); too inaccurate to decide anything",
+        ),
+        ("h100", "the model is not validated on this device"),
+    ] {
+        let finding = judged_by_the_model(device, |examination| {
+            // Nor does the rule stay open, which would block the candidate at a later gate.
+            assert_eq!(examination.abort_rules(examination.prediction()).count(), 0);
+        });
+        assert_eq!(finding.outcome, Outcome::Pass, "{}", finding.reason);
+        for words in [
+            said,
+            "the model predicts 0.",
+            "not applied for that reason: predicted.speedup is",
+        ] {
+            assert!(finding.reason.contains(words), "{device}: {}", finding.reason);
+        }
+        assert!(
+            !finding.reason.contains("no kernel could gain"),
+            "{}",
+            finding.reason
+        );
+    }
+}

@@ -1,0 +1,443 @@
+//! A grouped GEMM cut into tiles.
+
+use std::ops::Range;
+
+use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_operations::{Epilogue, Lookup};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Output, OutputFormat};
+
+use crate::epilogue::Writer;
+use crate::error::{BuildError, RunError, expect_equal, wrong_family};
+use crate::family::{Operands, Plan, Setting, limit_tiles, share};
+use crate::gemm::operands::{GemmOperands, Weights};
+use crate::gemm::work::{GemmState, GemmWork};
+use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
+use crate::simd::{Blocks, Dots, Instructions, Operand};
+
+/// Everything about a grouped GEMM that depends on shapes only.
+#[derive(Debug)]
+pub(crate) struct GemmPlan {
+    pub instructions: Instructions,
+    /// The loops that multiply.
+    pub blocks: Blocks,
+    /// The loops that multiply weights straight from their codes, if that is how it is done: each weight then meets one panel
+    /// of tokens, and what packing writes would be read but once.
+    pub unpacked: Option<&'static Dots>,
+    pub form: Form,
+    pub format: OutputFormat,
+    pub epilogue: Epilogue,
+    pub split: usize,
+    pub groups: Vec<Group>,
+    /// Rows of A in a tile, and how they are packed.
+    pub tokens: Side,
+    /// Rows of B in a tile, and how they are packed.
+    pub weights: Side,
+    /// Depth of one stage.
+    pub depth: usize,
+    /// Chunks that hold it.
+    pub chunks: usize,
+    /// Tiles, slices counted apart.
+    pub tiles: usize,
+    table: Option<Vec<GemmTile>>,
+    /// Panels of A, over all groups.
+    pub pieces: Vec<Piece>,
+    resident_words: usize,
+}
+
+/// One operand's side of a tile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Side {
+    /// Rows of the operand in a tile.
+    pub extent: usize,
+    /// Which side of the register block it is.
+    pub operand: Operand,
+    /// Rows of the operand in a panel.
+    pub width: usize,
+}
+
+impl Side {
+    /// Panels of `rows` rows.
+    pub fn panels(&self, rows: usize) -> usize {
+        rows.div_ceil(self.width)
+    }
+
+    /// The rows of block `block` out of `total`.
+    pub fn block(&self, block: usize, total: usize) -> Range<usize> {
+        block * self.extent..total.min((block + 1) * self.extent)
+    }
+
+    /// The rows of panel `panel` of a block's `rows`.
+    pub fn panel(&self, rows: &Range<usize>, panel: usize) -> Range<usize> {
+        let first = rows.end.min(rows.start + panel * self.width);
+        first..rows.end.min(first + self.width)
+    }
+}
+
+/// One group's place among tiles, resident panels and outputs.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub shape: GemmShape,
+    tiles: usize,
+    token_blocks: usize,
+    /// Steps along K.
+    pub steps: usize,
+    /// Words of a whole panel of A.
+    pub token_panel: usize,
+    /// The first word of its resident panels.
+    pub resident: usize,
+    /// Its first element in the output.
+    pub output: usize,
+}
+
+/// One panel of A.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub group: usize,
+    pub rows: Range<usize>,
+    /// Its first word.
+    pub start: usize,
+}
+
+/// A tile, or one slice of it along K.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GemmTile {
+    /// Its number, slices counted apart.
+    pub index: usize,
+    pub group: usize,
+    pub token_block: usize,
+    pub weight_block: usize,
+    pub slice: usize,
+}
+
+/// Memory that all threads share.
+#[derive(Debug)]
+pub(crate) struct GemmShared {
+    resident: AlignedBuffer,
+    partials: AlignedBuffer,
+}
+
+impl GemmPlan {
+    /// Cuts `problem` as the schedule says.
+    pub fn new(problem: &GroupedGemm, setting: &Setting<'_>) -> Result<Self, BuildError> {
+        let Setting {
+            instructions,
+            schedule,
+            ..
+        } = *setting;
+        if !schedule.tile.k.is_multiple_of(16) {
+            return Err(BuildError::TileDepth {
+                found: schedule.tile.k,
+            });
+        }
+        // No buffer need be larger than the largest group, however large the tile.
+        let largest =
+            |size: fn(&GemmShape) -> usize| problem.groups.iter().map(size).max().unwrap_or(0).max(1);
+        let (most_tokens, most_weights) = (largest(|shape| shape.m), largest(|shape| shape.n));
+        let blocks = instructions.blocks(most_tokens);
+        let tile = schedule.tile;
+        let side = |operand, extent: usize, most: usize| Side {
+            extent: extent.min(most),
+            operand,
+            width: blocks.width(operand),
+        };
+        let (tokens, weights) = if schedule.swap_ab {
+            (
+                side(Operand::Columns, tile.n, most_tokens),
+                side(Operand::Rows, tile.m, most_weights),
+            )
+        } else {
+            (
+                side(Operand::Rows, tile.m, most_tokens),
+                side(Operand::Columns, tile.n, most_weights),
+            )
+        };
+        let unpacked = match blocks {
+            Blocks::Dots(dots) if schedule.swap_ab && most_tokens <= tokens.width => Some(dots),
+            _ => None,
+        };
+        let depth = tile.k.min(largest(|shape| shape.k).next_multiple_of(16));
+        let mut plan = Self {
+            instructions,
+            blocks,
+            unpacked,
+            form: problem.form,
+            format: problem.output,
+            epilogue: schedule.epilogue,
+            split: schedule.split_k,
+            groups: Vec::with_capacity(problem.groups.len()),
+            tokens,
+            weights,
+            depth,
+            chunks: blocks.chunks(depth),
+            tiles: 0,
+            table: None,
+            pieces: Vec::new(),
+            resident_words: 0,
+        };
+        for shape in &problem.groups {
+            plan.add(shape)?;
+        }
+        if schedule.lookup == Lookup::Precomputed {
+            plan.table = Some((0..plan.tiles).map(|index| plan.walk(index)).collect());
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, shape: &GemmShape) -> Result<(), BuildError> {
+        let token_blocks = shape.m.div_ceil(self.tokens.extent);
+        let tiles = token_blocks
+            .saturating_mul(shape.n.div_ceil(self.weights.extent))
+            .saturating_mul(self.split);
+        let output = self
+            .groups
+            .last()
+            .map_or(0, |group| group.output + group.shape.m * group.shape.n);
+        // Each step is filled up to whole chunks.
+        let (steps, last) = (shape.k.div_ceil(self.depth), shape.k % self.depth);
+        let last = if last == 0 { self.depth } else { last };
+        let chunks = self.chunks * steps.saturating_sub(1) + self.blocks.chunks(last);
+        let token_panel = self.blocks.panel_words(self.tokens.operand, chunks);
+        self.groups.push(Group {
+            shape: *shape,
+            tiles,
+            token_blocks,
+            steps,
+            token_panel,
+            resident: self.resident_words,
+            output,
+        });
+        self.tiles = self.tiles.saturating_add(tiles);
+        limit_tiles(self.tiles)?;
+        limit_tiles(self.tokens.panels(shape.m).saturating_add(self.pieces.len()))?;
+        for block in 0..token_blocks {
+            let rows = self.tokens.block(block, shape.m);
+            for panel in 0..self.tokens.panels(rows.len()) {
+                self.pieces.push(Piece {
+                    group: self.groups.len() - 1,
+                    rows: self.tokens.panel(&rows, panel),
+                    start: self.resident_words,
+                });
+                self.resident_words = self.resident_words.saturating_add(token_panel);
+            }
+        }
+        Ok(())
+    }
+
+    /// Products computed side by side.
+    pub fn products(&self) -> usize {
+        match self.form {
+            Form::Plain => 1,
+            Form::Swiglu => 2,
+        }
+    }
+
+    /// The accumulators of one product of a tile: a row for each token.
+    pub fn sums(&self) -> usize {
+        self.tokens.extent.saturating_mul(self.weights.extent)
+    }
+
+    /// Words of one panel of weights in a slot.
+    pub fn weight_panel(&self) -> usize {
+        self.blocks.panel_words(self.weights.operand, self.chunks)
+    }
+
+    /// Words of one product's panels in a slot.
+    pub fn product_panels(&self) -> usize {
+        let panels = self.weights.panels(self.weights.extent);
+        self.weight_panel().saturating_mul(panels)
+    }
+
+    /// Where in a panel of A a step begins.
+    pub fn token_step(&self, step: usize) -> usize {
+        self.blocks.panel_words(self.tokens.operand, step * self.chunks)
+    }
+
+    /// Where the resident panels of a token block of `group` start.
+    pub fn resident_start(&self, group: &Group, token_block: usize) -> usize {
+        group.resident + token_block * self.tokens.panels(self.tokens.extent) * group.token_panel
+    }
+
+    /// Finds a tile: in the table, or by walking the groups.
+    pub fn find(&self, index: usize) -> GemmTile {
+        match &self.table {
+            Some(table) => table[index],
+            None => self.walk(index),
+        }
+    }
+
+    fn walk(&self, index: usize) -> GemmTile {
+        let (mut group, mut within) = (0, index);
+        while within >= self.groups[group].tiles {
+            within -= self.groups[group].tiles;
+            group += 1;
+        }
+        let (block, slice) = (within / self.split, within % self.split);
+        let token_blocks = self.groups[group].token_blocks;
+        GemmTile {
+            index,
+            group,
+            token_block: block % token_blocks,
+            weight_block: block / token_blocks,
+            slice,
+        }
+    }
+
+    /// The steps along K of a tile's slice.
+    pub fn slice_steps(&self, tile: &GemmTile) -> Range<usize> {
+        share(self.groups[tile.group].steps, tile.slice, self.split)
+    }
+
+    /// The depth range of one step of a slice; empty in the only step of one that has nothing to do.
+    pub fn step_depth(&self, tile: &GemmTile, step: usize) -> Range<usize> {
+        let steps = self.slice_steps(tile);
+        if steps.is_empty() {
+            return 0..0;
+        }
+        self.depth_of(tile.group, steps.start + step)
+    }
+
+    /// The depth range of step `step` of all along K.
+    pub fn depth_of(&self, group: usize, step: usize) -> Range<usize> {
+        self.depth_within(self.groups[group].shape.k, step)
+    }
+
+    /// The depth range of step `step` of all along a K of `k`.
+    pub fn depth_within(&self, k: usize, step: usize) -> Range<usize> {
+        let start = step * self.depth;
+        start..k.min(start + self.depth)
+    }
+
+    /// Packs some rows of weights over a depth into the panels of a slot.
+    pub fn pack_weights(
+        &self,
+        tensor: &Nvfp4Tensor,
+        rows: &Range<usize>,
+        depth: Range<usize>,
+        panels: &mut [f32],
+    ) {
+        for (at, panel) in panels.chunks_exact_mut(self.weight_panel()).enumerate() {
+            let rows = self.weights.panel(rows, at);
+            self.blocks
+                .pack(self.weights.operand, tensor, rows, depth.clone(), panel);
+        }
+    }
+
+    /// Whether operands and output are of this problem.
+    fn check(&self, operands: &[GemmOperands<'_>], output: &Output) -> Result<(), RunError> {
+        expect_equal(|| "number of groups".into(), operands.len(), self.groups.len())?;
+        for (index, (operands, group)) in operands.iter().zip(&self.groups).enumerate() {
+            let GemmShape { m, n, k } = group.shape;
+            let a = [operands.a.rows(), operands.a.columns()];
+            expect_equal(|| format!("group {index}: shape of A"), a, [m, k])?;
+            expect_equal(
+                || format!("group {index}: shape of B"),
+                operands.b.shape(),
+                [n, k],
+            )?;
+            let second = (self.form == Form::Swiglu).then_some([n, k]);
+            let found = operands.b2.as_ref().map(Weights::shape);
+            expect_equal(|| format!("group {index}: shape of B2"), found, second)?;
+            for weights in std::iter::once(&operands.b).chain(&operands.b2) {
+                if let Weights::Packed(packed) = weights {
+                    packed.check(self, || format!("group {index}"))?;
+                }
+            }
+        }
+        let elements: usize = self
+            .groups
+            .iter()
+            .map(|group| group.shape.m * group.shape.n)
+            .sum();
+        expect_equal(|| "output format".into(), output.format, self.format)?;
+        expect_equal(
+            || "output bytes".into(),
+            output.bytes.len(),
+            elements * self.format.bytes(),
+        )
+    }
+}
+
+impl Plan for GemmPlan {
+    type Shared = GemmShared;
+    type State = GemmState;
+    type Work<'a> = GemmWork<'a>;
+
+    fn tiles(&self) -> usize {
+        self.tiles
+    }
+
+    fn costs(&self) -> Vec<u64> {
+        let cost = |index| {
+            let tile = self.find(index);
+            let shape = self.groups[tile.group].shape;
+            let tokens = self.tokens.block(tile.token_block, shape.m).len();
+            let weights = self.weights.block(tile.weight_block, shape.n).len();
+            ((tokens * weights) as u64).saturating_mul((self.slice_steps(&tile).len() * self.depth) as u64)
+        };
+        (0..self.tiles).map(cost).collect()
+    }
+
+    fn register_block(&self) -> ([usize; 2], usize) {
+        let blocks = self.blocks;
+        let widths = [Operand::Rows, Operand::Columns].map(|operand| blocks.width(operand));
+        (widths, blocks.accumulators())
+    }
+
+    fn panel_values(&self) -> usize {
+        if self.unpacked.is_some() {
+            return 0;
+        }
+        self.product_panels().saturating_mul(self.products())
+    }
+
+    fn workspace_bytes(&self) -> (usize, usize) {
+        let shared = self
+            .resident_words
+            .saturating_add(self.partial_values())
+            .saturating_mul(size_of::<f32>());
+        let state = GemmState::bytes(self);
+        (shared, state)
+    }
+
+    fn allocate_shared(&self) -> Result<GemmShared, OutOfMemory> {
+        Ok(GemmShared {
+            resident: AlignedBuffer::zeroed(self.resident_words)?,
+            partials: AlignedBuffer::zeroed(self.partial_values())?,
+        })
+    }
+
+    fn allocate_state(&self) -> Result<GemmState, OutOfMemory> {
+        GemmState::allocate(self)
+    }
+
+    fn work<'a>(
+        &'a self,
+        shared: &'a mut GemmShared,
+        operands: Operands<'a>,
+        output: &'a mut Output,
+    ) -> Result<GemmWork<'a>, RunError> {
+        let Operands::GroupedGemm(operands) = operands else {
+            return Err(wrong_family("attention", "grouped GEMM"));
+        };
+        self.check(operands, output)?;
+        Ok(GemmWork {
+            plan: self,
+            operands,
+            resident: Disjoint::new(shared.resident.values_mut()),
+            partials: Disjoint::new(shared.partials.values_mut()),
+            writer: Writer::new(self.instructions, self.epilogue, self.format, &mut output.bytes),
+        })
+    }
+}
+
+impl GemmPlan {
+    /// f32 values of the parts of all split tiles.
+    fn partial_values(&self) -> usize {
+        let part = self.sums().saturating_mul(self.products());
+        if self.split == 1 {
+            0
+        } else {
+            self.tiles.saturating_mul(part)
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Buffers of the workspace, and slices that several threads write in disjoint parts.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use sysinfo::{MemoryRefreshKind, System};
+use thiserror::Error;
+
+/// The size of a cache line, and of the widest vector.
+const ALIGNMENT: usize = 64;
+
+/// The workspace that a schedule needs does not fit into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "the workspace needs a buffer of {bytes} bytes, which cannot be allocated; use a smaller tile, fewer stages or a smaller split-k"
+)]
+pub struct OutOfMemory {
+    /// The size of the buffer that could not be allocated; `usize::MAX` stands for more than can be addressed.
+    pub bytes: usize,
+}
+
+/// Bytes of memory that this process can still fill safely: nine tenths of the free memory of the machine, or of the
+/// container if it has less. `usize::MAX` if the system does not report its memory.
+///
+/// Operating systems overcommit: an allocation beyond this limit may succeed, and the process is killed when it fills the
+/// memory.
+pub fn available_bytes() -> usize {
+    if cfg!(miri) {
+        // Miri cannot ask the operating system.
+        return usize::MAX;
+    }
+    let Ok(mut system) = System::new() else {
+        return usize::MAX;
+    };
+    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
+    // A container's usage includes its page cache, which the system frees on demand; only resident memory is taken.
+    let container = system
+        .cgroup_limits()
+        .map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
+    let available = system.available_memory().min(container);
+    usize::try_from(available / 10 * 9).unwrap_or(usize::MAX)
+}
+
+/// f32 values, aligned to a cache line and initialised to zero.
+#[derive(Debug)]
+pub(crate) struct AlignedBuffer {
+    storage: Vec<f32>,
+    start: usize,
+    length: usize,
+}
+
+impl AlignedBuffer {
+    /// Bytes of memory that a buffer of `length` values takes up.
+    pub fn bytes(length: usize) -> usize {
+        let values = length.saturating_mul(size_of::<f32>());
+        values.saturating_add(ALIGNMENT + size_of::<Self>())
+    }
+
+    /// A buffer of `length` zeros.
+    pub fn zeroed(length: usize) -> Result<Self, OutOfMemory> {
+        let slack = ALIGNMENT / size_of::<f32>();
+        let bytes = length.saturating_mul(size_of::<f32>());
+        let mut storage = Vec::new();
+        storage
+            .try_reserve_exact(length.saturating_add(slack))
+            .map_err(|_| OutOfMemory { bytes })?;
+        storage.resize(length + slack, 0.0);
+        // `align_offset` may return `usize::MAX`, but does so only in constant evaluation.
+        let start = storage.as_ptr().align_offset(ALIGNMENT).min(slack);
+        Ok(Self {
+            storage,
+            start,
+            length,
+        })
+    }
+
+    /// The values.
+    pub fn values(&self) -> &[f32] {
+        &self.storage[self.start..self.start + self.length]
+    }
+
+    /// The values.
+    pub fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.storage[self.start..self.start + self.length]
+    }
+}
+
+/// A slice that several threads write at the same time, each its own part.
+///
+/// A tile of a row-major matrix consists of a piece of each of its rows; the safe methods that split a slice cannot
+/// express such a part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Disjoint<'a, T> {
+    start: *mut T,
+    length: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: access goes through `part` and `part_mut`, whose callers promise that no element is written by one thread
+// while another uses it. Two threads may read the same element through two copies, so `T: Sync` is needed too.
+unsafe impl<T: Send + Sync> Send for Disjoint<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Disjoint<'_, T> {}
+
+impl<'a, T> Disjoint<'a, T> {
+    pub fn new(slice: &'a mut [T]) -> Self {
+        Self {
+            start: slice.as_mut_ptr(),
+            length: slice.len(),
+            slice: PhantomData,
+        }
+    }
+
+    /// The elements of `range` to read.
+    ///
+    /// # Safety
+    ///
+    /// As long as the result is used, no part that overlaps it is written.
+    pub unsafe fn part(&self, range: Range<usize>) -> &'a [T] {
+        assert!(range.start <= range.end && range.end <= self.length);
+        // SAFETY: within the slice, and not written meanwhile as the caller promises.
+        unsafe { std::slice::from_raw_parts(self.start.add(range.start), range.len()) }
+    }
+
+    /// The elements of `range` to write.
+    ///
+    /// # Safety
+    ///
+    /// As long as the result is used, no other part that overlaps it is used.
+    pub unsafe fn part_mut(&self, range: Range<usize>) -> &'a mut [T] {
+        assert!(range.start <= range.end && range.end <= self.length);
+        // SAFETY: within the slice, and not used elsewhere meanwhile as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_start_at_a_cache_line() {
+        for length in [0, 1, 15, 16, 1000] {
+            let mut buffer = AlignedBuffer::zeroed(length).unwrap();
+            assert_eq!(buffer.values().len(), length);
+            assert_eq!(buffer.values_mut().as_ptr().align_offset(ALIGNMENT), 0);
+            assert!(buffer.values().iter().all(|value| *value == 0.0));
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert_eq!(
+            AlignedBuffer::zeroed(usize::MAX).unwrap_err(),
+            OutOfMemory { bytes: usize::MAX }
+        );
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the system")]
+    fn some_memory_is_available_and_not_all_there_could_be() {
+        let available = available_bytes();
+        assert!((1 << 20..1 << 50).contains(&available), "{available}");
+    }
+
+    #[test]
+    fn threads_write_disjoint_parts() {
+        let mut values = vec![0_usize; 1000];
+        let shared = Disjoint::new(&mut values);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || {
+                    for row in 0..10 {
+                        let first = row * 100 + thread * 25;
+                        // SAFETY: 25 columns of each row belong to this thread alone.
+                        unsafe { shared.part_mut(first..first + 25) }.fill(thread + 1);
+                    }
+                });
+            }
+        });
+        assert!(
+            values
+                .iter()
+                .enumerate()
+                .all(|(index, value)| *value == index % 100 / 25 + 1)
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "range.end <= self.length")]
+    fn parts_outside_are_refused() {
+        let mut values = [0_u8; 4];
+        // SAFETY: nothing else uses the slice.
+        unsafe { Disjoint::new(&mut values).part(2..5) };
+    }
+}

@@ -1,0 +1,230 @@
+//! Which schedule a call gets.
+
+use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
+use gauntlet_operations::{Form, GroupedGemm};
+
+/// Most tokens of a group that the narrow kernel computes without reading weights twice.
+const NARROW: usize = 16;
+
+/// Most waves of the narrow kernel's blocks for which it is chosen. A wave is as many blocks as run at once.
+///
+/// Every block of the narrow kernel starts anew: it loads nothing while the block before it adds up and stores its sums, and it
+/// waits for its first bytes. That costs each wave about 2 µs. The swapped kernel has one block a multiprocessor, which loads
+/// the next tile during the last one, but it starts later: it costs about 4 µs before the first weights are multiplied, for
+/// tokens are converted by a launch before it. So narrow wins if there are few waves. Measured on an H100 (2026-11-24, µs,
+/// narrow against swapped, tokens 1 · 7 · 16 of a single product, N×K):
+///
+/// | shape | waves | narrow | swapped |
+/// |---|---|---|---|
+/// | 4096×4096 | 1 | 5.4 | 8.4 |
+/// | 8192×8192 | 2 | 15.2 · 15.5 · 17.8 | 16.9 · 17.2 · 17.8 |
+/// | 8192×28672 | 2 | 44 · 45 · 48 | 47.3 · 47.5 · 47.6 |
+/// | 14336×4096 | 4 | slower | faster |
+/// | 28672×8192 | 7 | 49 · 50 · 57 | 48.7 · 48.8 · 49.1 |
+///
+/// and on mixtures of experts, 64 tokens routed to all experts together:
+///
+/// | experts, N×K | narrow | swapped |
+/// |---|---|---|
+/// | DeepSeek-V3, 32, 4096×7168 | 147 | 131 |
+/// | DeepSeek-V3, 32, 7168×2048 | 119 | 72.5 |
+/// | Qwen3-235B, 128, 3072×4096 | 141 | 118 |
+/// | Qwen3-235B, 128, 4096×1536 | 116 | 60.9 |
+///
+/// Three waves were not measured.
+const NARROW_WAVES: usize = 2;
+
+/// Which schedule a call gets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// By the numbers of tokens: the narrow kernel if no group has more than 16 and its blocks run in at most two waves, else
+    /// the swapped kernel with its work balanced. There are few variants, so a new list of numbers rarely has to wait for a
+    /// compiler.
+    #[default]
+    Automatic,
+    /// The same for weights that were [repacked](crate::packing).
+    Repacked,
+    /// This one, always.
+    Fixed(Schedule),
+}
+
+impl Choice {
+    /// The schedule for a problem on a device of so many multiprocessors.
+    pub(super) fn schedule(&self, gemm: &GroupedGemm, processors: u32) -> Schedule {
+        match self {
+            Self::Automatic => automatic(gemm, processors),
+            Self::Repacked => Schedule {
+                packing: Packing::Fragments,
+                ..automatic(gemm, processors)
+            },
+            Self::Fixed(schedule) => schedule.clone(),
+        }
+    }
+}
+
+fn automatic(gemm: &GroupedGemm, processors: u32) -> Schedule {
+    let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
+    // A tile of the dual form has as many rows of each of two weights.
+    let rows = |rows: usize| match gemm.form {
+        Form::Plain => rows,
+        Form::Swiglu => rows / 2,
+    };
+    let narrow = Schedule {
+        tile: Tile {
+            m: rows(32),
+            n: if most <= NARROW / 2 { NARROW / 2 } else { NARROW },
+            k: narrow_depth(gemm.form),
+        },
+        stages: 2,
+        epilogue: Epilogue::Direct,
+        roles: Roles::Unified,
+        order: Order::PerTile,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        swap_ab: true,
+        ..Schedule::baseline()
+    };
+    if most <= NARROW && blocks(gemm, narrow.tile.m) <= NARROW_WAVES * blocks_at_once(gemm.form, processors) {
+        return narrow;
+    }
+    Schedule {
+        tile: Tile {
+            m: rows(128),
+            n: 256,
+            k: 128,
+        },
+        stages: 3,
+        roles: Roles::Specialised,
+        order: Order::Sorted,
+        // More parts shorten the plan of one benchmark by 0.7 %, by the model of costs.
+        split_k: 4,
+        ..narrow
+    }
+}
+
+/// Blocks of the narrow kernel: one for each `rows` weight rows of a group that has tokens.
+fn blocks(gemm: &GroupedGemm, rows: usize) -> usize {
+    let busy = gemm.groups.iter().filter(|shape| shape.m > 0);
+    busy.map(|shape| shape.n.div_ceil(rows)).sum()
+}
+
+/// Blocks of the narrow kernel that run at once: see [`narrow_depth`].
+fn blocks_at_once(form: Form, processors: u32) -> usize {
+    let on_each = match form {
+        Form::Plain => 1,
+        Form::Swiglu => 2,
+    };
+    on_each * processors as usize
+}
+
+/// A warp of the narrow kernel has 128 of a step's depth. In the plain form sixteen warps fill a multiprocessor, so that a
+/// launch that begins before the last one's end cannot put two of its blocks where that one has left room, and none
+/// elsewhere; measured on an H200 (M = 16, N = 4096, K = 7168): 9.5 µs, and 15.4 with eight warps and four stages. The
+/// dual form has twice the blocks, and they run in pairs.
+fn narrow_depth(form: Form) -> usize {
+    match form {
+        Form::Plain => 2048,
+        Form::Swiglu => 1024,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_operations::{GemmShape, Operation, OutputFormat};
+
+    use super::*;
+    use crate::plan::{self, Source};
+
+    const PROCESSORS: u32 = 132;
+
+    fn gemm(tokens: &[usize], [n, k]: [usize; 2], form: Form) -> GroupedGemm {
+        GroupedGemm {
+            groups: tokens.iter().map(|&m| GemmShape { m, n, k }).collect(),
+            form,
+            output: OutputFormat::F16,
+        }
+    }
+
+    /// The kernel, and the tokens of a block if it is the narrow one.
+    fn chosen(tokens: &[usize], sizes: [usize; 2], form: Form) -> (Source, Option<String>) {
+        let gemm = gemm(tokens, sizes, form);
+        let schedule = Choice::Automatic.schedule(&gemm, PROCESSORS);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, PROCESSORS).unwrap();
+        let variant = plan.variant();
+        (variant.source, variant.defines.get("TOKENS").cloned())
+    }
+
+    #[test]
+    fn the_kernel_follows_the_largest_group() {
+        for form in [Form::Plain, Form::Swiglu] {
+            let chosen = |tokens: &[usize]| chosen(tokens, [2048, 7168], form);
+            assert_eq!(chosen(&[0]), (Source::Narrow, Some("8".to_owned())));
+            assert_eq!(chosen(&[1, 8, 3]), (Source::Narrow, Some("8".to_owned())));
+            assert_eq!(chosen(&[1, 16]), (Source::Narrow, Some("16".to_owned())));
+            assert_eq!(chosen(&[1, 17]), (Source::Swapped, None));
+            assert_eq!(chosen(&[5000]), (Source::Swapped, None));
+        }
+    }
+
+    /// Of 4096×7168 an H100 has 7.6 to 9.3 µs and an H200 7.1 to 8.9, of its dual form 12.7 to 14.7 and 10.7 to 13.8
+    /// (`results/2026-11-24-h100-beside-torch.json`, `results/2026-11-24-h200-beside-torch-decode.json`): up to 3.1 TB/s of
+    /// weights, so no kernel gains much.
+    #[test]
+    fn one_product_of_few_blocks_takes_the_narrow_kernel() {
+        for tokens in [1, 7, 8, 16] {
+            for sizes in [[4096, 7168], [4096, 4096], [8192, 8192], [8192, 28672]] {
+                assert_eq!(
+                    chosen(&[tokens], sizes, Form::Plain).0,
+                    Source::Narrow,
+                    "{tokens}, {sizes:?}"
+                );
+            }
+            assert_eq!(chosen(&[tokens], [4096, 7168], Form::Swiglu).0, Source::Narrow);
+        }
+    }
+
+    #[test]
+    fn one_product_of_many_blocks_takes_the_swapped_kernel() {
+        for tokens in [1, 7, 16] {
+            for sizes in [[14336, 4096], [28672, 8192]] {
+                assert_eq!(
+                    chosen(&[tokens], sizes, Form::Plain).0,
+                    Source::Swapped,
+                    "{tokens}, {sizes:?}"
+                );
+            }
+        }
+    }
+
+    /// Products of DeepSeek-V3 (all 256 experts, or the 32 of one GPU out of eight) and of Qwen3-235B (all 128, or 16), with two
+    /// thirds of the experts busy.
+    #[test]
+    fn mixtures_of_experts_take_the_swapped_kernel() {
+        let shapes = [
+            (32, [4096, 7168]),
+            (32, [7168, 2048]),
+            (256, [4096, 7168]),
+            (256, [7168, 2048]),
+            (128, [3072, 4096]),
+            (128, [4096, 1536]),
+            (16, [3072, 4096]),
+            (16, [4096, 1536]),
+        ];
+        for (experts, sizes) in shapes {
+            for most in [4, 16] {
+                let tokens: Vec<_> = (0..experts).map(|expert| expert % 3 * most / 2).collect();
+                for form in [Form::Plain, Form::Swiglu] {
+                    let chosen = chosen(&tokens, sizes, form).0;
+                    assert_eq!(chosen, Source::Swapped, "{experts} experts, {sizes:?}, {form:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn experts_without_tokens_do_not_count() {
+        let mut tokens = vec![0; 128];
+        tokens[77] = 1;
+        assert_eq!(chosen(&tokens, [4096, 1536], Form::Plain).0, Source::Narrow);
+    }
+}

@@ -1,0 +1,243 @@
+//! Registered weights, and the calls planned for them.
+
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+
+use gauntlet_operations::Form;
+use lru::LruCache;
+
+use super::{Choice, LayerShape, Library, Planner, ServeError, ShapePlan};
+use crate::driver::DeviceMemory;
+use crate::engine::{Loaded, encode_all, weight_address};
+use crate::plan::{Addresses, Launch, Map, Pass, Variant, Weights};
+
+/// What addresses are multiples of, in bytes: tensor maps and bulk copies need it (CUDA driver API,
+/// cuTensorMapEncodeTiled: globalAddress; PTX ISA, cp.async.bulk).
+pub const ALIGNMENT: u64 = 16;
+
+/// Plans that a layer keeps. Each has tables of some kilobytes in device memory.
+const PLANS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
+
+/// Weights of one layer, registered: their tensor maps are encoded once, whatever the tokens of a call.
+pub struct Layer {
+    library: Library,
+    planner: Planner,
+    weights: Vec<Weights>,
+    /// Encoded maps for each way in which a kernel fetches the weights: one, rarely two.
+    maps: RefCell<Vec<(Vec<Map>, Rc<DeviceMemory>)>>,
+    plans: RefCell<LruCache<Vec<usize>, Rc<CallPlan>>>,
+}
+
+/// A call of a layer with so many tokens for each product, ready on the device.
+///
+/// Whoever keeps it, or a graph that holds its launches, keeps its tables: keep it until the stream's work is done.
+pub struct CallPlan {
+    shape: ShapePlan,
+    /// By their [`Pass`].
+    kernels: Vec<Rc<Loaded>>,
+    tables: DeviceMemory,
+    maps: Rc<DeviceMemory>,
+    ordinal: usize,
+    workspace_bytes: usize,
+    counter_bytes: usize,
+}
+
+impl Layer {
+    /// Registers the weights of each product: where they lie, and what sums are multiplied by (the tensor scale of the
+    /// tokens times that of the weights). They must stay where they are as long as a call uses them.
+    ///
+    /// # Errors
+    /// If there are more or fewer weights than products, or an address is null or not a multiple of [`ALIGNMENT`].
+    pub fn new(
+        library: &Library,
+        shape: LayerShape,
+        weights: Vec<Weights>,
+        choice: Choice,
+    ) -> Result<Self, ServeError> {
+        check_weights(&shape, &weights)?;
+        Ok(Self {
+            planner: Planner::new(shape, choice, library.device().processors),
+            library: library.clone(),
+            weights,
+            maps: RefCell::default(),
+            plans: RefCell::new(LruCache::new(PLANS)),
+        })
+    }
+
+    /// Plans for this layer in other threads.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// The call with so many tokens for each product: planned and uploaded now, or taken from those of late.
+    ///
+    /// # Errors
+    /// If no kernel can do it, it does not compile, or there is no memory for its tables.
+    pub fn plan(&self, tokens: &[usize]) -> Result<Rc<CallPlan>, ServeError> {
+        if let Some(plan) = self.plans.borrow_mut().get(tokens) {
+            return Ok(Rc::clone(plan));
+        }
+        self.upload(self.planner.plan(tokens)?)
+    }
+
+    /// Brings to the device what was planned elsewhere, and keeps it for [`Layer::plan`].
+    ///
+    /// # Errors
+    /// If the plan is of another layer, a kernel does not compile, or there is no memory for its tables.
+    pub fn upload(&self, shape: ShapePlan) -> Result<Rc<CallPlan>, ServeError> {
+        if !shape.is_of(&self.planner) {
+            return Err(ServeError::OtherLayer);
+        }
+        let variants = shape.plan().variants().into_iter();
+        let kernels = variants
+            .map(|variant| self.library.kernel(variant))
+            .collect::<Result<_, _>>()?;
+        let memory = shape.plan().memory(&self.weights);
+        let tokens = shape.tokens().to_vec();
+        let plan = Rc::new(CallPlan {
+            kernels,
+            tables: DeviceMemory::from_bytes(self.library.context(), &memory.tables)?,
+            maps: self.encoded(memory.maps)?,
+            ordinal: self.library.device().ordinal,
+            workspace_bytes: memory.workspace_bytes,
+            counter_bytes: memory.counter_bytes,
+            shape,
+        });
+        self.plans.borrow_mut().put(tokens, Rc::clone(&plan));
+        Ok(plan)
+    }
+
+    fn encoded(&self, maps: Vec<Map>) -> Result<Rc<DeviceMemory>, ServeError> {
+        let mut known = self.maps.borrow_mut();
+        if let Some((_, memory)) = known.iter().find(|(of, _)| *of == maps) {
+            return Ok(Rc::clone(memory));
+        }
+        let bytes = encode_all(&maps, |map| weight_address(map, &self.weights))?;
+        let memory = Rc::new(DeviceMemory::from_bytes(self.library.context(), &bytes)?);
+        known.push((maps, Rc::clone(&memory)));
+        Ok(memory)
+    }
+}
+
+impl CallPlan {
+    /// What was planned.
+    pub fn shape(&self) -> &ShapePlan {
+        &self.shape
+    }
+
+    /// The variant of the kernel that computes the result.
+    pub fn variant(&self) -> &Variant {
+        self.shape.plan().variant()
+    }
+
+    /// Bytes of scratch memory that a call needs.
+    pub fn workspace_bytes(&self) -> usize {
+        self.workspace_bytes
+    }
+
+    /// Bytes of counters that a call needs.
+    pub fn counter_bytes(&self) -> usize {
+        self.counter_bytes
+    }
+
+    /// The kernel of a launch.
+    pub(super) fn kernel(&self, pass: Pass) -> &Loaded {
+        &self.kernels[pass as usize]
+    }
+
+    pub(super) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// The launches of a call; `addresses` lacks those of tables and maps.
+    pub(super) fn launches(&self, addresses: Addresses) -> Vec<Launch> {
+        self.shape.plan().launches(&Addresses {
+            tables: self.tables.address(),
+            maps: self.maps.address(),
+            ..addresses
+        })
+    }
+}
+
+/// Whether an address is one.
+pub(super) fn check_address(what: impl FnOnce() -> String, address: u64) -> Result<(), ServeError> {
+    if address == 0 {
+        return Err(ServeError::Null { what: what() });
+    }
+    if !address.is_multiple_of(ALIGNMENT) {
+        return Err(ServeError::Alignment {
+            what: what(),
+            address,
+            alignment: ALIGNMENT,
+        });
+    }
+    Ok(())
+}
+
+fn check_weights(shape: &LayerShape, weights: &[Weights]) -> Result<(), ServeError> {
+    if weights.len() != shape.products.len() {
+        return Err(ServeError::Count {
+            what: "weights",
+            expected: shape.products.len(),
+            found: weights.len(),
+        });
+    }
+    let matrices = match shape.form {
+        Form::Plain => 1,
+        Form::Swiglu => 2,
+    };
+    for (product, weights) in weights.iter().enumerate() {
+        for matrix in 0..matrices {
+            let name = |part: &str| {
+                format!(
+                    "product {product}, {} weights' {part}",
+                    ["first", "second"][matrix]
+                )
+            };
+            check_address(|| name("values"), weights.packed[matrix])?;
+            check_address(|| name("scales"), weights.scales[matrix])?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_operations::OutputFormat;
+
+    use super::super::ProductShape;
+    use super::*;
+
+    fn refusal(form: Form, weights: &[Weights]) -> String {
+        let shape = LayerShape {
+            products: vec![ProductShape { n: 512, k: 256 }],
+            form,
+            output: OutputFormat::F16,
+        };
+        check_weights(&shape, weights).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn addresses_are_checked_by_name() {
+        let mut weights = Weights {
+            packed: [256, 0],
+            scales: [520, 0],
+            scale: [1.0; 2],
+        };
+        assert_eq!(
+            refusal(Form::Plain, &[weights]),
+            "product 0, first weights' scales: the address 0x208 is not a multiple of 16; memory from cuMemAlloc is, so \
+             copy it to the begin of an allocation"
+        );
+        weights.scales[0] = 512;
+        assert_eq!(
+            refusal(Form::Swiglu, &[weights]),
+            "product 0, second weights' values: the address is null; give that of device memory"
+        );
+        assert_eq!(
+            refusal(Form::Plain, &[weights, weights]),
+            "2 weights for a layer of 1 products; give one for each, in their order"
+        );
+    }
+}

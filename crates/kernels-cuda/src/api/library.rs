@@ -1,0 +1,65 @@
+//! A GPU with the kernels loaded so far.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::ServeError;
+use crate::compiler::Compiler;
+use crate::driver::{Context, Device};
+use crate::engine::Loaded;
+use crate::plan::Variant;
+
+/// A GPU with the kernels loaded so far; its clones are one and the same.
+///
+/// It works in the device's primary context, so memory and streams of any library that uses the runtime API (PyTorch,
+/// cuBLAS) are good here. Stays in the thread that made it.
+#[derive(Clone)]
+pub struct Library(Rc<Shared>);
+
+struct Shared {
+    context: Context,
+    compiler: Compiler,
+    kernels: RefCell<HashMap<Variant, Rc<Loaded>>>,
+}
+
+impl Library {
+    /// Takes the GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// If there is no driver, no GPU of this number, no compiler, or the GPU cannot run the kernels.
+    pub fn new(ordinal: usize) -> Result<Self, ServeError> {
+        let device = Device::new(ordinal)?;
+        device.check_supports_kernels()?;
+        let compiler = Compiler::new()?;
+        Ok(Self(Rc::new(Shared {
+            context: Context::new(&device)?,
+            compiler,
+            kernels: RefCell::default(),
+        })))
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &Device {
+        self.0.context.device()
+    }
+
+    /// Its context, in which memory and streams can be made.
+    pub fn context(&self) -> &Context {
+        &self.0.context
+    }
+
+    /// The kernel of a variant: loaded before, from the cache on disk, or compiled now, which takes seconds.
+    pub(super) fn kernel(&self, variant: &Variant) -> Result<Rc<Loaded>, ServeError> {
+        if let Some(kernel) = self.0.kernels.borrow().get(variant) {
+            return Ok(Rc::clone(kernel));
+        }
+        let (_, kernel) = Loaded::new(&self.0.context, &self.0.compiler, variant)?;
+        let kernel = Rc::new(kernel);
+        self.0
+            .kernels
+            .borrow_mut()
+            .insert(variant.clone(), Rc::clone(&kernel));
+        Ok(kernel)
+    }
+}

@@ -1,0 +1,48 @@
+//! What a serving engine calls: weights are registered once, each list of token counts is planned once, and a call is no
+//! more than a launch or two.
+//!
+//! ```no_run
+//! use gauntlet_kernels_cuda::api::{Buffers, Choice, Layer, LayerShape, Library, ProductShape, Queue, Weights};
+//! use gauntlet_operations::{Form, OutputFormat};
+//!
+//! # fn serve(weights: Vec<Weights>, buffers: Buffers) -> Result<(), gauntlet_kernels_cuda::api::ServeError> {
+//! let library = Library::new(0)?;
+//! let shape = LayerShape {
+//!     products: vec![ProductShape { n: 4096, k: 7168 }; 8],
+//!     form: Form::Plain,
+//!     output: OutputFormat::Bf16,
+//! };
+//! let layer = Layer::new(&library, shape, weights, Choice::Automatic)?;
+//! let queue = Queue::new(&library)?;
+//!
+//! let plan = layer.plan(&[80, 176, 128, 72, 64, 248, 96, 160])?;
+//! queue.reserve(&plan)?;
+//! // SAFETY: the buffers are of the plan's sizes and live until the stream's work is done.
+//! unsafe { queue.enqueue(&plan, &buffers) }?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Threads.** A CUDA context is current for a thread, so [`Library`] and what is made from it stay in the thread that
+//! made them: they are neither `Send` nor `Sync`, and a thread that serves another GPU, or the same one, makes its own.
+//! [`Planner`] and [`ShapePlan`] have nothing of the device in them; they are both, so that a scheduler's thread can plan
+//! the next step while this one runs.
+//!
+//! **Memory.** Operands stay where their owner put them. Rows of packed values and of scales lie one after another,
+//! padded with zero scales to a multiple of [`DEPTH_STEP`](crate::plan::DEPTH_STEP) values; groups of tokens and of
+//! results lie one after another, without padding. Everything begins at a multiple of [`ALIGNMENT`] bytes.
+
+mod choice;
+mod error;
+mod layer;
+mod library;
+mod planner;
+mod queue;
+
+pub use crate::plan::Weights;
+pub use choice::Choice;
+pub use error::ServeError;
+pub use layer::{ALIGNMENT, CallPlan, Layer};
+pub use library::Library;
+pub use planner::{LayerShape, Planner, ProductShape, ShapePlan};
+pub use queue::{Buffers, Queue};

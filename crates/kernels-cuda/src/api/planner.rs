@@ -1,0 +1,195 @@
+//! Planning, which needs no device.
+
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Schedule, Setup};
+
+use super::{Choice, ServeError};
+use crate::plan::{self, Plan, PlanError};
+
+/// What a layer computes, whatever the tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerShape {
+    /// Its products, one a group: the experts of a mixture, or a single one.
+    pub products: Vec<ProductShape>,
+    /// Plain, or two products with SwiGLU fused.
+    pub form: Form,
+    /// What results are rounded to.
+    pub output: OutputFormat,
+}
+
+/// The sizes of one product's weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProductShape {
+    /// Rows of the weights: columns of the result.
+    pub n: usize,
+    /// The dimension summed over, a multiple of 16; rows lie in memory padded to a multiple of
+    /// [`DEPTH_STEP`](crate::plan::DEPTH_STEP).
+    pub k: usize,
+}
+
+/// Plans the calls of a layer; has nothing of a device in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planner {
+    shape: LayerShape,
+    choice: Choice,
+    processors: u32,
+}
+
+/// A call of a layer with so many tokens for each product, planned.
+#[derive(Debug)]
+pub struct ShapePlan {
+    planner: Planner,
+    tokens: Vec<usize>,
+    schedule: Schedule,
+    plan: Box<dyn Plan>,
+}
+
+impl Planner {
+    /// For a device of so many multiprocessors.
+    pub fn new(shape: LayerShape, choice: Choice, processors: u32) -> Self {
+        Self {
+            shape,
+            choice,
+            processors,
+        }
+    }
+
+    /// What the layer computes.
+    pub fn shape(&self) -> &LayerShape {
+        &self.shape
+    }
+
+    /// Plans a call with so many tokens for each product; 0 is fine.
+    ///
+    /// # Errors
+    /// If there are more or fewer numbers than products, or no kernel can do it.
+    pub fn plan(&self, tokens: &[usize]) -> Result<ShapePlan, ServeError> {
+        let gemm = self.gemm(tokens)?;
+        let schedule = self.choice.schedule(&gemm, self.processors);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, self.processors)?;
+        PlanError::unless(
+            "setup",
+            schedule.setup,
+            Setup::Once,
+            "plans are made before the calls",
+        )?;
+        Ok(ShapePlan {
+            plan,
+            planner: self.clone(),
+            tokens: tokens.to_vec(),
+            schedule,
+        })
+    }
+
+    fn gemm(&self, tokens: &[usize]) -> Result<GroupedGemm, ServeError> {
+        let LayerShape {
+            products,
+            form,
+            output,
+        } = &self.shape;
+        if tokens.len() != products.len() {
+            return Err(ServeError::Count {
+                what: "numbers of tokens",
+                expected: products.len(),
+                found: tokens.len(),
+            });
+        }
+        let shape = |(&m, &ProductShape { n, k }): (&usize, &ProductShape)| GemmShape { m, n, k };
+        Ok(GroupedGemm {
+            groups: tokens.iter().zip(products).map(shape).collect(),
+            form: *form,
+            output: *output,
+        })
+    }
+}
+
+impl ShapePlan {
+    /// The tokens of each product.
+    pub fn tokens(&self) -> &[usize] {
+        &self.tokens
+    }
+
+    /// How it will be computed.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Kernel, tables and launches.
+    pub fn plan(&self) -> &dyn Plan {
+        self.plan.as_ref()
+    }
+
+    /// Whether it was made by an equal planner.
+    pub(super) fn is_of(&self, planner: &Planner) -> bool {
+        self.planner == *planner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planner(choice: Choice) -> Planner {
+        let shape = LayerShape {
+            products: vec![ProductShape { n: 512, k: 256 }, ProductShape { n: 264, k: 512 }],
+            form: Form::Plain,
+            output: OutputFormat::F16,
+        };
+        Planner::new(shape, choice, 132)
+    }
+
+    #[test]
+    fn planning_may_leave_its_thread() {
+        let planner = planner(Choice::Automatic);
+        let plan = std::thread::spawn(move || planner.plan(&[20, 3]))
+            .join()
+            .unwrap()
+            .unwrap();
+        assert_eq!(plan.tokens(), [20, 3]);
+    }
+
+    #[test]
+    fn plans_may_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Planner>();
+        shared::<ShapePlan>();
+    }
+
+    #[test]
+    fn a_call_that_sets_up_each_time_is_no_plan() {
+        let narrow = planner(Choice::Automatic).plan(&[1, 1]).unwrap();
+        let schedule = Schedule {
+            setup: Setup::PerCall,
+            ..narrow.schedule().clone()
+        };
+        let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
+        assert!(error.to_string().starts_with("setup = per-call: "), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_number_of_numbers_is_told() {
+        let error = planner(Choice::Automatic).plan(&[1]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "1 numbers of tokens for a layer of 2 products; give one for each, in their order"
+        );
+    }
+
+    #[test]
+    fn a_schedule_that_no_kernel_can_do_is_an_error() {
+        let schedule = Schedule {
+            swap_ab: true,
+            ..Schedule::baseline()
+        };
+        let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
+        assert!(error.to_string().starts_with("roles = unified: "), "{error}");
+    }
+
+    #[test]
+    fn a_plan_knows_whose_it_is() {
+        let automatic = planner(Choice::Automatic);
+        let plan = automatic.plan(&[20, 3]).unwrap();
+        assert!(plan.is_of(&automatic.clone()));
+        assert!(!plan.is_of(&planner(Choice::Fixed(Schedule::baseline()))));
+    }
+}

@@ -1,0 +1,248 @@
+//! The GPUs of this machine.
+
+use std::ffi::c_char;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
+
+use thiserror::Error;
+
+use super::error::{DriverError, call, check};
+
+/// A GPU, and what the driver tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its number, from 0.
+    pub ordinal: usize,
+    /// Its name.
+    pub name: String,
+    /// Major and minor.
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub processors: u32,
+    /// Bytes of memory.
+    pub memory_bytes: usize,
+    /// Bytes of level-2 cache.
+    pub l2_bytes: usize,
+    /// Most bytes of shared memory that a block may ask for.
+    pub block_shared_bytes: u32,
+    /// Bytes of shared memory of a multiprocessor.
+    pub processor_shared_bytes: u32,
+    /// Threads that a multiprocessor holds at once.
+    pub processor_threads: u32,
+    /// Where it sits, as NVML knows it.
+    pub pci_bus: String,
+    pub(super) handle: CUdevice,
+}
+
+/// The compute capability whose instructions the built-in kernels use.
+const KERNELS_CAPABILITY: (u32, u32) = (9, 0);
+
+/// The GPU cannot run the built-in kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "GPU {ordinal}, {name}: the built-in CUDA kernels need compute capability {}.{} (H100, H200, GH200); this GPU has \
+     {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
+    KERNELS_CAPABILITY.0, KERNELS_CAPABILITY.1, capability.0, capability.1
+)]
+pub struct UnsupportedGpu {
+    /// The GPU's number.
+    pub ordinal: usize,
+    /// The GPU's name.
+    pub name: String,
+    /// Its compute capability, major and minor.
+    pub capability: (u32, u32),
+}
+
+/// The driver's version: 1000 × major + 10 × minor.
+///
+/// # Errors
+/// If there is no driver, or one too old for what is called here.
+pub fn driver_version() -> Result<i32, DriverError> {
+    static VERSION: OnceLock<Result<i32, DriverError>> = OnceLock::new();
+    VERSION.get_or_init(initialise).clone()
+}
+
+fn initialise() -> Result<i32, DriverError> {
+    // SAFETY: loads libcuda.so to see whether it is there; its initialisers only set up its own state.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(DriverError::NoDriver);
+    }
+    let mut version = 0;
+    // SAFETY: the driver is there; both functions are in every driver.
+    check("cuDriverGetVersion", unsafe {
+        sys::cuDriverGetVersion(&raw mut version)
+    })?;
+    // A function that a driver lacks cannot be called: the loader panics. The newest called here,
+    // cuEventElapsedTime_v2, came with 12.8.
+    if version < 12080 {
+        return Err(DriverError::TooOld { version });
+    }
+    // SAFETY: as above.
+    check("cuInit", unsafe { sys::cuInit(0) })?;
+    Ok(version)
+}
+
+impl Device {
+    /// All of them.
+    ///
+    /// # Errors
+    /// If there is no driver, or it cannot tell.
+    pub fn all() -> Result<Vec<Self>, DriverError> {
+        (0..count()?).map(Self::describe).collect()
+    }
+
+    /// The GPU of this number.
+    ///
+    /// # Errors
+    /// If there is none of this number, or no driver.
+    pub fn new(ordinal: usize) -> Result<Self, DriverError> {
+        match count()? {
+            count if ordinal < count => Self::describe(ordinal),
+            count => Err(DriverError::NoDevice { ordinal, count }),
+        }
+    }
+
+    /// Whether the built-in kernels run on the GPU: their instructions (`wgmma`, `setmaxnreg`) exist in compute
+    /// capability 9.0 only.
+    ///
+    /// # Errors
+    /// If the GPU has another compute capability.
+    pub fn check_supports_kernels(&self) -> Result<(), UnsupportedGpu> {
+        if self.compute_capability == KERNELS_CAPABILITY {
+            return Ok(());
+        }
+        Err(UnsupportedGpu {
+            ordinal: self.ordinal,
+            name: self.name.clone(),
+            capability: self.compute_capability,
+        })
+    }
+
+    fn describe(ordinal: usize) -> Result<Self, DriverError> {
+        let mut handle = 0;
+        let mut memory_bytes = 0;
+        let mut name = [0 as c_char; 256];
+        let mut bus = [0 as c_char; 32];
+        // SAFETY: the driver is initialised, the number is of a device, and the buffers are as long as told.
+        unsafe {
+            call!(cuDeviceGet(
+                &raw mut handle,
+                i32::try_from(ordinal).unwrap_or(i32::MAX)
+            ))?;
+            call!(cuDeviceTotalMem_v2(&raw mut memory_bytes, handle))?;
+            call!(cuDeviceGetName(name.as_mut_ptr(), 256, handle))?;
+            call!(cuDeviceGetPCIBusId(bus.as_mut_ptr(), 32, handle))?;
+        }
+        let attribute = |attribute| {
+            let mut value = 0;
+            // SAFETY: as above.
+            unsafe { call!(cuDeviceGetAttribute(&raw mut value, attribute, handle)) }?;
+            Ok::<_, DriverError>(u32::try_from(value).unwrap_or(0))
+        };
+        Ok(Self {
+            ordinal,
+            name: text(&name),
+            compute_capability: (
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            ),
+            processors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            memory_bytes,
+            l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+            block_shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            processor_shared_bytes: attribute(
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+            )?,
+            processor_threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            pci_bus: text(&bus),
+            handle,
+        })
+    }
+}
+
+fn count() -> Result<usize, DriverError> {
+    driver_version()?;
+    let mut count = 0;
+    // SAFETY: the driver is initialised.
+    unsafe { call!(cuDeviceGetCount(&raw mut count)) }?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// A string that ends in zero.
+fn text(characters: &[c_char]) -> String {
+    let bytes: Vec<u8> = characters
+        .iter()
+        .map(|character| character.cast_unsigned())
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a driver or without: nothing panics, and what is missing is named.
+    #[test]
+    fn a_machine_without_a_driver_is_told() {
+        match Device::all() {
+            Ok(devices) => {
+                let error = Device::new(devices.len()).unwrap_err();
+                assert!(matches!(error, DriverError::NoDevice { .. }), "{error}");
+                assert!(
+                    devices
+                        .iter()
+                        .all(|device| device.processors > 0 && !device.name.is_empty())
+                );
+            }
+            Err(DriverError::NoDriver) => {
+                assert_eq!(Device::new(0).unwrap_err(), DriverError::NoDriver);
+            }
+            // A driver without a device, or one too old.
+            Err(error) => {
+                assert!(error.to_string().contains("driver") || error.to_string().contains("cuInit"))
+            }
+        }
+    }
+
+    fn gpu(name: &str, compute_capability: (u32, u32)) -> Device {
+        Device {
+            ordinal: 1,
+            name: name.to_owned(),
+            compute_capability,
+            processors: 58,
+            memory_bytes: 24 << 30,
+            l2_bytes: 48 << 20,
+            block_shared_bytes: 99 << 10,
+            processor_shared_bytes: 100 << 10,
+            processor_threads: 1536,
+            pci_bus: "0000:00:03.0".to_owned(),
+            handle: 0,
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_cannot_run_the_kernels_is_named_with_what_they_need() {
+        assert_eq!(gpu("NVIDIA H200", (9, 0)).check_supports_kernels(), Ok(()));
+        for (name, capability) in [
+            ("NVIDIA L4", (8, 9)),
+            ("NVIDIA A100", (8, 0)),
+            ("NVIDIA B200", (10, 0)),
+        ] {
+            let error = gpu(name, capability).check_supports_kernels().unwrap_err();
+            let expected = format!(
+                "GPU 1, {name}: the built-in CUDA kernels need compute capability 9.0 (H100, H200, GH200); this GPU has \
+                 {}.{}. ",
+                capability.0, capability.1
+            );
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_end_at_their_zero() {
+        let characters = [b'H', b'2', 0, b'x'].map(|byte| byte as c_char);
+        assert_eq!(text(&characters), "H2");
+    }
+}

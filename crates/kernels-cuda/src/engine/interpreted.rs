@@ -1,0 +1,365 @@
+//! Every shipped kernel against the oracle, without a GPU: compiled to PTX and interpreted, in two orders of events. These need
+//! NVRTC; where there is none they say so and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
+
+mod attention;
+mod drawn;
+mod rules;
+
+use gauntlet_families::operations;
+use gauntlet_operations::{
+    Attention, AttentionInputs, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Order, Output,
+    Packing, Schedule, Sequence,
+};
+use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap};
+use gauntlet_task::{Coverage, ErrorMeasures, InputKind};
+use rayon::prelude::*;
+
+use self::rules::rules;
+use super::layout::{Layout, assembled};
+use super::operands::repack;
+use super::setup::weight_address;
+use crate::compiler::Compiler;
+use crate::packing::PackingError;
+use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, Source, Swizzle, Weights};
+use crate::shipped::{Shipped, shipped};
+
+/// So few multiprocessors that blocks which stay have several tiles each.
+const PROCESSORS: u32 = 2;
+
+/// Widest tiles where a kernel has code for every width: at 256 its compilation to PTX takes a quarter of a minute.
+const MOST_SORTED_TOKENS: usize = 72;
+
+/// The kernels of a plan, read.
+struct Kernels {
+    problem: Operation,
+    packing: Packing,
+    plan: Box<dyn Plan>,
+    kernels: Vec<Kernel>,
+}
+
+impl Kernels {
+    fn new(compiler: &Compiler, problem: &Operation, schedule: &Schedule) -> Self {
+        let plan = plan::plan(problem, schedule, PROCESSORS).unwrap();
+        let read = |variant: &plan::Variant| {
+            Kernel::read(&compiler.ptx(variant).unwrap(), variant.source.entry()).unwrap()
+        };
+        Self {
+            problem: problem.clone(),
+            packing: schedule.packing,
+            kernels: plan.variants().into_iter().map(read).collect(),
+            plan,
+        }
+    }
+
+    /// A call for each set of operands, each with tables and a result of its own but with one workspace and one set of counters,
+    /// as calls have on a device; launches overlap as they may. Things happen in the order that a seed draws.
+    fn run(&self, sets: &[Inputs], seed: u64) -> Result<Vec<Output>, Fault> {
+        let mut memory = Memory::new();
+        let operands: Vec<_> = sets.iter().map(|set| self.operands(&mut memory, set)).collect();
+        let needed: Vec<_> = operands
+            .iter()
+            .map(|operands| self.plan.memory(&operands.weights))
+            .collect();
+        let workspace = memory.allocate_unwritten(needed[0].workspace_bytes);
+        let counters = memory.allocate(vec![0; needed[0].counter_bytes]);
+        let calls = operands.iter().zip(needed).map(|(operands, needed)| {
+            let maps = needed.maps.iter();
+            let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
+            Addresses {
+                operands: operands.rows,
+                scales: operands.scales,
+                output: memory.allocate_unwritten(self.problem.output_bytes()),
+                tables: memory.allocate(needed.tables),
+                maps: memory.allocate(maps),
+                workspace,
+                counters,
+            }
+        });
+        let calls: Vec<_> = calls.collect();
+        let queued: Vec<_> = calls
+            .iter()
+            .flat_map(|addresses| self.plan.launches(addresses))
+            .collect();
+        let variants = self.plan.variants();
+        let launches = queued.iter().map(|launch| {
+            let variant = variants[launch.pass as usize];
+            Launch {
+                kernel: &self.kernels[launch.pass as usize],
+                blocks: launch.grid,
+                cluster: launch.cluster,
+                threads: variant.threads,
+                shared_bytes: variant.shared_bytes,
+                parameter: &launch.parameter,
+                overlaps: variant.overlaps(),
+            }
+        });
+        gauntlet_ptx::run(&launches.collect::<Vec<_>>(), &mut memory, seed)?;
+        let result = |call: &Addresses| memory.contents(call.output).unwrap().to_vec();
+        Ok(calls
+            .iter()
+            .map(|call| Output::new(&self.problem, result(call)).unwrap())
+            .collect())
+    }
+
+    fn operands(&self, memory: &mut Memory, inputs: &Inputs) -> Operands {
+        match (&self.problem, inputs) {
+            (Operation::GroupedGemm(gemm), Inputs::GroupedGemm(inputs)) => {
+                of_gemm(memory, gemm, self.packing, inputs)
+            }
+            (Operation::Attention(_), Inputs::Attention(inputs)) => of_attention(memory, inputs),
+            _ => panic!("the inputs are of another family"),
+        }
+    }
+}
+
+/// Where operands lie in the interpreter's memory.
+struct Operands {
+    rows: [u64; OPERANDS],
+    scales: [u64; OPERANDS],
+    weights: Vec<Weights>,
+}
+
+impl Operands {
+    /// Where a map's matrix begins; 0 if it is not there.
+    fn address(&self, map: &Map) -> u64 {
+        match map.matrix {
+            Matrix::Query => self.rows[0],
+            Matrix::Key => self.rows[1],
+            Matrix::Value => self.rows[2],
+            _ => weight_address(map, &self.weights),
+        }
+    }
+}
+
+fn of_gemm(memory: &mut Memory, gemm: &GroupedGemm, packing: Packing, inputs: &[GroupInputs]) -> Operands {
+    let layout = Layout::new(gemm);
+    let pieces = layout.pieces(inputs);
+    let tokens = memory.allocate(assembled(layout.token_bytes, &pieces.tokens));
+    let token_scales = memory.allocate(assembled(layout.token_scale_bytes, &pieces.token_scales));
+    let canonical = assembled(layout.weight_bytes, &pieces.weights);
+    let base = memory.allocate(canonical.clone());
+    let mut weights = layout.weights(inputs, base);
+    if packing == Packing::Fragments {
+        let place = |bytes| Ok::<_, PackingError>(memory.allocate(bytes));
+        repack(gemm, &canonical, base, &mut weights, place).unwrap();
+    }
+    Operands {
+        rows: [tokens, 0, 0],
+        scales: [token_scales, 0, 0],
+        weights,
+    }
+}
+
+fn of_attention(memory: &mut Memory, AttentionInputs { query, key, value }: &AttentionInputs) -> Operands {
+    let tensors = [query, key, value];
+    Operands {
+        rows: tensors.map(|tensor| memory.allocate(tensor.bytes.clone())),
+        scales: tensors.map(|tensor| memory.allocate(bytemuck::cast_slice(&tensor.scales).to_vec())),
+        weights: Vec::new(),
+    }
+}
+
+/// A map as the interpreter reads it; zeros for one of nothing.
+fn encoded(map: &Map, address: u64) -> [u8; 128] {
+    if address == 0 || map.sizes.contains(&0) {
+        return [0; 128];
+    }
+    let swizzle = match map.swizzle {
+        Swizzle::None => gauntlet_ptx::Swizzle::None,
+        Swizzle::Bytes64 => gauntlet_ptx::Swizzle::Bytes64,
+        Swizzle::Bytes128 => gauntlet_ptx::Swizzle::Bytes128,
+    };
+    TensorMap {
+        address: address + map.offset,
+        element_bytes: map.element.bytes(),
+        sizes: map.sizes.clone(),
+        boxes: map.boxes.clone(),
+        swizzle,
+    }
+    .encode()
+}
+
+/// A problem like the one that a variant is shipped for, but so small that it can be interpreted.
+fn small(problem: &Operation) -> Operation {
+    match problem {
+        Operation::GroupedGemm(gemm) => Operation::GroupedGemm(small_gemm(gemm)),
+        Operation::Attention(attention) => Operation::Attention(small_attention(attention)),
+    }
+}
+
+/// A group whose results can be stored in whole lines, an empty one, and one with odd sizes; depths that no chunk divides, so deep that
+/// all buffers are used more than once: those of few tokens by all warps of a block, each with chunks of its own.
+fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
+    let most = of.groups.iter().map(|group| group.m).max().unwrap_or(0);
+    let (tokens, depths) = match most {
+        ..=16 => ([13, 0, 1], [2320, 256, 6160]),
+        _ => ([67, 0, 21], [784, 256, 1296]),
+    };
+    let rows = [136, 16, 75];
+    let groups = tokens.into_iter().zip(rows.into_iter().zip(depths));
+    GroupedGemm {
+        groups: groups.map(|(m, (n, k))| GemmShape { m, n, k }).collect(),
+        form: of.form,
+        output: of.output,
+    }
+}
+
+/// Sequences that no tile divides, first one that leaves most of a block without queries; alike where those of the variant are, for its kernel may count on it.
+fn small_attention(of: &Attention) -> Attention {
+    let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
+    let lengths = if alike {
+        [(256, 256), (256, 256)]
+    } else {
+        [(1, 500), (77, 131)]
+    };
+    Attention {
+        sequences: sequences(lengths),
+        heads: 2,
+        kv_heads: 1,
+        ..of.clone()
+    }
+}
+
+fn sequences(lengths: [(usize, usize); 2]) -> Vec<Sequence> {
+    lengths.map(|(queries, keys)| Sequence { queries, keys }).to_vec()
+}
+
+fn compiler() -> Option<Compiler> {
+    match Compiler::new() {
+        Ok(compiler) => Some(compiler),
+        Err(error) => {
+            assert!(std::env::var_os("GAUNTLET_REQUIRE_COMPILER").is_none(), "{error}");
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// The schedule with tiles that the interpreter's small problems fill: a kernel for tiles of all widths has code for each.
+fn narrowed(schedule: &Schedule) -> Schedule {
+    let mut narrowed = schedule.clone();
+    if schedule.swap_ab && schedule.order == Order::Sorted {
+        narrowed.tile.n = schedule.tile.n.min(MOST_SORTED_TOKENS);
+    }
+    narrowed
+}
+
+/// What is wrong with a kernel's results, if anything: of two calls one behind the other, in two orders of events.
+fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String> {
+    wrong_on(compiler, one, small(&one.problem), inputs)
+}
+
+fn wrong_on(compiler: &Compiler, one: &Shipped, problem: Operation, inputs: InputKind) -> Option<String> {
+    let sets = [7, 8].map(|seed| operations::generate(&problem, inputs, seed));
+    wrong_with(compiler, one, &problem, inputs, &sets)
+}
+
+/// The same with these operands, of some kind.
+fn wrong_with(
+    compiler: &Compiler,
+    one: &Shipped,
+    problem: &Operation,
+    inputs: InputKind,
+    sets: &[Inputs; 2],
+) -> Option<String> {
+    let schedule = narrowed(&one.schedule);
+    let kernels = Kernels::new(compiler, problem, &schedule);
+    let expected = sets
+        .each_ref()
+        .map(|set| operations::expected(problem, set, Coverage::Full).unwrap());
+    let rules = rules(problem, &schedule);
+    let rightness = operations::sizes(problem).unwrap().rightness(Some(inputs));
+    let mut first = None;
+    for seed in 0..2 {
+        let outputs = match kernels.run(sets, seed) {
+            Ok(outputs) => outputs,
+            Err(fault) => return Some(format!("{}, {inputs}, seed {seed}: {fault}", one.name)),
+        };
+        for (call, (output, expected)) in outputs.iter().zip(&expected).enumerate() {
+            let errors =
+                ErrorMeasures::between(&operations::output(problem, output), expected, rules.tolerance);
+            if let Some(fault) = rules.fault(&errors, rightness) {
+                return Some(format!("{}, call {call}, seed {seed}: {fault}", one.name));
+            }
+        }
+        let bytes: Vec<_> = outputs.into_iter().map(|output| output.bytes).collect();
+        if *first.get_or_insert_with(|| bytes.clone()) != bytes {
+            return Some(format!("{}, {inputs}: other bits with seed {seed}", one.name));
+        }
+    }
+    None
+}
+
+/// All variants of one kernel, the kinds of inputs in turn.
+fn every(source: Source) {
+    let Some(compiler) = compiler() else { return };
+    let shipped = shipped();
+    let of_source = |one: &&Shipped| {
+        let plan = plan::plan(&one.problem, &one.schedule, PROCESSORS).unwrap();
+        plan.variant().source == source
+    };
+    let tried: Vec<_> = shipped
+        .iter()
+        .filter(of_source)
+        .zip(InputKind::ALL.into_iter().cycle())
+        .collect();
+    assert!(!tried.is_empty());
+    let wrong: Vec<_> = tried
+        .into_par_iter()
+        .filter_map(|(one, inputs)| wrong(&compiler, one, inputs))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn rows() {
+    every(Source::Rows);
+}
+
+#[test]
+fn swapped() {
+    every(Source::Swapped);
+}
+
+/// Tiles so narrow that the ring holds more units than have their scales in both places: first tiles of two chunks, then deep
+/// ones, several a block.
+#[test]
+fn scales_of_weights_wait_for_their_place() {
+    let Some(compiler) = compiler() else { return };
+    let shipped = shipped();
+    for name in ["swapped, sorted", "swapped, sorted, dual"] {
+        let one = shipped.iter().find(|one| one.name == name).unwrap();
+        let Operation::GroupedGemm(gemm) = &one.problem else {
+            panic!("{name} is no GEMM");
+        };
+        let group = |k| GemmShape { m: 5, n: 200, k };
+        for depths in [&[256; 6][..], &[2560; 2], &[768, 1792, 256]] {
+            let problem = Operation::GroupedGemm(GroupedGemm {
+                groups: depths.iter().map(|&k| group(k)).collect(),
+                ..gemm.clone()
+            });
+            let wrong = wrong_on(&compiler, one, problem, InputKind::Wide);
+            assert_eq!(wrong, None, "{depths:?}");
+        }
+    }
+}
+
+#[test]
+fn narrow() {
+    every(Source::Narrow);
+}
+
+#[test]
+fn attention_unified() {
+    every(Source::AttentionUnified);
+}
+
+#[test]
+fn attention_specialised() {
+    every(Source::AttentionSpecialised);
+}
+
+#[test]
+fn attention_resident() {
+    every(Source::AttentionResident);
+}

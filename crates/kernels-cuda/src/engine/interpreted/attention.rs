@@ -1,0 +1,87 @@
+//! Attention where exponentials come to their ends.
+
+use gauntlet_families::operations;
+use gauntlet_operations::{Attention, AttentionFormat, Exponential, Inputs, Operation};
+use gauntlet_task::InputKind;
+use rayon::prelude::*;
+
+use super::{compiler, sequences, small_attention, wrong_on, wrong_with};
+use crate::shipped::{Shipped, shipped};
+
+/// The shipped variants of attention in bf16, with each exponential, of these sequences.
+fn in_bf16(causal: bool, lengths: [(usize, usize); 2]) -> Vec<(Shipped, Operation)> {
+    let mut found = Vec::new();
+    for one in shipped() {
+        let Operation::Attention(attention) = &one.problem else {
+            continue;
+        };
+        if attention.format != AttentionFormat::Bf16 || attention.causal != causal {
+            continue;
+        }
+        let problem = Attention {
+            sequences: sequences(lengths),
+            ..small_attention(attention)
+        };
+        for exponential in [Exponential::Hardware, Exponential::Polynomial, Exponential::Table] {
+            let mut one = one.clone();
+            one.schedule.exponential = exponential;
+            one.name = format!("{}, {exponential}", one.name);
+            found.push((one, Operation::Attention(problem.clone())));
+        }
+    }
+    assert!(found.len() >= 9, "{}", found.len());
+    found
+}
+
+/// With a mask and more queries than keys the first rows see none: their result is 0, whatever an exponential makes of −∞.
+#[test]
+fn rows_that_see_no_key_are_zero() {
+    let Some(compiler) = compiler() else { return };
+    let wrong: Vec<_> = in_bf16(true, [(193, 129), (140, 5)])
+        .into_par_iter()
+        .filter_map(|(one, problem)| wrong_on(&compiler, &one, problem, InputKind::Competition))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// One score is some 260 powers of two larger than all before, more than the argument of an exponential may be: what the polynomial
+/// or the table gives no longer tells how large the weight is, and a later score that is smaller by some six powers had as much.
+#[test]
+fn a_score_that_leaps_is_taken_by_its_maximum() {
+    let Some(compiler) = compiler() else { return };
+    let wrong: Vec<_> = in_bf16(false, [(70, 301), (65, 290)])
+        .into_par_iter()
+        .filter_map(|(one, problem)| {
+            // Not in the first run of keys, and at even and odd places of a lane's own.
+            let sets = [[140, 141], [148, 149]].map(|leaps| leaping(&problem, leaps));
+            wrong_with(&compiler, &one, &problem, InputKind::Competition, &sets)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// All queries 4; of each sequence's keys one 4, a later one a little less, and the others 0.
+fn leaping(problem: &Operation, leaps: [usize; 2]) -> Inputs {
+    let mut inputs = operations::generate(problem, InputKind::Competition, 7);
+    let (Operation::Attention(attention), Inputs::Attention(operands)) = (problem, &mut inputs) else {
+        panic!("the inputs are of another family")
+    };
+    let fill = |row: &mut [u8], element: f32| {
+        let bf16 = (element.to_bits() >> 16) as u16;
+        row.as_chunks_mut().0.fill(bf16.to_le_bytes());
+    };
+    fill(&mut operands.query.bytes, 4.0);
+    let mut keys = operands.key.bytes.chunks_exact_mut(2 * attention.head_size);
+    for (sequence, leap) in attention.sequences.iter().zip(leaps) {
+        for position in (0..attention.kv_heads).flat_map(|_| 0..sequence.keys) {
+            let row = keys.next().expect("a row for each head and key");
+            let element = match position.checked_sub(leap) {
+                Some(0) => 4.0,
+                Some(128) => 3.906_25,
+                _ => 0.0,
+            };
+            fill(row, element);
+        }
+    }
+    inputs
+}

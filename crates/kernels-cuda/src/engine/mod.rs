@@ -1,0 +1,131 @@
+//! The engine: a GPU with a compiler, and the kernels built for it.
+
+#[cfg(test)]
+mod interpreted;
+mod kernel;
+mod layout;
+mod loaded;
+mod operands;
+mod setup;
+mod timing;
+mod tracing;
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use gauntlet_operations::{Inputs, Operation, Schedule};
+
+use crate::compiler::Compiler;
+use crate::driver::{Context, Device, DriverError, Gate, Stream};
+use crate::error::{BuildError, CompileError, RunError};
+use crate::nvml::Monitor;
+use crate::plan::{self, Variant};
+
+pub use kernel::{Kernel, Resources};
+pub(crate) use loaded::Loaded;
+pub use operands::Operands;
+pub(crate) use setup::{encode_all, weight_address};
+pub use timing::CallTimes;
+
+/// A GPU, and the compiler of its kernels. Engines, and all that comes from them, stay in the thread that made them.
+///
+/// An engine is made on any GPU, with or without a compiler, so that a program can describe the GPU that it has; what
+/// the kernels need is checked when one is [built](Engine::build).
+pub struct Engine {
+    shared: Rc<Shared>,
+    compiler: OnceCell<Compiler>,
+}
+
+/// What kernels need of their engine.
+struct Shared {
+    context: Context,
+    stream: Stream,
+    /// None where streams cannot wait on memory: times of the device then contain a little of the host's.
+    gate: Option<Gate>,
+    monitor: Option<Monitor>,
+}
+
+impl Engine {
+    /// Takes the GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// If there is no driver, or no GPU of this number.
+    pub fn new(ordinal: usize) -> Result<Self, DriverError> {
+        let context = Context::new(&Device::new(ordinal)?)?;
+        let stream = Stream::new(&context)?;
+        let gate = Gate::new(&context).ok().filter(|gate| works(gate, &stream));
+        Ok(Self {
+            shared: Rc::new(Shared {
+                gate,
+                monitor: Monitor::new(context.device()).ok(),
+                stream,
+                context,
+            }),
+            compiler: OnceCell::new(),
+        })
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &Device {
+        self.shared.context.device()
+    }
+
+    /// The compiler, which is looked for when it is first asked for.
+    ///
+    /// # Errors
+    /// If there is no compiler, or it cannot be loaded.
+    pub fn compiler(&self) -> Result<&Compiler, CompileError> {
+        if let Some(compiler) = self.compiler.get() {
+            return Ok(compiler);
+        }
+        let compiler = Compiler::new()?;
+        Ok(self.compiler.get_or_init(|| compiler))
+    }
+
+    /// Watches clocks; none if there is no NVML.
+    pub fn monitor(&self) -> Option<&Monitor> {
+        self.shared.monitor.as_ref()
+    }
+
+    /// Plans `problem` under `schedule`, compiles its kernels or takes them from the cache, and loads them.
+    ///
+    /// # Errors
+    /// If the GPU cannot run the kernels, there is no compiler, no kernel can do what a parameter says, the kernel does not
+    /// compile, a block would not fit a multiprocessor, or there is no memory for the result.
+    pub fn build(&self, problem: &Operation, schedule: &Schedule) -> Result<Kernel, BuildError> {
+        self.build_as(Variant::clone, problem, schedule)
+    }
+
+    /// Builds a form of each of the plan's variants that takes the plan's launches.
+    fn build_as(
+        &self,
+        variant: impl Fn(&Variant) -> Variant,
+        problem: &Operation,
+        schedule: &Schedule,
+    ) -> Result<Kernel, BuildError> {
+        self.device().check_supports_kernels()?;
+        let plan = plan::plan(problem, schedule, self.device().processors)?;
+        let compiler = self.compiler()?;
+        let load = |of: &Variant| Loaded::new(&self.shared.context, compiler, &variant(of));
+        let kernels = plan.variants().into_iter().map(load).collect::<Result<_, _>>()?;
+        Kernel::new(Rc::clone(&self.shared), problem, schedule, plan, kernels)
+    }
+
+    /// Copies operands to the device, `copies` times in all: copy i holds set i modulo their number.
+    ///
+    /// # Errors
+    /// If they are not of the problem, or do not fit.
+    pub fn load(
+        &self,
+        problem: &Operation,
+        sets: &[Inputs],
+        copies: usize,
+    ) -> Result<Vec<Rc<Operands>>, RunError> {
+        operands::load(&self.shared.context, problem, sets, copies)
+    }
+}
+
+/// Whether the driver lets a stream wait.
+fn works(gate: &Gate, stream: &Stream) -> bool {
+    gate.close(stream).map(drop).is_ok() && stream.synchronise().is_ok()
+}

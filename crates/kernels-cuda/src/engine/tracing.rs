@@ -1,0 +1,114 @@
+//! A traced call: its kernels built once more, so that they write down who does what when.
+
+use std::ffi::CStr;
+use std::rc::Rc;
+
+use bytemuck::{Pod, Zeroable};
+use gauntlet_operations::Operation;
+use gauntlet_operations::Schedule;
+
+use super::{Engine, Kernel, Operands};
+use crate::driver::{DeviceMemory, DriverError, Event, Stream};
+use crate::error::{RunError, TracingError};
+use crate::plan::Variant;
+use crate::trace::{ROLES, Record, Trace};
+
+/// Records that there is room for, 32 MiB; each role of each block has its own part of it.
+const RECORDS: usize = 1 << 20;
+
+/// The variable that tells kernels of the buffer.
+const VARIABLE: &CStr = c"trace";
+
+/// `TraceBuffer` of `kernels/trace.cuh`.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Described {
+    records: u64,
+    lost: u64,
+    room: u32,
+    reserved: u32,
+}
+
+/// Where a call's records go.
+struct Buffer {
+    records: DeviceMemory,
+    lost: DeviceMemory,
+    room: u32,
+}
+
+impl Engine {
+    /// What the roles of each block do in a call, from the first block's begin to the last one's end. All its launches are
+    /// queued before it begins, where the device has a gate: none waits for the host. Before it there is a call on each copy
+    /// of the operands, as in a rotation over all of them.
+    ///
+    /// # Errors
+    /// As [`Engine::build`] and [`Kernel::run`]; and if there are more records than room for them.
+    pub fn trace(
+        &self,
+        problem: &Operation,
+        schedule: &Schedule,
+        copies: &[Rc<Operands>],
+    ) -> Result<Trace, TracingError> {
+        let mut kernel = self.build_as(Variant::traced, problem, schedule)?;
+        kernel.attach(copies)?;
+        kernel.trace()
+    }
+}
+
+impl Kernel {
+    /// Of traced variants. They write to one buffer, each for roles of its own.
+    fn trace(&self) -> Result<Trace, TracingError> {
+        let stream = &self.shared.stream;
+        let buffer = Buffer::new(stream, self.most_blocks() as usize).map_err(RunError::from)?;
+        let event = || Event::new(stream.context()).map_err(RunError::from);
+        let events = [event()?, event()?];
+        for function in self.functions() {
+            function
+                .set(VARIABLE, &buffer.described())
+                .map_err(RunError::from)?;
+        }
+        for copy in 0..self.copies() {
+            self.time_call(copy)?;
+        }
+        buffer.clear(stream).map_err(RunError::from)?;
+        self.time_kernel(0, &events)?;
+        buffer.trace(stream)
+    }
+}
+
+impl Buffer {
+    fn new(stream: &Stream, blocks: usize) -> Result<Self, DriverError> {
+        let roles = (blocks * ROLES.len()).max(1);
+        let room = (RECORDS / roles).max(1);
+        Ok(Self {
+            records: DeviceMemory::new(stream.context(), roles * room * size_of::<Record>())?,
+            lost: DeviceMemory::new(stream.context(), size_of::<u32>())?,
+            room: room as u32,
+        })
+    }
+
+    fn described(&self) -> [u8; size_of::<Described>()] {
+        bytemuck::cast(Described {
+            records: self.records.address(),
+            lost: self.lost.address(),
+            room: self.room,
+            reserved: 0,
+        })
+    }
+
+    fn clear(&self, stream: &Stream) -> Result<(), DriverError> {
+        self.records.fill(0, stream)?;
+        self.lost.fill(0, stream)?;
+        stream.synchronise()
+    }
+
+    fn trace(&self, stream: &Stream) -> Result<Trace, TracingError> {
+        let records = self.records.read(stream).map_err(RunError::from)?;
+        let lost = self.lost.read(stream).map_err(RunError::from)?;
+        let records: Vec<Record> = records
+            .chunks_exact(size_of::<Record>())
+            .map(bytemuck::pod_read_unaligned)
+            .collect();
+        Ok(Trace::new(&records, bytemuck::pod_read_unaligned(&lost))?)
+    }
+}

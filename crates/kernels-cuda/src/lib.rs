@@ -1,0 +1,26 @@
+//! NVFP4 grouped GEMM and attention on NVIDIA Hopper GPUs, as a library: it depends on number formats, devices and plain types,
+//! and knows no worker protocol, no model and no judge.
+//!
+//! A problem and a schedule are [planned](plan) into one variant of a kernel with its tables. The variant's
+//! [source](mod@source) is [compiled](compiler) for the device, once, and cached on disk. The plan's launches run on a stream.
+//! Serving engines use [`api`], which is all that they need; [`Engine`] loads operands and times calls, for measurements.
+
+pub mod api;
+pub mod compiler;
+pub mod driver;
+mod engine;
+mod error;
+pub mod nvml;
+pub mod packing;
+pub mod plan;
+mod shipped;
+pub mod source;
+pub mod trace;
+
+pub use api::{
+    Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, ServeError,
+    ShapePlan, Weights,
+};
+pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
+pub use error::{BuildError, CompileError, RunError, TracingError};
+pub use shipped::{CheckError, CheckedVariant, Shipped, shipped};

@@ -1,0 +1,144 @@
+//! Which schedule is fastest for a problem, of those tried on an H200.
+
+use gauntlet_operations::resources::warp_groups;
+use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_operations::{Attention, AttentionFormat};
+
+/// Queries of the resident kernel's tile.
+const RESIDENT_QUERIES: usize = 64;
+/// Queries of the specialised kernel's tile where there are few.
+const NARROW_QUERIES: usize = 128;
+/// Blocks that share the resident kernel's keys.
+const SPLIT: usize = 2;
+/// Keys of a warp group of the resident kernel, of which a block has two.
+const RESIDENT_KEYS: [usize; 2] = [64, 128];
+/// Tiles of as many warp groups as there can be, a multiprocessor, from which on those are faster than tiles of 128
+/// queries: before, too many multiprocessors are left without.
+const WAVES_FOR_WIDE: usize = 3;
+
+/// The schedule that is fastest for a problem on a device of so many multiprocessors: the resident kernel where its blocks
+/// all run at once, else the specialised one. Of e4m3 both multiply queries by keys as they are, which sums to some 14 bits,
+/// and the resident one values by rounded weights; who wants all of it exact chooses fp16 arithmetic.
+pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
+    let size = attention.head_size;
+    let eights = attention.format == AttentionFormat::E4m3;
+    let base = Schedule {
+        roles: Roles::Specialised,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
+        ..Schedule::baseline()
+    };
+    if let Some(keys) = resident_keys(attention, processors) {
+        return Schedule {
+            tile: Tile {
+                m: RESIDENT_QUERIES,
+                n: keys,
+                k: size,
+            },
+            stages: 2,
+            split_k: SPLIT,
+            cluster: Cluster { m: 1, n: SPLIT },
+            ..base
+        };
+    }
+    let mut schedule = Schedule {
+        tile: Tile {
+            m: NARROW_QUERIES,
+            n: 128,
+            k: size,
+        },
+        stages: 2,
+        order: Order::Sorted,
+        ..base
+    };
+    let groups = warp_groups(&schedule, attention);
+    let wide = groups.most * RESIDENT_QUERIES;
+    if tiles(attention, wide) >= WAVES_FOR_WIDE * processors as usize {
+        schedule.tile.m = wide;
+    } else if groups.parts > 1 {
+        // Groups that share out the keys drift apart by more than a step.
+        schedule.stages = 3;
+    }
+    schedule
+}
+
+/// Keys of a warp group with which the resident kernel holds the longest sequence, if all of its blocks run at once.
+fn resident_keys(attention: &Attention, processors: u32) -> Option<usize> {
+    let blocks = SPLIT * tiles(attention, RESIDENT_QUERIES);
+    let keys = |lengths: &gauntlet_operations::Sequence| lengths.keys;
+    let longest = attention.sequences.iter().map(keys).max()?;
+    if blocks > processors as usize {
+        return None;
+    }
+    RESIDENT_KEYS.into_iter().find(|keys| 2 * SPLIT * keys >= longest)
+}
+
+/// Tiles of so many queries.
+fn tiles(attention: &Attention, queries: usize) -> usize {
+    let heads = attention
+        .sequences
+        .iter()
+        .map(|lengths| lengths.queries.div_ceil(queries));
+    heads.sum::<usize>() * attention.heads
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_operations::{Operation, OutputFormat, Scaling, Sequence};
+
+    use super::*;
+    use crate::plan::{Source, plan};
+
+    fn attention(batch: usize, heads: usize, positions: usize, format: AttentionFormat) -> Attention {
+        let sequence = Sequence {
+            queries: positions,
+            keys: positions,
+        };
+        Attention {
+            sequences: vec![sequence; batch],
+            heads,
+            kv_heads: heads,
+            head_size: 64,
+            causal: false,
+            format,
+            scaling: Scaling::default(),
+            output: OutputFormat::F16,
+        }
+    }
+
+    fn chosen(attention: &Attention) -> (Source, Schedule) {
+        let schedule = automatic(attention, 132);
+        let plan = plan(&Operation::Attention(attention.clone()), &schedule, 132).unwrap();
+        (plan.variant().source, schedule)
+    }
+
+    #[test]
+    fn short_sequences_that_run_at_once_are_resident_and_all_else_is_specialised() {
+        for format in [
+            AttentionFormat::F16,
+            AttentionFormat::Bf16,
+            AttentionFormat::E4m3,
+            AttentionFormat::Int8,
+        ] {
+            let source = |batch, heads, positions| chosen(&attention(batch, heads, positions, format)).0;
+            assert_eq!(source(1, 8, 512), Source::AttentionResident);
+            assert_eq!(source(1, 1, 32), Source::AttentionResident);
+            assert_eq!(source(1, 8, 513), Source::AttentionSpecialised);
+            assert_eq!(source(4, 16, 512), Source::AttentionSpecialised);
+        }
+    }
+
+    #[test]
+    fn all_warp_groups_have_queries_of_their_own_where_there_are_tiles_for_all() {
+        let queries = |positions, head_size| {
+            let attention = Attention {
+                head_size,
+                ..attention(4, 16, positions, AttentionFormat::F16)
+            };
+            chosen(&attention).1.tile.m
+        };
+        assert_eq!((queries(4096, 64), queries(1024, 64)), (256, 128));
+        assert_eq!((queries(4096, 128), queries(1024, 128)), (192, 128));
+    }
+}

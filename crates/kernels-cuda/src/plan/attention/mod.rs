@@ -1,0 +1,320 @@
+//! Attention's kernels: `unified`, where every warp does everything (the staircase); `specialised`, where one warp loads
+//! and warp groups multiply; and `resident`, for sequences so short that all keys are in shared memory at once.
+
+mod abi;
+mod automatic;
+pub mod resident;
+pub mod specialised;
+pub mod unified;
+
+use std::collections::BTreeMap;
+
+use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
+use gauntlet_operations::{Attention, AttentionFormat, Sequence as Lengths};
+
+pub use abi::{FirstScales, Sequence, Tile};
+pub use automatic::automatic;
+use resident::ResidentPlan;
+use specialised::SpecialisedPlan;
+use unified::UnifiedPlan;
+
+use super::groups::{check_tiles, within};
+use super::variant::output_define;
+use super::{Addresses, Element, Launch, Map, Matrix, Memory, Pass, Plan, PlanError, Swizzle};
+
+/// Head sizes that there are kernels for.
+const HEAD_SIZES: [usize; 2] = [64, 128];
+
+/// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
+/// specifications).
+const SHARED_BYTES: usize = 227 << 10;
+
+/// The most bytes of a box's row in the widest swizzle (CUDA driver API, cuTensorMapEncodeTiled).
+const SWIZZLED_BYTES: usize = 128;
+
+/// Plans a valid problem for a device of so many multiprocessors: with roles, tiles of one warp group's queries are the
+/// resident kernel's.
+///
+/// # Errors
+/// If no kernel can do what a word says, or a size is beyond its numbers.
+pub(super) fn plan(
+    attention: &Attention,
+    schedule: &Schedule,
+    processors: u32,
+) -> Result<Box<dyn Plan>, PlanError> {
+    check_heads(attention)?;
+    check_words(attention, schedule)?;
+    match (schedule.roles, schedule.tile.m) {
+        (Roles::Unified, _) => Ok(Box::new(UnifiedPlan::new(attention, schedule)?)),
+        (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
+        (Roles::Specialised, _) => {
+            check_alone(schedule)?;
+            Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?))
+        }
+    }
+}
+
+/// Words of which all kernels take the same.
+fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
+    if schedule.arithmetic == Arithmetic::Fp8 && attention.format != AttentionFormat::E4m3 {
+        return Err(PlanError::word(
+            "arithmetic",
+            schedule.arithmetic,
+            format!("operands in {} cannot be multiplied as e4m3", attention.format),
+            "choose fp16",
+        ));
+    }
+    PlanError::unless(
+        "swap-ab",
+        schedule.swap_ab,
+        false,
+        "attention has no weights to exchange with tokens",
+    )?;
+    PlanError::unless(
+        "packing",
+        schedule.packing,
+        Packing::Canonical,
+        "attention has no weights to repack",
+    )?;
+    PlanError::unless(
+        "tile.k",
+        schedule.tile.k,
+        attention.head_size,
+        "a step is as deep as a head",
+    )
+}
+
+/// Blocks of the specialised kernel share nothing, and its rows are swizzled.
+fn check_alone(schedule: &Schedule) -> Result<(), PlanError> {
+    let why = "with roles only tiles of 64 queries split their keys, over the blocks of a cluster";
+    PlanError::unless("split-k", schedule.split_k, 1, why)?;
+    PlanError::unless("cluster", schedule.cluster, Cluster { m: 1, n: 1 }, why)?;
+    let why = "wgmma reads these rows swizzled from shared memory";
+    PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
+}
+
+/// Heads that no kernel here takes are refused by name.
+fn check_heads(attention: &Attention) -> Result<(), PlanError> {
+    if !HEAD_SIZES.contains(&attention.head_size) {
+        return Err(PlanError::HeadSize {
+            size: attention.head_size,
+        });
+    }
+    Ok(())
+}
+
+/// What all attention plans have in common: the sequences, and the tiles in the order in which blocks take them.
+#[derive(Debug, Clone)]
+struct Work {
+    attention: Attention,
+    sequences: Vec<Sequence>,
+    tiles: Vec<Tile>,
+    /// Where each sequence's scales begin; empty unless blocks have scales of their own.
+    first_scales: Vec<FirstScales>,
+}
+
+impl Work {
+    /// Cuts heads into tiles of so many queries.
+    fn new(attention: &Attention, schedule: &Schedule, rows: usize) -> Result<Self, PlanError> {
+        let most = i32::MAX as usize;
+        within("the rows of Q", attention.query_rows(), most)?;
+        within("the rows of K", attention.key_rows(), most)?;
+        let tiles = |lengths: &Lengths| lengths.queries.div_ceil(rows).saturating_mul(attention.heads);
+        check_tiles(
+            attention
+                .sequences
+                .iter()
+                .map(tiles)
+                .fold(0, usize::saturating_add),
+        )?;
+        Ok(Self {
+            sequences: sequences(attention),
+            tiles: cut(attention, schedule.order, rows),
+            first_scales: first_scales(attention),
+            attention: attention.clone(),
+        })
+    }
+
+    /// The definitions that every kernel has.
+    fn defines(&self, schedule: &Schedule) -> BTreeMap<&'static str, String> {
+        let format = match self.attention.format {
+            AttentionFormat::F16 => 0,
+            AttentionFormat::Bf16 => 1,
+            AttentionFormat::E4m3 => 2,
+            AttentionFormat::Int8 => 3,
+        };
+        let exponential = match schedule.exponential {
+            Exponential::Hardware => 0,
+            Exponential::Polynomial => 1,
+            Exponential::Table => 2,
+        };
+        let numbers = [
+            ("HEAD", self.attention.head_size),
+            ("FORMAT", format),
+            ("SCALING", usize::from(self.attention.has_block_scales())),
+            ("OUTPUT", output_define(self.attention.output)),
+            ("CAUSAL", usize::from(self.attention.causal)),
+            ("EXPONENTIAL", exponential),
+            ("OVERLAP", 1),
+        ];
+        numbers
+            .into_iter()
+            .map(|(name, value)| (name, value.to_string()))
+            .collect()
+    }
+
+    /// Whether all sequences have the same lengths, so that a tile's place follows from its number.
+    fn is_uniform(&self) -> bool {
+        let same = |pair: &[Lengths]| pair[0] == pair[1];
+        self.attention.sequences.windows(2).all(same)
+    }
+
+    /// Bytes of a row of Q, K or V.
+    fn row_bytes(&self) -> usize {
+        self.attention.head_size * self.attention.format.bytes()
+    }
+
+    /// Tables, and three maps a sequence whose boxes have so many rows of Q, K and V.
+    fn memory(&self, box_rows: Option<[usize; 3]>) -> Memory {
+        let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
+        tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
+        tables.extend_from_slice(bytemuck::cast_slice(&self.first_scales));
+        Memory {
+            tables,
+            maps: box_rows.map_or_else(Vec::new, |rows| self.maps(rows)),
+            ..Memory::default()
+        }
+    }
+
+    fn maps(&self, box_rows: [usize; 3]) -> Vec<Map> {
+        let attention = &self.attention;
+        let element = match attention.format {
+            AttentionFormat::E4m3 | AttentionFormat::Int8 => Element::Byte,
+            AttentionFormat::F16 | AttentionFormat::Bf16 => Element::Half,
+        };
+        let box_bytes = self.row_bytes().min(SWIZZLED_BYTES);
+        let swizzle = match box_bytes {
+            SWIZZLED_BYTES => Swizzle::Bytes128,
+            _ => Swizzle::Bytes64,
+        };
+        let sequences = self.sequences.iter().enumerate();
+        let map = |(group, sequence): (usize, &Sequence)| {
+            let queries = (sequence.query_row, sequence.queries, attention.heads);
+            let keys = (sequence.key_row, sequence.keys, attention.kv_heads);
+            let operands = [
+                (Matrix::Query, queries),
+                (Matrix::Key, keys),
+                (Matrix::Value, keys),
+            ];
+            let operands = operands.into_iter().zip(box_rows);
+            operands
+                .map(|((matrix, (row, positions, heads)), rows)| Map {
+                    matrix,
+                    group,
+                    offset: u64::from(row) * self.row_bytes() as u64,
+                    element,
+                    sizes: vec![attention.head_size as u64, u64::from(positions), heads as u64],
+                    boxes: vec![(box_bytes / element.bytes()) as u32, rows as u32, 1],
+                    swizzle,
+                })
+                .collect::<Vec<_>>()
+        };
+        sequences.flat_map(map).collect()
+    }
+
+    /// The launch of `grid` blocks.
+    fn launch(&self, addresses: &Addresses, grid: usize, cluster: usize) -> Vec<Launch> {
+        if self.tiles.is_empty() {
+            return Vec::new();
+        }
+        let first = self.sequences[0];
+        let uniform = self.is_uniform();
+        let tiles = addresses.tables + size_of_val(self.sequences.as_slice()) as u64;
+        let parameter = abi::Parameter {
+            operands: addresses.operands,
+            scales: addresses.scales,
+            output: addresses.output,
+            sequences: addresses.tables,
+            tiles,
+            maps: addresses.maps,
+            counters: addresses.counters,
+            tile_count: self.tiles.len() as u32,
+            heads: self.attention.heads as u32,
+            kv_heads: self.attention.kv_heads as u32,
+            scale: std::f32::consts::LOG2_E / (self.attention.head_size as f32).sqrt(),
+            queries: if uniform { first.queries } else { 0 },
+            keys: if uniform { first.keys } else { 0 },
+            first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
+        };
+        vec![Launch {
+            pass: Pass::Main,
+            grid: grid as u32,
+            cluster: cluster as u32,
+            parameter: bytemuck::bytes_of(&parameter).to_vec(),
+        }]
+    }
+}
+
+fn sequences(attention: &Attention) -> Vec<Sequence> {
+    let starts = attention
+        .first_query_rows()
+        .into_iter()
+        .zip(attention.first_key_rows());
+    let sequences = attention.sequences.iter().zip(starts);
+    sequences
+        .map(|(lengths, (query_row, key_row))| Sequence {
+            query_row: query_row as u32,
+            key_row: key_row as u32,
+            queries: lengths.queries as u32,
+            keys: lengths.keys as u32,
+        })
+        .collect()
+}
+
+fn first_scales(attention: &Attention) -> Vec<FirstScales> {
+    if !attention.has_block_scales() {
+        return Vec::new();
+    }
+    let starts = attention
+        .first_query_scales()
+        .into_iter()
+        .zip(attention.first_key_scales());
+    starts
+        .map(|(query, key)| FirstScales {
+            query: query as u32,
+            key: key as u32,
+        })
+        .collect()
+}
+
+/// Whether the costliest tiles come first.
+fn is_sorted(order: Order) -> bool {
+    matches!(order, Order::Sorted | Order::Dynamic)
+}
+
+/// The tiles, head after head; sorted and dynamic orders take those first that see the most keys.
+fn cut(attention: &Attention, order: Order, rows: usize) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    for (sequence, lengths) in attention.sequences.iter().enumerate() {
+        for head in 0..attention.heads {
+            tiles.extend((0..lengths.queries).step_by(rows).map(|query| Tile {
+                sequence: sequence as u32,
+                head: head as u32,
+                query: query as u32,
+                queries: rows.min(lengths.queries - query) as u32,
+            }));
+        }
+    }
+    if is_sorted(order) {
+        let seen = |tile: &Tile| {
+            let lengths = attention.sequences[tile.sequence as usize];
+            let last = (tile.query as usize + rows).min(lengths.queries) - 1;
+            attention.visible_keys(lengths, last)
+        };
+        tiles.sort_by_key(|tile| std::cmp::Reverse(seen(tile)));
+    }
+    tiles
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; operands in 8 bits are converted by three
+//! more warps, all of them or the values alone.
+
+use gauntlet_operations::resources::{MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
+use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
+use gauntlet_operations::{Attention, AttentionFormat};
+
+use super::{SHARED_BYTES, Work, is_sorted};
+use crate::plan::variant::most_registers;
+use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+
+/// Queries of a warp group: the rows of `wgmma` (PTX ISA).
+const ROWS: usize = 64;
+/// Threads of a warp group.
+const GROUP_THREADS: usize = 128;
+/// Keys of a step that there are products for.
+const KEYS: [usize; 2] = [64, 128];
+/// Stages of what is copied and yet to be converted.
+const RAW_STAGES: usize = 3;
+/// Bytes for barriers.
+const BARRIER_BYTES: usize = 1024;
+
+/// A problem for the specialised kernel.
+#[derive(Debug)]
+pub struct SpecialisedPlan {
+    work: Work,
+    variant: Variant,
+    queries: usize,
+    keys: usize,
+    grid: usize,
+}
+
+/// How operands reach the matrix unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As they were copied.
+    Copied,
+    /// Converted from 8 bits to fp16.
+    Converted,
+    /// Queries and keys as e4m3, values converted.
+    Eights,
+}
+
+impl SpecialisedPlan {
+    /// Plans a valid problem.
+    ///
+    /// # Errors
+    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    pub fn new(attention: &Attention, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
+        let way = way(attention, schedule);
+        check_words(attention, schedule)?;
+        let (queries, keys) = (schedule.tile.m, schedule.tile.n);
+        let work = Work::new(attention, schedule, queries)?;
+        check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
+        let grid = match schedule.order {
+            Order::PerTile => work.tiles.len(),
+            Order::Static | Order::Sorted | Order::Dynamic => work.tiles.len().min(processors as usize),
+        };
+        Ok(Self {
+            variant: variant(&work, schedule, way),
+            work,
+            queries,
+            keys,
+            grid,
+        })
+    }
+}
+
+impl Plan for SpecialisedPlan {
+    fn variant(&self) -> &Variant {
+        &self.variant
+    }
+
+    fn memory(&self, _: &[Weights]) -> Memory {
+        self.work.memory(Some([self.queries, self.keys, self.keys]))
+    }
+
+    fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
+        self.work.launch(addresses, self.grid, 1)
+    }
+}
+
+fn way(attention: &Attention, schedule: &Schedule) -> Way {
+    match (attention.format, schedule.arithmetic) {
+        (AttentionFormat::E4m3, Arithmetic::Fp8) => Way::Eights,
+        (AttentionFormat::E4m3 | AttentionFormat::Int8, _) => Way::Converted,
+        _ => Way::Copied,
+    }
+}
+
+fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
+    let groups = warp_groups(schedule, &work.attention);
+    let shared_bytes = shared_bytes(work, schedule, way);
+    let mut defines = work.defines(schedule);
+    let numbers = [
+        ("CONSUMERS", groups.count),
+        ("PARTS", groups.parts),
+        ("KEYS", schedule.tile.n),
+        ("STAGES", schedule.stages),
+        ("ARITHMETIC", usize::from(way == Way::Eights)),
+        ("SHARED", shared_bytes),
+        ("UNIFORM", usize::from(work.is_uniform())),
+        (
+            "DESCENDING",
+            usize::from(work.attention.causal && is_sorted(schedule.order)),
+        ),
+        ("FEW", usize::from(has_few_queries(&work.attention))),
+    ];
+    defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
+    let threads = (groups.count + 1) * GROUP_THREADS;
+    Variant {
+        source: Source::AttentionSpecialised,
+        defines,
+        threads: threads as u32,
+        shared_bytes: shared_bytes as u32,
+        registers: most_registers(threads),
+    }
+}
+
+/// Whether there is a sequence whose rows are so few that what their weights are rounded by does not cancel. Kernels for those
+/// round with more care; others are spared the question.
+fn has_few_queries(attention: &Attention) -> bool {
+    attention.sequences.iter().any(|lengths| lengths.queries < ROWS)
+}
+
+/// As `kernels/attention_specialised_ring.cuh` lays it out.
+fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
+    let (head, row) = (work.attention.head_size, work.row_bytes());
+    // Bytes of a key's element and of a value's with it.
+    let (multiplied, raw) = match way {
+        Way::Copied => (4, 0),
+        Way::Converted => (4, RAW_STAGES),
+        Way::Eights => (3, RAW_STAGES),
+    };
+    let (queries, keys) = (schedule.tile.m, schedule.tile.n);
+    let stage = keys * head * multiplied;
+    let merged = match warp_groups(schedule, &work.attention).parts {
+        1 => 0,
+        _ => queries / ROWS * GROUP_THREADS * size_of::<f32>() * (head / 2 + 4),
+    };
+    queries * row + schedule.stages * stage + raw * keys * row + merged + BARRIER_BYTES
+}
+
+/// A block that does not fit would be refused at its launch, with less to say.
+fn check_shared_bytes(bytes: usize, schedule: &Schedule) -> Result<(), PlanError> {
+    if bytes <= SHARED_BYTES {
+        return Ok(());
+    }
+    Err(PlanError::word(
+        "stages",
+        schedule.stages,
+        format!("a block would take {bytes} B of shared memory, and has {SHARED_BYTES}"),
+        "choose 2, or fewer queries a tile",
+    ))
+}
+
+fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
+    let tile = schedule.tile;
+    if ![2 * ROWS, 3 * ROWS, 4 * ROWS].contains(&tile.m) {
+        return Err(PlanError::word(
+            "tile.m",
+            tile.m,
+            "two to four warp groups multiply, of 64 queries each",
+            "choose 128, 192 or 256",
+        ));
+    }
+    let WarpGroups { count, most, .. } = warp_groups(schedule, attention);
+    if count > most {
+        return Err(PlanError::word(
+            "tile.m",
+            tile.m,
+            format!(
+                "registers are there for {most} warp groups of 64 queries, with heads of {} multiplied in {}",
+                attention.head_size, schedule.arithmetic
+            ),
+            format!("choose {}", most * ROWS),
+        ));
+    }
+    if !KEYS.contains(&tile.n) {
+        return Err(PlanError::word(
+            "tile.n",
+            tile.n,
+            "the specialised kernel takes 64 or 128 keys a step",
+            "choose 128",
+        ));
+    }
+    if schedule.stages < 2 {
+        return Err(PlanError::word(
+            "stages",
+            schedule.stages,
+            "the next step's scores begin before this step's values are done",
+            "choose 2 or more",
+        ));
+    }
+    if schedule.stages > MOST_SPECIALISED_STAGES {
+        return Err(PlanError::word(
+            "stages",
+            schedule.stages,
+            format!("a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles"),
+            format!("choose 2 to {MOST_SPECIALISED_STAGES}"),
+        ));
+    }
+    let why = "the specialised kernel is built so";
+    PlanError::unless("epilogue", schedule.epilogue, Epilogue::Direct, why)?;
+    PlanError::unless("scores", schedule.scores, Scores::Registers, why)?;
+    PlanError::unless("values", schedule.values, Values::Matrix, why)?;
+    if schedule.order == Order::Dynamic {
+        return Err(PlanError::word(
+            "order",
+            schedule.order,
+            "the specialised kernel has no counter of tiles",
+            "choose sorted",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! The unified kernel: every warp copies and multiplies, by `mma.sync`; the steps of the staircase are its definitions.
+
+use gauntlet_operations::Attention;
+use gauntlet_operations::{
+    Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
+};
+
+use super::{SHARED_BYTES, Work};
+use crate::plan::variant::most_registers;
+use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+
+/// Queries of a warp: the rows of `mma.sync.m16n8k16` (PTX ISA).
+const WARP_ROWS: usize = 16;
+/// Queries of a tile, and keys of a step, that there is a kernel for.
+const SIDES: [usize; 2] = [64, 128];
+/// Bytes of a score, and of what a query's sums are multiplied by.
+const SCORE_BYTES: usize = 4;
+
+/// A problem for the unified kernel.
+#[derive(Debug)]
+pub struct UnifiedPlan {
+    work: Work,
+    variant: Variant,
+}
+
+impl UnifiedPlan {
+    /// Plans a valid problem.
+    ///
+    /// # Errors
+    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    pub fn new(attention: &Attention, schedule: &Schedule) -> Result<Self, PlanError> {
+        check_words(schedule)?;
+        let work = Work::new(attention, schedule, schedule.tile.m)?;
+        let bytes = shared_bytes(&work, schedule);
+        if bytes > SHARED_BYTES {
+            return Err(PlanError::word(
+                "stages",
+                schedule.stages,
+                format!("a block would take {bytes} B of shared memory, and has {SHARED_BYTES}"),
+                "choose fewer stages, a smaller tile, or scores in registers",
+            ));
+        }
+        Ok(Self {
+            variant: variant(&work, schedule),
+            work,
+        })
+    }
+}
+
+impl Plan for UnifiedPlan {
+    fn variant(&self) -> &Variant {
+        &self.variant
+    }
+
+    fn memory(&self, _: &[Weights]) -> Memory {
+        self.work.memory(None)
+    }
+
+    fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
+        self.work.launch(addresses, self.work.tiles.len(), 1)
+    }
+}
+
+fn variant(work: &Work, schedule: &Schedule) -> Variant {
+    let shared_bytes = shared_bytes(work, schedule);
+    let scores = match schedule.scores {
+        Scores::Registers => 0,
+        Scores::InPlace => 1,
+        Scores::Separate => 2,
+    };
+    let numbers = [
+        ("TILE_M", schedule.tile.m),
+        ("TILE_N", schedule.tile.n),
+        ("STAGES", schedule.stages),
+        ("SCORES", scores),
+        ("VALUES", usize::from(schedule.values == Values::Scalar)),
+        ("LAYOUT", usize::from(schedule.layout == Layout::Swizzled)),
+        ("EPILOGUE", usize::from(schedule.epilogue == Epilogue::Staged)),
+        ("SHARED_BYTES", shared_bytes),
+    ];
+    let mut defines = work.defines(schedule);
+    defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
+    let threads = schedule.tile.m / WARP_ROWS * 32;
+    Variant {
+        source: Source::AttentionUnified,
+        defines,
+        threads: threads as u32,
+        shared_bytes: shared_bytes as u32,
+        registers: most_registers(threads),
+    }
+}
+
+/// As `kernels/attention_unified_memory.cuh` lays it out.
+fn shared_bytes(work: &Work, schedule: &Schedule) -> usize {
+    let (queries, keys) = (schedule.tile.m, schedule.tile.n);
+    let operands = (queries + 2 * schedule.stages * keys) * work.row_bytes();
+    let weight_bytes = match schedule.values {
+        Values::Matrix => 2,
+        Values::Scalar => 4,
+    };
+    // Weights in place take no room of their own.
+    let key_bytes = match schedule.scores {
+        Scores::Registers => 0,
+        Scores::InPlace => SCORE_BYTES,
+        Scores::Separate => SCORE_BYTES + weight_bytes,
+    };
+    let factor_bytes = match schedule.scores {
+        Scores::Registers => 0,
+        Scores::InPlace | Scores::Separate => SCORE_BYTES,
+    };
+    let result_bytes = match schedule.epilogue {
+        Epilogue::Direct => 0,
+        Epilogue::Staged => work.attention.head_size * work.attention.output.bytes(),
+    };
+    operands + queries * (keys * key_bytes + factor_bytes + result_bytes)
+}
+
+fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
+    check_tile(schedule)?;
+    if schedule.values == Values::Scalar && schedule.scores == Scores::Registers {
+        return Err(PlanError::word(
+            "values",
+            schedule.values,
+            "multiply-adds read weights from shared memory, and with scores in registers they are not there",
+            "choose matrix, or scores in-place or separate",
+        ));
+    }
+    let one_tile = "a block of the unified kernel has one tile of a table";
+    let alone = "blocks of the unified kernel share nothing";
+    let built = "the unified kernel is built so";
+    PlanError::unless("roles", schedule.roles, Roles::Unified, built)?;
+    PlanError::unless("order", schedule.order, Order::PerTile, one_tile)?;
+    PlanError::unless("lookup", schedule.lookup, Lookup::Precomputed, one_tile)?;
+    PlanError::unless("split-k", schedule.split_k, 1, alone)?;
+    PlanError::unless("cluster", schedule.cluster, Cluster { m: 1, n: 1 }, alone)?;
+    PlanError::unless("arithmetic", schedule.arithmetic, Arithmetic::Fp16, built)
+}
+
+fn check_tile(schedule: &Schedule) -> Result<(), PlanError> {
+    let tile = schedule.tile;
+    for (word, value, what) in [
+        ("tile.m", tile.m, "queries a tile"),
+        ("tile.n", tile.n, "keys a step"),
+    ] {
+        if !SIDES.contains(&value) {
+            return Err(PlanError::word(
+                word,
+                value,
+                format!("the unified kernel takes 64 or 128 {what}"),
+                "choose 64 or 128",
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_device::Arch;
+    use gauntlet_operations::Exponential;
+    use gauntlet_operations::resources::block_bytes;
+    use gauntlet_operations::{AttentionFormat, Operation, OutputFormat, Scaling, Sequence as Lengths};
+
+    use super::super::Tile;
+    use super::*;
+    use crate::plan::fixture::{ADDRESSES, collect};
+
+    fn attention(head_size: usize, format: AttentionFormat) -> Attention {
+        let lengths = [(130, 200), (1, 1), (0, 7)];
+        Attention {
+            sequences: lengths.map(|(queries, keys)| Lengths { queries, keys }).to_vec(),
+            heads: 4,
+            kv_heads: 2,
+            head_size,
+            causal: true,
+            format,
+            scaling: Scaling::default(),
+            output: OutputFormat::F32,
+        }
+    }
+
+    fn fused(head_size: usize) -> Schedule {
+        Schedule {
+            tile: [64, 64, head_size].into(),
+            lookup: Lookup::Precomputed,
+            ..Schedule::baseline()
+        }
+    }
+
+    fn planned(format: AttentionFormat, schedule: &Schedule) -> UnifiedPlan {
+        UnifiedPlan::new(&attention(schedule.tile.k, format), schedule).unwrap()
+    }
+
+    #[test]
+    fn words_become_definitions() {
+        let schedule = Schedule {
+            tile: [128, 64, 64].into(),
+            stages: 3,
+            scores: Scores::Separate,
+            values: Values::Scalar,
+            layout: Layout::Plain,
+            epilogue: Epilogue::Staged,
+            ..fused(64)
+        };
+        let plan = planned(AttentionFormat::Bf16, &schedule);
+        let variant = plan.variant();
+        let expected = [
+            ("HEAD", "64"),
+            ("FORMAT", "1"),
+            ("OUTPUT", "2"),
+            ("CAUSAL", "1"),
+            ("TILE_M", "128"),
+            ("TILE_N", "64"),
+            ("STAGES", "3"),
+            ("SCORES", "2"),
+            ("VALUES", "1"),
+            ("LAYOUT", "0"),
+            ("EPILOGUE", "1"),
+            ("EXPONENTIAL", "0"),
+        ];
+        for (name, value) in expected {
+            assert_eq!(variant.defines[name], value, "{name}");
+        }
+        assert_eq!(variant.defines["SHARED_BYTES"], variant.shared_bytes.to_string());
+        assert_eq!((variant.threads, variant.registers), (256, 255));
+        let defaults = planned(AttentionFormat::F16, &fused(64));
+        for (name, value) in [
+            ("SCORES", "0"),
+            ("VALUES", "0"),
+            ("LAYOUT", "1"),
+            ("EPILOGUE", "0"),
+        ] {
+            assert_eq!(defaults.variant().defines[name], value, "{name}");
+        }
+        let table = Schedule {
+            exponential: Exponential::Table,
+            scores: Scores::InPlace,
+            ..fused(64)
+        };
+        let defines = planned(AttentionFormat::F16, &table).variant().defines.clone();
+        assert_eq!(
+            (defines["EXPONENTIAL"].as_str(), defines["SCORES"].as_str()),
+            ("2", "1")
+        );
+    }
+
+    #[test]
+    fn shared_memory_is_counted() {
+        let bytes = |format, schedule: &Schedule| planned(format, schedule).variant().shared_bytes;
+        let staged = Schedule {
+            stages: 2,
+            ..fused(128)
+        };
+        // 64 queries and two stages of 64 keys and values, rows of 256 bytes.
+        assert_eq!(bytes(AttentionFormat::F16, &staged), (64 + 4 * 64) * 256);
+        let eights = Schedule {
+            scores: Scores::Separate,
+            values: Values::Scalar,
+            ..fused(64)
+        };
+        assert_eq!(
+            bytes(AttentionFormat::E4m3, &eights),
+            3 * 64 * 64 + 64 * 64 * 8 + 64 * 4
+        );
+        let matrix = Schedule {
+            values: Values::Matrix,
+            ..eights
+        };
+        assert_eq!(
+            bytes(AttentionFormat::E4m3, &matrix),
+            3 * 64 * 64 + 64 * 64 * 6 + 64 * 4
+        );
+        let results = Schedule {
+            epilogue: Epilogue::Staged,
+            scores: Scores::InPlace,
+            ..matrix
+        };
+        assert_eq!(
+            bytes(AttentionFormat::E4m3, &results),
+            3 * 64 * 64 + 64 * 64 * 4 + 64 * 4 + 64 * 64 * 4
+        );
+    }
+
+    #[test]
+    fn the_fused_kernel_takes_what_the_device_is_asked_for() {
+        for format in [AttentionFormat::F16, AttentionFormat::E4m3] {
+            for epilogue in [Epilogue::Direct, Epilogue::Staged] {
+                let schedule = Schedule {
+                    epilogue,
+                    stages: 3,
+                    ..fused(128)
+                };
+                let problem = Operation::Attention(attention(128, format));
+                let asked = block_bytes(&schedule, &problem, Arch::Sm90a);
+                assert_eq!(planned(format, &schedule).variant().shared_bytes as usize, asked);
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_has_a_tile_of_the_table() {
+        let plan = planned(AttentionFormat::F16, &fused(64));
+        let launches = plan.launches(&ADDRESSES);
+        let [launch] = launches.as_slice() else {
+            panic!("{launches:?}");
+        };
+        // Three tiles of the first sequence's heads, one of the second's.
+        assert_eq!((launch.grid, launch.cluster), (16, 1));
+        let memory = plan.memory(&[]);
+        assert!(memory.maps.is_empty());
+        let tiles: Vec<Tile> = collect(&memory.tables[3 * 16..]);
+        assert_eq!(tiles.len(), 16);
+        assert_eq!((tiles[2].sequence, tiles[2].head, tiles[2].query), (0, 0, 128));
+        assert_eq!((tiles[15].sequence, tiles[15].head, tiles[15].query), (1, 3, 0));
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_by_name() {
+        let refused = |change: fn(&mut Schedule)| {
+            let mut schedule = fused(64);
+            change(&mut schedule);
+            UnifiedPlan::new(&attention(64, AttentionFormat::E4m3), &schedule)
+                .unwrap_err()
+                .to_string()
+        };
+        let begins = |message: String, word: &str| assert!(message.starts_with(word), "{message}");
+        begins(refused(|schedule| schedule.tile.m = 96), "tile.m = 96");
+        begins(refused(|schedule| schedule.tile.n = 32), "tile.n = 32");
+        begins(
+            refused(|schedule| schedule.values = Values::Scalar),
+            "values = scalar",
+        );
+        begins(
+            refused(|schedule| schedule.roles = Roles::Specialised),
+            "roles = specialised",
+        );
+        begins(
+            refused(|schedule| schedule.order = Order::Sorted),
+            "order = sorted",
+        );
+        begins(
+            refused(|schedule| schedule.lookup = Lookup::Linear),
+            "lookup = linear",
+        );
+        begins(refused(|schedule| schedule.split_k = 2), "split-k = 2");
+        begins(refused(|schedule| schedule.cluster.n = 2), "cluster = 1×2");
+        begins(
+            refused(|schedule| schedule.arithmetic = Arithmetic::Fp8),
+            "arithmetic = fp8",
+        );
+    }
+}

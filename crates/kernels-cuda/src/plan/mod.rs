@@ -1,0 +1,312 @@
+//! What a problem under a schedule becomes on a GPU, before there is one: which kernel, which tables, which launches.
+//!
+//! Planning needs no GPU and no driver, so all of it is tested without. What depends on addresses is filled in by
+//! [`Plan::launches`], which does no more than copy numbers: it is what every call pays.
+
+mod abi;
+pub mod attention;
+mod error;
+#[cfg(test)]
+mod fixture;
+mod groups;
+pub mod narrow;
+pub mod rows;
+pub mod swapped;
+mod variant;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use gauntlet_operations::Operation;
+use gauntlet_operations::{Schedule, Tile};
+
+pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
+pub use error::PlanError;
+pub(crate) use groups::{depth, matrices, table};
+use narrow::NarrowPlan;
+use rows::RowsPlan;
+use swapped::SwappedPlan;
+
+/// Plans a problem under a schedule for a device of so many multiprocessors: without swap-AB the rows kernel; with it
+/// the narrow one for tiles of at most 32 weight rows and 16 tokens, and the swapped one for all others.
+///
+/// # Errors
+/// If the sizes make no problem, the family has no kernel, or the kernel cannot do what a word says.
+pub fn plan(problem: &Operation, schedule: &Schedule, processors: u32) -> Result<Box<dyn Plan>, PlanError> {
+    problem.validate()?;
+    let gemm = match problem {
+        Operation::GroupedGemm(gemm) => gemm,
+        Operation::Attention(attention) => return attention::plan(attention, schedule, processors),
+    };
+    match source(schedule) {
+        Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, processors)?)),
+        Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule)?)),
+        _ => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
+    }
+}
+
+/// The kernel that a schedule asks for.
+fn source(schedule: &Schedule) -> Source {
+    match schedule.tile {
+        _ if !schedule.swap_ab => Source::Rows,
+        Tile {
+            m: ..=32, n: ..=16, ..
+        } => Source::Narrow,
+        _ => Source::Swapped,
+    }
+}
+
+/// A source file under `kernels/`; each holds one kernel, named as the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Source {
+    /// Tokens are the rows of a tile: the staircase.
+    Rows,
+    /// Weights are the rows of a tile, taken through registers; tokens are the columns.
+    Swapped,
+    /// Converts the tokens of the swapped kernel, before it.
+    Tokens,
+    /// At most sixteen tokens a group: bound by reading the weights.
+    Narrow,
+    /// Attention by warps that do everything: the staircase.
+    AttentionUnified,
+    /// Attention by one warp that loads and warp groups that multiply.
+    AttentionSpecialised,
+    /// Attention with all keys in shared memory at once, split over a cluster.
+    AttentionResident,
+}
+
+/// One kernel with everything that is fixed when it is compiled.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The file.
+    pub source: Source,
+    /// Preprocessor definitions, by name.
+    pub defines: BTreeMap<&'static str, String>,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared_bytes: u32,
+    /// Most registers a thread may have for a block to fit a multiprocessor.
+    pub registers: u32,
+}
+
+impl Variant {
+    /// Whether the kernel waits by `griddepcontrol.wait` before it touches what the launch before it wrote, so that it may
+    /// begin before that one has ended (programmatic dependent launch): its definitions then have `OVERLAP`.
+    pub fn overlaps(&self) -> bool {
+        self.defines.get("OVERLAP").is_some_and(|value| value == "1")
+    }
+
+    /// The same kernel, writing down who does what when ([`crate::trace`]).
+    #[must_use]
+    pub fn traced(&self) -> Self {
+        let mut traced = self.clone();
+        traced.defines.insert("TRACE", "1".to_owned());
+        traced
+    }
+}
+
+/// Device memory that a plan needs beside the operands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Tables, to be copied to the device as they are before the first call (or in each, if set-up is per call).
+    pub tables: Vec<u8>,
+    /// Tensor maps, to be encoded and lie in device memory one after another, 128 bytes each.
+    pub maps: Vec<Map>,
+    /// Bytes of scratch memory that is written before it is read.
+    pub workspace_bytes: usize,
+    /// Bytes of counters: zero before the first call, and left zero by every call.
+    pub counter_bytes: usize,
+}
+
+/// A tensor map over elements that lie without gaps, fetched in boxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// What it describes; the address is known when it is encoded.
+    pub matrix: Matrix,
+    /// The group or sequence it belongs to.
+    pub group: usize,
+    /// Bytes from the matrix's begin to the first element.
+    pub offset: u64,
+    /// What an element is.
+    pub element: Element,
+    /// Elements along each dimension, the innermost first.
+    pub sizes: Vec<u64>,
+    /// Elements of a box, likewise.
+    pub boxes: Vec<u32>,
+    /// How a box's rows lie in shared memory.
+    pub swizzle: Swizzle,
+}
+
+/// What a tensor map's element is; which number its bits stand for is no matter to copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    /// A byte.
+    Byte,
+    /// Two bytes.
+    Half,
+}
+
+/// How 16-byte pieces of a box's rows are exchanged in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swizzle {
+    /// Not at all.
+    None,
+    /// Within the 64 bytes of a row.
+    Bytes64,
+    /// Within the 128 bytes of a row.
+    Bytes128,
+}
+
+impl Element {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Half => 2,
+        }
+    }
+}
+
+impl Map {
+    /// A matrix of bytes from its begin on: columns and rows, of it and of a box.
+    pub(crate) fn of_bytes(matrix: Matrix, group: usize, sizes: [u64; 2], boxes: [u32; 2]) -> Self {
+        Self {
+            matrix,
+            group,
+            offset: 0,
+            element: Element::Byte,
+            sizes: sizes.to_vec(),
+            boxes: boxes.to_vec(),
+            swizzle: Swizzle::None,
+        }
+    }
+}
+
+/// Operands that a call may get at addresses of its own.
+pub const OPERANDS: usize = 3;
+
+/// Where things lie in device memory during a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]); attention's Q, K and V.
+    pub operands: [u64; OPERANDS],
+    /// Their scales.
+    pub scales: [u64; OPERANDS],
+    /// The result.
+    pub output: u64,
+    /// The plan's tables.
+    pub tables: u64,
+    /// The plan's tensor maps.
+    pub maps: u64,
+    /// The plan's scratch memory.
+    pub workspace: u64,
+    /// The plan's counters.
+    pub counters: u64,
+}
+
+/// One of the kernels of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// The one that computes the result.
+    Main,
+    /// The one that prepares operands for it.
+    Preparation,
+}
+
+/// One launch of a kernel; its one parameter is a struct, by value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// Which of the plan's kernels.
+    pub pass: Pass,
+    /// Blocks.
+    pub grid: u32,
+    /// Blocks of a cluster.
+    pub cluster: u32,
+    /// The bytes of the parameter.
+    pub parameter: Vec<u8>,
+}
+
+/// A problem under a schedule.
+pub trait Plan: fmt::Debug + Send + Sync {
+    /// The kernel that computes the result.
+    fn variant(&self) -> &Variant;
+    /// The kernel that prepares operands for it in each call, if any.
+    fn preparation(&self) -> Option<&Variant> {
+        None
+    }
+    /// All kernels, each at the place that its [`Pass`] is the number of.
+    fn variants(&self) -> Vec<&Variant> {
+        [self.variant()].into_iter().chain(self.preparation()).collect()
+    }
+    /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
+    fn memory(&self, weights: &[Weights]) -> Memory;
+    /// The launches of one call, in order; each of one of its [`variants`](Self::variants).
+    fn launches(&self, addresses: &Addresses) -> Vec<Launch>;
+}
+
+/// Where one group's weights lie in device memory, row by row or [repacked](crate::packing), as the schedule says; the
+/// second of each pair belongs to the dual form and is 0 otherwise.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Weights {
+    /// Packed values, `[n, k / 2]`.
+    pub packed: [u64; 2],
+    /// Block scales, `[n, k / 16]`.
+    pub scales: [u64; 2],
+    /// Tensor scale of the tokens times that of the weights.
+    pub scale: [f32; 2],
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_operations::{
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence,
+    };
+
+    use super::*;
+
+    fn gemm(k: usize) -> Operation {
+        Operation::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape { m: 4, n: 64, k }],
+            form: Form::Plain,
+            output: OutputFormat::F16,
+        })
+    }
+
+    #[test]
+    fn words_choose_the_kernel() {
+        let chosen = |swap_ab, m, n| {
+            source(&Schedule {
+                tile: Tile { m, n, k: 128 },
+                swap_ab,
+                ..Schedule::baseline()
+            })
+        };
+        assert_eq!(chosen(false, 32, 16), Source::Rows);
+        assert_eq!(chosen(true, 32, 16), Source::Narrow);
+        assert_eq!(chosen(true, 16, 8), Source::Narrow);
+        assert_eq!(chosen(true, 64, 16), Source::Swapped);
+        assert_eq!(chosen(true, 32, 24), Source::Swapped);
+    }
+
+    #[test]
+    fn what_is_no_problem_here_is_refused() {
+        let message = |problem| {
+            plan(&problem, &Schedule::baseline(), 132)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(message(gemm(24)).contains("K = 24"));
+        let attention = Operation::Attention(Attention {
+            sequences: vec![Sequence { queries: 1, keys: 1 }],
+            heads: 1,
+            kv_heads: 1,
+            head_size: 80,
+            causal: false,
+            format: AttentionFormat::F16,
+            scaling: Scaling::PerHead,
+            output: OutputFormat::F16,
+        });
+        assert!(message(attention).contains("64 and 128, not 80"));
+    }
+}

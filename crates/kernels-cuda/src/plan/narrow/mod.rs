@@ -1,0 +1,277 @@
+//! The narrow kernel: few tokens, so the time is that of reading the weights. Each warp of a block copies its share of
+//! every step of the depth to slots of its own, some steps ahead, and multiplies it by `mma.sync`.
+
+#[cfg(test)]
+mod tests;
+
+use std::array;
+use std::collections::BTreeMap;
+
+use bytemuck::{Pod, Zeroable};
+use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
+use gauntlet_operations::{GemmShape, GroupedGemm};
+
+use super::groups::{self, check_sizes, check_tiles, is_dual};
+use super::variant::{most_registers, output_define};
+use super::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Variant, Weights};
+
+/// Weight rows of a block, both weights' counted: two of the 16 rows of `mma.m16n8k16` (PTX ISA).
+const ROWS: usize = 32;
+const WARP_THREADS: usize = 32;
+/// Most warps of a block.
+const MOST_WARPS: usize = 16;
+/// Values of the depth that a warp takes of a step: 64 bytes of a row.
+const CHUNK: usize = 128;
+/// Bytes of a chunk of a row, scales included.
+const CHUNK_BYTES: usize = CHUNK / 2 + CHUNK / 16;
+/// Bytes of a multiprocessor's shared memory, and what it keeps of a block's (CUDA C++ Programming Guide, technical
+/// specifications of compute capability 9.0).
+const SHARED_BYTES: usize = 233_472;
+const RESERVED_BYTES: usize = 1024;
+/// Groups whose blocks the kernel finds without a table.
+const FEW: usize = 16;
+
+/// A problem for the narrow kernel.
+#[derive(Debug)]
+pub struct NarrowPlan {
+    gemm: GroupedGemm,
+    variant: Variant,
+    blocks: Vec<Block>,
+    first_blocks: Option<[u32; FEW]>,
+}
+
+/// What a block computes: the schedule's `tile.m` weight rows against some tokens, over the whole depth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Block {
+    /// The group.
+    pub group: u32,
+    /// First weight row in the group; of each of the two weights in the dual form.
+    pub row: u32,
+    /// First token in the group.
+    pub token: u32,
+    /// Tokens, at most the schedule's `tile.n`.
+    pub width: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Parameter {
+    tokens: u64,
+    token_scales: u64,
+    output: u64,
+    groups: u64,
+    blocks: u64,
+    first_blocks: [u32; FEW],
+}
+
+impl NarrowPlan {
+    /// Plans a valid problem.
+    ///
+    /// # Errors
+    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
+        check_sizes(gemm)?;
+        check_words(gemm, schedule)?;
+        let tile = schedule.tile;
+        let cuts = |shape: &GemmShape| [(shape.m, tile.n), (shape.n, tile.m)];
+        check_tiles(groups::corner_count(gemm, cuts))?;
+        let blocks = groups::corners(gemm, cuts).map(|(group, shape, [token, row])| Block {
+            group: group as u32,
+            row: row as u32,
+            token: token as u32,
+            width: tile.n.min(shape.m - token) as u32,
+        });
+        let blocks: Vec<Block> = blocks.collect();
+        Ok(Self {
+            gemm: gemm.clone(),
+            variant: variant(gemm, schedule)?,
+            first_blocks: first_blocks(gemm.groups.len(), &blocks),
+            blocks,
+        })
+    }
+
+    /// What each block computes.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+}
+
+impl Plan for NarrowPlan {
+    fn variant(&self) -> &Variant {
+        &self.variant
+    }
+
+    fn memory(&self, weights: &[Weights]) -> Memory {
+        let blocks = match self.first_blocks {
+            Some(_) => &[],
+            None => self.blocks.as_slice(),
+        };
+        Memory {
+            tables: groups::table_and(&self.gemm, weights, bytemuck::cast_slice(blocks)),
+            ..Memory::default()
+        }
+    }
+
+    fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
+        if self.blocks.is_empty() {
+            return Vec::new();
+        }
+        let parameter = Parameter {
+            tokens: addresses.operands[0],
+            token_scales: addresses.scales[0],
+            output: addresses.output,
+            groups: addresses.tables,
+            blocks: match self.first_blocks {
+                Some(_) => 0,
+                None => addresses.tables + groups::table_end(&self.gemm) as u64,
+            },
+            first_blocks: self.first_blocks.unwrap_or_default(),
+        };
+        vec![Launch {
+            pass: Pass::Main,
+            grid: self.blocks.len() as u32,
+            cluster: 1,
+            parameter: bytemuck::bytes_of(&parameter).to_vec(),
+        }]
+    }
+}
+
+/// The first block of each group, if the groups are few; the numbers after the last are beyond every block.
+fn first_blocks(groups: usize, blocks: &[Block]) -> Option<[u32; FEW]> {
+    (groups <= FEW).then(|| {
+        array::from_fn(|group| {
+            if group < groups {
+                blocks.partition_point(|block| (block.group as usize) < group) as u32
+            } else {
+                u32::MAX
+            }
+        })
+    })
+}
+
+fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError> {
+    let (tokens, stages) = (schedule.tile.n, schedule.stages);
+    let warps = schedule.tile.k / CHUNK;
+    let threads = warps * WARP_THREADS;
+    let slot = (ROWS + tokens) * CHUNK_BYTES;
+    let most = (SHARED_BYTES - RESERVED_BYTES) / (warps * slot);
+    if stages == 0 || stages > most {
+        return Err(PlanError::word(
+            "stages",
+            stages,
+            format!(
+                "a stage has {} bytes, and at least one must fit into shared memory",
+                warps * slot
+            ),
+            format!("choose 1 to {most}"),
+        ));
+    }
+    let shared_bytes = warps * slot * stages;
+    let blocks = blocks_a_processor(threads, shared_bytes);
+    let defines = [
+        ("TILE_K", schedule.tile.k),
+        ("TOKENS", tokens),
+        ("STAGES", stages),
+        ("DUAL", usize::from(is_dual(gemm))),
+        ("OUTPUT", output_define(gemm.output)),
+        ("BLOCKS", blocks),
+        ("REPACKED", usize::from(schedule.packing == Packing::Fragments)),
+        ("SHARED_BYTES", shared_bytes),
+        ("OVERLAP", 1),
+    ];
+    Ok(Variant {
+        source: Source::Narrow,
+        defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
+        threads: threads as u32,
+        shared_bytes: reserved_bytes(shared_bytes, blocks) as u32,
+        registers: most_registers(threads * blocks),
+    })
+}
+
+/// Blocks that shall be on a multiprocessor at a time: as many as shared memory holds, as long as a thread keeps the
+/// registers it needs for the sums of 16 tokens, the converted operands and addresses (108, from the compiler's log).
+fn blocks_a_processor(threads: usize, shared_bytes: usize) -> usize {
+    let fit = SHARED_BYTES / (shared_bytes + RESERVED_BYTES);
+    let with_registers = (1..=fit)
+        .rev()
+        .find(|blocks| most_registers(threads * blocks) >= 112);
+    with_registers.unwrap_or(1)
+}
+
+/// Shared memory that a block asks for. Where several shall be on a multiprocessor no further one may find room: the blocks of
+/// the next launch, which begin while these still compute, would come to lie three on some and one on others (H200, dual
+/// form: 15.6 µs a call where registers let three fit, 10.9 with this).
+fn reserved_bytes(used: usize, blocks: usize) -> usize {
+    let too_many = SHARED_BYTES / (blocks + 1) - RESERVED_BYTES;
+    if blocks > 1 {
+        used.max((too_many + 1).next_multiple_of(128))
+    } else {
+        used
+    }
+}
+
+fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError> {
+    let tile = schedule.tile;
+    let rows = if is_dual(gemm) { ROWS / 2 } else { ROWS };
+    let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
+    PlanError::unless(
+        "tile.m",
+        tile.m,
+        rows,
+        "a block of the narrow kernel has 32 weight rows, of both weights",
+    )?;
+    if tile.n != 8 && tile.n != 16 {
+        return Err(PlanError::word(
+            "tile.n",
+            tile.n,
+            "tokens of the narrow kernel are one or two times the 8 columns of mma.m16n8k16",
+            "choose 8 or 16",
+        ));
+    }
+    if tile.k == 0 || tile.k > MOST_WARPS * CHUNK || !tile.k.is_multiple_of(CHUNK) {
+        let possible = tile.k.next_multiple_of(CHUNK).clamp(CHUNK, MOST_WARPS * CHUNK);
+        return Err(PlanError::word(
+            "tile.k",
+            tile.k,
+            "a step of the narrow kernel is 128 deep for each of its warps, which are at most 16",
+            format!("choose {possible}"),
+        ));
+    }
+    PlanError::unless(
+        "roles",
+        schedule.roles,
+        Roles::Unified,
+        "every warp of the narrow kernel loads and multiplies",
+    )?;
+    PlanError::unless(
+        "epilogue",
+        schedule.epilogue,
+        Epilogue::Direct,
+        "the narrow kernel has no staged results",
+    )?;
+    PlanError::unless(
+        "order",
+        schedule.order,
+        Order::PerTile,
+        "the narrow kernel has a block for each tile",
+    )?;
+    PlanError::unless(
+        "lookup",
+        schedule.lookup,
+        Lookup::Precomputed,
+        "blocks of the narrow kernel know their tiles beforehand",
+    )?;
+    PlanError::unless(
+        "split-k",
+        schedule.split_k,
+        1,
+        "warps of a block share out the depth; blocks do not",
+    )?;
+    PlanError::unless(
+        "cluster",
+        cluster,
+        alone,
+        "blocks of the narrow kernel share no loads",
+    )
+}

@@ -1,0 +1,75 @@
+//! Which tiles there are, and in which order blocks take them.
+
+use bytemuck::{Pod, Zeroable};
+use gauntlet_operations::{GemmShape, GroupedGemm};
+use gauntlet_operations::{Lookup, Order, Schedule};
+
+use crate::plan::groups::{self, Cuts, depth};
+
+/// A block of output, as in the kernel's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Tile {
+    /// The group.
+    pub group: u32,
+    /// First token in the group.
+    pub row: u32,
+    /// First weight row in the group.
+    pub column: u32,
+    /// Steps of its depth.
+    pub steps: u32,
+}
+
+/// The tiles of a problem.
+#[derive(Debug)]
+pub(super) struct Tiles {
+    /// In the order in which blocks take them.
+    pub list: Vec<Tile>,
+    /// Their numbers in the order of groups, from which the kernel finds them without a table; empty if the two
+    /// orders are one.
+    pub numbers: Vec<u32>,
+    /// Which of the two the kernel reads.
+    pub lookup: Lookup,
+}
+
+impl Tiles {
+    pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Self {
+        let in_groups = in_groups(gemm, schedule.tile);
+        if matches!(schedule.order, Order::PerTile | Order::Static) {
+            return Self {
+                list: in_groups,
+                numbers: Vec::new(),
+                lookup: schedule.lookup,
+            };
+        }
+        // A tile is computed whole even at the edges of a group, so its depth is its cost. The sort is stable: tiles of
+        // one cost stay beside those that share their weights.
+        let mut numbers: Vec<u32> = (0..in_groups.len() as u32).collect();
+        numbers.sort_by_key(|&number| std::cmp::Reverse(in_groups[number as usize].steps));
+        Self {
+            list: numbers.iter().map(|&number| in_groups[number as usize]).collect(),
+            numbers,
+            lookup: schedule.lookup,
+        }
+    }
+}
+
+/// How many there are, without making them.
+pub(super) fn count(gemm: &GroupedGemm, tile: gauntlet_operations::Tile) -> usize {
+    groups::corner_count(gemm, cuts(tile))
+}
+
+/// Group after group; in each down its rows first, so that neighbours share weights.
+fn in_groups(gemm: &GroupedGemm, tile: gauntlet_operations::Tile) -> Vec<Tile> {
+    let tiles = groups::corners(gemm, cuts(tile)).map(|(group, shape, [column, row])| Tile {
+        group: group as u32,
+        row: row as u32,
+        column: column as u32,
+        steps: (depth(shape.k) / tile.k) as u32,
+    });
+    tiles.collect()
+}
+
+fn cuts(tile: gauntlet_operations::Tile) -> impl Fn(&GemmShape) -> Cuts {
+    move |shape| [(shape.n, tile.n), (shape.m, tile.m)]
+}

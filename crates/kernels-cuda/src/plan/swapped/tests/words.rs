@@ -1,0 +1,151 @@
+//! What a schedule's words become, and which are refused.
+
+use gauntlet_device::Arch;
+use gauntlet_operations::Operation;
+use gauntlet_operations::resources::block_bytes;
+
+use super::*;
+use crate::plan::Plan;
+use crate::plan::swapped::dealt::Dealt;
+
+#[test]
+fn a_variant_s_defines_say_what_the_schedule_says() {
+    let variant = |form, order, tile, stages| {
+        let plan = SwappedPlan::new(
+            &gemm(&[[40, 512, 512]], form),
+            &schedule(tile, stages, order, 1),
+            PROCESSORS,
+        );
+        plan.unwrap().variant().clone()
+    };
+    let dual = variant(Form::Swiglu, Order::Sorted, [64, 104], 4);
+    let ring = 4 * (104 * 256 + 8192);
+    let expected = [
+        ("DUAL", "1"),
+        ("MIXED", "1"),
+        ("OUTPUT", "0"),
+        ("OVERLAP", "1"),
+        ("REPACKED", "0"),
+        ("RING", &ring.to_string()),
+        ("WIDTH", "104"),
+    ];
+    let defines = dual.defines.iter().map(|(name, value)| (*name, value.as_str()));
+    assert!(defines.eq(expected));
+    assert_eq!(
+        (dual.threads, dual.shared_bytes, dual.registers),
+        (384, ring as u32 + 8192 + 1024, 168)
+    );
+    assert!(dual.overlaps());
+
+    // Two units are the least, also of narrow tiles.
+    let shallow = variant(Form::Plain, Order::Static, [128, 16], 2);
+    assert_eq!(
+        (
+            shallow.defines["RING"].as_str(),
+            shallow.defines["MIXED"].as_str()
+        ),
+        ("24576", "0")
+    );
+    // Three stages of the widest tiles are the most.
+    for (form, rows) in [(Form::Plain, 128), (Form::Swiglu, 64)] {
+        let widest = variant(form, Order::Sorted, [rows, 256], 3);
+        assert_eq!(widest.shared_bytes, 230_400);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_block_has_the_bytes_that_the_rules_count((form, schedule) in any_schedule(), stages in 2usize..9) {
+        let schedule = Schedule { stages, ..schedule };
+        let gemm = gemm(&[[40, 512, 512]], form);
+        if let Ok(plan) = SwappedPlan::new(&gemm, &schedule, PROCESSORS) {
+            let counted = block_bytes(&schedule, &Operation::GroupedGemm(gemm), Arch::Sm90a);
+            prop_assert_eq!(plan.variant().shared_bytes as usize, counted);
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_cannot_do_is_refused_by_name() {
+    let refused = |form, rows, change: &dyn Fn(&mut Schedule), expected: &str| {
+        let mut schedule = schedule([rows, 256], 2, Order::Sorted, 1);
+        change(&mut schedule);
+        let message = SwappedPlan::new(&gemm(&[[40, 512, 512]], form), &schedule, PROCESSORS)
+            .unwrap_err()
+            .to_string();
+        let (word, remedy) = expected.split_once("; ").unwrap();
+        assert!(
+            message.starts_with(word) && message.ends_with(remedy),
+            "{message}"
+        );
+    };
+    let plain = |change: &dyn Fn(&mut Schedule), expected| refused(Form::Plain, 128, change, expected);
+    plain(&|schedule| schedule.tile.m = 256, "tile.m = 256: ; choose 128");
+    plain(&|schedule| schedule.tile.n = 12, "tile.n = 12: ; choose 16");
+    plain(&|schedule| schedule.tile.n = 264, "tile.n = 264: ; choose 256");
+    plain(&|schedule| schedule.tile.k = 256, "tile.k = 256: ; choose 128");
+    plain(
+        &|schedule| schedule.stages = 1,
+        "stages = 1: ; choose 2 to 3, or a smaller tile.n",
+    );
+    plain(
+        &|schedule| schedule.stages = 4,
+        "stages = 4: ; choose 2 to 3, or a smaller tile.n",
+    );
+    plain(
+        &|schedule| schedule.roles = Roles::Unified,
+        "roles = unified: ; choose specialised",
+    );
+    plain(
+        &|schedule| schedule.lookup = Lookup::Linear,
+        "lookup = linear: ; choose precomputed",
+    );
+    plain(
+        &|schedule| schedule.epilogue = Epilogue::Staged,
+        "epilogue = staged: ; choose direct",
+    );
+    plain(
+        &|schedule| schedule.order = Order::Dynamic,
+        "order = dynamic: ; choose sorted",
+    );
+    plain(&|schedule| schedule.cluster.n = 2, "cluster = 1×2: ; choose 1×1");
+    plain(
+        &|schedule| schedule.split_k = 65,
+        "split-k = 65: ; choose 1 to 64",
+    );
+    let dual = |change: &dyn Fn(&mut Schedule), expected| refused(Form::Swiglu, 64, change, expected);
+    dual(&|schedule| schedule.tile.m = 128, "tile.m = 128: ; choose 64");
+    dual(
+        &|schedule| schedule.stages = 4,
+        "stages = 4: ; choose 2 to 3, or a smaller tile.n",
+    );
+}
+
+#[test]
+fn more_tiles_than_a_table_holds_are_refused_before_it_is_made() {
+    let huge = gemm(&[[1 << 30, 1 << 20, 16]], Form::Plain);
+    let schedule = schedule([128, 128], 4, Order::Sorted, 1);
+    let refused = SwappedPlan::new(&huge, &schedule, PROCESSORS).unwrap_err();
+    assert!(refused.to_string().contains("number of tiles"), "{refused}");
+
+    // Two tiles of one worker are two places for each.
+    let small = gemm(&[[8, 256, 16]], Form::Plain);
+    let geometry = Geometry::new(&small, &schedule).unwrap();
+    let cutter = Cutter {
+        gemm: &small,
+        geometry: &geometry,
+        costs: &Costs::new(geometry.width),
+        mixed: true,
+    };
+    let kinds = cutter.kinds(&cutter.least_parts());
+    let deal = |workers| {
+        let mut shares = vec![vec![kinds[0].whole_piece(0, 0), kinds[0].whole_piece(0, 1)]];
+        shares.resize(workers, Vec::new());
+        Dealt::new(&kinds, &shares, &geometry).map(|dealt| dealt.workers())
+    };
+    assert_eq!(deal(1 << 10), Ok(1 << 10));
+    let refused = deal(1 << 22).unwrap_err();
+    assert!(refused.to_string().contains("number of tiles"), "{refused}");
+}

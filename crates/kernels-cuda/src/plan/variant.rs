@@ -1,0 +1,23 @@
+//! What the variants of all kernels have in common.
+
+use gauntlet_operations::OutputFormat;
+
+/// Registers of a multiprocessor of compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
+const REGISTERS: usize = 65536;
+/// Most registers of a thread (same source).
+const REGISTERS_A_THREAD: usize = 255;
+
+/// Most registers a thread may have for one block of so many threads to fit a multiprocessor; the hardware gives them
+/// out in eights.
+pub(super) fn most_registers(threads: usize) -> u32 {
+    (REGISTERS / threads / 8 * 8).min(REGISTERS_A_THREAD) as u32
+}
+
+/// The value of `OUTPUT`.
+pub(super) fn output_define(output: OutputFormat) -> usize {
+    match output {
+        OutputFormat::F16 => 0,
+        OutputFormat::Bf16 => 1,
+        OutputFormat::F32 => 2,
+    }
+}

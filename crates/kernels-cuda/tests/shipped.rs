@@ -1,0 +1,51 @@
+//! Every shipped variant compiles within its budgets, wherever the compiler is, GPU or not.
+
+use gauntlet_device::Device;
+use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_kernels_cuda::{CheckError, CompileError, shipped};
+use rayon::prelude::*;
+
+/// The compiler, unless there is none and none is required.
+fn compiler() -> Option<Compiler> {
+    match Compiler::new() {
+        Ok(compiler) => Some(compiler),
+        Err(error) => {
+            assert!(
+                std::env::var_os("GAUNTLET_REQUIRE_COMPILER").is_none(),
+                "GAUNTLET_REQUIRE_COMPILER is set, and {error}"
+            );
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn all_compile_within_their_budgets() {
+    let Some(compiler) = compiler() else { return };
+    let device = Device::builtin("h200").unwrap();
+    // All together they take minutes on one core.
+    let broken: Vec<_> = shipped()
+        .par_iter()
+        .filter_map(|one| match one.check(&compiler, &device) {
+            Ok(checked) if checked.broken.is_empty() => None,
+            Ok(checked) => Some(format!("{}: {}", checked.name, checked.broken.join("; "))),
+            Err(error) => Some(error.to_string()),
+        })
+        .collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn another_architecture_is_refused_by_name() {
+    let Some(compiler) = compiler() else { return };
+    let device = Device::builtin("b200").unwrap();
+    for one in shipped() {
+        match one.check(&compiler, &device) {
+            Err(CheckError::Compile(error @ CompileError::Architecture { .. })) => {
+                assert!(error.to_string().contains("sm_100a"), "{error}");
+            }
+            other => panic!("{}: {other:?}", one.name),
+        }
+    }
+}

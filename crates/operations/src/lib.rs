@@ -1,0 +1,36 @@
+//! What the kernel libraries compute: grouped GEMM on NVFP4 operands, and attention on quantised operands.
+//!
+//! [`Operation`] says what is computed, [`Inputs`] hold its operands, and a [`Schedule`] says how: its parameters are
+//! declared in one table ([`Schedule::table`]). [`resources`] says what a schedule needs of a processor. Nothing here
+//! computes a result; kernels, oracles and models build on these types.
+
+mod attention;
+mod display;
+mod field;
+pub mod hadamard;
+mod inputs;
+mod operation;
+mod output;
+mod quantise;
+pub mod resources;
+mod rounding;
+mod schedule;
+mod storage;
+mod validate;
+mod words;
+mod work;
+
+pub use field::{Choice, Field};
+pub use inputs::{AttentionInputs, GroupInputs, HeadTensor, Inputs, InputsError};
+pub use operation::{
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Part, SCALE_BLOCK,
+    Scaling, Sequence,
+};
+pub use output::{Output, OutputError};
+pub use schedule::Schedule;
+pub use storage::StorageError;
+pub use validate::{MAX_HEAD_SIZE, OperationError};
+pub use words::{
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Scores, Setup, Tile,
+    Values,
+};

@@ -1,0 +1,203 @@
+//! What a schedule needs of a processor: steps, buffers and accumulators.
+
+mod attention;
+
+use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Schedule, Tile};
+use gauntlet_device::Arch;
+
+pub use attention::{
+    HopperAttention, MOST_SPECIALISED_STAGES, WarpGroups, by_mma_sync, multiplied_bytes,
+    multiplied_value_bytes, operands_made_ready, resident_keys, warp_groups,
+};
+
+/// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
+const SCALE_ROWS: usize = 128;
+
+/// Bytes of a row that a bulk tensor copy brings at least (CUDA driver API, cuTensorMapEncodeTiled: boxDim).
+const SCALE_COPY: usize = 16;
+/// Bytes of an fp16 value.
+const HALF: usize = 2;
+/// Bytes of an fp32 value.
+const SUM: usize = 4;
+/// Slots of scales of the swapped kernel on sm_90a; each is for two steps, the least that a bulk copy brings of a row 128 deep.
+const SWAPPED_SCALE_SLOTS: usize = 4;
+/// Bytes of that kernel's barriers.
+const BARRIERS: usize = 1024;
+
+/// Weight matrices a tile multiplies with: two in the dual form and one otherwise.
+pub fn weights(gemm: &GroupedGemm) -> usize {
+    match gemm.form {
+        Form::Plain => 1,
+        Form::Swiglu => 2,
+    }
+}
+
+/// Whether a product on sm_90a is one of few tokens, which `mma.sync.m16n8k16` multiplies instead of `wgmma`: weights are
+/// the 16 or 32 rows, and at most 16 tokens the columns, both converted in registers.
+pub fn is_narrow(schedule: &Schedule) -> bool {
+    let Tile { m, n, .. } = schedule.tile;
+    schedule.swap_ab && (m == 16 || m == 32) && n <= 16
+}
+
+/// Whether operands are converted to fp16 by a kernel of their own, once, because bulk copies bring them to where the
+/// matrix unit reads them: tokens of a swapped GEMM on sm_90a, and 8-bit attention by `tcgen05` in fp16. (On sm_90a the
+/// blocks of attention convert for themselves.)
+pub fn converts_beforehand(schedule: &Schedule, problem: &Operation, arch: Arch) -> bool {
+    match (problem, arch) {
+        (Operation::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab,
+        (Operation::Attention(attention), Arch::Sm100a) => {
+            attention.format.bytes() < multiplied_bytes(schedule, attention)
+        }
+        _ => false,
+    }
+}
+
+/// Steps along the summed dimension of the shortest piece of work: K of a group, keys of a sequence. Groups without
+/// rows and sequences without queries are no work; 0 if there is none at all.
+pub fn fewest_steps(schedule: &Schedule, problem: &Operation) -> usize {
+    let fewest = match problem {
+        Operation::GroupedGemm(gemm) => gemm
+            .groups
+            .iter()
+            .filter(|shape| shape.m > 0 && shape.n > 0)
+            .map(|shape| shape.k.div_ceil(schedule.tile.k))
+            .min(),
+        Operation::Attention(attention) => attention
+            .sequences
+            .iter()
+            .filter(|sequence| sequence.queries > 0)
+            .map(|sequence| sequence.keys.div_ceil(schedule.tile.n))
+            .min(),
+    };
+    fewest.unwrap_or(0)
+}
+
+/// Bytes of operands one stage holds for one block.
+///
+/// NVFP4 operands are packed (half a byte a value and a scale for each 16). What multiplies them decides the rest:
+/// `tcgen05` takes them as they are, with scales rounded up to 128 rows; `mma.sync` takes dequantised registers, so
+/// nothing more lies in shared memory; `wgmma` takes rows from registers but columns from shared memory, so these
+/// are there as fp16. With swap-AB those are tokens, which are converted once beforehand; scales have slots of their own.
+/// Without, fp16 weights lie beside the packed ones, in [`block_bytes`]. Tiles so small that tokens are few
+/// ([`is_narrow`]) are for `mma.sync`. A CPU keeps dequantised `f32` panels.
+pub fn stage_bytes(schedule: &Schedule, problem: &Operation, arch: Arch) -> usize {
+    match problem {
+        Operation::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
+        Operation::Attention(attention) => attention::stage_bytes(schedule, attention, arch),
+    }
+}
+
+/// Bytes of all buffers of one block: stages, the queries of attention with scores that lie there, and the staged
+/// results. On a CPU those of one thread: a row panel and `stages` column panels.
+pub fn block_bytes(schedule: &Schedule, problem: &Operation, arch: Arch) -> usize {
+    match problem {
+        Operation::GroupedGemm(gemm) => gemm_block_bytes(schedule, gemm, arch),
+        Operation::Attention(attention) => attention::block_bytes(schedule, attention, arch),
+    }
+}
+
+/// `f32` accumulators of one block: C (twice for the dual form), or scores and output.
+pub fn accumulators(schedule: &Schedule, problem: &Operation) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    match problem {
+        Operation::GroupedGemm(gemm) => m * n * weights(gemm),
+        Operation::Attention(_) => m * (n + k),
+    }
+}
+
+/// Columns of tensor memory that the accumulators of one tile take.
+pub fn accumulator_columns(schedule: &Schedule, problem: &Operation) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let blocks = m.div_ceil(pair(schedule.cluster, Arch::Sm100a)).div_ceil(128);
+    match problem {
+        Operation::GroupedGemm(gemm) => blocks * n * weights(gemm),
+        Operation::Attention(_) => blocks * (n + k),
+    }
+}
+
+/// Columns of tensor memory one block needs: accumulators, and the scales of one stage (4 columns for each 128 rows
+/// and 64 values; PTX ISA, tcgen05 block scaling).
+pub fn tensor_memory_columns(schedule: &Schedule, problem: &Operation) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let scales = match problem {
+        Operation::GroupedGemm(gemm) => {
+            let rows = m.div_ceil(pair(schedule.cluster, Arch::Sm100a));
+            let (row_sets, column_sets) = operand_sets(schedule, gemm);
+            let blocks = row_sets * rows.div_ceil(SCALE_ROWS) + column_sets * n.div_ceil(SCALE_ROWS);
+            4 * k.div_ceil(64) * blocks
+        }
+        Operation::Attention(_) => 0,
+    };
+    accumulator_columns(schedule, problem) + scales
+}
+
+/// Blocks that one `tcgen05` instruction spans: a pair along rows where the cluster has one.
+fn pair(cluster: Cluster, arch: Arch) -> usize {
+    if arch == Arch::Sm100a && cluster.m.is_multiple_of(2) {
+        2
+    } else {
+        1
+    }
+}
+
+fn gemm_block_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let output = match schedule.epilogue {
+        Epilogue::Staged => m.div_ceil(pair(schedule.cluster, arch)) * n * gemm.output.bytes(),
+        Epilogue::Direct => 0,
+    };
+    let stages = schedule.stages * gemm_stage_bytes(schedule, gemm, arch);
+    let buffers = match arch {
+        Arch::Cpu => 4 * k * m * if schedule.swap_ab { weights(gemm) } else { 1 } + stages,
+        Arch::Sm90a if schedule.swap_ab => swapped_bytes(schedule, gemm, stages),
+        // One slot is filled while products read the other; a single stage overlaps nothing.
+        Arch::Sm90a => stages + schedule.stages.min(2) * weights(gemm) * n * k * HALF,
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => stages,
+    };
+    buffers + output
+}
+
+fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usize {
+    let Tile { m, n, k } = schedule.tile;
+    let (row_sets, column_sets) = operand_sets(schedule, gemm);
+    match arch {
+        Arch::Cpu => column_sets * n * k * 4,
+        Arch::Sm90a if schedule.swap_ab && !is_narrow(schedule) => {
+            row_sets * m * k.div_ceil(2) + column_sets * n * k * HALF
+        }
+        Arch::Sm90a if !schedule.swap_ab => {
+            (row_sets * m + column_sets * n) * (k.div_ceil(2) + k.div_ceil(16).max(SCALE_COPY))
+        }
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => (row_sets * m + column_sets * n) * packed_bytes(k),
+        Arch::Sm100a => {
+            let pair = pair(schedule.cluster, arch);
+            let values = (row_sets * m + column_sets * n) * k.div_ceil(2) / pair;
+            let scale_rows = row_sets * m.div_ceil(pair).next_multiple_of(SCALE_ROWS)
+                + column_sets * n.next_multiple_of(SCALE_ROWS);
+            values + scale_rows * k.div_ceil(16)
+        }
+    }
+}
+
+/// Bytes of the buffers of a block with swap-AB on sm_90a, of which the stages take so many: after the ring are
+/// slots of scales and barriers.
+fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usize {
+    if is_narrow(schedule) {
+        return stages;
+    }
+    let scales = SWAPPED_SCALE_SLOTS * weights(gemm) * schedule.tile.m * schedule.tile.k.div_ceil(8);
+    stages + scales + BARRIERS
+}
+
+/// Matrices on the row and on the column side of a tile.
+fn operand_sets(schedule: &Schedule, gemm: &GroupedGemm) -> (usize, usize) {
+    if schedule.swap_ab {
+        (weights(gemm), 1)
+    } else {
+        (1, weights(gemm))
+    }
+}
+
+fn packed_bytes(k: usize) -> usize {
+    k.div_ceil(2) + k.div_ceil(16)
+}

@@ -1,0 +1,222 @@
+//! What attention needs. On sm_90a there are three kernels, and what they take is counted as they lay it out.
+
+use crate::{Attention, AttentionFormat, OutputFormat};
+use gauntlet_device::Arch;
+
+use super::{HALF, SUM};
+use crate::{Arithmetic, Epilogue, Roles, Schedule, Scores, Values};
+
+/// Queries of a warp group: the rows of `wgmma` (PTX ISA).
+const GROUP_QUERIES: usize = 64;
+/// Warp groups of a block of the resident kernel.
+const RESIDENT_GROUPS: usize = 2;
+/// Copied keys or values of a step that the specialised kernel has room for before they are converted.
+const RAW_STAGES: usize = 3;
+/// Bytes of barriers: of the specialised kernel, and of the resident one.
+const SPECIALISED_BARRIERS: usize = 1024;
+const RESIDENT_BARRIERS: usize = 64;
+/// Least bytes of a block of the resident kernel: with as many, it has its multiprocessor alone.
+const RESIDENT_LEAST: usize = 114 << 10;
+/// Bytes of a row's largest score and sum of weights.
+const STATISTICS: usize = 8;
+/// Bytes of the same of a thread of the specialised kernel, which has two rows, of which each is three others' too.
+const MERGED_STATISTICS: usize = 16;
+
+/// The CUDA kernels of attention on sm_90a.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HopperAttention {
+    /// Everyone does everything, by `mma.sync`.
+    Unified,
+    /// One warp loads, two to four warp groups of 64 queries multiply by `wgmma`, and three warps convert what is e4m3.
+    Specialised,
+    /// All keys are in shared memory at once, split over the two warp groups of each block of a cluster.
+    Resident,
+}
+
+impl HopperAttention {
+    /// The kernel that the words choose: with roles, tiles of one warp group's queries are the resident kernel's.
+    pub fn of(schedule: &Schedule) -> Self {
+        match (schedule.roles, schedule.tile.m) {
+            (Roles::Unified, _) => Self::Unified,
+            (Roles::Specialised, GROUP_QUERIES) => Self::Resident,
+            (Roles::Specialised, _) => Self::Specialised,
+        }
+    }
+}
+
+/// Whether attention is multiplied by `mma.sync`, whose operands come from registers: before sm_90a always, and there
+/// where everyone does everything; `wgmma` and `tcgen05` are for roles.
+pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
+    match arch {
+        Arch::Sm80 | Arch::Sm89 => true,
+        Arch::Sm90a => HopperAttention::of(schedule) == HopperAttention::Unified,
+        Arch::Sm100a | Arch::Cpu => false,
+    }
+}
+
+/// Keys that the blocks of a cluster hold at once, where they hold all that there are: a longer sequence has no place.
+pub fn resident_keys(schedule: &Schedule, arch: Arch) -> Option<usize> {
+    let is_resident = arch == Arch::Sm90a && HopperAttention::of(schedule) == HopperAttention::Resident;
+    is_resident.then(|| RESIDENT_GROUPS * schedule.split_k * schedule.tile.n)
+}
+
+/// How the specialised kernel of sm_90a shares out a tile over its warp groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarpGroups {
+    /// All of them.
+    pub count: usize,
+    /// Groups that have the same queries, each with a part of every step's keys.
+    pub parts: usize,
+    /// As many as have the registers for their sums, scores and weights.
+    pub most: usize,
+}
+
+/// Most stages of the specialised kernel: a word has a bit for each stage of K and of V, and one for tiles.
+pub const MOST_SPECIALISED_STAGES: usize = 15;
+
+/// The warp groups of a tile: a group for 64 queries, or, where four have the registers, two for the same 64. Four find
+/// more to do at a time than two.
+pub fn warp_groups(schedule: &Schedule, attention: &Attention) -> WarpGroups {
+    let is_converted = operands_made_ready(schedule, attention) == 2;
+    let most = match (attention.head_size, is_converted) {
+        (_, true) => 2,
+        (..=64, false) => 4,
+        (65.., false) => 3,
+    };
+    let groups = schedule.tile.m / GROUP_QUERIES;
+    let parts = if 2 * groups == most { 2 } else { 1 };
+    WarpGroups {
+        count: groups * parts,
+        parts,
+        most,
+    }
+}
+
+/// Bytes of keys, and of queries, of attention as a GPU's matrix unit takes them.
+pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
+    match schedule.arithmetic {
+        Arithmetic::Fp8 => attention.format.bytes(),
+        Arithmetic::Fp16 => HALF,
+    }
+}
+
+/// Bytes of values, likewise: the specialised kernel of sm_90a multiplies them by weights in 16 bits, also where scores are
+/// products of e4m3.
+pub fn multiplied_value_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    match (arch, HopperAttention::of(schedule)) {
+        (Arch::Sm90a, HopperAttention::Specialised) => HALF,
+        _ => multiplied_bytes(schedule, attention),
+    }
+}
+
+/// Operands of a step, of keys and values, that a block on sm_90a makes ready in shared memory before `wgmma` takes them:
+/// both of 8-bit operands that are multiplied as fp16, and only values where scores are products of e4m3: converted, or
+/// with the keys first.
+pub fn operands_made_ready(schedule: &Schedule, attention: &Attention) -> usize {
+    let is_eight_bits = attention.format.bytes() < HALF;
+    match (HopperAttention::of(schedule), schedule.arithmetic) {
+        (HopperAttention::Unified, _) => 0,
+        (_, Arithmetic::Fp16) if is_eight_bits => 2,
+        (_, Arithmetic::Fp8) if is_eight_bits => 1,
+        _ => 0,
+    }
+}
+
+/// Bytes of keys and values that one stage holds for one block.
+pub(super) fn stage_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    let values = match arch {
+        Arch::Sm90a if !by_mma_sync(schedule, arch) => multiplied_value_bytes(schedule, attention, arch),
+        _ => element_bytes(schedule, attention, arch),
+    };
+    let of_a_value = element_bytes(schedule, attention, arch) + values;
+    schedule.tile.n * attention.head_size * of_a_value
+}
+
+/// Bytes of all buffers of one block.
+pub(super) fn block_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    let kernel = (arch == Arch::Sm90a).then(|| HopperAttention::of(schedule));
+    match kernel {
+        Some(HopperAttention::Specialised) => specialised_bytes(schedule, attention),
+        Some(HopperAttention::Resident) => resident_bytes(schedule, attention),
+        Some(HopperAttention::Unified) | None => staged_bytes(schedule, attention, arch),
+    }
+}
+
+/// Queries, stages, scores with what goes with them, and the staged results.
+fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    let queries = schedule.tile.m;
+    let output = match schedule.epilogue {
+        Epilogue::Staged => {
+            queries.div_ceil(super::pair(schedule.cluster, arch))
+                * attention.head_size
+                * attention.output.bytes()
+        }
+        Epilogue::Direct => 0,
+    };
+    queries * attention.head_size * element_bytes(schedule, attention, arch)
+        + schedule.stages * stage_bytes(schedule, attention, arch)
+        + score_bytes(schedule)
+        + output
+}
+
+/// Queries as they were copied, the ring of what is multiplied, that of what is yet to be converted, and what warp groups
+/// leave each other of the same queries: sums of fp32, with two shifts and two sums of weights a thread.
+fn specialised_bytes(schedule: &Schedule, attention: &Attention) -> usize {
+    let row = attention.head_size * attention.format.bytes();
+    let raw = if operands_made_ready(schedule, attention) > 0 {
+        RAW_STAGES * schedule.tile.n * row
+    } else {
+        0
+    };
+    let ring = schedule.stages * stage_bytes(schedule, attention, Arch::Sm90a);
+    let merged = match warp_groups(schedule, attention).parts {
+        1 => 0,
+        _ => schedule.tile.m * attention.head_size * SUM + schedule.tile.m * 2 * MERGED_STATISTICS,
+    };
+    schedule.tile.m * row + ring + raw + merged + SPECIALISED_BARRIERS
+}
+
+/// Queries, keys and values as they were copied, what is made of them, and partial results of which each block merges
+/// its share.
+fn resident_bytes(schedule: &Schedule, attention: &Attention) -> usize {
+    let row = attention.head_size * attention.format.bytes();
+    let keys = RESIDENT_GROUPS * schedule.tile.n;
+    let made_ready = operands_made_ready(schedule, attention)
+        * keys
+        * attention.head_size
+        * multiplied_bytes(schedule, attention);
+    // Values of bf16 may be beyond fp16, in which parts are exchanged where the result has no more than it; and so may parts
+    // that scales of blocks belong to.
+    let is_half = attention.output == OutputFormat::F16
+        && attention.format != AttentionFormat::Bf16
+        && !attention.has_block_scales();
+    let partial = attention.head_size * if is_half { HALF } else { SUM } + STATISTICS;
+    let merged = RESIDENT_GROUPS * GROUP_QUERIES * partial;
+    let needed = schedule.tile.m * row + 2 * keys * row + made_ready + merged + RESIDENT_BARRIERS;
+    needed.max(RESIDENT_LEAST)
+}
+
+/// Bytes of a block's scores and weights in shared memory, and of what sums of earlier steps are multiplied by. Weights
+/// are fp16 for the matrix unit, fp32 for multiply-adds; in place of the scores they take no room of their own.
+fn score_bytes(schedule: &Schedule) -> usize {
+    let weight = match schedule.values {
+        Values::Matrix => HALF,
+        Values::Scalar => SUM,
+    };
+    let of_a_key = match schedule.scores {
+        Scores::Registers => return 0,
+        Scores::InPlace => SUM,
+        Scores::Separate => SUM + weight,
+    };
+    schedule.tile.m * (schedule.tile.n * of_a_key + SUM)
+}
+
+/// Bytes of an operand of attention in a block's memory: on GPUs as it is multiplied, but `mma.sync` converts what it
+/// takes from there.
+fn element_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
+    match arch {
+        Arch::Cpu => SUM,
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if by_mma_sync(schedule, arch) => attention.format.bytes(),
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a => multiplied_bytes(schedule, attention),
+    }
+}

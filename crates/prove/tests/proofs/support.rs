@@ -1,0 +1,106 @@
+//! Problems and schedules of every kind.
+
+use gauntlet_device::Arch;
+use gauntlet_operations::{
+    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
+};
+use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Scores, Tile};
+use gauntlet_task::program::TileProgram;
+
+pub const ARCHS: [Arch; 5] = [Arch::Cpu, Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a];
+
+pub fn problems() -> Vec<Operation> {
+    let gemm = |form| {
+        Operation::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape {
+                m: 256,
+                n: 256,
+                k: 4096,
+            }],
+            form,
+            output: OutputFormat::default(),
+        })
+    };
+    let attention = |format| {
+        Operation::Attention(Attention {
+            sequences: vec![Sequence {
+                queries: 512,
+                keys: 512,
+            }],
+            heads: 8,
+            kv_heads: 8,
+            head_size: 64,
+            causal: false,
+            format,
+            scaling: Scaling::PerHead,
+            output: OutputFormat::default(),
+        })
+    };
+    vec![
+        gemm(Form::Plain),
+        gemm(Form::Swiglu),
+        attention(AttentionFormat::F16),
+        attention(AttentionFormat::E4m3),
+    ]
+}
+
+/// Every schedule word that changes the program, for a problem.
+pub fn schedules(problem: &Operation) -> Vec<Schedule> {
+    let (swaps, scores): (&[bool], &[Scores]) = match problem {
+        Operation::GroupedGemm(_) => (&[false, true], &[Scores::Registers]),
+        Operation::Attention(_) => (&[false], &[Scores::Registers, Scores::InPlace, Scores::Separate]),
+    };
+    let tile = Tile { m: 128, n: 64, k: 64 };
+    let mut schedules = Vec::new();
+    for stages in 1..=8 {
+        for roles in [Roles::Unified, Roles::Specialised] {
+            for epilogue in [Epilogue::Direct, Epilogue::Staged] {
+                for order in [Order::PerTile, Order::Static] {
+                    let words = swaps
+                        .iter()
+                        .flat_map(|swap| scores.iter().map(move |scores| (*swap, *scores)));
+                    schedules.extend(words.map(|(swap_ab, scores)| Schedule {
+                        tile,
+                        stages,
+                        roles,
+                        epilogue,
+                        order,
+                        swap_ab,
+                        scores,
+                        ..Schedule::baseline()
+                    }));
+                }
+            }
+        }
+    }
+    schedules
+}
+
+/// A program, and what it is of.
+pub struct Shipped {
+    pub arch: Arch,
+    pub schedule: Schedule,
+    pub attention: bool,
+    pub program: TileProgram,
+}
+
+/// All programs that differ.
+pub fn programs() -> Vec<Shipped> {
+    let mut programs: Vec<Shipped> = Vec::new();
+    for arch in ARCHS {
+        for problem in problems() {
+            for schedule in schedules(&problem) {
+                let program = gauntlet_tiles::program(&schedule, &problem, arch);
+                if programs.iter().all(|known| known.program != program) {
+                    programs.push(Shipped {
+                        arch,
+                        schedule,
+                        attention: matches!(problem, Operation::Attention(_)),
+                        program,
+                    });
+                }
+            }
+        }
+    }
+    programs
+}

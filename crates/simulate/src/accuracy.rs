@@ -1,0 +1,189 @@
+//! How far predictions on a device may be relied on: what is on record of them there.
+
+use std::fmt;
+
+use gauntlet_device::{Device, ModelTest};
+use gauntlet_task::Sizes;
+use serde::{Deserialize, Serialize};
+
+/// The most that predictions may err in the mean, as a share of the measured time, to be relied on.
+pub const MOST_MEAN_ERROR: f64 = 0.15;
+
+/// The least rank correlation within a shape of predictions that are relied on.
+pub const LEAST_RANK_CORRELATION: f64 = 0.8;
+
+/// How predictions did against times on a device that the model had not been fitted to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Accuracy {
+    /// Schedules × shapes compared.
+    pub points: usize,
+    /// The mean of |predicted / measured − 1|, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_error: Option<f64>,
+    /// Rank correlation within a shape, the lowest and highest over the sets compared.
+    pub rank_correlation: [f64; 2],
+    /// Regret of the first choice, the lowest and highest over the sets compared.
+    pub regret: [f64; 2],
+    /// Regret of a constant rule on the same points, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regret_of_constant_rule: Option<f64>,
+}
+
+impl Accuracy {
+    /// What is on record for a device and the family of a problem: the validation noted in its calibration, else the test
+    /// in its description. None where predictions have never been compared with times there.
+    pub fn of(device: &Device, sizes: &Sizes) -> Option<Self> {
+        let calibration = device.calibration.as_deref();
+        if let Some(quality) = calibration.and_then(|calibration| calibration.quality.as_ref()) {
+            return Some(Self {
+                points: quality.points,
+                mean_error: Some(quality.mean_error),
+                rank_correlation: [quality.rank_correlation; 2],
+                regret: [quality.regret_of_first; 2],
+                regret_of_constant_rule: None,
+            });
+        }
+        let test = device
+            .model_tests
+            .iter()
+            .find(|test| test.family == sizes.task().name())?;
+        Some(Self::from(test))
+    }
+
+    /// The record that says least for a whole suite: none if any of its families has none.
+    pub fn of_suite<'a>(device: &Device, problems: impl IntoIterator<Item = &'a Sizes>) -> Option<Self> {
+        let records: Option<Vec<_>> = problems
+            .into_iter()
+            .map(|problem| Self::of(device, problem))
+            .collect();
+        records?
+            .into_iter()
+            .min_by(|one, other| one.rank_correlation[0].total_cmp(&other.rank_correlation[0]))
+    }
+
+    /// Whether predictions did well enough to decide anything: they rank, they err little where that is known, and they
+    /// choose no worse than a constant rule.
+    pub fn suffices(&self) -> bool {
+        self.rank_correlation[0] >= LEAST_RANK_CORRELATION
+            && self.mean_error.is_none_or(|error| error <= MOST_MEAN_ERROR)
+            && self
+                .regret_of_constant_rule
+                .is_none_or(|constant| self.regret[1] <= constant)
+    }
+}
+
+impl From<&ModelTest> for Accuracy {
+    fn from(test: &ModelTest) -> Self {
+        Self {
+            points: test.points,
+            mean_error: test.mean_error,
+            rank_correlation: test.rank_correlation,
+            regret: test.regret,
+            regret_of_constant_rule: test.regret_of_constant_rule,
+        }
+    }
+}
+
+/// What is on record, in a few words, for the reader of a prediction.
+pub fn on_record(accuracy: Option<&Accuracy>) -> String {
+    match accuracy {
+        None => "the model is not validated on this device and decides nothing".to_owned(),
+        Some(accuracy) if accuracy.suffices() => accuracy.to_string(),
+        Some(accuracy) => format!("{accuracy}; too inaccurate to decide anything"),
+    }
+}
+
+impl fmt::Display for Accuracy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "the model was tested on {} times of this device:",
+            self.points
+        )?;
+        if let Some(error) = self.mean_error {
+            write!(formatter, " mean error {:.0} %,", error * 100.0)?;
+        }
+        let [low, high] = self.rank_correlation;
+        let percent = |share: f64| share * 100.0;
+        let [least, most] = self.regret.map(percent);
+        if low == high {
+            write!(formatter, " rank correlation {low:.2}")?;
+        } else {
+            write!(formatter, " rank correlation {low:.2} to {high:.2}")?;
+        }
+        if least == most {
+            write!(formatter, ", its first choice {least:.1} % slower than the best")?;
+        } else {
+            write!(
+                formatter,
+                ", its first choice {least:.0} to {most:.0} % slower than the best"
+            )?;
+        }
+        match self.regret_of_constant_rule.map(percent) {
+            Some(constant) => write!(formatter, " (a constant rule: {constant:.1} %)"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(suite: &str) -> Sizes {
+        gauntlet_families::suite(suite).unwrap().benchmark[0]
+            .sizes
+            .clone()
+    }
+
+    #[test]
+    fn each_device_has_the_record_that_was_made_of_it() {
+        let gemm = problem("group-gemm");
+        let of = |name: &str, problem: &Sizes| Accuracy::of(&Device::builtin(name).unwrap(), problem);
+        let h200 = of("h200", &gemm).unwrap();
+        assert!(h200.suffices(), "{h200}");
+        let b200 = of("b200", &gemm).unwrap();
+        assert!(!b200.suffices());
+        assert_eq!(
+            on_record(Some(&b200)),
+            "the model was tested on 320 times of this device: rank correlation -0.18 to 0.16, its first choice 11 to \
+             13 % slower than the best (a constant rule: 3.6 %); too inaccurate to decide anything"
+        );
+        assert_eq!(of("l4", &gemm), None);
+        // A family without a record leaves a suite without one.
+        let attention = problem("attention");
+        assert_eq!(of("h200", &attention), None);
+        let device = Device::builtin("h200").unwrap();
+        assert_eq!(Accuracy::of_suite(&device, [&gemm, &attention]), None);
+        assert_eq!(Accuracy::of_suite(&device, [&gemm, &gemm]), Some(h200));
+    }
+
+    #[test]
+    fn each_bar_counts() {
+        let good = Accuracy {
+            points: 100,
+            mean_error: Some(0.1),
+            rank_correlation: [0.85, 0.95],
+            regret: [0.01, 0.03],
+            regret_of_constant_rule: Some(0.036),
+        };
+        assert!(good.suffices());
+        for worse in [
+            Accuracy {
+                mean_error: Some(0.26),
+                ..good
+            },
+            Accuracy {
+                rank_correlation: [0.53, 0.95],
+                ..good
+            },
+            Accuracy {
+                regret: [0.01, 0.042],
+                ..good
+            },
+        ] {
+            assert!(!worse.suffices(), "{worse}");
+        }
+    }
+}

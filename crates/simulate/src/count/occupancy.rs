@@ -1,0 +1,132 @@
+//! How many blocks share a multiprocessor.
+
+use gauntlet_device::{Arch, Device};
+use gauntlet_operations::Operation;
+use gauntlet_operations::resources::{accumulators, block_bytes, is_narrow, tensor_memory_columns};
+use gauntlet_operations::{Order, Schedule};
+use gauntlet_task::program::{Action, Statement};
+
+/// Registers of a thread beside its sums: addresses, counters, fragments on their way. An estimate; compilers differ.
+const BASE_REGISTERS: f64 = 40.0;
+/// The same of threads that convert NVFP4 for `wgmma`: 103 to 121 in the kernels with tokens as rows and unified roles
+/// (`gauntlet compile rows`).
+const CONVERTING_REGISTERS: f64 = 112.0;
+
+/// Shared memory that the system keeps of each block, in bytes (CUDA C++ Programming Guide, compute capability 8.0 and
+/// later).
+const RESERVED: usize = 1024;
+
+/// The fewest columns of tensor memory a block can have; allocations are powers of two (PTX ISA, `tcgen05.alloc`).
+const FEWEST_COLUMNS: usize = 32;
+
+/// What a block takes of a multiprocessor, and how many fit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Occupancy {
+    /// Blocks of one multiprocessor at a time; persistent ones are alone.
+    pub blocks: usize,
+    /// What keeps another one away.
+    pub limit: Limit,
+    /// Shared memory of a block in bytes.
+    pub shared_memory: usize,
+    /// Registers of a thread that multiplies: estimated.
+    pub registers: usize,
+    /// Warps of a block.
+    pub warps: usize,
+    /// Columns of tensor memory that a block allocates; 0 where there is none.
+    pub tensor_memory: usize,
+}
+
+/// What limits the blocks of a multiprocessor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Shared memory.
+    SharedMemory,
+    /// Registers.
+    Registers,
+    /// Warps.
+    Warps,
+    /// Tensor memory.
+    TensorMemory,
+    /// The schedule asks for one persistent block.
+    Persistent,
+}
+
+impl Occupancy {
+    /// The occupancy of a schedule on a GPU; none on other devices.
+    pub fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Option<Self> {
+        let gpu = device.gpu.as_ref()?;
+        let program = gauntlet_tiles::program(schedule, problem, device.arch);
+        let warps: usize = program.roles.iter().map(|role| role.warps).sum();
+        let multiplying: usize = program
+            .roles
+            .iter()
+            .filter(|role| multiplies(&role.body))
+            .map(|role| role.warps)
+            .sum();
+        let blackwell = device.arch == Arch::Sm100a;
+        let sums = if blackwell {
+            0
+        } else {
+            accumulators(schedule, problem)
+        };
+        let converts = device.arch == Arch::Sm90a
+            && matches!(problem, Operation::GroupedGemm(_))
+            && !is_narrow(schedule);
+        let base = if converts {
+            CONVERTING_REGISTERS
+        } else {
+            BASE_REGISTERS
+        };
+        let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + base)
+            .min(gpu.registers_thread.get())
+            .ceil();
+        // Roles that only load or store give theirs away (`setmaxnreg`), where there is such a thing.
+        let of_block = 32.0
+            * match device.arch {
+                Arch::Sm90a | Arch::Sm100a => {
+                    multiplying as f64 * registers + (warps - multiplying) as f64 * BASE_REGISTERS
+                }
+                _ => warps as f64 * registers,
+            };
+        let shared_memory = block_bytes(schedule, problem, device.arch);
+        let tensor_memory = if blackwell {
+            tensor_memory_columns(schedule, problem)
+                .max(FEWEST_COLUMNS)
+                .next_power_of_two()
+        } else {
+            0
+        };
+        let fits = |has: f64, needs: f64| (has / needs.max(1.0)) as usize;
+        let mut limits = vec![
+            (
+                fits(gpu.shared_memory.get(), (shared_memory + RESERVED) as f64),
+                Limit::SharedMemory,
+            ),
+            (fits(gpu.registers.get(), of_block), Limit::Registers),
+            (fits(gpu.warps.get(), warps as f64), Limit::Warps),
+        ];
+        if let Some(columns) = gpu.tensor_memory.as_ref().filter(|_| blackwell) {
+            limits.push((fits(columns.get(), tensor_memory as f64), Limit::TensorMemory));
+        }
+        if schedule.order != Order::PerTile {
+            limits.push((1, Limit::Persistent));
+        }
+        let (blocks, limit) = limits.into_iter().min_by_key(|(blocks, _)| *blocks)?;
+        Some(Self {
+            // What fits nowhere is for the constraints to refuse; here it is alone.
+            blocks: blocks.max(1),
+            limit,
+            shared_memory,
+            registers: registers as usize,
+            warps,
+            tensor_memory,
+        })
+    }
+}
+
+fn multiplies(body: &[Statement]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Repeat(_, body) | Statement::If(_, body) => multiplies(body),
+        Statement::Do(operation) => matches!(operation, Action::Multiply { .. }),
+    })
+}

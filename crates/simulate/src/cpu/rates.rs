@@ -1,0 +1,470 @@
+//! What the primitives of the CPU executor cost, in seconds: as calibrated, or as its peak has them.
+
+use gauntlet_device::{Calibration, Device};
+use gauntlet_operations::{AttentionFormat, OutputFormat};
+use gauntlet_operations::{Epilogue, Order};
+
+use super::curve::Curve;
+use crate::estimate::MissingFigure;
+
+/// A figure that every calibration of this revision holds.
+const WHOLE: &str = "whole calibration; run `gauntlet calibrate` again";
+
+/// Runs in a row when the costs of runs were measured.
+const RUNS: f64 = 4.0;
+
+/// How much faster than f32 multiply-adds NVFP4 is multiplied at most: of 16 values each a multiply-add on two units is eight
+/// clocks, the dot of their block with its scales twelve instructions on four units, or six on two.
+const DOTS_OVER_FLOATS: f64 = 8.0 / 3.0;
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * KIB;
+
+/// The sides of a register block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Its rows.
+    Rows,
+    /// Its columns.
+    Columns,
+}
+
+/// Where a panel was last used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum From {
+    /// By the same thread, so many bytes ago.
+    Ago(f64),
+    /// By another thread.
+    Thread,
+}
+
+/// Costs in seconds.
+#[derive(Debug, Clone)]
+pub(super) struct Rates {
+    pub(super) threads: usize,
+    pub(super) block: RegisterBlock,
+    /// Multiply-adds a step of depth of one register block.
+    pub(super) step: f64,
+    /// A register block, besides its steps.
+    pub(super) call: f64,
+    /// More for each step if the row panel comes from so many bytes ago.
+    pub(super) row_panel: Curve,
+    /// The same of the column panel.
+    pub(super) column_panel: Curve,
+    /// GEMM: packing a chunk, and a run of them of a row, as rows or columns.
+    pub(super) pack_chunk: [f64; 2],
+    pub(super) pack_run: [f64; 2],
+    /// GEMM: a value that is multiplied straight from its code, and that for each column.
+    pub(super) codes_value: f64,
+    pub(super) codes_column: f64,
+    /// More a value by depth of the run, for codes from so many bytes ago: not asked for, and asked for beforehand.
+    pub(super) pack_far: Vec<(f64, Curve)>,
+    pub(super) pack_ahead: Vec<(f64, Curve)>,
+    /// A row of the output.
+    pub(super) output_row: f64,
+    /// A run of it; of attention one as long as the register block has columns, or is turned at once.
+    pub(super) output_run: f64,
+    pub(super) output_run_swapped: f64,
+    /// A value of a split sum put away, and taken up again.
+    pub(super) split_store: f64,
+    pub(super) split_add: f64,
+    /// Threads woken: until the others of a call run, and until one goes on who fell asleep waiting for them.
+    pub(super) wake: f64,
+    pub(super) join: f64,
+    /// A panel handed over, and a wait for one.
+    pub(super) hand_over: f64,
+    pub(super) ring_wake: f64,
+    /// More a byte to multiply a panel that another thread wrote, and to write one that another has read.
+    pub(super) ring_read: f64,
+    pub(super) ring_write: f64,
+    /// A byte of a buffer of a size, made and freed in the call.
+    pub(super) buffer: Curve,
+    /// A tile planned in the call.
+    pub(super) plan_tile: f64,
+    /// A group passed on the way to a tile's.
+    pub(super) group: f64,
+    /// Attention: a value packed across and along, by side; a score; an output value.
+    pub(super) across: [f64; 2],
+    pub(super) along: [f64; 2],
+    pub(super) softmax: [f64; 2],
+    pub(super) softmax_call: [f64; 2],
+    pub(super) turn: f64,
+    pub(super) rescale: [f64; 2],
+    pub(super) merge: [f64; 2],
+    /// Bytes a second from memory, all threads; infinite where it is not known.
+    pub(super) memory: f64,
+    /// Whether products of padding count.
+    pub(super) padded: bool,
+}
+
+/// What is multiplied at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RegisterBlock {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// What a depth is filled up to multiples of.
+    pub(super) chunk: usize,
+    /// Bytes that a value of a row, and of a column, takes up in a panel.
+    pub(super) bytes: [f64; 2],
+    /// The most columns with which rows are multiplied straight from their codes.
+    pub(super) unpacked: usize,
+}
+
+impl RegisterBlock {
+    /// Attention's, of f32, by the SIMD path.
+    fn floats(simd: &str) -> Self {
+        let (rows, columns) = match simd {
+            "amx" | "avx512" => (8, 32),
+            "avx2" => (6, 16),
+            _ => (4, 8),
+        };
+        Self {
+            rows,
+            columns,
+            chunk: 1,
+            bytes: [size_of::<f32>() as f64; 2],
+            unpacked: 0,
+        }
+    }
+
+    /// A GEMM's, by what its products are made of: values of bf16 on the tile unit; else a block of 16 values takes its
+    /// integers, an f32 scale and, of columns, an i32.
+    fn dots(dots: &str) -> Self {
+        let (rows, columns, blocks, integer) = match dots {
+            "amx" => {
+                return Self {
+                    rows: 32,
+                    columns: 32,
+                    chunk: 32,
+                    bytes: [2.0; 2],
+                    // So few go to the vectors' dots.
+                    unpacked: 6,
+                };
+            }
+            "avx512vnni" | "avx512vnni-sums" => (2, 6, 16, 1.0),
+            "avxvnni" | "avx2" => (1, 6, 8, 1.0),
+            "neon" => (2, 6, 4, 1.0),
+            _ => (1, 4, 4, 2.0),
+        };
+        Self {
+            rows,
+            columns,
+            chunk: 16 * blocks,
+            bytes: [integer + 4.0 / 16.0, integer + 8.0 / 16.0],
+            unpacked: columns,
+        }
+    }
+}
+
+/// What the rates are looked up for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) output: OutputFormat,
+    pub(super) epilogue: Epilogue,
+    pub(super) order: Order,
+    pub(super) family: Family,
+}
+
+/// What is computed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Family {
+    Gemm { dual: bool },
+    Attention(AttentionFormat),
+}
+
+impl Rates {
+    /// The calibrated rates of a device; without a calibration products at its peak, and nothing else.
+    pub(super) fn of(device: &Device, wanted: Wanted) -> Result<Self, MissingFigure> {
+        let peak = Self::at_peak(device, wanted.family)?;
+        match device.calibration.as_deref() {
+            None => Ok(peak),
+            Some(calibration) => peak.calibrated(calibration, wanted).ok_or_else(|| MissingFigure {
+                device: device.name.clone(),
+                figure: WHOLE,
+            }),
+        }
+    }
+
+    fn at_peak(device: &Device, family: Family) -> Result<Self, MissingFigure> {
+        let missing = |figure| MissingFigure {
+            device: device.name.clone(),
+            figure,
+        };
+        let cpu = device.cpu.as_ref();
+        let peak = cpu
+            .and_then(|cpu| cpu.fp32_peak.as_ref())
+            .ok_or_else(|| missing("fp32-peak, which follows from its clock"))?;
+        let threads = device.processors.get().max(1.0);
+        let features = cpu.map_or(&[][..], |cpu| &cpu.simd.value);
+        let has = |name: &str| features.iter().any(|feature| feature == name);
+        let (block, faster) = match family {
+            Family::Attention(_) => {
+                let best = [("avx512f", "avx512"), ("avx2", "avx2")]
+                    .into_iter()
+                    .find(|(name, _)| has(name));
+                (
+                    RegisterBlock::floats(best.map_or("portable", |(_, path)| path)),
+                    1.0,
+                )
+            }
+            Family::Gemm { .. } => {
+                let best = ["avx512vnni", "avxvnni", "avx2"]
+                    .into_iter()
+                    .find(|name| has(name));
+                (RegisterBlock::dots(best.unwrap_or("portable")), DOTS_OVER_FLOATS)
+            }
+        };
+        let product = 2.0 * threads / (faster * peak.get());
+        Ok(Self {
+            threads: threads as usize,
+            block,
+            step: (block.rows * block.columns) as f64 * product,
+            call: 0.0,
+            row_panel: Curve::default(),
+            column_panel: Curve::default(),
+            pack_chunk: [0.0; 2],
+            pack_run: [0.0; 2],
+            codes_value: 0.0,
+            codes_column: product,
+            pack_far: Vec::new(),
+            pack_ahead: Vec::new(),
+            output_row: 0.0,
+            output_run: 0.0,
+            output_run_swapped: 0.0,
+            split_store: 0.0,
+            split_add: 0.0,
+            wake: 0.0,
+            join: 0.0,
+            hand_over: 0.0,
+            ring_wake: 0.0,
+            ring_read: 0.0,
+            ring_write: 0.0,
+            buffer: Curve::default(),
+            plan_tile: 0.0,
+            group: 0.0,
+            across: [0.0; 2],
+            along: [0.0; 2],
+            softmax: [0.0; 2],
+            softmax_call: [0.0; 2],
+            turn: 0.0,
+            rescale: [0.0; 2],
+            merge: [0.0; 2],
+            memory: device
+                .memory
+                .bandwidth
+                .as_ref()
+                .map_or(f64::INFINITY, |figure| figure.get()),
+            padded: true,
+        })
+    }
+
+    fn calibrated(self, calibration: &Calibration, wanted: Wanted) -> Option<Self> {
+        let nanoseconds = |name: &str| calibration.value(name).map(|value| value * 1e-9);
+        let sides = |prefix: &str, names: [&str; 2]| {
+            Some([
+                nanoseconds(&format!("{prefix}.{}", names[0]))?,
+                nanoseconds(&format!("{prefix}.{}", names[1]))?,
+            ])
+        };
+        let pair = |prefix: &str, suffix: &str| {
+            Some([
+                nanoseconds(&format!("{prefix}.rows.{suffix}"))?,
+                nanoseconds(&format!("{prefix}.columns.{suffix}"))?,
+            ])
+        };
+        let output_row = nanoseconds("epilogue.row")?;
+        let output_run = |kind: &str| {
+            let format = match wanted.output {
+                OutputFormat::F16 => "f16",
+                OutputFormat::Bf16 => "bf16",
+                OutputFormat::F32 => "f32",
+            };
+            let manner = match wanted.epilogue {
+                Epilogue::Direct => "direct",
+                Epilogue::Staged => "staged",
+            };
+            let run = nanoseconds(&format!("epilogue.{format}.{manner}.{kind}"))?;
+            Some((run - output_row / RUNS).max(0.0))
+        };
+        let details = &calibration.machine.details;
+        let (block, product, runs) = match wanted.family {
+            Family::Gemm { dual } => {
+                let run = if dual { "swiglu" } else { "scale" };
+                (RegisterBlock::dots(details.get("dots")?), "dots", [run, run])
+            }
+            Family::Attention(_) => {
+                let runs = ["plain", "swapped"];
+                (RegisterBlock::floats(details.get("simd")?), "multiply", runs)
+            }
+        };
+        let format = match wanted.family {
+            Family::Attention(AttentionFormat::E4m3) | Family::Gemm { .. } => "e4m3",
+            Family::Attention(AttentionFormat::Int8) => "int8",
+            Family::Attention(AttentionFormat::F16) => "f16",
+            Family::Attention(AttentionFormat::Bf16) => "bf16",
+        };
+        // Hand-overs are measured with panels of attention's columns.
+        let floats = RegisterBlock::floats(details.get("simd")?);
+        let handed = floats.columns as f64 * floats.bytes[1];
+        let order = if wanted.order == Order::Sorted {
+            "sorted"
+        } else {
+            "static"
+        };
+        Some(Self {
+            block,
+            step: nanoseconds(&format!("{product}.step"))?,
+            call: nanoseconds(&format!("{product}.call"))?,
+            row_panel: by_size(calibration, &format!("{product}.rows."), "KiB", KIB)?,
+            column_panel: by_size(calibration, &format!("{product}.columns."), "KiB", KIB)?,
+            pack_chunk: pair("pack", "chunk")?,
+            pack_run: pair("pack", "run")?,
+            codes_value: nanoseconds("codes.value")?,
+            codes_column: nanoseconds("codes.column")?,
+            pack_far: by_depth(calibration, "pack.far.")?,
+            pack_ahead: by_depth(calibration, "pack.ahead.")?,
+            output_row,
+            output_run: output_run(runs[0])?,
+            output_run_swapped: output_run(runs[1])?,
+            split_store: nanoseconds("split.store")?,
+            split_add: nanoseconds("split.add")?,
+            wake: nanoseconds("launch.wake")?,
+            join: nanoseconds("launch.join")?,
+            hand_over: nanoseconds("ring.step")?,
+            ring_wake: nanoseconds("ring.wake")?,
+            ring_read: nanoseconds("ring.read")? / handed,
+            ring_write: nanoseconds("ring.write")? / handed,
+            buffer: by_size(calibration, "setup.buffer.", "KiB", KIB)?,
+            plan_tile: nanoseconds(&format!("setup.tile.{order}"))?,
+            group: nanoseconds("lookup.group")?,
+            across: sides(&format!("attention.across.{format}"), ["rows", "columns"])?,
+            along: sides(&format!("attention.along.{format}"), ["rows", "columns"])?,
+            softmax: sides("attention.softmax", ["rows", "columns"])?,
+            softmax_call: sides("attention.softmax-call", ["rows", "columns"])?,
+            turn: nanoseconds("attention.turn")?,
+            rescale: sides("attention.rescale", ["plain", "swapped"])?,
+            merge: sides("attention.merge", ["plain", "swapped"])?,
+            memory: calibration.value("memory.read")? * 1e9,
+            ..self
+        })
+    }
+
+    /// Rows or columns of the register block.
+    pub(super) fn width(&self, side: Side) -> usize {
+        match side {
+            Side::Rows => self.block.rows,
+            Side::Columns => self.block.columns,
+        }
+    }
+
+    /// Multiplying so many row panels by so many column panels over a depth. The panels of either side are first met as
+    /// they come from there; the row panels pass by again for each column panel.
+    pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
+        let [row, column] = self.panel_bytes().map(|bytes| bytes * depth);
+        let row_again = self.row_panel.at(row_panels * row + column);
+        let column_again = self.column_panel.at(column + 2.0 * row);
+        let first = |from, curve: &Curve, bytes: f64| match from {
+            From::Ago(ago) => curve.at(ago),
+            From::Thread => self.ring_read * bytes,
+        };
+        let [row_bytes, column_bytes] = self.panel_bytes();
+        let rows = first(from[0], &self.row_panel, row_bytes).max(row_again)
+            + (column_panels - 1.0).max(0.0) * row_again;
+        let columns = first(from[1], &self.column_panel, column_bytes).max(column_again)
+            + (row_panels - 1.0).max(0.0) * column_again;
+        let steps = row_panels * column_panels * self.step + row_panels * rows + column_panels * columns;
+        row_panels * column_panels * self.call + depth * steps
+    }
+
+    /// Bytes of a step of depth of a panel of rows, and of columns.
+    fn panel_bytes(&self) -> [f64; 2] {
+        let RegisterBlock {
+            rows, columns, bytes, ..
+        } = self.block;
+        [rows as f64 * bytes[0], columns as f64 * bytes[1]]
+    }
+
+    /// Writing panels of so many bytes.
+    pub(super) fn store(&self, bytes: f64, to: From) -> f64 {
+        match to {
+            From::Ago(ago) => self.fetch(bytes, ago),
+            From::Thread => bytes * self.ring_write,
+        }
+    }
+
+    /// Bringing so many bytes back into the first-level cache from where they went so many bytes ago.
+    pub(super) fn fetch(&self, bytes: f64, ago: f64) -> f64 {
+        bytes / self.panel_bytes()[1] * self.column_panel.at(ago)
+    }
+
+    /// More a value to dequantise runs of a depth whose codes come from so many bytes ago.
+    pub(super) fn pack_from(&self, depth: f64, ago: f64, asked: bool) -> f64 {
+        let costs = if asked { &self.pack_ahead } else { &self.pack_far };
+        let points = costs.iter().map(|(at, curve)| (*at, curve.at(ago))).collect();
+        Curve::new(points).at(depth)
+    }
+}
+
+/// All parameters whose names are a prefix, a size and a unit.
+fn by_size(calibration: &Calibration, prefix: &str, unit: &str, factor: f64) -> Option<Curve> {
+    let points: Vec<_> = calibration
+        .parameters
+        .iter()
+        .filter_map(|(name, parameter)| {
+            let size: f64 = name.strip_prefix(prefix)?.strip_suffix(unit)?.parse().ok()?;
+            Some((size * factor, parameter.value * 1e-9))
+        })
+        .collect();
+    (!points.is_empty()).then(|| Curve::new(points))
+}
+
+/// All parameters whose names are a prefix, a depth and a size, by depth.
+fn by_depth(calibration: &Calibration, prefix: &str) -> Option<Vec<(f64, Curve)>> {
+    let mut depths: Vec<usize> = calibration
+        .parameters
+        .keys()
+        .filter_map(|name| name.strip_prefix(prefix)?.split('.').next()?.parse().ok())
+        .collect();
+    depths.sort_unstable();
+    depths.dedup();
+    let curve = |depth: &usize| {
+        let curve = by_size(calibration, &format!("{prefix}{depth}."), "MiB", MIB)?;
+        Some((*depth as f64, curve))
+    };
+    depths.iter().map(curve).collect()
+}
+
+/// What a call would be spared.
+impl Rates {
+    pub(super) fn without_launches(&mut self) {
+        (self.wake, self.join) = (0.0, 0.0);
+    }
+
+    pub(super) fn without_hand_over(&mut self) {
+        (self.hand_over, self.ring_wake, self.group) = (0.0, 0.0, 0.0);
+    }
+
+    pub(super) fn without_epilogue(&mut self) {
+        (self.output_row, self.output_run, self.output_run_swapped) = (0.0, 0.0, 0.0);
+        (self.split_store, self.split_add, self.merge) = (0.0, 0.0, [0.0; 2]);
+    }
+
+    pub(super) fn without_conversion(&mut self) {
+        (self.pack_chunk, self.pack_run) = ([0.0; 2], [0.0; 2]);
+        self.codes_value = 0.0;
+        (self.across, self.along) = ([0.0; 2], [0.0; 2]);
+        (self.turn, self.rescale) = (0.0, [0.0; 2]);
+        (self.softmax, self.softmax_call) = ([0.0; 2], [0.0; 2]);
+    }
+
+    pub(super) fn without_distance(&mut self) {
+        (self.row_panel, self.column_panel) = (Curve::default(), Curve::default());
+        (self.ring_read, self.ring_write) = (0.0, 0.0);
+        (self.pack_far, self.pack_ahead) = (Vec::new(), Vec::new());
+        self.memory = f64::INFINITY;
+    }
+
+    pub(super) fn without_padding(&mut self) {
+        self.padded = false;
+    }
+}

@@ -1,0 +1,159 @@
+//! Who gets which tile.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use gauntlet_operations::Order;
+
+use super::work::Kind;
+
+/// Clusters that are given the same kinds of tiles at the same time, and so do the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Share {
+    /// The first of them.
+    pub(super) cluster: usize,
+    /// How many.
+    pub(super) alike: usize,
+    /// The tiles of each resident block to begin with, by kind.
+    pub(super) blocks: Vec<Vec<usize>>,
+}
+
+/// All tiles, dealt out as far as that can be done beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Deal {
+    /// What everyone begins with.
+    pub(super) shares: Vec<Share>,
+    /// What is left for whoever is first, by kind, in runs.
+    pub(super) queue: Queue,
+    /// Whether a block computes one tile only.
+    pub(super) one_each: bool,
+}
+
+/// Tiles in runs of equals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Queue {
+    /// Kind and count, the next last.
+    runs: Vec<(usize, usize)>,
+}
+
+impl Queue {
+    /// The kind of the next tiles, and how many of at most `wanted`.
+    pub(super) fn take(&mut self, wanted: usize) -> Option<(usize, usize)> {
+        let (kind, left) = self.runs.last_mut()?;
+        let taken = wanted.min(*left);
+        let kind = *kind;
+        *left -= taken;
+        if *left == 0 {
+            self.runs.pop();
+        }
+        Some((kind, taken))
+    }
+}
+
+impl Deal {
+    /// Deals out `kinds` to so many clusters of multiprocessors, each with so many blocks at a time.
+    pub(super) fn of(kinds: &[Kind], order: Order, clusters: usize, resident: usize) -> Self {
+        let mut runs: Vec<_> = kinds
+            .iter()
+            .enumerate()
+            .map(|(index, kind)| (index, kind.count))
+            .collect();
+        if order == Order::Sorted {
+            runs.sort_by(|(left, _), (right, _)| weight(&kinds[*right]).total_cmp(&weight(&kinds[*left])));
+        }
+        match order {
+            Order::Static => Self::fixed(in_turn(&runs, clusters)),
+            Order::Sorted => Self::fixed(longest_first(&runs, kinds, clusters)),
+            Order::PerTile | Order::Dynamic => {
+                let first = clusters * resident;
+                let mut blocks = vec![Vec::with_capacity(resident); clusters];
+                for (place, kind) in each(&runs).take(first).enumerate() {
+                    blocks[place % clusters].push(vec![kind]);
+                }
+                Self {
+                    shares: alike(blocks),
+                    queue: rest(&runs, first),
+                    one_each: order == Order::PerTile,
+                }
+            }
+        }
+    }
+
+    fn fixed(lists: Vec<Vec<usize>>) -> Self {
+        Self {
+            shares: alike(lists.into_iter().map(|list| vec![list]).collect()),
+            queue: Queue::default(),
+            one_each: false,
+        }
+    }
+}
+
+/// The next tile to the next cluster.
+fn in_turn(runs: &[(usize, usize)], clusters: usize) -> Vec<Vec<usize>> {
+    let mut lists = vec![Vec::new(); clusters];
+    for (place, kind) in each(runs).enumerate() {
+        lists[place % clusters].push(kind);
+    }
+    lists
+}
+
+/// Each tile, the dearest first, to the cluster with the least so far (Graham's longest-processing-time rule).
+fn longest_first(runs: &[(usize, usize)], kinds: &[Kind], clusters: usize) -> Vec<Vec<usize>> {
+    let mut lists = vec![Vec::new(); clusters];
+    // Non-negative loads sort as their bits.
+    let mut loads: BinaryHeap<_> = (0..clusters).map(|cluster| Reverse((0_u64, cluster))).collect();
+    for kind in each(runs) {
+        if let Some(mut least) = loads.peek_mut() {
+            let Reverse((load, cluster)) = *least;
+            lists[cluster].push(kind);
+            *least = Reverse(((f64::from_bits(load) + weight(&kinds[kind])).to_bits(), cluster));
+        }
+    }
+    lists
+}
+
+/// What a tile costs beside others: the bytes it reads, since tiles of a kind multiply alike.
+fn weight(kind: &Kind) -> f64 {
+    kind.steps as f64 * kind.depth * (kind.rows + kind.columns)
+}
+
+fn each(runs: &[(usize, usize)]) -> impl Iterator<Item = usize> {
+    runs.iter()
+        .flat_map(|&(kind, count)| std::iter::repeat_n(kind, count))
+}
+
+/// The runs without the first tiles, the next last.
+fn rest(runs: &[(usize, usize)], mut first: usize) -> Queue {
+    let mut left = Vec::with_capacity(runs.len());
+    for &(kind, count) in runs {
+        let dealt = first.min(count);
+        first -= dealt;
+        if count > dealt {
+            left.push((kind, count - dealt));
+        }
+    }
+    left.reverse();
+    Queue { runs: left }
+}
+
+fn alike(blocks: Vec<Vec<Vec<usize>>>) -> Vec<Share> {
+    let mut places: HashMap<Vec<Vec<usize>>, usize> = HashMap::new();
+    let mut shares: Vec<Share> = Vec::new();
+    for (cluster, blocks) in blocks.into_iter().enumerate() {
+        if blocks.iter().all(Vec::is_empty) {
+            continue;
+        }
+        match places.get(&blocks) {
+            Some(&place) => shares[place].alike += 1,
+            None => {
+                places.insert(blocks.clone(), shares.len());
+                shares.push(Share {
+                    cluster,
+                    alike: 1,
+                    blocks,
+                });
+            }
+        }
+    }
+    shares
+}

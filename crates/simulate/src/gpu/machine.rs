@@ -1,0 +1,240 @@
+//! A device's figures, converted to cycles of the multiprocessors' clock.
+//!
+//! The description gives what follows that clock per clock (copies, the second-level cache, shared memory, products) and what
+//! does not, such as the bandwidth of memory, per second.
+
+use gauntlet_device::{Arch, Device, Gpu};
+use gauntlet_operations::Schedule;
+use gauntlet_operations::resources::{by_mma_sync, multiplied_bytes, multiplied_value_bytes};
+use gauntlet_operations::{AttentionFormat, Operation};
+
+use super::assumed;
+use crate::estimate::MissingFigure;
+
+/// Rates and latencies of one multiprocessor, and of what all multiprocessors share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Machine {
+    pub(super) arch: Arch,
+    /// Clock under load, in Hz.
+    pub(super) clock: f64,
+    /// The highest clock, in Hz.
+    pub(super) boost: f64,
+    pub(super) processors: usize,
+    /// Bytes a cycle from memory, all multiprocessors together, as attained in measurements.
+    pub(super) memory_rate: f64,
+    /// Bandwidth of memory as published, in bytes a second.
+    pub(super) published_bandwidth: f64,
+    /// Bytes a cycle from the second-level cache, all together.
+    pub(super) cache_rate: f64,
+    pub(super) cache_size: f64,
+    /// Bytes a cycle into and out of one multiprocessor by bulk copies, one after another.
+    pub(super) copy_rate: f64,
+    /// Bytes a cycle at which the rest of a single copy follows its first bytes.
+    pub(super) arrival_rate: f64,
+    /// The most bytes that one bulk copy moves.
+    pub(super) box_bytes: f64,
+    /// How much longer a copy takes while the matrix unit works.
+    pub(super) beside_products: f64,
+    /// Cycles from the start of a bulk copy to its first bytes, from memory and from the cache.
+    pub(super) copy_latency: [f64; 2],
+    /// Cycles from a load to its value, from memory and from the cache.
+    pub(super) load_latency: [f64; 2],
+    /// Bytes a cycle of one multiprocessor's shared memory.
+    pub(super) shared_rate: f64,
+    /// Floating-point operations a cycle in the format that is multiplied.
+    pub(super) product_rate: f64,
+    /// Cycles from the end of a product's time in the unit to its result; the second is of a product that spans two blocks.
+    pub(super) product_latency: [f64; 2],
+    /// Cycles that a batch of products takes besides the products.
+    pub(super) batch: f64,
+    /// Exponentials a cycle.
+    pub(super) exponential_rate: f64,
+    /// Bytes a cycle read from tensor memory.
+    pub(super) tensor_memory_rate: f64,
+    /// Cycles of one round trip to a counter in memory.
+    pub(super) counter: f64,
+    /// Cycles that a cluster's barrier takes.
+    pub(super) cluster_barrier: f64,
+    /// Cycles for which a producer is busy starting the first bulk copy of a step, and each further one.
+    pub(super) bulk_issue: [f64; 2],
+    /// NVFP4 values converted to fp16 a cycle, in registers.
+    pub(super) conversion_rate: f64,
+    /// The same through shared memory, including its reads and writes, where that is known.
+    pub(super) conversion_through_shared: Option<f64>,
+    /// Bytes a cycle that threads write in half sectors.
+    pub(super) half_sectors: f64,
+    /// The same for all multiprocessors together; infinite where no limit but memory is known.
+    pub(super) half_sectors_together: f64,
+    /// Bytes a cycle of whole rows out of the staging buffer.
+    pub(super) row_rate: f64,
+    /// Cycles from a signal to the next instruction of the warps that wait for it.
+    pub(super) signal: f64,
+    /// Cycles of a barrier for one group of warps, and for each further group.
+    pub(super) synchronise: [f64; 2],
+    /// Cycles from the time when a block is assigned to a multiprocessor to its first instruction.
+    pub(super) block_start: f64,
+}
+
+impl Machine {
+    pub(super) fn of(device: &Device, problem: &Operation) -> Result<Self, MissingFigure> {
+        let missing = |figure| MissingFigure {
+            device: device.name.clone(),
+            figure,
+        };
+        let gpu = device.gpu.as_ref().ok_or_else(|| missing("[gpu] table"))?;
+        let frequency = device.clock.as_ref().ok_or_else(|| missing("clock"))?;
+        let clock = frequency.attainable();
+        let bandwidth = device.memory.bandwidth.as_ref();
+        let bandwidth = bandwidth.ok_or_else(|| missing("memory bandwidth"))?;
+        let processors = device.processors.get().max(1.0);
+        let load_latency =
+            load_latency(device, clock).ok_or_else(|| missing("latency of memory, or gpu.pipeline.copy"))?;
+        let copy = gpu.pipeline.copy.as_ref();
+        let products = gpu.pipeline.products.as_ref();
+        let products = products.ok_or_else(|| missing("gpu.pipeline.products"))?;
+        let copy_rate = copy.map_or(assumed::CACHE_RATE, |copy| copy.rate.get());
+        let latency = products.latency.get();
+        let pipeline = &gpu.pipeline;
+        let stores = pipeline.stores.as_ref();
+        let cycles = |time: f64| time * clock;
+        Ok(Self {
+            arch: device.arch,
+            clock,
+            boost: frequency.get().max(clock),
+            processors: processors as usize,
+            memory_rate: bandwidth.attainable() / clock,
+            published_bandwidth: bandwidth.get().max(bandwidth.attainable()),
+            cache_rate: processors
+                * device
+                    .memory
+                    .l2_rate
+                    .as_ref()
+                    .map_or(assumed::CACHE_RATE, |figure| figure.get()),
+            cache_size: device.memory.l2_size.as_ref().map_or(0.0, |figure| figure.get()),
+            copy_rate,
+            arrival_rate: copy
+                .and_then(|copy| copy.arrival_rate.as_ref())
+                .map_or(copy_rate, |figure| figure.get()),
+            box_bytes: copy.map_or(f64::INFINITY, |copy| copy.largest.get()),
+            beside_products: copy
+                .and_then(|copy| copy.beside_products.as_ref())
+                .map_or(1.0, |figure| figure.get()),
+            copy_latency: copy.map_or(load_latency, |copy| {
+                [cycles(copy.latency.get()), cycles(copy.l2_latency.get())]
+            }),
+            load_latency,
+            shared_rate: gpu.shared_memory_rate.get(),
+            product_rate: product_rate(problem, gpu),
+            product_latency: [
+                latency,
+                products
+                    .pair_latency
+                    .as_ref()
+                    .map_or(latency, |figure| figure.get()),
+            ],
+            batch: products.batch.as_ref().map_or(0.0, |figure| figure.get()),
+            exponential_rate: gpu.exp_rate.get(),
+            tensor_memory_rate: gpu
+                .pipeline
+                .tensor_memory_read
+                .as_ref()
+                .map_or(f64::INFINITY, |figure| figure.get()),
+            counter: gpu
+                .pipeline
+                .counter
+                .as_ref()
+                .map_or(0.0, |figure| cycles(figure.get())),
+            cluster_barrier: gpu
+                .pipeline
+                .cluster_barrier
+                .as_ref()
+                .map_or(0.0, |figure| cycles(figure.get())),
+            bulk_issue: [
+                copy.and_then(|copy| copy.issue.as_ref())
+                    .map_or(assumed::BULK_ISSUE, |figure| figure.get()),
+                assumed::BULK_ISSUE,
+            ],
+            conversion_rate: pipeline
+                .conversion
+                .as_ref()
+                .map_or(assumed::CONVERTED, |figure| figure.get()),
+            conversion_through_shared: pipeline
+                .conversion_through_shared
+                .as_ref()
+                .map(|figure| figure.get()),
+            half_sectors: stores.map_or(assumed::HALF_SECTORS, |stores| stores.halves.get()),
+            half_sectors_together: stores
+                .map_or(f64::INFINITY, |stores| stores.halves_together.get() * processors),
+            row_rate: stores.map_or(copy_rate, |stores| stores.rows.get()),
+            signal: pipeline
+                .hand_over
+                .as_ref()
+                .map_or(assumed::SIGNAL, |figure| figure.get()),
+            synchronise: pipeline
+                .block_barrier
+                .as_ref()
+                .map_or([assumed::SYNCHRONISE, 0.0], |barrier| {
+                    [barrier.four_warps.get(), barrier.further_four.get()]
+                }),
+            block_start: assumed::BLOCK_START,
+        })
+    }
+
+    /// The machine with the product rate of the instructions that a schedule uses.
+    pub(super) fn scheduled(self, problem: &Operation, schedule: &Schedule, device: &Device) -> Self {
+        let (Operation::Attention(attention), Some(gpu)) = (problem, device.gpu.as_ref()) else {
+            return self;
+        };
+        let rate = match gpu.fp8_rate.as_ref() {
+            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => {
+                // The rate of both products together, which have the same size.
+                let of_values = match multiplied_value_bytes(schedule, attention, self.arch) {
+                    1 => narrow.get(),
+                    _ => gpu.fp16_rate.get(),
+                };
+                2.0 / (1.0 / narrow.get() + 1.0 / of_values)
+            }
+            _ => gpu.fp16_rate.get(),
+        };
+        let share = if self.arch == Arch::Sm90a && by_mma_sync(schedule, self.arch) {
+            assumed::MMA_SYNC_SHARE
+        } else {
+            1.0
+        };
+        Self {
+            product_rate: rate * share,
+            ..self
+        }
+    }
+}
+
+/// The latencies of a load from memory and from the cache. Where the description has none, those of a bulk copy stand in; they
+/// are a little longer.
+fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
+    let memory = &device.memory;
+    let bulk = device.gpu.as_ref().and_then(|gpu| gpu.pipeline.copy.as_ref());
+    let from_memory = memory
+        .latency
+        .as_ref()
+        .map(|figure| figure.get())
+        .or_else(|| bulk.map(|copy| copy.latency.get() * clock))?;
+    let from_cache = memory
+        .l2_latency
+        .as_ref()
+        .map(|figure| figure.get())
+        .or_else(|| memory.l2_latency_time.as_ref().map(|figure| figure.get() * clock))
+        .or_else(|| bulk.map(|copy| copy.l2_latency.get() * clock))?;
+    Some([from_memory, from_cache])
+}
+
+/// Floating-point operations a cycle in the narrowest format in which the device multiplies these operands exactly.
+pub fn product_rate(problem: &Operation, gpu: &Gpu) -> f64 {
+    let narrow = match problem {
+        Operation::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
+        Operation::Attention(attention) => match attention.format {
+            AttentionFormat::E4m3 => gpu.fp8_rate.as_ref(),
+            AttentionFormat::Int8 | AttentionFormat::F16 | AttentionFormat::Bf16 => None,
+        },
+    };
+    narrow.unwrap_or(&gpu.fp16_rate).get()
+}

@@ -1,0 +1,85 @@
+//! The simulator for GPUs.
+//!
+//! A schedule's tile program is interpreted for one multiprocessor of each sort: its roles run side by side, operations
+//! take the time that the schedule's sizes give them on the device's units, and all multiprocessors meet at memory and
+//! cache. `docs/model.md` says what is measured, what is assumed, and how far predictions have been compared.
+
+mod assumed;
+mod breakdown;
+mod code;
+mod costs;
+mod deal;
+mod engine;
+mod ideal;
+mod machine;
+mod operations;
+mod plan;
+mod record;
+mod roofline;
+mod state;
+#[cfg(test)]
+mod tests;
+mod timeline;
+mod traffic;
+mod work;
+
+use gauntlet_device::Device;
+use gauntlet_operations::Operation;
+use gauntlet_operations::Schedule;
+
+use crate::breakdown::Breakdown;
+use crate::estimate::MissingFigure;
+use crate::host::HostTerm;
+use crate::simulate::Simulation;
+use crate::timeline::Timeline;
+pub use traffic::Traffic;
+
+use ideal::Ideal;
+pub use machine::product_rate;
+use plan::Plan;
+use roofline::Roofline;
+
+/// As [`crate::simulate()`], on a GPU.
+pub(crate) fn simulate(
+    problem: &Operation,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Simulation, MissingFigure> {
+    let roofline = Roofline::of(problem, device)?;
+    let plan = Plan::of(problem, schedule, device)?;
+    Ok(Simulation {
+        seconds: plan.host(host) + plan.launch() + plan.kernel(Ideal::default()),
+        roofline: roofline.seconds(),
+        bound: roofline.bound(),
+    })
+}
+
+/// The time at the highest rates, every operand moved once but for `kept` bytes, nothing padded; none where the figures
+/// are missing.
+pub(crate) fn floor(problem: &Operation, device: &Device, kept: f64) -> Option<f64> {
+    let roofline = Roofline::beyond(problem, device, kept).ok()?;
+    Some(roofline.seconds())
+}
+
+/// As [`crate::break_down()`], on a GPU.
+pub(crate) fn break_down(
+    problem: &Operation,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Breakdown, MissingFigure> {
+    let roofline = Roofline::of(problem, device)?.seconds();
+    let plan = Plan::of(problem, schedule, device)?;
+    Ok(breakdown::of(&plan, roofline, host))
+}
+
+/// As [`crate::timeline()`], on a GPU.
+pub(crate) fn timeline(
+    problem: &Operation,
+    schedule: &Schedule,
+    device: &Device,
+    host: HostTerm,
+) -> Result<Timeline, MissingFigure> {
+    Ok(timeline::of(&Plan::of(problem, schedule, device)?, host))
+}

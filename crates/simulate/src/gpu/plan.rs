@@ -1,0 +1,207 @@
+//! All that is simulated of a call, ready to be simulated with one mechanism or another made ideal.
+
+use gauntlet_device::Device;
+use gauntlet_operations::resources::converts_beforehand;
+use gauntlet_operations::{Attention, Operation};
+use gauntlet_operations::{Order, Schedule, Setup};
+
+use super::assumed;
+use super::code::Code;
+use super::costs::{Costs, Setting};
+use super::deal::Deal;
+use super::engine::{self, Outcome, Scene};
+use super::ideal::Ideal;
+use super::machine::Machine;
+use super::work::{self, Bundle, Kind, PACKED};
+use crate::count::Occupancy;
+use crate::estimate::MissingFigure;
+use crate::host::HostTerm;
+
+/// Bytes of an fp16 value.
+const HALF: f64 = 2.0;
+
+/// A call.
+pub(super) struct Plan<'a> {
+    pub(super) problem: &'a Operation,
+    pub(super) schedule: &'a Schedule,
+    pub(super) machine: Machine,
+    pub(super) code: Code,
+    pub(super) bundle: Bundle,
+    pub(super) kinds: Vec<Kind>,
+    deal: Deal,
+    launch: f64,
+    ramp: f64,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn of(
+        problem: &'a Operation,
+        schedule: &'a Schedule,
+        device: &Device,
+    ) -> Result<Self, MissingFigure> {
+        let machine = Machine::of(device, problem)?.scheduled(problem, schedule, device);
+        let bundle = Bundle::of(schedule, device.arch);
+        let clusters = (machine.processors / bundle.processors()).max(1);
+        let resident = match schedule.order {
+            Order::PerTile => {
+                Occupancy::of(problem, schedule, device).map_or(1, |occupancy| occupancy.blocks)
+            }
+            Order::Static | Order::Sorted | Order::Dynamic => 1,
+        };
+        let kinds = work::kinds(problem, schedule, bundle, machine.cache_size, clusters);
+        let deal = Deal::of(&kinds, schedule.order, clusters, resident);
+        let launch = device.gpu.as_ref().map(|gpu| &gpu.launch);
+        let seconds = |figure: Option<&gauntlet_device::Figure<gauntlet_device::Time>>| {
+            figure.map_or(0.0, |figure| figure.get())
+        };
+        let ramp = seconds(launch.and_then(|launch| launch.ramp.as_ref()));
+        let interval = seconds(launch.and_then(|launch| match schedule.setup {
+            Setup::PerCall => launch.stream.as_ref(),
+            Setup::Once => launch.graph.as_ref(),
+        }));
+        Ok(Self {
+            problem,
+            schedule,
+            machine,
+            code: Code::of(&gauntlet_tiles::program(schedule, problem, device.arch)),
+            bundle,
+            kinds,
+            deal,
+            // From one launch to the next of an empty kernel, ramp included.
+            launch: (interval - ramp).max(0.0),
+            ramp,
+        })
+    }
+
+    /// Seconds of the host's work.
+    pub(super) fn host(&self, host: HostTerm) -> f64 {
+        host.seconds(self.problem, self.schedule)
+    }
+
+    /// Seconds to get the kernel started, beyond its ramp.
+    pub(super) fn launch(&self) -> f64 {
+        self.launch
+    }
+
+    /// Seconds before the first block's first instruction: ramp, and operands converted beforehand.
+    pub(super) fn before(&self, ideal: Ideal) -> (f64, f64) {
+        let ramp = if ideal.ramp {
+            0.0
+        } else {
+            self.ramp * assumed::RAMP_UP
+        };
+        let prologue = if ideal.conversion {
+            0.0
+        } else {
+            self.prologue(ideal)
+        };
+        (ramp, prologue)
+    }
+
+    /// Seconds of the kernel with some mechanisms made ideal.
+    pub(super) fn kernel(&self, ideal: Ideal) -> f64 {
+        let outcome = self.run(ideal, false);
+        let (ramp, prologue) = self.before(ideal);
+        ramp + prologue + self.seconds(self.end(&outcome, ideal), ideal) + self.after(ideal)
+    }
+
+    /// Seconds from the last result to the end of the kernel.
+    pub(super) fn after(&self, ideal: Ideal) -> f64 {
+        if ideal.ramp {
+            0.0
+        } else {
+            self.ramp * (1.0 - assumed::RAMP_UP)
+        }
+    }
+
+    /// What the multiprocessors do.
+    pub(super) fn run(&self, ideal: Ideal, recording: bool) -> Outcome {
+        let mut machine = self.machine;
+        if ideal.barriers {
+            machine.signal = 0.0;
+            machine.synchronise = [0.0; 2];
+        }
+        let costs = self.costs(&machine, ideal);
+        let scene = Scene {
+            code: &self.code,
+            costs: &costs,
+            machine: &machine,
+            ideal,
+            width: self.bundle.processors(),
+            pair: self.bundle.pair > 1,
+            recording,
+        };
+        engine::run(scene, &self.deal)
+    }
+
+    /// Cycles as seconds: without contention nothing lowers the clock.
+    pub(super) fn seconds(&self, cycles: f64, ideal: Ideal) -> f64 {
+        cycles
+            / if ideal.contention {
+                self.machine.boost
+            } else {
+                self.machine.clock
+            }
+    }
+
+    /// What each operation costs, by kind of tile.
+    pub(super) fn costs(&self, machine: &Machine, ideal: Ideal) -> Vec<Costs> {
+        let setting = Setting {
+            problem: self.problem,
+            schedule: self.schedule,
+            machine,
+            bundle: self.bundle,
+            ideal,
+        };
+        self.kinds.iter().map(|kind| Costs::of(kind, &setting)).collect()
+    }
+
+    /// Cycles of all products, padding included, were they shared equally.
+    pub(super) fn balanced(&self, ideal: Ideal) -> f64 {
+        let costs = self.costs(&self.machine, ideal);
+        let total: f64 = self
+            .kinds
+            .iter()
+            .zip(costs)
+            .map(|(kind, costs)| {
+                let blocks = kind.count as f64 * kind.filled * self.bundle.processors() as f64;
+                blocks * kind.steps as f64 * (costs.products.iter().sum::<f64>() + costs.scalar)
+            })
+            .sum();
+        total / self.machine.processors as f64
+    }
+
+    fn end(&self, outcome: &Outcome, ideal: Ideal) -> f64 {
+        if ideal.tail {
+            outcome.last_product
+        } else {
+            outcome.end
+        }
+    }
+
+    /// Seconds of a kernel before the kernel that converts to fp16 what the matrix unit takes so.
+    fn prologue(&self, ideal: Ideal) -> f64 {
+        if !converts_beforehand(self.schedule, self.problem, self.machine.arch) {
+            return 0.0;
+        }
+        let (values, packed) = match self.problem {
+            Operation::GroupedGemm(gemm) => {
+                let tokens = gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
+                (tokens.sum::<f64>(), PACKED)
+            }
+            Operation::Attention(attention) => (operands(attention), attention.format.bytes() as f64),
+        };
+        let cycles = values * (packed + HALF) / self.machine.memory_rate + self.machine.load_latency[0];
+        let ramp = if ideal.ramp { 0.0 } else { self.ramp };
+        ramp + self.seconds(cycles, ideal)
+    }
+}
+
+/// Values of all queries, keys and values.
+fn operands(attention: &Attention) -> f64 {
+    let rows = attention
+        .sequences
+        .iter()
+        .map(|sequence| sequence.queries * attention.heads + 2 * sequence.keys * attention.kv_heads);
+    (rows.sum::<usize>() * attention.head_size) as f64
+}

@@ -1,0 +1,79 @@
+//! Multiprocessors that are simulated as one, against each by itself.
+
+use gauntlet_operations::{Order, Schedule};
+
+use super::*;
+use crate::gpu::deal::Share;
+
+/// Every cluster on its own.
+fn apart(deal: &Deal) -> Deal {
+    let shares = deal
+        .shares
+        .iter()
+        .flat_map(|share| {
+            (0..share.alike).map(|index| Share {
+                cluster: share.cluster + index,
+                alike: 1,
+                blocks: share.blocks.clone(),
+            })
+        })
+        .collect();
+    Deal {
+        shares,
+        ..deal.clone()
+    }
+}
+
+fn end(order: Order, rows: &[usize], together: bool) -> f64 {
+    let groups = rows.iter().map(|&m| GemmShape { m, n: 1024, k: 1024 }).collect();
+    let problem = Operation::GroupedGemm(GroupedGemm {
+        groups,
+        form: Form::Plain,
+        output: OutputFormat::F16,
+    });
+    let schedule = Schedule {
+        order,
+        ..specialised([128, 128, 256], 3)
+    };
+    let device = Device::builtin("b200").unwrap();
+    let mut machine = Machine::of(&device, &problem).unwrap();
+    // With memory for all, what each does does not depend on the others, and the two must agree to the bit.
+    machine.memory_rate = f64::INFINITY;
+    machine.cache_rate = f64::INFINITY;
+    let bundle = Bundle::of(&schedule, device.arch);
+    let kinds = kinds(&problem, &schedule, bundle, machine.cache_size, 20);
+    let setting = Setting {
+        problem: &problem,
+        schedule: &schedule,
+        machine: &machine,
+        bundle,
+        ideal: Ideal::default(),
+    };
+    let costs: Vec<_> = kinds.iter().map(|kind| Costs::of(kind, &setting)).collect();
+    let code = Code::of(&gauntlet_tiles::program(&schedule, &problem, device.arch));
+    let deal = Deal::of(&kinds, order, 20, if order == Order::PerTile { 2 } else { 1 });
+    let scene = Scene {
+        code: &code,
+        costs: &costs,
+        machine: &machine,
+        ideal: Ideal::default(),
+        width: 1,
+        pair: false,
+        recording: false,
+    };
+    let outcome = run(scene, &if together { deal } else { apart(&deal) });
+    assert!(outcome.complete);
+    let clusters: usize = outcome.processors.iter().map(|processor| processor.alike).sum();
+    assert!(clusters <= 20);
+    outcome.end
+}
+
+#[test]
+fn alike_multiprocessors_are_simulated_as_one_without_a_difference() {
+    for order in [Order::PerTile, Order::Static, Order::Sorted, Order::Dynamic] {
+        for rows in [&[300][..], &[40, 500, 130], &[1, 2, 3, 4, 5, 6, 7, 8, 900]] {
+            let (one, each) = (end(order, rows, true), end(order, rows, false));
+            assert!((one / each - 1.0).abs() < 1e-12, "{order} {rows:?}: {one} {each}");
+        }
+    }
+}

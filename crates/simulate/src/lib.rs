@@ -1,0 +1,36 @@
+//! What a schedule should cost on a device.
+//!
+//! [`count`] counts exactly. [`simulate()`] plays a call event by event, [`break_down`] says where its time goes, and
+//! [`estimate()`] adds an error bar. [`Accuracy`] is what is on record of such predictions on a device; without a record, or
+//! with a poor one, a prediction is a hint and decides nothing.
+
+mod accuracy;
+mod breakdown;
+pub mod count;
+mod cpu;
+mod estimate;
+mod gpu;
+mod host;
+mod levers;
+mod simulate;
+mod speedup;
+mod subject;
+pub mod tiles;
+mod timeline;
+mod validation_grid;
+
+pub use accuracy::{Accuracy, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, on_record};
+pub use breakdown::{Breakdown, Part, PartTime};
+pub use count::Counts;
+pub use cpu::{CpuPhases, cpu_phases};
+pub use estimate::{
+    Basis, Bound, Cached, Estimate, MissingFigure, Share, error_bar, estimate, limit, repeated_limit,
+};
+pub use gpu::product_rate;
+pub use host::HostTerm;
+pub use levers::levers;
+pub use simulate::{Simulation, break_down, simulate, timeline};
+pub use speedup::{Speedup, predicted_speedup};
+pub use subject::{NoEstimate, Subject, limit_of_sizes, predicted_speedup_of_sizes, repeated_limit_of_sizes};
+pub use timeline::{Activity, Span, Timeline, Track};
+pub use validation_grid::{Shape, grid as validation_grid};

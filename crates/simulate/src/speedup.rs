@@ -1,0 +1,63 @@
+//! What one schedule should gain over another.
+
+use gauntlet_device::Device;
+use gauntlet_operations::Operation;
+use gauntlet_operations::Schedule;
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::{Basis, MissingFigure, NINETY_PERCENT, ratio_deviation};
+use crate::host::HostTerm;
+use crate::simulate::simulate;
+
+/// A speed-up as a ratio: 1.25 is a quarter faster, 0.8 a fifth slower.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Speedup {
+    /// The lower end of a 90 % interval.
+    pub low: f64,
+    /// The likeliest.
+    pub middle: f64,
+    /// The upper end.
+    pub high: f64,
+    /// What the interval rests on.
+    pub basis: Basis,
+}
+
+/// The geometric mean over a suite of the baseline's estimate over the candidate's; all 1 for an empty suite.
+///
+/// Estimates of one kind err alike on all shapes, so a longer suite narrows nothing.
+///
+/// # Errors
+/// As [`estimate()`](crate::estimate()).
+pub fn predicted_speedup(
+    problems: &[Operation],
+    baseline: &Schedule,
+    candidate: &Schedule,
+    device: &Device,
+) -> Result<Speedup, MissingFigure> {
+    if problems.is_empty() {
+        return Ok(Speedup {
+            low: 1.0,
+            middle: 1.0,
+            high: 1.0,
+            basis: Basis::of(device),
+        });
+    }
+    let mut logarithms = 0.0;
+    for problem in problems {
+        let before = simulate(problem, baseline, device, HostTerm::default())?.seconds;
+        let after = simulate(problem, candidate, device, HostTerm::default())?.seconds;
+        // A problem without work takes no time with either.
+        if before > 0.0 && after > 0.0 {
+            logarithms += (before / after).ln();
+        }
+    }
+    let middle = (logarithms / problems.len() as f64).exp();
+    let width = (ratio_deviation(device) * NINETY_PERCENT).exp();
+    Ok(Speedup {
+        low: middle / width,
+        middle,
+        high: middle * width,
+        basis: Basis::of(device),
+    })
+}

@@ -1,0 +1,127 @@
+//! What is simulated: sizes and parameters of a task, if the model knows its kernels.
+
+use gauntlet_device::Device;
+use gauntlet_operations::{Operation, Schedule};
+use gauntlet_parameters::Parameters;
+use gauntlet_task::Sizes;
+use thiserror::Error;
+
+use crate::{
+    Breakdown, Cached, Estimate, HostTerm, MissingFigure, Simulation, Speedup, Timeline, break_down,
+    error_bar, estimate, limit, predicted_speedup, repeated_limit, simulate, timeline,
+};
+
+/// Sizes and parameters whose kernel the model knows.
+#[derive(Debug, Clone)]
+pub struct Subject<'s> {
+    operation: &'s Operation,
+    schedule: Schedule,
+}
+
+/// Why nothing can be estimated.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoEstimate {
+    /// The device's description lacks a figure.
+    #[error(transparent)]
+    MissingFigure(#[from] MissingFigure),
+    /// The model knows no kernel of the task.
+    #[error("there is no model of `{task}`; only measurements tell how long its kernels take")]
+    NoModel {
+        /// The task.
+        task: &'static str,
+    },
+}
+
+impl<'s> Subject<'s> {
+    /// These sizes under these parameters.
+    ///
+    /// # Errors
+    /// When the model knows no kernel of the task.
+    pub fn of(sizes: &'s Sizes, parameters: &Parameters) -> Result<Self, NoEstimate> {
+        match gauntlet_tiles::operation(sizes) {
+            Some(operation) => Ok(Self {
+                operation,
+                schedule: gauntlet_tiles::schedule(parameters),
+            }),
+            None => Err(NoEstimate::NoModel {
+                task: sizes.task().name(),
+            }),
+        }
+    }
+
+    /// What is computed.
+    pub fn operation(&self) -> &Operation {
+        self.operation
+    }
+
+    /// How it is computed.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// The time of one call.
+    ///
+    /// # Errors
+    /// As [`simulate()`].
+    pub fn simulate(&self, device: &Device, host: HostTerm) -> Result<Simulation, NoEstimate> {
+        Ok(simulate(self.operation, &self.schedule, device, host)?)
+    }
+
+    /// The gap from the roofline to the simulated time, in parts.
+    ///
+    /// # Errors
+    /// As [`simulate()`].
+    pub fn break_down(&self, device: &Device, host: HostTerm) -> Result<Breakdown, NoEstimate> {
+        Ok(break_down(self.operation, &self.schedule, device, host)?)
+    }
+
+    /// What happens when in the simulated call.
+    ///
+    /// # Errors
+    /// As [`simulate()`].
+    pub fn timeline(&self, device: &Device, host: HostTerm) -> Result<Timeline, NoEstimate> {
+        Ok(timeline(self.operation, &self.schedule, device, host)?)
+    }
+
+    /// The time with its error bar.
+    ///
+    /// # Errors
+    /// As [`estimate()`].
+    pub fn estimate(&self, device: &Device) -> Result<Estimate, NoEstimate> {
+        Ok(estimate(self.operation, &self.schedule, device)?)
+    }
+
+    /// The ends of a 90 % interval about a simulated time.
+    pub fn error_bar(&self, seconds: f64, device: &Device) -> (f64, f64) {
+        error_bar(seconds, self.operation, device)
+    }
+}
+
+/// The time that no call can undercut: see [`limit()`]. None where nothing is sure, as for a task without a model.
+pub fn limit_of_sizes(sizes: &Sizes, device: &Device) -> Option<f64> {
+    limit(gauntlet_tiles::operation(sizes)?, device)
+}
+
+/// The same for calls one after another: see [`repeated_limit()`].
+pub fn repeated_limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -> Option<f64> {
+    repeated_limit(gauntlet_tiles::operation(sizes)?, device, cached)
+}
+
+/// The predicted speed-up of a candidate over several sizes: see [`predicted_speedup()`].
+///
+/// # Errors
+/// When the model knows no kernel of a task, or the device's description lacks a figure.
+pub fn predicted_speedup_of_sizes(
+    sizes: &[Sizes],
+    baseline: &Parameters,
+    candidate: &Parameters,
+    device: &Device,
+) -> Result<Speedup, NoEstimate> {
+    let subjects: Vec<Subject> = sizes
+        .iter()
+        .map(|sizes| Subject::of(sizes, baseline))
+        .collect::<Result<_, _>>()?;
+    let operations: Vec<Operation> = subjects.iter().map(|subject| subject.operation.clone()).collect();
+    let [baseline, candidate] = [baseline, candidate].map(gauntlet_tiles::schedule);
+    Ok(predicted_speedup(&operations, &baseline, &candidate, device)?)
+}

@@ -1,0 +1,114 @@
+//! What a result should be, in f64.
+//!
+//! Small results are computed whole; of large ones some rows and columns.
+
+use gauntlet_formats::{Tensor, TensorSpec};
+
+use crate::{Coverage, Output};
+
+/// What the reference computed of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// How much of the output.
+    pub coverage: Coverage,
+    /// One entry for each output tensor.
+    pub parts: Vec<ExpectedPart>,
+}
+
+/// What the reference computed of one output tensor, seen as a matrix of its fastest dimension by all others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedPart {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+    /// The elements computed; no two grids share one.
+    pub grids: Vec<Grid>,
+}
+
+/// The elements of one part where some rows cross some columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// Row numbers in the part, ascending.
+    pub rows: Vec<usize>,
+    /// Column numbers in the part, ascending.
+    pub columns: Vec<usize>,
+    /// Row-major, `[rows.len(), columns.len()]`, not rounded.
+    pub values: Vec<f64>,
+}
+
+impl Grid {
+    /// Row, column and value of each element.
+    pub fn elements(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        let columns = self.columns.len().max(1);
+        self.rows
+            .iter()
+            .zip(self.values.chunks_exact(columns))
+            .flat_map(|(&row, values)| {
+                self.columns
+                    .iter()
+                    .zip(values)
+                    .map(move |(&column, &value)| (row, column, value))
+            })
+    }
+}
+
+impl Expected {
+    /// What the grids of each output tensor come to.
+    pub fn new(coverage: Coverage, outputs: &[TensorSpec], grids: Vec<Vec<Grid>>) -> Self {
+        let part = |(spec, grids): (&TensorSpec, Vec<Grid>)| ExpectedPart {
+            rows: spec.rows(),
+            columns: spec.columns(),
+            grids,
+        };
+        Self {
+            coverage,
+            parts: outputs.iter().zip(grids).map(part).collect(),
+        }
+    }
+
+    /// Whole output tensors, each with its values in memory order.
+    pub fn whole<'s>(tensors: impl IntoIterator<Item = (&'s TensorSpec, Vec<f64>)>) -> Self {
+        let part = |(spec, values): (&TensorSpec, Vec<f64>)| ExpectedPart {
+            rows: spec.rows(),
+            columns: spec.columns(),
+            grids: vec![Grid {
+                rows: (0..spec.rows()).collect(),
+                columns: (0..spec.columns()).collect(),
+                values,
+            }],
+        };
+        Self {
+            coverage: Coverage::Full,
+            parts: tensors.into_iter().map(part).collect(),
+        }
+    }
+
+    /// Another kernel's result in place of the reference: every element, as rounded as it is.
+    pub fn of(output: &Output) -> Self {
+        let values = |tensor: &Tensor| (0..tensor.len()).map(|index| tensor.get(index)).collect();
+        Self::whole(output.0.iter().map(|tensor| (&tensor.spec, values(tensor))))
+    }
+
+    /// Number of elements computed.
+    pub fn elements(&self) -> usize {
+        self.parts
+            .iter()
+            .flat_map(|part| &part.grids)
+            .map(|grid| grid.values.len())
+            .sum()
+    }
+
+    /// Output tensor, index in it, and value of each element computed.
+    pub fn values(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        self.parts.iter().enumerate().flat_map(|(number, part)| {
+            let elements = part.grids.iter().flat_map(Grid::elements);
+            elements.map(move |(row, column, value)| (number, row * part.columns + column, value))
+        })
+    }
+}
+
+/// Cuts an ascending list of rows or columns into pieces of at most `size`.
+pub fn pieces(list: Vec<usize>, size: usize) -> Vec<Vec<usize>> {
+    list.chunks(size).map(<[usize]>::to_vec).collect()
+}

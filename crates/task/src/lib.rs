@@ -1,0 +1,37 @@
+//! Tasks: what is to be computed, and what counts as right.
+//!
+//! A [`Task`] reads sizes from files ([`Suite`]) and records; [`Sizes`] are one set of them, behind which the task answers
+//! all that the judge asks: the input and output tensors, operands drawn from a seed, the expected result in f64, and what
+//! it knows of its kernels' parameters ([`TaskSizes`]). A kernel's result is an [`Output`]; [`ErrorMeasures`] say how far
+//! it is from the [`Expected`] one, and [`Rules`] whether that is right. Nothing here names a task: each lives in a crate
+//! of its own, and a table lists them.
+
+mod coverage;
+pub mod dispatch;
+mod expected;
+mod generate;
+mod measures;
+mod number;
+mod output;
+pub mod product;
+pub mod program;
+mod rules;
+mod sizes;
+mod suite;
+mod task;
+mod violation;
+pub mod words;
+
+pub use coverage::{Coverage, FULL_AT_A_GLANCE, FULL_BELOW};
+pub use dispatch::{
+    DispatchEntry, DispatchError, DispatchEvidence, DispatchTable, Match, ModelChoice, SpeedupRange,
+};
+pub use expected::{Expected, ExpectedPart, Grid, pieces};
+pub use generate::{InputKind, normal, outliers, stream};
+pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst, unwritten_between};
+pub use output::Output;
+pub use rules::{Rightness, Rules};
+pub use sizes::{DEEP, InputTensors, Inputs, SMALLEST, Sizes, TaskSizes};
+pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes};
+pub use task::Task;
+pub use violation::{Remedy, Violation};

@@ -1,0 +1,320 @@
+//! How far an output is from the oracle.
+
+use std::fmt;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use gauntlet_formats::Tensor;
+
+use crate::{Coverage, Expected, ExpectedPart, Grid, Output};
+
+/// How far an element may be off: `|found − expected| ≤ absolute + relative · |expected|`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tolerance {
+    /// In units of the expected magnitude.
+    pub relative: f64,
+    /// In units of the result.
+    pub absolute: f64,
+}
+
+/// How far an output is from the oracle.
+///
+/// The largest error alone hides a bias, so the root mean square and the mean signed error stand beside it. Everything
+/// but [`unwritten`](Self::unwritten) speaks of the elements that the oracle computed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorMeasures {
+    /// What the oracle computed.
+    pub coverage: Coverage,
+    /// Elements of the whole output.
+    pub elements: usize,
+    /// Elements of the whole output that are NaN: never written, or computed as NaN. Element types without NaN count none
+    /// here; see [`unwritten_between`].
+    pub unwritten: usize,
+    /// Elements compared.
+    pub compared: usize,
+    /// Root mean square of the error over that of the expected values. Infinite when a compared element is NaN, or
+    /// infinite where the oracle, rounded, is not.
+    #[serde(with = "crate::number")]
+    pub nrmse: f64,
+    /// The bias: mean of found − expected over the root mean square of the expected values, finite elements only. Against
+    /// the expected values as the format rounds them: where operands repeat, so do their roundings, and the right result
+    /// would be biased.
+    #[serde(with = "crate::number")]
+    pub mean_signed: f64,
+    /// Mean of (found − expected) · sign(expected) over the same, the bias away from zero: below 0 for results drawn
+    /// toward zero, as truncation does, which the mean signed error of results of both signs does not show.
+    #[serde(with = "crate::number")]
+    pub mean_outward: f64,
+    /// Elements out of tolerance.
+    pub mismatches: usize,
+    /// Elements that differ from the oracle rounded once to the output's format; zeros of either sign are equal.
+    pub unequal: usize,
+    /// The element farthest off, in units of what is tolerated there. `None` when all are as expected.
+    pub worst: Option<Worst>,
+    /// The same by part, to tell which group or head is wrong.
+    pub parts: Vec<PartMeasures>,
+}
+
+/// The measures of one part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartMeasures {
+    /// NaN elements of the whole part.
+    pub unwritten: usize,
+    /// Elements compared.
+    pub compared: usize,
+    /// As [`ErrorMeasures::nrmse`].
+    #[serde(with = "crate::number")]
+    pub nrmse: f64,
+    /// As [`ErrorMeasures::mean_signed`].
+    #[serde(with = "crate::number")]
+    pub mean_signed: f64,
+    /// As [`ErrorMeasures::mean_outward`].
+    #[serde(with = "crate::number")]
+    pub mean_outward: f64,
+    /// Elements out of tolerance.
+    pub mismatches: usize,
+    /// Elements that differ from the rounded oracle.
+    pub unequal: usize,
+}
+
+/// The element farthest off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Worst {
+    /// The group, or the sequence and head.
+    pub part: usize,
+    /// Row in the part.
+    pub row: usize,
+    /// Column in the part.
+    pub column: usize,
+    /// What was written.
+    #[serde(with = "crate::number")]
+    pub found: f64,
+    /// What the oracle says, not rounded.
+    #[serde(with = "crate::number")]
+    pub expected: f64,
+}
+
+impl ErrorMeasures {
+    /// Compares an output with the expected one of the same case.
+    pub fn between(output: &Output, expected: &Expected, tolerance: Tolerance) -> Self {
+        let sums: Vec<Sums> = expected
+            .parts
+            .par_iter()
+            .zip(&output.0)
+            .enumerate()
+            .map(|(part, (expected, tensor))| Sums::of(tensor, part, expected, tolerance))
+            .collect();
+        let parts = sums.iter().map(Sums::measures).collect();
+        let all = sums.into_iter().fold(Sums::default(), Sums::and);
+        let PartMeasures {
+            unwritten,
+            compared,
+            nrmse,
+            mean_signed,
+            mean_outward,
+            mismatches,
+            unequal,
+        } = all.measures();
+        Self {
+            coverage: expected.coverage,
+            elements: output.elements(),
+            unwritten,
+            compared,
+            nrmse,
+            mean_signed,
+            mean_outward,
+            mismatches,
+            unequal,
+            worst: all.worst.map(|(_, worst)| worst),
+            parts,
+        }
+    }
+}
+
+/// Elements that hold the bytes of both poisons: in two results of the same operands, whose outputs were filled with
+/// different bytes beforehand, an element that was written is equal. Counts those of types without NaN, in which no
+/// single poison can be told from a result.
+pub fn unwritten_between(one: &Output, other: &Output, poisons: [u8; 2]) -> usize {
+    let of = |(one, other): (&Tensor, &Tensor)| {
+        let bytes = one.spec.data_type.bytes();
+        let elements = one.bytes.chunks_exact(bytes).zip(other.bytes.chunks_exact(bytes));
+        let is_poison = |element: &[u8], poison: u8| element.iter().all(|byte| *byte == poison);
+        elements
+            .filter(|(one, other)| is_poison(one, poisons[0]) && is_poison(other, poisons[1]))
+            .count()
+    };
+    let tensors = one.0.iter().zip(&other.0);
+    tensors
+        .filter(|(tensor, _)| !tensor.spec.data_type.has_nan())
+        .map(of)
+        .sum()
+}
+
+/// What adds up over elements and over parts.
+#[derive(Default)]
+struct Sums {
+    unwritten: usize,
+    compared: usize,
+    mismatches: usize,
+    unequal: usize,
+    /// NaN, or infinite where the rounded oracle is not.
+    broken: usize,
+    /// Elements whose error is a number.
+    finite: usize,
+    error: f64,
+    outward_error: f64,
+    squared_error: f64,
+    squared_reference: f64,
+    /// With its error in units of the tolerance.
+    worst: Option<(f64, Worst)>,
+}
+
+impl Sums {
+    fn of(tensor: &Tensor, part: usize, expected: &ExpectedPart, tolerance: Tolerance) -> Self {
+        let data_type = tensor.spec.data_type;
+        let mut sums = Self::default();
+        if data_type.has_nan() {
+            sums.unwritten = (0..tensor.len())
+                .filter(|&index| tensor.get(index).is_nan())
+                .count();
+        }
+        for (row, column, value) in expected.grids.iter().flat_map(Grid::elements) {
+            let worst = Worst {
+                part,
+                row,
+                column,
+                found: tensor.get(row * expected.columns + column),
+                expected: value,
+            };
+            sums.add(worst, data_type.round(value), tolerance);
+        }
+        sums
+    }
+
+    fn add(&mut self, element: Worst, rounded: f64, tolerance: Tolerance) {
+        self.compared += 1;
+        let Worst { found, expected, .. } = element;
+        if found == rounded {
+            // An overflow that the format makes of the oracle too has no error that could be added.
+            if found.is_finite() {
+                self.add_error(found - expected, 0.0, expected);
+            }
+            return;
+        }
+        self.unequal += 1;
+        let error = found - expected;
+        let tolerated = tolerance.absolute + tolerance.relative * expected.abs();
+        let excess = if error.is_nan() {
+            f64::INFINITY
+        } else {
+            error.abs() / tolerated
+        };
+        self.mismatches += usize::from(error.is_nan() || error.abs() > tolerated);
+        if self.worst.is_none_or(|(most, _)| excess > most) {
+            self.worst = Some((excess, element));
+        }
+        if found.is_finite() {
+            self.add_error(error, found - rounded, expected);
+        } else {
+            self.broken += 1;
+        }
+    }
+
+    fn add_error(&mut self, error: f64, signed: f64, expected: f64) {
+        self.finite += 1;
+        // A finite result where the rounded oracle is infinite is an error of no known size.
+        if signed.is_finite() {
+            self.error += signed;
+            self.outward_error += if expected == 0.0 {
+                0.0
+            } else {
+                signed * expected.signum()
+            };
+        }
+        self.squared_error += error * error;
+        self.squared_reference += expected * expected;
+    }
+
+    fn and(self, other: Self) -> Self {
+        let worst = match (self.worst, other.worst) {
+            (Some(first), Some(second)) if second.0 > first.0 => Some(second),
+            (first, second) => first.or(second),
+        };
+        Self {
+            unwritten: self.unwritten + other.unwritten,
+            compared: self.compared + other.compared,
+            mismatches: self.mismatches + other.mismatches,
+            unequal: self.unequal + other.unequal,
+            broken: self.broken + other.broken,
+            finite: self.finite + other.finite,
+            error: self.error + other.error,
+            outward_error: self.outward_error + other.outward_error,
+            squared_error: self.squared_error + other.squared_error,
+            squared_reference: self.squared_reference + other.squared_reference,
+            worst,
+        }
+    }
+
+    fn measures(&self) -> PartMeasures {
+        let finite = self.finite.max(1) as f64;
+        let reference = (self.squared_reference / finite).sqrt();
+        let rms = (self.squared_error / finite).sqrt();
+        PartMeasures {
+            unwritten: self.unwritten,
+            compared: self.compared,
+            nrmse: if self.broken > 0 {
+                f64::INFINITY
+            } else {
+                normalise(rms, reference)
+            },
+            mean_signed: normalise(self.error / finite, reference),
+            mean_outward: normalise(self.outward_error / finite, reference),
+            mismatches: self.mismatches,
+            unequal: self.unequal,
+        }
+    }
+}
+
+/// An error of 0 stays 0 where all that is expected is 0; any other is infinite there.
+fn normalise(error: f64, reference: f64) -> f64 {
+    if error == 0.0 { 0.0 } else { error / reference }
+}
+
+impl fmt::Display for ErrorMeasures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "NRMSE {:.2e}, bias {:+.1e} and {:+.1e} outward, {} of {} compared out of tolerance, {} not bit-equal",
+            self.nrmse, self.mean_signed, self.mean_outward, self.mismatches, self.compared, self.unequal
+        )?;
+        if self.unwritten > 0 {
+            write!(
+                formatter,
+                ", {} of {} NaN or never written",
+                self.unwritten, self.elements
+            )?;
+        }
+        if let Some(worst) = &self.worst {
+            write!(formatter, ", worst at {worst}")?;
+        }
+        write!(formatter, " (oracle: {})", self.coverage)
+    }
+}
+
+impl fmt::Display for Worst {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            part,
+            row,
+            column,
+            found,
+            expected,
+        } = self;
+        write!(
+            formatter,
+            "part {part}, row {row}, column {column}: {found} instead of {expected}"
+        )
+    }
+}

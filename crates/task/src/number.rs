@@ -1,0 +1,26 @@
+//! Floating-point numbers in JSON, which has no infinity and no NaN: those are written as the strings `inf`, `-inf`
+//! and `NaN`, so that a record of a broken result can be read back.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Name(String),
+}
+
+pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.is_finite() {
+        value.serialize(serializer)
+    } else {
+        value.to_string().serialize(serializer)
+    }
+}
+
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    match Written::deserialize(deserializer)? {
+        Written::Number(value) => Ok(value),
+        Written::Name(name) => name.parse().map_err(de::Error::custom),
+    }
+}

@@ -1,0 +1,108 @@
+//! Products of f64 matrices.
+
+use gemm::Parallelism;
+
+/// A row-major matrix.
+pub struct Matrix<'a> {
+    /// Its elements, row-major.
+    pub values: &'a [f64],
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+}
+
+/// Adds `left · rightᵀ` to `product`, `[left.rows, right.rows]`.
+///
+/// # Panics
+/// When the sizes do not fit.
+pub fn add_product_transposed(product: &mut [f64], left: &Matrix, right: &Matrix) {
+    assert_eq!(left.columns, right.columns, "a product sums over equal lengths");
+    add_product(product, left, right, [right.rows, 1, right.columns]);
+}
+
+/// Adds `left · right` to `product`, `[left.rows, right.columns]`.
+///
+/// # Panics
+/// When the sizes do not fit.
+pub fn add_product_plain(product: &mut [f64], left: &Matrix, right: &Matrix) {
+    assert_eq!(left.columns, right.rows, "a product sums over equal lengths");
+    add_product(product, left, right, [right.columns, right.columns, 1]);
+}
+
+/// `[columns, stride of the summed dimension, stride of the columns]` say how `right` is read.
+fn add_product(product: &mut [f64], left: &Matrix, right: &Matrix, layout: [usize; 3]) {
+    let [columns, sum_stride, column_stride] = layout;
+    assert_eq!(
+        left.values.len(),
+        left.rows * left.columns,
+        "the left matrix is whole"
+    );
+    assert_eq!(
+        right.values.len(),
+        right.rows * right.columns,
+        "the right matrix is whole"
+    );
+    assert_eq!(
+        product.len(),
+        left.rows * columns,
+        "the product has the sizes of its factors"
+    );
+    // SAFETY: the assertions make every element that the sizes and strides reach lie in its slice, and `product` is
+    // borrowed exclusively, so it overlaps neither factor.
+    unsafe {
+        gemm::gemm(
+            left.rows,
+            columns,
+            left.columns,
+            product.as_mut_ptr(),
+            1,
+            columns as isize,
+            true,
+            left.values.as_ptr(),
+            1,
+            left.columns as isize,
+            right.values.as_ptr(),
+            column_stride as isize,
+            sum_stride as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            // Callers are parallel over tiles already.
+            Parallelism::None,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_the_textbook_s() {
+        let left = Matrix {
+            values: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+            rows: 2,
+            columns: 3,
+        };
+        let right = Matrix {
+            values: &[1.0, 0.0, 2.0, 0.0, 1.0, 1.0],
+            rows: 2,
+            columns: 3,
+        };
+        let mut product = [100.0, 0.0, 0.0, 0.0];
+        add_product_transposed(&mut product, &left, &right);
+        assert_eq!(product, [107.0, 5.0, 16.0, 11.0]);
+
+        let tall = Matrix {
+            values: &[1.0, 0.0, 2.0, 0.0, 1.0, 1.0],
+            rows: 3,
+            columns: 2,
+        };
+        let mut product = [0.0; 4];
+        add_product_plain(&mut product, &left, &tall);
+        assert_eq!(product, [8.0, 3.0, 20.0, 6.0]);
+    }
+}

@@ -1,0 +1,265 @@
+//! When a result counts as right.
+
+use gauntlet_formats::{DataType, TensorSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorMeasures, InputKind, Tolerance};
+
+/// What counts as right, against the reference.
+///
+/// The limits are those of results in f16 and finer types; [`suited_to`](Self::suited_to) gives the limits of coarser ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Rules {
+    /// The kinds of input tried on each case.
+    pub inputs: Vec<InputKind>,
+    /// Each element within `absolute + relative · |expected|`.
+    pub tolerance: Tolerance,
+    /// The largest root-mean-square error, over the root mean square of the result.
+    pub nrmse: f64,
+    /// The largest mean signed error, over the same; a maximum error alone hides a bias.
+    pub bias: f64,
+    /// The share of elements that may be outside the tolerance: none unless a task says otherwise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub allowed_share: f64,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            inputs: InputKind::ALL.to_vec(),
+            // The tolerance of the competition that the GEMM suites come from.
+            tolerance: Tolerance {
+                relative: 1e-3,
+                absolute: 1e-3,
+            },
+            // Rounding to f16 alone gives 2.1e-4 and no bias; twice that is generous for f32 sums.
+            nrmse: 5e-4,
+            bias: 1e-4,
+            allowed_share: 0.0,
+        }
+    }
+}
+
+/// What a task knows of right results, beyond the general rules.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rightness {
+    /// Whether every order of summation gives the same bits, so that a right result equals the rounded reference.
+    pub is_exact: bool,
+    /// How many times the allowed bias one output tensor may have alone.
+    pub bias_of_part: f64,
+    /// Neighbouring elements that share their errors and so count as one when a bias is told from chance.
+    pub dependent: usize,
+}
+
+impl Default for Rightness {
+    fn default() -> Self {
+        Self {
+            is_exact: false,
+            bias_of_part: 1.0,
+            dependent: 1,
+        }
+    }
+}
+
+/// How many standard deviations a bias may lie from none by chance.
+///
+/// Rounding to nearest errs either way with even odds, so over n elements the mean strays by NRMSE/√n; five times that
+/// comes once in a hundred thousand comparisons (Hoeffding's bound, 2·exp(−t²/2)), and on few elements is over the rules'
+/// limit.
+const CHANCE_DEVIATIONS: f64 = 5.0;
+
+/// The biases that count as no bias.
+struct BiasLimit {
+    /// The rules' limit.
+    allowed: f64,
+    /// How many biases are examined, each of which may stray: as likely in all as one alone, by the same bound.
+    tried: usize,
+}
+
+impl BiasLimit {
+    /// Describes a bias up or down, or away from zero, that is over the limit.
+    fn exceeded(&self, [signed, outward]: [f64; 2], nrmse: f64, independent: usize) -> Option<String> {
+        let deviations = (CHANCE_DEVIATIONS.powi(2) + 2.0 * (self.tried.max(1) as f64).ln()).sqrt();
+        let by_chance = deviations * nrmse / (independent.max(1) as f64).sqrt();
+        let limit = self.allowed.max(by_chance);
+        if signed.abs() > limit {
+            return Some(format!("bias {signed:+.2e} is over ±{limit:.2e}"));
+        }
+        let direction = if outward < 0.0 { "toward" } else { "away from" };
+        (outward.abs() > limit).then(|| {
+            format!(
+                "bias {direction} zero, {:.2e}, is over {limit:.2e}",
+                outward.abs()
+            )
+        })
+    }
+}
+
+/// The largest relative error of rounding to nearest: 2⁻¹ over 2 to the number of fraction bits. None for types that are
+/// not floating-point.
+fn unit_roundoff(data_type: DataType) -> Option<f64> {
+    let exponent = match data_type {
+        DataType::F64 => -53,
+        DataType::F32 => -24,
+        DataType::F16 => -11,
+        DataType::Bf16 => -8,
+        DataType::F8e4m3 => -4,
+        DataType::F8e5m2 => -3,
+        DataType::I64 | DataType::I32 | DataType::I16 | DataType::I8 => return None,
+        DataType::U64 | DataType::U32 | DataType::U16 | DataType::U8 | DataType::Bool => return None,
+    };
+    Some(2.0_f64.powi(exponent))
+}
+
+impl Rules {
+    /// The rules for results of these types. The error of a right result is mostly that of its one rounding, which grows
+    /// with the unit roundoff of its type: 2⁻¹¹ for f16, 2⁻⁸ for bf16. So the relative tolerance and the limits of NRMSE
+    /// and bias are multiplied by the unit roundoff of the coarsest floating-point output over that of f16, by 8 for
+    /// bf16. The limits of f32 are not narrower than those of f16: most of a result's error there comes from the order of
+    /// summation. The absolute tolerance stays, as it is not relative to a result.
+    #[must_use]
+    pub fn suited_to(&self, outputs: &[TensorSpec]) -> Self {
+        let roundoffs = outputs.iter().filter_map(|spec| unit_roundoff(spec.data_type));
+        let finest = 2.0_f64.powi(-11);
+        let factor = roundoffs.fold(finest, f64::max) / finest;
+        Self {
+            tolerance: Tolerance {
+                relative: factor * self.tolerance.relative,
+                ..self.tolerance
+            },
+            nrmse: factor * self.nrmse,
+            bias: factor * self.bias,
+            ..self.clone()
+        }
+    }
+
+    /// What is wrong with a result, worst first; none if it is right.
+    pub fn fault(&self, errors: &ErrorMeasures, rightness: Rightness) -> Option<String> {
+        if errors.unwritten > 0 {
+            return Some(format!(
+                "{} elements are NaN or were never written",
+                errors.unwritten
+            ));
+        }
+        if errors.unequal == 0 {
+            // Every compared element equals the rounded reference. Where results are so small that the format has few
+            // bits for them, that alone may be farther from the reference than the limits below.
+            return None;
+        }
+        if rightness.is_exact {
+            return Some(format!(
+                "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
+                errors.unequal, errors
+            ));
+        }
+        if errors.nrmse > self.nrmse {
+            return Some(format!(
+                "NRMSE {:.2e} is over {:.2e}; {errors}",
+                errors.nrmse, self.nrmse
+            ));
+        }
+        self.bias_fault(errors, rightness)
+            .or_else(|| self.tolerance_fault(errors))
+    }
+
+    fn bias_fault(&self, errors: &ErrorMeasures, rightness: Rightness) -> Option<String> {
+        let limit = BiasLimit {
+            allowed: self.bias,
+            tried: 1,
+        };
+        let whole = [errors.mean_signed, errors.mean_outward];
+        if let Some(bias) = limit.exceeded(whole, errors.nrmse, errors.compared) {
+            return Some(format!("{bias}; {errors}"));
+        }
+        // Each part too: what one head of eight has is an eighth of it in the whole.
+        let limit = BiasLimit {
+            allowed: self.bias * rightness.bias_of_part,
+            tried: errors.parts.len(),
+        };
+        let parts = errors.parts.iter().enumerate();
+        parts
+            .filter(|(_, part)| part.unequal > 0)
+            .find_map(|(index, part)| {
+                let own = [part.mean_signed, part.mean_outward];
+                let independent = part.compared / rightness.dependent.max(1);
+                let bias = limit.exceeded(own, part.nrmse, independent)?;
+                Some(format!("part {index}: {bias}; {errors}"))
+            })
+    }
+
+    fn tolerance_fault(&self, errors: &ErrorMeasures) -> Option<String> {
+        // A quotient is rounded once: 29 of 100 elements are the share 0.29, though 0.29 · 100 is less than 29.
+        let share = errors.mismatches as f64 / errors.compared.max(1) as f64;
+        (share > self.allowed_share).then(|| {
+            format!(
+                "{} elements are outside the tolerance; {errors}",
+                errors.mismatches
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_formats::{DataType, TensorSpec};
+
+    use super::*;
+    use crate::{Expected, Output};
+
+    /// What the rules say where `wrong` of 100 elements are off by ten times the tolerance.
+    fn said(rules: &Rules, wrong: usize) -> Option<String> {
+        let spec = TensorSpec::new("c", DataType::F32, [10, 10]);
+        let expected = Expected::whole([(&spec, vec![1.0; 100])]);
+        let mut output = Output::poisoned(std::slice::from_ref(&spec));
+        let off = rules.tolerance.absolute + rules.tolerance.relative;
+        for index in 0..100 {
+            output.0[0].set(index, if index < wrong { 1.0 + 10.0 * off } else { 1.0 });
+        }
+        let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
+        rules.fault(&errors, Rightness::default())
+    }
+
+    #[test]
+    fn as_many_elements_as_allowed_may_be_outside_the_tolerance() {
+        for percent in 1..100 {
+            let rules = Rules {
+                nrmse: 1.0,
+                bias: 1.0,
+                allowed_share: f64::from(percent) / 100.0,
+                ..Rules::default()
+            };
+            let wrong = percent as usize;
+            assert_eq!(said(&rules, wrong), None, "{percent} %");
+            let told = said(&rules, wrong + 1).unwrap();
+            assert!(
+                told.starts_with(&format!("{} elements are outside", wrong + 1)),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_element_may_be_outside_the_tolerance_unless_a_share_is_allowed() {
+        let rules = Rules {
+            nrmse: 1.0,
+            bias: 1.0,
+            ..Rules::default()
+        };
+        assert_eq!(said(&rules, 0), None);
+        assert!(said(&rules, 1).is_some());
+    }
+
+    #[test]
+    fn the_other_limits_hold_whatever_share_is_allowed() {
+        let rules = Rules {
+            allowed_share: 1.0,
+            ..Rules::default()
+        };
+        assert!(said(&rules, 50).unwrap().starts_with("NRMSE"));
+    }
+}

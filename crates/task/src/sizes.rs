@@ -1,0 +1,245 @@
+//! One set of sizes of a task.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+
+use gauntlet_device::Device;
+use gauntlet_formats::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
+use gauntlet_parameters::{Parameters, Space};
+use serde::{Serialize, Serializer};
+
+use crate::program::TileProgram;
+use crate::{Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Task, Violation};
+
+/// The name of the edge sizes that are deep enough for a pipeline to wrap around.
+pub const DEEP: &str = "deep, with tails";
+
+/// The name of the smallest edge sizes.
+pub const SMALLEST: &str = "smallest";
+
+/// Operands of a case. Only the task that made them knows their type.
+pub trait Inputs: Any + fmt::Debug + Send + Sync {
+    /// Writes the input tensors to a file, where workers read them.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    fn save(&self, path: &Path) -> Result<(), TensorFileError>;
+
+    /// This, as the type that the task knows.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Operands that are plain tensors, in the order of [`TaskSizes::inputs`].
+#[derive(Debug, Clone)]
+pub struct InputTensors(pub Vec<Tensor>);
+
+impl InputTensors {
+    /// Reads the input tensors from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a tensor is missing or of another type or shape.
+    pub fn load(path: &Path, inputs: &[TensorSpec]) -> Result<Self, TensorFileError> {
+        TensorFile::open(path)?.tensors(inputs).map(Self)
+    }
+}
+
+impl Inputs for InputTensors {
+    fn save(&self, path: &Path) -> Result<(), TensorFileError> {
+        let tensors = self.0.iter();
+        save_tensors(
+            tensors.map(|tensor| (&tensor.spec, tensor.bytes.as_slice())),
+            path,
+        )
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What a task knows about one set of its sizes. The judge asks only this; what a task cannot answer it leaves at the
+/// default, and gates that need the answer skip with a reason.
+pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
+    /// The task.
+    fn task(&self) -> &'static dyn Task;
+
+    /// The sizes as records and the worker protocol carry them, without the task's name. [`Task::open`] reads them.
+    fn record(&self) -> serde_json::Value;
+
+    /// This, as the type that the task knows.
+    fn as_any(&self) -> &dyn Any;
+
+    /// The input tensors.
+    fn inputs(&self) -> Vec<TensorSpec>;
+
+    /// Names of the input tensors that stay the same in every call, such as weights. A kernel may prepare them beforehand.
+    fn constant_inputs(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Bytes of all input tensors.
+    fn input_bytes(&self) -> u64 {
+        self.inputs().iter().map(|spec| spec.bytes() as u64).sum()
+    }
+
+    /// The output tensors.
+    fn outputs(&self) -> Vec<TensorSpec>;
+
+    /// Operands drawn from a seed: the same seed gives the same bytes on any machine.
+    fn generate(&self, kind: InputKind, seed: u64) -> Box<dyn Inputs>;
+
+    /// Reads operands from a file: [`InputTensors`] unless the task has a type of its own.
+    ///
+    /// # Errors
+    /// Says what in the file does not fit these sizes.
+    fn load(&self, path: &Path) -> Result<Box<dyn Inputs>, String> {
+        match InputTensors::load(path, &self.inputs()) {
+            Ok(tensors) => Ok(Box::new(tensors)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The result that these operands should have, as far as `coverage` asks for it.
+    ///
+    /// # Errors
+    /// When the operands do not fit these sizes.
+    fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String>;
+
+    /// How much of a result to compare when a kernel is examined: about a second of reference at most. The seed draws the
+    /// sample.
+    fn coverage(&self, _seed: u64) -> Coverage {
+        Coverage::Full
+    }
+
+    /// How much of a result to compare between measurements: milliseconds of reference.
+    fn spot(&self, seed: u64) -> Coverage {
+        self.coverage(seed)
+    }
+
+    /// What is known of right results on operands of this kind, beyond the general rules. Operands that come from a file
+    /// are of no kind.
+    fn rightness(&self, _kind: Option<InputKind>) -> Rightness {
+        Rightness::default()
+    }
+
+    /// The task's own check, in addition to the rules: what is wrong with a result, if anything.
+    fn check(&self, _inputs: &dyn Inputs, _output: &Output, _errors: &ErrorMeasures) -> Option<String> {
+        None
+    }
+
+    /// Floating-point operations of a call, if known.
+    fn flops(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that a call must move at least, each operand read once and each result written once.
+    fn bytes(&self) -> u64 {
+        let tensors = [self.inputs(), self.outputs()].concat();
+        tensors.iter().map(|spec| spec.bytes() as u64).sum()
+    }
+
+    /// Constraints that the parameters break on a device; none means that the kernel can be built.
+    fn violations(&self, _parameters: &Parameters, _device: &Device) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// Whether the parameters keep every constraint: [`violations`](Self::violations) without the search for remedies.
+    fn accepts(&self, parameters: &Parameters, device: &Device) -> bool {
+        self.violations(parameters, device).is_empty()
+    }
+
+    /// What a block of threads does, if the kernel has such a description.
+    fn program(&self, _parameters: &Parameters, _device: &Device) -> Option<TileProgram> {
+        None
+    }
+
+    /// Sizes that no suite knows are needed: around the edges of what these parameters compute at a time. Each comes with
+    /// a name.
+    fn edge_sizes(&self, _parameters: &Parameters, _device: &Device) -> Vec<(&'static str, Sizes)> {
+        Vec::new()
+    }
+
+    /// The parameters worth trying on a device when a kernel is tuned.
+    fn tuning_space(&self, _device: &Device) -> Space {
+        Space::new()
+    }
+
+    /// Values of parameters to combine pairwise when a kernel is checked on a CPU.
+    fn covering_space(&self) -> Space {
+        Space::new()
+    }
+
+    /// How far other sizes of the same task are, as the logarithm of the largest ratio of a size: a dispatch table gives
+    /// the parameters of the nearest sizes. None where they differ in more than sizes.
+    fn distance(&self, _other: &dyn TaskSizes) -> Option<f64> {
+        None
+    }
+}
+
+/// One set of sizes of a task, shared.
+#[derive(Clone)]
+pub struct Sizes(Arc<dyn TaskSizes>);
+
+impl Sizes {
+    /// Shares the sizes.
+    pub fn new(sizes: impl TaskSizes) -> Self {
+        Self(Arc::new(sizes))
+    }
+
+    /// The sizes as the type that its task knows; none if they are another task's.
+    pub fn downcast<T: TaskSizes>(&self) -> Option<&T> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// The sizes with the name of their task, under `family`, as records and the worker protocol carry them.
+    pub fn to_record(&self) -> serde_json::Value {
+        let mut record = serde_json::json!({ "family": self.task().name() });
+        if let (Some(whole), serde_json::Value::Object(sizes)) = (record.as_object_mut(), self.record()) {
+            whole.extend(sizes);
+        }
+        record
+    }
+}
+
+impl std::ops::Deref for Sizes {
+    type Target = dyn TaskSizes;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Sizes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&*self.0, formatter)
+    }
+}
+
+impl PartialEq for Sizes {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_record() == other.to_record()
+    }
+}
+
+impl Eq for Sizes {}
+
+impl Hash for Sizes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_record().to_string().hash(state);
+    }
+}
+
+impl Serialize for Sizes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_record().serialize(serializer)
+    }
+}

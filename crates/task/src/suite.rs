@@ -1,0 +1,158 @@
+//! Suites: named lists of cases, built in or read from TOML files of the same form.
+//!
+//! ```toml
+//! name = "mine"                     # the file's name where it is left out
+//! description = "what it is for"    # may be left out
+//!
+//! [[correctness]]                   # to be right on; may be left out
+//! name = "small"
+//! grouped-gemm = { groups = [{ m = 80, n = 384, k = 256 }, { m = 1, n = 256, k = 512 }], form = "swiglu" }
+//!
+//! [[benchmark]]                     # to be timed, at least one
+//! name = "large"
+//! inputs = "competition"            # or "wide", "outliers", "adversarial"; what is timed
+//! data = "layer-3.safetensors"      # real operands in place of made ones, from the suite's folder (see `storage`)
+//! speed-of-light = { device = "B200", microseconds = 18.833 }
+//! grouped-gemm = { groups = { m = [80, 176], n = 4096, k = 7168 } }   # a number stands for every group
+//!
+//! [[benchmark]]
+//! name = "attention"
+//! attention = { batch = 1, heads = 8, length = 512, head-size = 64, format = "e4m3", causal = true }
+//! ```
+//!
+//! The last key of a case names its task, and its value has the form that the task documents.
+
+mod error;
+mod file;
+mod written;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use gauntlet_parameters::Table;
+use serde::{Deserialize, Serialize};
+
+use crate::{InputKind, Sizes, Task};
+pub use error::{Fault, SuiteError};
+pub use written::WrittenSizes;
+
+/// A named list of cases.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Suite {
+    /// What it is called.
+    pub name: String,
+    /// What it is, in a line; may be empty.
+    pub description: String,
+    /// What a candidate must be right on.
+    pub correctness: Vec<Case>,
+    /// What is timed; at least one.
+    pub benchmark: Vec<Case>,
+}
+
+/// Sizes of a task, with a name and the operands that they are timed on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Case {
+    /// What it is called, unlike any other case of its list.
+    pub name: String,
+    /// What is computed. Records call it `problem`.
+    #[serde(rename = "problem")]
+    pub sizes: Sizes,
+    /// On what it is timed.
+    pub inputs: InputKind,
+    /// A safetensors file of operands that take the place of made ones, in both the timing and the examination.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+    /// What the best kernel imaginable would take.
+    pub speed_of_light: Option<SpeedOfLight>,
+}
+
+/// A published bound on a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SpeedOfLight {
+    /// The device.
+    pub device: String,
+    /// The time.
+    pub microseconds: f64,
+}
+
+impl Suite {
+    /// Names of the suites that come with these tasks.
+    pub fn builtin_names(tasks: &[&'static dyn Task]) -> Vec<&'static str> {
+        let suites = tasks.iter().flat_map(|task| task.suites());
+        suites.map(|(name, _)| *name).collect()
+    }
+
+    /// A suite that comes with one of these tasks.
+    ///
+    /// # Errors
+    /// When none has that name.
+    pub fn builtin(name: &str, tasks: &[&'static dyn Task]) -> Result<Self, SuiteError> {
+        let mut suites = tasks.iter().flat_map(|task| task.suites());
+        match suites.find(|(known, _)| *known == name) {
+            Some((name, text)) => Self::parse(text, Path::new(&format!("{name}.toml")), tasks),
+            None => Err(SuiteError::Unknown {
+                name: name.into(),
+                known: Self::builtin_names(tasks).join(", "),
+            }),
+        }
+    }
+
+    /// The parameters that the kernels of its cases take, each once.
+    pub fn parameters(&self) -> Table {
+        let mut tasks: Vec<&dyn Task> = Vec::new();
+        for case in self.cases() {
+            if tasks.iter().all(|known| known.name() != case.sizes.task().name()) {
+                tasks.push(case.sizes.task());
+            }
+        }
+        match tasks.as_slice() {
+            [task] => task.parameters().clone(),
+            several => {
+                let empty = Table::new("the suite", Vec::new());
+                several
+                    .iter()
+                    .fold(empty, |all, task| all.with(task.parameters()))
+            }
+        }
+    }
+
+    /// All cases, those for correctness first.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.correctness.iter().chain(&self.benchmark)
+    }
+
+    /// Reads a suite from a TOML file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not a suite, or has a case that its task refuses.
+    pub fn load(path: &Path, tasks: &[&'static dyn Task]) -> Result<Self, SuiteError> {
+        let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => SuiteError::Missing { file: path.into() },
+            _ => SuiteError::Read {
+                file: path.into(),
+                source,
+            },
+        })?;
+        Self::parse(&text, path, tasks)
+    }
+
+    /// Reads a suite from the text of `file`.
+    ///
+    /// # Errors
+    /// When the text is not a suite, or has a case that its task refuses.
+    pub fn parse(text: &str, file: &Path, tasks: &[&'static dyn Task]) -> Result<Self, SuiteError> {
+        let stem = file.file_stem().and_then(OsStr::to_str).unwrap_or("suite");
+        file::parse(text, stem, file.parent().unwrap_or(Path::new("")), tasks).map_err(|fault| {
+            SuiteError::Invalid {
+                file: file.into(),
+                line: fault.line(text),
+                span: fault.span,
+                message: fault.message,
+                text: text.into(),
+            }
+        })
+    }
+}

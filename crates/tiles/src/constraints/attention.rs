@@ -1,0 +1,88 @@
+//! How attention computes on GPUs: what its words need of one another.
+
+use gauntlet_operations::AttentionFormat;
+
+use super::lever::Lever;
+use super::{Rule, Situation};
+use crate::{Arithmetic, Exponential, Layout, Scores, Values};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        parameter: Lever::VALUES,
+        levers: &[Lever::VALUES, Lever::SCORES],
+        source: "definition of the word: a thread that multiplies on its own reads weights that others computed",
+        broken: scalar,
+    },
+    Rule {
+        parameter: Lever::EXPONENTIAL,
+        levers: &[Lever::EXPONENTIAL, Lever::SCORES],
+        source: "the CUDA kernels: a softmax in shared memory takes its exponentials from hardware",
+        broken: exponential,
+    },
+    Rule {
+        parameter: Lever::ARITHMETIC,
+        levers: &[Lever::ARITHMETIC],
+        source: "definition of the word: e4m3 operands are multiplied as they are",
+        broken: format,
+    },
+];
+
+/// What kernels need whose scores never leave the matrix unit's own registers or memory.
+pub(super) const FUSED: &[Rule] = &[
+    Rule {
+        parameter: Lever::SCORES,
+        levers: &[Lever::SCORES, Lever::ROLES],
+        source: "the CUDA kernels: wgmma and tcgen05 keep scores where they compute them",
+        broken: fused_scores,
+    },
+    Rule {
+        parameter: Lever::VALUES,
+        levers: &[Lever::VALUES, Lever::ROLES],
+        source: "the CUDA kernels: wgmma and tcgen05 multiply the values too",
+        broken: fused_values,
+    },
+    Rule {
+        parameter: Lever::LAYOUT,
+        levers: &[Lever::LAYOUT, Lever::ROLES],
+        source: "PTX ISA, matrix descriptors of wgmma and tcgen05: rows of a tile 64 or 128 bytes wide are swizzled",
+        broken: fused_layout,
+    },
+];
+
+fn scalar(situation: &Situation) -> Option<String> {
+    situation.attention()?;
+    let schedule = situation.schedule;
+    (schedule.values == Values::Scalar && schedule.scores == Scores::Registers)
+        .then(|| "scalar products read weights from shared memory, and registers keep them".to_owned())
+}
+
+fn exponential(situation: &Situation) -> Option<String> {
+    situation.attention()?;
+    let schedule = situation.schedule;
+    (schedule.exponential != Exponential::Hardware && schedule.scores != Scores::Registers)
+        .then(|| "only a softmax in registers takes its exponentials otherwise than by hardware".to_owned())
+}
+
+fn format(situation: &Situation) -> Option<String> {
+    let format = situation.attention()?.format;
+    (situation.schedule.arithmetic == Arithmetic::Fp8 && format != AttentionFormat::E4m3)
+        .then(|| format!("operands in {format} cannot be multiplied as e4m3"))
+}
+
+fn fused_scores(situation: &Situation) -> Option<String> {
+    let unit = situation.fused()?;
+    (situation.schedule.scores != Scores::Registers)
+        .then(|| format!("kernels of {unit} keep scores out of shared memory"))
+}
+
+fn fused_values(situation: &Situation) -> Option<String> {
+    let unit = situation.fused()?;
+    (situation.schedule.values != Values::Matrix)
+        .then(|| format!("kernels of {unit} multiply values on the matrix unit"))
+}
+
+fn fused_layout(situation: &Situation) -> Option<String> {
+    let unit = situation.fused()?;
+    (situation.schedule.layout != Layout::Swizzled)
+        .then(|| format!("{unit} reads these rows swizzled from shared memory"))
+}

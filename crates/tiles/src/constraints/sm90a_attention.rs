@@ -1,0 +1,240 @@
+//! sm_90a: what attention's three kernels take. Which one computes is up to roles and queries of a tile.
+
+use super::lever::Lever;
+use super::{Rule, Situation};
+use crate::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
+use crate::{Arithmetic, Epilogue, Order};
+
+const UNIFIED: &str =
+    "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
+const PRODUCTS: &str =
+    "the CUDA kernels: a warp group owns 64 queries, and there are products for so many keys";
+const RINGS: &str = "the CUDA kernels: the next scores begin before this step's values are done; where there is one \
+                     step, values are multiplied by a run of weights while the next run is computed";
+const REGISTERS: &str =
+    "the CUDA kernels: a warp group's sums, scores, weights and converted queries are in registers";
+const BUILT: &str = "the CUDA kernels: so the kernel is built";
+const CLUSTERS: &str =
+    "the CUDA kernels: blocks that share the keys of a tile are a cluster, and merge over its shared memory";
+const RESIDENT: &str =
+    "the CUDA kernels: with roles and 64 queries a tile, all keys are in shared memory at once";
+
+/// Depth of a product of e4m3 as it is, and of fp16 (PTX ISA, wgmma).
+const DEPTHS: [usize; 2] = [32, 16];
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        parameter: Lever::TILE_M,
+        levers: &[Lever::TILE_M],
+        source: "the CUDA kernels: a warp owns 16 queries without roles, a warp group 64 with roles",
+        broken: queries,
+    },
+    Rule {
+        parameter: Lever::TILE_M,
+        levers: &[Lever::TILE_M, Lever::ARITHMETIC],
+        source: REGISTERS,
+        broken: registers,
+    },
+    Rule {
+        parameter: Lever::TILE_N,
+        levers: &[Lever::TILE_N],
+        source: UNIFIED,
+        broken: |situation| keys(situation, HopperAttention::Unified, &[64, 128]),
+    },
+    Rule {
+        parameter: Lever::TILE_N,
+        levers: &[Lever::TILE_N],
+        source: PRODUCTS,
+        broken: |situation| keys(situation, HopperAttention::Specialised, &[64, 128]),
+    },
+    Rule {
+        parameter: Lever::TILE_N,
+        levers: &[Lever::TILE_N],
+        source: PRODUCTS,
+        broken: |situation| keys(situation, HopperAttention::Resident, &[64, 128, 256]),
+    },
+    Rule {
+        parameter: Lever::STAGES,
+        levers: &[Lever::STAGES, Lever::ROLES],
+        source: RINGS,
+        broken: stages,
+    },
+    Rule {
+        parameter: Lever::EPILOGUE,
+        levers: &[Lever::EPILOGUE, Lever::ROLES],
+        source: BUILT,
+        broken: epilogue,
+    },
+    Rule {
+        parameter: Lever::ORDER,
+        levers: &[Lever::ORDER, Lever::ROLES],
+        source: BUILT,
+        broken: order,
+    },
+    Rule {
+        parameter: Lever::ARITHMETIC,
+        levers: &[Lever::ARITHMETIC, Lever::ROLES],
+        source: "the CUDA kernels: on sm_90a only wgmma multiplies e4m3",
+        broken: e4m3,
+    },
+    Rule {
+        parameter: Lever::SPLIT_K,
+        levers: &[Lever::SPLIT_K, Lever::CLUSTER],
+        source: CLUSTERS,
+        broken: parts,
+    },
+    Rule {
+        parameter: Lever::SPLIT_K,
+        levers: &[Lever::SPLIT_K, Lever::ROLES, Lever::TILE_M],
+        source: CLUSTERS,
+        broken: merging,
+    },
+    Rule {
+        parameter: Lever::TILE_N,
+        levers: &[Lever::TILE_N, Lever::SPLIT_K, Lever::TILE_M],
+        source: RESIDENT,
+        broken: held,
+    },
+];
+
+fn kernel(situation: &Situation) -> Option<HopperAttention> {
+    situation
+        .attention()
+        .map(|_| HopperAttention::of(situation.schedule))
+}
+
+/// How a kernel is called where its rules are told.
+fn name(kernel: HopperAttention) -> &'static str {
+    match kernel {
+        HopperAttention::Unified => "unified attention",
+        HopperAttention::Specialised => "specialised attention",
+        HopperAttention::Resident => "resident attention (64 queries a tile)",
+    }
+}
+
+/// `1, 2 or 4`.
+fn listed(numbers: &[usize]) -> String {
+    let names: Vec<_> = numbers.iter().map(usize::to_string).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+fn queries(situation: &Situation) -> Option<String> {
+    let allowed: &[usize] = match kernel(situation)? {
+        HopperAttention::Unified => &[64, 128],
+        HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192, 256],
+    };
+    (!allowed.contains(&situation.schedule.tile.m)).then(|| {
+        format!(
+            "{} attention on sm_90a takes M of {}",
+            situation.schedule.roles,
+            listed(allowed)
+        )
+    })
+}
+
+fn keys(situation: &Situation, of: HopperAttention, allowed: &[usize]) -> Option<String> {
+    let schedule = situation.schedule;
+    (kernel(situation)? == of && !allowed.contains(&schedule.tile.n))
+        .then(|| format!("{} on sm_90a takes N of {}", name(of), listed(allowed)))
+}
+
+fn registers(situation: &Situation) -> Option<String> {
+    let attention = situation.attention()?;
+    let groups = warp_groups(situation.schedule, attention);
+    (kernel(situation)? == HopperAttention::Specialised && groups.count > groups.most).then(|| {
+        format!(
+            "registers are there for {} warp groups of 64 queries, with heads of {} multiplied in {}",
+            groups.most, attention.head_size, situation.schedule.arithmetic
+        )
+    })
+}
+
+fn stages(situation: &Situation) -> Option<String> {
+    let schedule = situation.schedule;
+    match kernel(situation)? {
+        HopperAttention::Unified => None,
+        HopperAttention::Specialised if schedule.stages > MOST_SPECIALISED_STAGES => Some(format!(
+            "a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles; {MOST_SPECIALISED_STAGES} are the most"
+        )),
+        HopperAttention::Specialised => (schedule.stages < 2).then(|| {
+            "the next step's scores begin before this step's values are done with; it takes 2".to_owned()
+        }),
+        HopperAttention::Resident => {
+            let depth = DEPTHS[usize::from(schedule.arithmetic == Arithmetic::Fp16)];
+            let runs = [1, 2, 4];
+            let allowed: Vec<_> = runs
+                .into_iter()
+                .filter(|runs| runs * depth <= schedule.tile.n)
+                .collect();
+            (!allowed.contains(&schedule.stages)).then(|| {
+                format!(
+                    "where all keys are there at once, stages are runs of weights: {} for {} keys",
+                    listed(&allowed),
+                    schedule.tile.n
+                )
+            })
+        }
+    }
+}
+
+fn epilogue(situation: &Situation) -> Option<String> {
+    (kernel(situation)? != HopperAttention::Unified && situation.schedule.epilogue == Epilogue::Staged)
+        .then(|| "attention with roles on sm_90a stores its results directly".to_owned())
+}
+
+fn order(situation: &Situation) -> Option<String> {
+    let order = situation.schedule.order;
+    match kernel(situation)? {
+        HopperAttention::Specialised => (order == Order::Dynamic)
+            .then(|| "specialised attention on sm_90a has no counter of tiles".to_owned()),
+        kernel => (order != Order::PerTile)
+            .then(|| format!("a block of {} on sm_90a computes one tile", name(kernel))),
+    }
+}
+
+fn e4m3(situation: &Situation) -> Option<String> {
+    (kernel(situation)? == HopperAttention::Unified && situation.schedule.arithmetic == Arithmetic::Fp8)
+        .then(|| "unified attention on sm_90a multiplies fp16, by mma.sync".to_owned())
+}
+
+fn parts(situation: &Situation) -> Option<String> {
+    kernel(situation)?;
+    let (split, cluster) = (situation.schedule.split_k, situation.schedule.cluster);
+    (split != cluster.n || cluster.m != 1).then(|| {
+        format!(
+            "keys are split over the blocks of a cluster, one part each: {split} {} a cluster of 1×{split}",
+            if split == 1 { "is" } else { "are" }
+        )
+    })
+}
+
+fn merging(situation: &Situation) -> Option<String> {
+    let kernel = kernel(situation)?;
+    let allowed: &[usize] = match kernel {
+        HopperAttention::Unified | HopperAttention::Specialised => &[1],
+        HopperAttention::Resident => &[1, 2, 4],
+    };
+    (!allowed.contains(&situation.schedule.split_k)).then(|| match kernel {
+        HopperAttention::Unified | HopperAttention::Specialised => {
+            format!("{} on sm_90a does not split keys", name(kernel))
+        }
+        HopperAttention::Resident => {
+            format!(
+                "each block of a cluster owns whole slots of 16 of a tile's rows: split-k {}",
+                listed(allowed)
+            )
+        }
+    })
+}
+
+fn held(situation: &Situation) -> Option<String> {
+    let held = resident_keys(situation.schedule, situation.arch())?;
+    let sequences = &situation.attention()?.sequences;
+    let longest = sequences.iter().map(|sequence| sequence.keys).max()?;
+    (longest > held).then(|| {
+        format!("a cluster holds {held} keys (2 × split-k × tile.n), and the longest sequence has {longest}")
+    })
+}

@@ -1,0 +1,145 @@
+//! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
+
+use gauntlet_operations::{GroupedGemm, Operation};
+
+use super::Action::{Await, AwaitProducts, Convert, Multiply};
+use super::sm90a_attention;
+use super::text::{
+    Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, now, repeat, role, stages,
+    storing_tiles, synchronise, when,
+};
+use super::{
+    Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Statement, TileProgram,
+};
+use crate::resources::{is_narrow, weights};
+use crate::{Roles, Schedule};
+
+/// Rows of a `wgmma`, all of one group of four warps.
+pub(super) const ROWS: usize = 64;
+/// Values of a step's depth that one warp of a narrow tile takes.
+const NARROW_DEPTH: usize = 128;
+
+pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
+    let gemm = match problem {
+        Operation::GroupedGemm(gemm) => gemm,
+        Operation::Attention(attention) => return sm90a_attention::program(schedule, attention, problem),
+    };
+    let mut buffers = Buffers::default();
+    let operands = buffers.operands(schedule, Guard::Barriers);
+    // `wgmma` takes its columns from shared memory: without swap-AB those are the weights.
+    let converted = (!schedule.swap_ab)
+        .then(|| buffers.add(Contents::Converted, stages(schedule), Filled::Step, Guard::Block));
+    let staging = buffers.staging(schedule);
+    let barrier = synchronise(schedule);
+
+    let step = match converted {
+        Some(converted) => converting_step(operands, converted, stages(schedule), barrier),
+        None => swapped_step(operands),
+    };
+    let mut after: Vec<Statement> = converted
+        .map(|_| Statement::Do(AwaitProducts { outstanding: 0 }))
+        .into_iter()
+        .collect();
+    after.extend(bulk_epilogue(staging, None, None, barrier));
+
+    let warps = warps(schedule, gemm);
+    let roles = match schedule.roles {
+        Roles::Unified => {
+            let mut tile = first_loads(operands, stages(schedule));
+            let ahead = stages(schedule) - 1;
+            let mut loading = vec![when(
+                Condition::HasStepAhead(ahead),
+                vec![when(Condition::FirstWarp, bulk_load(operands, ahead).into())],
+            )];
+            loading.extend(step);
+            tile.push(repeat(Extent::Steps, loading));
+            tile.extend(after);
+            vec![role(EVERYONE, warps, storing_tiles(tile, staging))]
+        }
+        Roles::Specialised => {
+            let mut tile = vec![repeat(Extent::Steps, step)];
+            tile.extend(after);
+            vec![
+                bulk_producer(operands, None),
+                role(CONSUMER, warps, storing_tiles(tile, staging)),
+            ]
+        }
+    };
+    TileProgram {
+        buffers: buffers.0,
+        roles,
+    }
+}
+
+/// A group of four warps for each 64 rows, with swap-AB for each 64 of each weight; a block has at most 1024 threads, and one
+/// warp may load. Those of a narrow tile share out the depth.
+fn warps(schedule: &Schedule, gemm: &GroupedGemm) -> usize {
+    if is_narrow(schedule) {
+        return (schedule.tile.k / NARROW_DEPTH).clamp(1, 16);
+    }
+    let matrices = if schedule.swap_ab { weights(gemm) } else { 1 };
+    4 * (matrices * schedule.tile.m / ROWS).clamp(1, 7)
+}
+
+/// What one warp of all loads before the first step.
+fn first_loads(operands: BufferIndex, stages: usize) -> Vec<Statement> {
+    let load = when(Condition::FirstWarp, bulk_load(operands, 0).into());
+    let loads = (stages > 1).then(|| repeat(Extent::FirstSteps(stages - 1), vec![load]));
+    loads.into_iter().collect()
+}
+
+fn multiply(from: BufferIndex) -> Action {
+    Multiply {
+        product: Product::Gemm,
+        from,
+        to: None,
+        asynchronous: true,
+    }
+}
+
+/// The weights go through registers, the tokens lie in shared memory as they are multiplied.
+fn swapped_step(operands: BufferIndex) -> Vec<Statement> {
+    [
+        Await { buffer: operands },
+        Convert {
+            from: operands,
+            to: None,
+        },
+        multiply(operands),
+        AwaitProducts { outstanding: 0 },
+        now(operands),
+    ]
+    .map(Statement::Do)
+    .into()
+}
+
+/// The tokens go through registers, the weights to shared memory, while the product of the step before runs; with a
+/// single slot there is no room for that.
+fn converting_step(
+    operands: BufferIndex,
+    converted: BufferIndex,
+    stages: usize,
+    barrier: Action,
+) -> Vec<Statement> {
+    let weights = Convert {
+        from: operands,
+        to: Some(converted),
+    };
+    let done = AwaitProducts { outstanding: 0 };
+    let mut step = vec![Await { buffer: operands }];
+    if stages == 1 {
+        step.extend([done, barrier, weights]);
+    } else {
+        step.extend([weights, done]);
+    }
+    step.extend([
+        Convert {
+            from: operands,
+            to: None,
+        },
+        now(operands),
+        barrier,
+        multiply(converted),
+    ]);
+    step.into_iter().map(Statement::Do).collect()
+}

@@ -1,0 +1,180 @@
+//! sm_90a: attention. Without roles by `mma.sync`; with roles `wgmma` takes keys and values from shared memory, where what
+//! is e4m3 is made ready first.
+
+use gauntlet_device::Arch;
+use gauntlet_operations::{Attention, Operation};
+
+use super::Action::{Acquire, Await, AwaitProducts, Convert, Multiply, Publish, SynchroniseRole};
+use super::mma_sync;
+use super::text::{
+    Buffers, CONSUMER, CONVERTER, bulk_epilogue, bulk_producer, now, repeat, role, softmax_in_registers,
+    stages,
+};
+use super::{
+    Action, BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
+};
+use crate::Schedule;
+use crate::resources::{HopperAttention, operands_made_ready, warp_groups};
+
+/// Slots of what is yet to be converted. The kernel's ring of three has keys or values in each, and here both are in
+/// one.
+const RAW_SLOTS: usize = 2;
+/// Warps that convert.
+const CONVERTERS: usize = 3;
+/// Warps of a warp group.
+const GROUP: usize = 4;
+/// Warp groups that share out the keys of the resident kernel, each with room of its own.
+const RESIDENT_GROUPS: usize = 2;
+
+pub(super) fn program(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
+    let is_made_ready = operands_made_ready(schedule, attention) > 0;
+    match (HopperAttention::of(schedule), is_made_ready) {
+        (HopperAttention::Unified, _) => mma_sync::program(schedule, problem, Arch::Sm90a),
+        (HopperAttention::Specialised, false) => copied(schedule, attention, problem),
+        (HopperAttention::Specialised, true) => converted(schedule, attention, problem),
+        (HopperAttention::Resident, _) => resident(schedule, attention, problem, is_made_ready),
+    }
+}
+
+/// Keys and values are multiplied as they were copied.
+fn copied(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
+    let mut buffers = Buffers::default();
+    let operands = buffers.operands(schedule, Guard::Barriers);
+    let queries = buffers.queries(problem, Guard::Barriers);
+    let roles = vec![
+        bulk_producer(operands, queries),
+        consumer(schedule, attention, queries, multiply(operands, operands)),
+    ];
+    TileProgram {
+        buffers: buffers.0,
+        roles,
+    }
+}
+
+/// Warps of the block make of what was copied what is multiplied.
+fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
+    let mut buffers = Buffers::default();
+    let raw = buffers.add(Contents::Operands, RAW_SLOTS, Filled::Step, Guard::Barriers);
+    let queries = buffers.queries(problem, Guard::Barriers);
+    let ready = buffers.add(
+        Contents::Converted,
+        stages(schedule),
+        Filled::Step,
+        Guard::Barriers,
+    );
+    let convert = [
+        Await { buffer: raw },
+        Acquire {
+            buffer: ready,
+            ahead: 0,
+        },
+        Convert {
+            from: raw,
+            to: Some(ready),
+        },
+        Publish {
+            buffer: ready,
+            when: Signal::Now,
+        },
+        now(raw),
+    ];
+    let convert = convert.map(Statement::Do).into();
+    let converter = role(
+        CONVERTER,
+        CONVERTERS,
+        vec![repeat(Extent::Tiles, vec![repeat(Extent::Steps, convert)])],
+    );
+    let roles = vec![
+        bulk_producer(raw, queries),
+        converter,
+        consumer(schedule, attention, queries, multiply(ready, ready)),
+    ];
+    TileProgram {
+        buffers: buffers.0,
+        roles,
+    }
+}
+
+/// There is room for all keys: a step for each of the two warp groups, so nothing is waited for but copies. Both warp
+/// groups take part in each step here; one warp stands for the threads that issue copies.
+fn resident(
+    schedule: &Schedule,
+    attention: &Attention,
+    problem: &Operation,
+    is_made_ready: bool,
+) -> TileProgram {
+    let mut buffers = Buffers::default();
+    let mut held = |contents, guard| buffers.add(contents, RESIDENT_GROUPS, Filled::Step, guard);
+    let operands = held(Contents::Operands, Guard::Barriers);
+    let ready = is_made_ready.then(|| held(Contents::Converted, Guard::Block));
+    let queries = buffers.queries(problem, Guard::Barriers);
+    let step = match ready {
+        None => multiply(operands, operands),
+        Some(ready) => {
+            let mut step = multiply(ready, operands);
+            let convert = Convert {
+                from: operands,
+                to: Some(ready),
+            };
+            step.splice(1..1, [convert.into(), SynchroniseRole.into()]);
+            step
+        }
+    };
+    let roles = vec![
+        bulk_producer(operands, queries),
+        consumer(schedule, attention, queries, step),
+    ];
+    TileProgram {
+        buffers: buffers.0,
+        roles,
+    }
+}
+
+/// The warp groups that multiply, once the queries are there.
+fn consumer(
+    schedule: &Schedule,
+    attention: &Attention,
+    queries: Option<BufferIndex>,
+    step: Vec<Statement>,
+) -> Role {
+    let groups = match HopperAttention::of(schedule) {
+        HopperAttention::Resident => RESIDENT_GROUPS,
+        HopperAttention::Unified | HopperAttention::Specialised => warp_groups(schedule, attention).count,
+    };
+    let mut tile: Vec<Statement> = queries
+        .map(|buffer| Await { buffer }.into())
+        .into_iter()
+        .collect();
+    tile.push(repeat(Extent::Steps, step));
+    tile.extend(queries.map(|queries| Statement::Do(now(queries))));
+    tile.extend(bulk_epilogue(None, None, None, SynchroniseRole));
+    role(
+        CONSUMER,
+        GROUP * groups.clamp(1, 7),
+        vec![repeat(Extent::Tiles, tile)],
+    )
+}
+
+/// Both products of a step from `ready`; scores and probabilities stay in registers. `operands` is what is waited for
+/// and given back.
+fn multiply(ready: BufferIndex, operands: BufferIndex) -> Vec<Statement> {
+    let product = |product| -> Action {
+        Multiply {
+            product,
+            from: ready,
+            to: None,
+            asynchronous: true,
+        }
+    };
+    [
+        Await { buffer: operands },
+        product(Product::Scores),
+        AwaitProducts { outstanding: 0 },
+        softmax_in_registers(),
+        product(Product::Values),
+        AwaitProducts { outstanding: 0 },
+        now(operands),
+    ]
+    .map(Statement::Do)
+    .into()
+}

@@ -1,0 +1,258 @@
+//! Sizes of a tiled family as sizes of a task.
+
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+
+use gauntlet_device::Device;
+use gauntlet_formats::{TensorFileError, TensorSpec};
+use gauntlet_operations::{Inputs, Operation, Schedule, StorageError};
+use gauntlet_parameters::{Parameters, Space};
+use gauntlet_task::program::TileProgram;
+use gauntlet_task::{
+    Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task, TaskSizes,
+    Violation,
+};
+
+/// What a family of tiled kernels adds to what all of them share.
+pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
+    /// Its sizes.
+    type Sizes: Clone + fmt::Debug + fmt::Display + PartialEq + serde::Serialize + Send + Sync;
+
+    /// The task.
+    const TASK: &'static dyn Task;
+
+    /// Its sizes as an operation.
+    fn operation(sizes: &Self::Sizes) -> Operation;
+
+    /// The sizes of an operation of this family.
+    fn sizes_of(operation: &Operation) -> Option<Self::Sizes>;
+
+    /// Operands drawn from a seed.
+    fn generate(sizes: &Self::Sizes, kind: InputKind, seed: u64) -> Inputs;
+
+    /// The expected elements of each output tensor; none for operands of another family.
+    fn grids(sizes: &Self::Sizes, inputs: &Inputs, coverage: Coverage) -> Option<Vec<Vec<Grid>>>;
+
+    /// Names of the input tensors that stay the same in every call.
+    fn constant_inputs(sizes: &Self::Sizes) -> Vec<String>;
+
+    /// Which part of a large result to compare when a kernel is examined.
+    fn sample(sizes: &Self::Sizes, seed: u64) -> Coverage;
+
+    /// Which part of a large result to compare between measurements.
+    fn glance(seed: u64) -> Coverage;
+
+    /// What is known of right results.
+    fn rightness(sizes: &Self::Sizes, kind: Option<InputKind>) -> Rightness;
+
+    /// Sizes around the edges of what a schedule computes at a time.
+    fn edge_sizes(
+        sizes: &Self::Sizes,
+        schedule: &Schedule,
+        device: &Device,
+    ) -> Vec<(&'static str, Self::Sizes)>;
+
+    /// The parameters worth trying on a device.
+    fn tuning_space(sizes: &Self::Sizes, device: &Device) -> Space;
+
+    /// Values of parameters to combine on a CPU.
+    fn covering_space(sizes: &Self::Sizes) -> Space;
+
+    /// See [`TaskSizes::distance`].
+    fn distance(one: &Self::Sizes, other: &Self::Sizes) -> Option<f64>;
+}
+
+/// Sizes of a tiled family.
+#[derive(Debug)]
+pub struct TiledSizes<F: TiledFamily> {
+    sizes: F::Sizes,
+    operation: Operation,
+}
+
+impl<F: TiledFamily> TiledSizes<F> {
+    /// These sizes, if the family can compute them.
+    ///
+    /// # Errors
+    /// Says which size is wrong and what would be right.
+    pub fn checked(sizes: F::Sizes) -> Result<Sizes, String> {
+        let operation = F::operation(&sizes);
+        operation.validate().map_err(|error| error.to_string())?;
+        Ok(Sizes::new(Self { sizes, operation }))
+    }
+}
+
+/// The operation of sizes of a tiled family; none for those of any other task.
+pub fn operation(sizes: &Sizes) -> Option<&Operation> {
+    sizes.as_any().downcast_ref()
+}
+
+/// The schedule that the parameters stand for. Parameters are checked when they are read; what does not fit the table here
+/// has the baseline's value.
+pub fn schedule(parameters: &Parameters) -> Schedule {
+    Schedule::of(&Schedule::table().restrict(parameters)).unwrap_or_default()
+}
+
+#[derive(Debug)]
+struct Operands(Inputs);
+
+impl gauntlet_task::Inputs for Operands {
+    fn save(&self, path: &Path) -> Result<(), TensorFileError> {
+        self.0.save(path)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0
+    }
+}
+
+impl<F: TiledFamily> fmt::Display for TiledSizes<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sizes.fmt(formatter)
+    }
+}
+
+impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
+    fn task(&self) -> &'static dyn Task {
+        F::TASK
+    }
+
+    fn record(&self) -> serde_json::Value {
+        serde_json::to_value(&self.sizes).unwrap_or_default()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.operation
+    }
+
+    fn inputs(&self) -> Vec<TensorSpec> {
+        self.operation.inputs()
+    }
+
+    fn constant_inputs(&self) -> Vec<String> {
+        F::constant_inputs(&self.sizes)
+    }
+
+    fn outputs(&self) -> Vec<TensorSpec> {
+        self.operation.outputs()
+    }
+
+    fn generate(&self, kind: InputKind, seed: u64) -> Box<dyn gauntlet_task::Inputs> {
+        Box::new(Operands(F::generate(&self.sizes, kind, seed)))
+    }
+
+    fn load(&self, path: &Path) -> Result<Box<dyn gauntlet_task::Inputs>, String> {
+        let load = || -> Result<_, StorageError> { Ok(Operands(Inputs::load(path, &self.operation)?)) };
+        match load() {
+            Ok(operands) => Ok(Box::new(operands)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn expected(&self, inputs: &dyn gauntlet_task::Inputs, coverage: Coverage) -> Result<Expected, String> {
+        const FOREIGN: &str = "the operands are those of another task";
+        let inputs: &Inputs = inputs.as_any().downcast_ref().ok_or(FOREIGN)?;
+        inputs
+            .validate(&self.operation)
+            .map_err(|error| error.to_string())?;
+        let grids = F::grids(&self.sizes, inputs, coverage).ok_or(FOREIGN)?;
+        Ok(Expected::new(coverage, &self.outputs(), grids))
+    }
+
+    fn coverage(&self, seed: u64) -> Coverage {
+        if self.operation.flops() < FULL_BELOW {
+            Coverage::Full
+        } else {
+            F::sample(&self.sizes, seed)
+        }
+    }
+
+    fn spot(&self, seed: u64) -> Coverage {
+        if self.operation.flops() < FULL_AT_A_GLANCE {
+            Coverage::Full
+        } else {
+            F::glance(seed)
+        }
+    }
+
+    fn rightness(&self, kind: Option<InputKind>) -> Rightness {
+        F::rightness(&self.sizes, kind)
+    }
+
+    fn flops(&self) -> Option<u64> {
+        Some(self.operation.flops())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.operation.bytes()
+    }
+
+    fn violations(&self, parameters: &Parameters, device: &Device) -> Vec<Violation> {
+        let mut violations = crate::check(&schedule(parameters), &self.operation, device);
+        for remedy in violations
+            .iter_mut()
+            .flat_map(|violation| &mut violation.remedies)
+        {
+            remedy.parameters = F::TASK.parameters().restrict(&remedy.parameters);
+        }
+        violations
+    }
+
+    fn accepts(&self, parameters: &Parameters, device: &Device) -> bool {
+        crate::accepts(&schedule(parameters), &self.operation, device)
+    }
+
+    fn program(&self, parameters: &Parameters, device: &Device) -> Option<TileProgram> {
+        Some(crate::program(
+            &schedule(parameters),
+            &self.operation,
+            device.arch,
+        ))
+    }
+
+    fn edge_sizes(&self, parameters: &Parameters, device: &Device) -> Vec<(&'static str, Sizes)> {
+        let sizes = F::edge_sizes(&self.sizes, &schedule(parameters), device).into_iter();
+        sizes
+            .filter_map(|(name, sizes)| Some((name, Self::checked(sizes).ok()?)))
+            .collect()
+    }
+
+    fn tuning_space(&self, device: &Device) -> Space {
+        F::tuning_space(&self.sizes, device)
+    }
+
+    fn covering_space(&self) -> Space {
+        F::covering_space(&self.sizes)
+    }
+
+    fn distance(&self, other: &dyn TaskSizes) -> Option<f64> {
+        let other: &Operation = other.as_any().downcast_ref()?;
+        F::distance(&self.sizes, &F::sizes_of(other)?)
+    }
+}
+
+/// The rising values up to the first that covers `size`: a tile that reaches beyond only computes more padding.
+pub fn up_to(values: &[usize], size: usize) -> Vec<usize> {
+    let covered = values.iter().position(|value| *value >= size);
+    values[..covered.map_or(values.len(), |place| place + 1)].to_vec()
+}
+
+/// The largest of the logarithms of the ratios of sizes.
+pub fn largest_ratio(one: &[f64], other: &[f64]) -> f64 {
+    let ratios = one.iter().zip(other);
+    ratios
+        .map(|(one, other)| (one.max(1.0) / other.max(1.0)).ln().abs())
+        .fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_beyond_the_first_tile_that_covers_the_size() {
+        assert_eq!(up_to(&[16, 32, 64], 17), [16, 32]);
+        assert_eq!(up_to(&[16, 32, 64], 16), [16]);
+        assert_eq!(up_to(&[16, 32, 64], 1000), [16, 32, 64]);
+    }
+}

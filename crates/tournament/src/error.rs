@@ -1,0 +1,21 @@
+//! What can end a tournament.
+
+use gauntlet_judge::JudgeError;
+use gauntlet_judge::ledger::LedgerError;
+use thiserror::Error;
+
+use crate::source::FileError;
+
+/// Why a tournament cannot be played.
+#[derive(Debug, Error)]
+pub enum TournamentError {
+    /// A file is malformed.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The ledger cannot be written or read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The judge failed.
+    #[error(transparent)]
+    Judge(#[from] JudgeError),
+}

@@ -1,0 +1,256 @@
+//! What an hour spent on a pitch is expected to bring.
+//!
+//! Three sources say what the log speed-up will be, and each counts by its precision: the claim, of which the record's
+//! part is believed and whose own width is widened by the record's error; the model, but only on devices where its
+//! predictions were tested and did well enough ([`Prediction::is_relied_on`]); and, for what was compared without an
+//! answer, the comparison itself. The pooled belief is capped by the roofline where the model counts, comes true with the chance of surviving the gates, and is divided by the hours. A slower result counts
+//! as the loss it would be, though it would not be adopted: were it counted as nothing, the vaguest pitches would rank
+//! highest, for what their width might bring.
+
+use gauntlet_stats::{Belief, Gain, Interval};
+use serde::{Deserialize, Serialize};
+
+use super::record::TrackRecord;
+use crate::pitch::{Odds, Quantiles};
+use gauntlet_judge::Prediction;
+
+/// Less work than this counts as this much: a quarter of an hour.
+pub(crate) const SHORTEST_HOURS: f64 = 0.25;
+
+/// The part of all outcomes that claims put between q10 and q90.
+const CLAIMED: f64 = 0.8;
+
+/// The part of all outcomes that the model puts between its ends.
+const PREDICTED: f64 = 0.9;
+
+/// How much a pitch's own odds of being stopped count; the rest is the record's.
+const STATED_PART: f64 = 0.5;
+
+/// What an hour is expected to bring, in log speed-up: 0.05 is about 5 % faster.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Roi {
+    /// The log speed-up to expect of a candidate that survives the gates, before the roofline's cap.
+    pub speedup: Belief,
+    /// The chance that it survives.
+    pub chance: f64,
+    /// The hours that it costs, at least [`SHORTEST_HOURS`].
+    pub hours: f64,
+    /// Expected log speed-up an hour.
+    pub mean: f64,
+    /// One chance in ten of less.
+    pub low: f64,
+    /// One chance in ten of more.
+    pub high: f64,
+}
+
+/// What an expectation rests on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grounds<'a> {
+    /// The chance of each verdict, as stated; none for a fallback.
+    pub odds: Option<&'a Odds>,
+    /// The speed-up, as claimed; none for a fallback.
+    pub claimed: Option<Quantiles>,
+    /// What the model predicts, whether or not it counts.
+    pub predicted: Option<Prediction>,
+    /// What a comparison found that did not answer the question.
+    pub found: Option<&'a Interval>,
+    /// Whether a rule of the device is broken.
+    pub forbidden: bool,
+    /// Working hours.
+    pub hours: f64,
+    /// The author's record.
+    pub record: TrackRecord,
+}
+
+impl Grounds<'_> {
+    /// What an hour is expected to bring; none where a figure is no number.
+    pub fn roi(&self) -> Option<Roi> {
+        let speedup = expectation(self)?;
+        let most = self
+            .model()
+            .map_or(f64::INFINITY, |model| model.headroom.max(1.0).ln());
+        let chance = self.chance();
+        let hours = self.hours.max(SHORTEST_HOURS);
+        let Gain { mean, low, high } = speedup.gain(chance, most)?;
+        Some(Roi {
+            speedup,
+            chance,
+            hours,
+            mean: mean / hours,
+            low: low / hours,
+            high: high / hours,
+        })
+    }
+
+    /// The model's prediction where it counts.
+    fn model(&self) -> Option<Prediction> {
+        self.predicted.filter(Prediction::is_relied_on)
+    }
+
+    /// The chance of surviving the gates: certain for what has, none for what the device forbids, otherwise the mean
+    /// of what the odds and the record say (a linear pool).
+    fn chance(&self) -> f64 {
+        if self.forbidden {
+            return 0.0;
+        }
+        if self.found.is_some() {
+            return 1.0;
+        }
+        let recorded = self.record.stop_rate;
+        let stated = self.odds.map_or(recorded, Odds::of_a_stop);
+        1.0 - (STATED_PART * stated + (1.0 - STATED_PART) * recorded)
+    }
+}
+
+/// The log speed-up to expect, each source weighted by its precision; none where a figure is no number.
+pub(crate) fn expectation(grounds: &Grounds) -> Option<Belief> {
+    let mut beliefs = vec![believed(grounds.claimed, &grounds.record)];
+    beliefs.extend(grounds.model().map(modelled));
+    beliefs.extend(grounds.found.map(Belief::of_interval));
+    Belief::pooled(&beliefs).filter(|pooled| pooled.mean.is_finite() && pooled.deviation.is_finite())
+}
+
+/// What a record leaves of a claim: the part that is believed, with the claim's own width and the record's error added
+/// as variances, so that a narrow claim buys itself no more weight than the record allows. Without a claim, no gain.
+fn believed(claimed: Option<Quantiles>, record: &TrackRecord) -> Belief {
+    let (middle, width) = claimed.map_or((0.0, 0.0), |Quantiles { q10, q50, q90 }| {
+        (q50.ln(), Belief::between(q10.ln(), q90.ln(), CLAIMED).deviation)
+    });
+    Belief {
+        mean: record.credibility * middle,
+        deviation: width.hypot(record.error),
+    }
+}
+
+fn modelled(model: Prediction) -> Belief {
+    Belief {
+        mean: model.middle.ln(),
+        ..Belief::between(model.low.ln(), model.high.ln(), PREDICTED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_simulate::Accuracy;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn claiming(q10: f64, q50: f64, q90: f64) -> Grounds<'static> {
+        Grounds {
+            odds: None,
+            claimed: Some(Quantiles { q10, q50, q90 }),
+            predicted: None,
+            found: None,
+            forbidden: false,
+            hours: 2.0,
+            record: TrackRecord::default(),
+        }
+    }
+
+    #[test]
+    fn a_strangers_claim_by_hand() {
+        // A point claim of 4×: half of ln 4, three chances in four, over two hours.
+        let roi = claiming(4.0, 4.0, 4.0).roi().unwrap();
+        assert!((roi.mean - 0.75 * 0.5 * 4f64.ln() / 2.0).abs() < 1e-12);
+        assert!((roi.speedup.deviation - 2f64.ln()).abs() < 1e-12 && roi.chance == 0.75);
+        assert!(roi.low < 0.0 && roi.high > roi.mean);
+    }
+
+    #[test]
+    fn a_model_that_may_be_wrong_by_nine_hardly_counts() {
+        // Weights 1 / (ln 9 / 1.644854)² = 0.5604 of the model and 1 / (ln 2)² = 2.0814 of the claim.
+        let model = Prediction {
+            low: 1.0 / 9.0,
+            middle: 1.0,
+            high: 9.0,
+            basis: Default::default(),
+            headroom: 100.0,
+            accuracy: Some(well_tested()),
+        };
+        let both = Grounds {
+            predicted: Some(model),
+            ..claiming(4.0, 4.0, 4.0)
+        };
+        let expected = expectation(&both).unwrap();
+        let weights = ((9f64.ln() / 1.644_853_627).powi(-2), 2f64.ln().powi(-2));
+        let by_hand = weights.1 * 2f64.ln() / (weights.0 + weights.1);
+        assert!((expected.mean - by_hand).abs() < 1e-9 && (by_hand / 2f64.ln() - 0.788).abs() < 1e-3);
+    }
+
+    /// A record on which predictions are relied on.
+    fn well_tested() -> Accuracy {
+        Accuracy {
+            points: 200,
+            mean_error: Some(0.1),
+            rank_correlation: [0.95; 2],
+            regret: [0.02; 2],
+            regret_of_constant_rule: None,
+        }
+    }
+
+    #[test]
+    fn a_model_that_was_not_tested_or_did_badly_does_not_count() {
+        let poor = Accuracy {
+            rank_correlation: [-0.18, 0.16],
+            ..well_tested()
+        };
+        let alone = claiming(4.0, 4.0, 4.0);
+        for accuracy in [None, Some(poor)] {
+            let predicted = Some(Prediction {
+                low: 0.99,
+                middle: 1.0,
+                high: 1.01,
+                basis: Default::default(),
+                headroom: 1.0,
+                accuracy,
+            });
+            let with = Grounds { predicted, ..alone };
+            assert_eq!(with.roi(), alone.roi());
+            assert_eq!(expectation(&with), expectation(&alone));
+        }
+    }
+
+    #[test]
+    fn what_was_measured_outweighs_every_claim() {
+        let nothing = gauntlet_stats::declared_interval(1.0, 1.0, 0.01).unwrap();
+        let roi = Grounds {
+            found: Some(&nothing),
+            ..claiming(2.0, 4.0, 8.0)
+        }
+        .roi()
+        .unwrap();
+        assert!(roi.mean.abs() < 1e-3 && roi.chance == 1.0, "{roi:?}");
+    }
+
+    #[test]
+    fn what_is_forbidden_brings_nothing() {
+        let roi = Grounds {
+            forbidden: true,
+            ..claiming(2.0, 4.0, 8.0)
+        }
+        .roi()
+        .unwrap();
+        assert_eq!((roi.mean, roi.low, roi.high), (0.0, 0.0, 0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn more_hours_and_more_stops_bring_less(
+            q50 in 1.01..8.0f64,
+            hours in 0.25..100.0f64,
+            more in 1.01..10.0f64,
+            stop_rate in 0.0..0.5f64,
+        ) {
+            let grounds = Grounds { hours, record: TrackRecord { stop_rate, ..TrackRecord::default() }, ..claiming(1.0, q50, 9.0) };
+            let roi = grounds.roi().unwrap();
+            let costly = Grounds { hours: hours * more, ..grounds }.roi().unwrap();
+            prop_assert!((roi.mean / costly.mean - more).abs() < 1e-9);
+            let record = TrackRecord { stop_rate: stop_rate * more.min(2.0), ..grounds.record };
+            let riskier = Grounds { record, ..grounds }.roi().unwrap();
+            prop_assert!(riskier.mean <= roi.mean);
+            prop_assert!(roi.low <= roi.high);
+        }
+    }
+}

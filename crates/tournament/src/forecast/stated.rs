@@ -1,0 +1,163 @@
+//! What a pitch states beforehand, in the form that is kept with its verdict.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::pitch::{Odds, Quantiles};
+use crate::round::Round;
+use gauntlet_judge::ExecutorKind;
+use gauntlet_judge::Prediction;
+use gauntlet_judge::Verdict;
+
+/// The verdicts over which odds are scored: those that answer the question ([`Verdict::is_settled`]).
+pub(super) const SETTLED: [Verdict; 9] = [
+    Verdict::Adopt,
+    Verdict::Marginal,
+    Verdict::ValidNegative,
+    Verdict::Regression,
+    Verdict::Infeasible,
+    Verdict::OverBudget,
+    Verdict::DoesNotCompile,
+    Verdict::Incorrect,
+    Verdict::Racy,
+];
+
+/// A pitch's forecast, with what identifies the question and what the model said at the time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Forecast {
+    /// Who states it.
+    #[serde(rename = "contestant")]
+    pub author: String,
+    /// What makes two pitches the same change (see [`Pitch::identity`](crate::Pitch::identity)).
+    pub identity: String,
+    /// Where the change is tried.
+    pub scope: Scope,
+    /// What fixed the round.
+    pub round_digest: String,
+    /// The chance of each verdict.
+    pub odds: Odds,
+    /// The speed-up over the suite.
+    pub speedup: Quantiles,
+    /// Working hours.
+    pub hours: f64,
+    /// What the model expected, where there is one.
+    pub predicted: Option<Prediction>,
+    /// Whether a rule of the device is broken.
+    pub forbidden: bool,
+    /// Whether the control lacks anything of the change.
+    pub changes_something: bool,
+    /// Whether its author took it back.
+    pub withdrawn: bool,
+    /// What could be tried in its place.
+    pub fallback: Option<UntriedFallback>,
+}
+
+/// Where a change is tried: elsewhere, it is another question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Scope {
+    /// What runs it.
+    pub executor: ExecutorKind,
+    /// On what.
+    pub device: String,
+    /// With which problems.
+    pub suite: String,
+}
+
+/// What could be tried in place of a pitch; it claims nothing of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct UntriedFallback {
+    /// In words.
+    pub plan: String,
+    /// What the model expects of it.
+    pub predicted: Option<Prediction>,
+    /// Whether a rule of the device is broken.
+    pub forbidden: bool,
+}
+
+impl Scope {
+    /// Where a round tries its pitches.
+    pub fn of(round: &Round) -> Self {
+        let file = round.file();
+        Self {
+            executor: file.executor,
+            device: round.setting.device.name.clone(),
+            suite: file.suite.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} {} {}", self.executor, self.device, self.suite)
+    }
+}
+
+impl Odds {
+    /// The chances of the [`SETTLED`] verdicts, given that one of them falls. Odds that leave them no chance say
+    /// nothing of the answer, and count as even.
+    pub(super) fn given_an_answer(&self) -> Vec<f64> {
+        let sum: f64 = SETTLED.iter().map(|verdict| self.of(*verdict)).sum();
+        let share = |verdict: &Verdict| {
+            if sum > 0.0 {
+                self.of(*verdict) / sum
+            } else {
+                1.0 / SETTLED.len() as f64
+            }
+        };
+        SETTLED.iter().map(share).collect()
+    }
+
+    /// The chance of being stopped before any comparison (see [`Verdict::is_a_stop`]), given an answer.
+    pub(super) fn of_a_stop(&self) -> f64 {
+        let chances = self.given_an_answer();
+        let stops = SETTLED
+            .iter()
+            .zip(chances)
+            .filter(|(verdict, _)| verdict.is_a_stop());
+        stops.map(|(_, chance)| chance).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn odds(chances: &[(Verdict, f64)]) -> Odds {
+        Odds::try_from(chances.iter().copied().collect::<BTreeMap<_, _>>()).unwrap()
+    }
+
+    #[test]
+    fn the_settled_verdicts_are_those_that_answer() {
+        let settled: Vec<_> = Verdict::ALL
+            .into_iter()
+            .filter(|verdict| verdict.is_settled())
+            .collect();
+        assert_eq!(SETTLED.to_vec(), settled);
+    }
+
+    #[test]
+    fn odds_are_taken_as_given_an_answer() {
+        // Half of the odds say that there will be no answer; of the other half, 3 in 5 say adopt.
+        let cautious = odds(&[
+            (Verdict::Inconclusive, 0.5),
+            (Verdict::Adopt, 0.3),
+            (Verdict::Incorrect, 0.2),
+        ]);
+        let given = cautious.given_an_answer();
+        assert!((given[0] - 0.6).abs() < 1e-12 && (given[7] - 0.4).abs() < 1e-12);
+        assert!((cautious.of_a_stop() - 0.4).abs() < 1e-12);
+        let silent = odds(&[(Verdict::Aborted, 1.0)]);
+        assert!(
+            silent
+                .given_an_answer()
+                .iter()
+                .all(|chance| (chance - 1.0 / 9.0).abs() < 1e-12)
+        );
+    }
+}

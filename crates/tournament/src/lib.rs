@@ -1,0 +1,31 @@
+//! Tournaments: pitches enter rounds, a panel ranks them, the judge examines them, verdicts fall, and what is adopted
+//! becomes the next baseline.
+//!
+//! The way of the data: files ([`Tournament::load`]) → [`play`] → panel → [`gauntlet_judge`] → verdicts and ledger →
+//! [`TournamentReport`].
+
+mod claims;
+mod error;
+pub mod forecast;
+mod observer;
+mod outcome;
+pub mod panel;
+mod pitch;
+mod plan;
+mod play;
+mod round;
+mod source;
+mod tournament;
+
+pub use error::TournamentError;
+pub use observer::RoundObserver;
+pub use outcome::{BaselineReport, ClaimOutcome, Judged, PeerOutcome, RoundReport, TournamentReport};
+pub use pitch::{
+    Claim, Cost, Evidence as PitchEvidence, EvidenceKind, Fallback, Odds, PeerClaim, Pitch, Quantiles, Risk,
+    RiskLevel,
+};
+pub use plan::{Alone, CaseTime, Left, Plan, Step};
+pub use play::{Settings, play};
+pub use round::{Baseline, GivenScores, Overrides, PanelMember, Round, RoundFile, Weights, digest_of};
+pub use source::{FileError, Source};
+pub use tournament::Tournament;

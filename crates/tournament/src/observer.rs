@@ -1,0 +1,21 @@
+//! Progress reports: what happens while a round is played.
+
+use gauntlet_judge::{Blind, Observer};
+
+use crate::outcome::{Judged, RoundReport};
+use crate::panel::Ranking;
+use crate::round::Round;
+
+/// Told what happens in a round beyond the examination of each candidate. Every method has an empty default.
+pub trait RoundObserver: Observer {
+    /// A round begins.
+    fn round_begins(&self, _round: &Round) {}
+    /// The panel has ranked the pitches.
+    fn ranked(&self, _ranking: &Ranking) {}
+    /// A candidate has its verdict.
+    fn judged(&self, _judged: &Judged) {}
+    /// A round is over.
+    fn round_ends(&self, _report: &RoundReport) {}
+}
+
+impl RoundObserver for Blind {}

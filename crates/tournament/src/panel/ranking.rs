@@ -1,0 +1,180 @@
+//! From scores to an order.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Dimension, Dossier, Flag, Scores, rules};
+use crate::forecast::{Roi, TrackRecord};
+use crate::round::{GivenScores, PanelMember, Weights};
+
+/// The weights of the recorded shark tank (`examples/shark-tank`).
+const USUAL_WEIGHTS: Weights = Weights {
+    speedup: 0.40,
+    feasibility: 0.25,
+    risk: 0.20,
+    quality: 0.15,
+};
+
+/// The judges of a round; never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    judges: Vec<PanelMember>,
+}
+
+/// All pitches of a round, best first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// In order of rank.
+    pub standings: Vec<Standing>,
+    /// What does not hold together.
+    pub flags: Vec<Flag>,
+}
+
+/// Where a pitch stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Counted from 1.
+    pub rank: usize,
+    /// The pitch.
+    pub pitch: String,
+    /// The mean of the judges' totals, from 0 to 10.
+    pub mean: f64,
+    /// Greatest less least total: 0 when the judges agree.
+    pub spread: f64,
+    /// What an hour spent on it is expected to bring; no part of the scores.
+    pub roi: Option<Roi>,
+    /// The author's record, as it was known when the panel ranked.
+    pub record: TrackRecord,
+    /// What each judge makes of it, in the order of the judges.
+    pub judgements: Vec<Judgement>,
+}
+
+/// What one judge makes of a pitch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The judge.
+    pub judge: String,
+    /// Given or by rule, with reasons.
+    pub scores: Scores,
+    /// The judge's weighted sum of them.
+    pub total: f64,
+    /// The total that the judge printed, where one did.
+    pub printed: Option<f64>,
+}
+
+impl Panel {
+    /// A panel of these judges; without any, of one who follows the rules with the usual weights.
+    pub fn new(judges: &[PanelMember]) -> Self {
+        if judges.is_empty() {
+            let rules = PanelMember {
+                name: "the rules".to_owned(),
+                weights: USUAL_WEIGHTS,
+                scores: BTreeMap::new(),
+            };
+            return Self { judges: vec![rules] };
+        }
+        Self {
+            judges: judges.to_vec(),
+        }
+    }
+
+    /// Scores every pitch and orders them by mean total, withdrawn ones last. Ties go to the lower risk (the
+    /// judges' mean score), then to the lower cost, then to the closer agreement of the judges, then to the order
+    /// given.
+    pub fn rank(&self, dossiers: &[Dossier]) -> Ranking {
+        let mut entrants: Vec<_> = dossiers
+            .iter()
+            .map(|dossier| (dossier, self.standing(dossier)))
+            .collect();
+        entrants.sort_by_key(|(dossier, standing)| {
+            (
+                dossier.pitch.withdrawn.is_some(),
+                Reverse(comparable(standing.mean)),
+                Reverse(comparable(mean_risk(standing))),
+                comparable(dossier.pitch.cost.hours),
+                comparable(standing.spread),
+            )
+        });
+        let standings = entrants
+            .into_iter()
+            .enumerate()
+            .map(|(index, (_, standing))| Standing {
+                rank: index + 1,
+                ..standing
+            })
+            .collect();
+        Ranking {
+            standings,
+            flags: self.flags(dossiers),
+        }
+    }
+
+    fn standing(&self, dossier: &Dossier) -> Standing {
+        let by_rule = rules::scores(dossier);
+        let judgements: Vec<_> = self
+            .judges
+            .iter()
+            .map(|judge| judgement(judge, &dossier.pitch.name, by_rule.clone()))
+            .collect();
+        let totals = || judgements.iter().map(|judgement| judgement.total);
+        let mean = totals().sum::<f64>() / judgements.len() as f64;
+        let spread = totals().fold(f64::MIN, f64::max) - totals().fold(f64::MAX, f64::min);
+        Standing {
+            rank: 0,
+            pitch: dossier.pitch.name.clone(),
+            mean,
+            spread,
+            roi: dossier.roi(),
+            record: dossier.record,
+            judgements,
+        }
+    }
+
+    fn flags(&self, dossiers: &[Dossier]) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        for dossier in dossiers {
+            let pitch = &dossier.pitch.name;
+            flags.extend(Flag::on_confidence(dossier));
+            for judge in &self.judges {
+                let given = given_by(judge, pitch);
+                flags.extend(Flag::on_arithmetic(&judge.name, pitch, &given, &judge.weights));
+                flags.extend(Flag::on_feasibility(&judge.name, dossier, &given));
+            }
+        }
+        flags
+    }
+}
+
+fn judgement(judge: &PanelMember, pitch: &str, by_rule: Scores) -> Judgement {
+    let given = given_by(judge, pitch);
+    let scores = by_rule.overridden(&judge.name, &given);
+    let total = scores.total(&judge.weights);
+    Judgement {
+        judge: judge.name.clone(),
+        scores,
+        total,
+        printed: given.printed,
+    }
+}
+
+fn given_by(judge: &PanelMember, pitch: &str) -> GivenScores {
+    judge.scores.get(pitch).copied().unwrap_or_default()
+}
+
+fn mean_risk(standing: &Standing) -> f64 {
+    let risks = standing
+        .judgements
+        .iter()
+        .map(|judgement| judgement.scores.of(Dimension::Risk).value);
+    risks.sum::<f64>() / standing.judgements.len() as f64
+}
+
+/// A number as millionths, so that sums of decimal fractions that are equal on paper compare equal.
+fn comparable(value: f64) -> i64 {
+    (value * 1e6).round() as i64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! The pitch: a proposed change with everything its author must commit to beforehand.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gauntlet_parameters::Parameters;
+use gauntlet_prove::recorded::RecordedLoop;
+use serde::{Deserialize, Serialize};
+
+use gauntlet_judge::AbortRule;
+use gauntlet_judge::Verdict;
+
+/// A candidate with its claim and what surrounds it. Every part without a default is compulsory: a pitch that does
+/// not say what it costs or when it gives up is not a pitch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pitch {
+    /// Its name, unique in the round.
+    pub name: String,
+    /// Who pitches; records and scores belong to this name.
+    #[serde(
+        rename(serialize = "contestant", deserialize = "author"),
+        alias = "contestant"
+    )]
+    pub author: String,
+    /// What is wrong today, in the author's view.
+    pub problem: String,
+    /// What would be changed, in a sentence.
+    pub change: String,
+    /// The words of the schedule that change.
+    #[serde(default)]
+    pub schedule: Parameters,
+    /// A dispatch table, which says the schedule of each problem; `schedule` then changes that of problems to which no
+    /// entry comes near.
+    #[serde(default)]
+    pub dispatch: Option<PathBuf>,
+    /// Someone else's program that speaks the worker protocol, in place of the round's executor.
+    #[serde(default)]
+    pub command: Option<Vec<PathBuf>>,
+    /// A loop of attention from the records, in place of the one that `schedule` stands for. There is no kernel of it:
+    /// the prover says what is wrong with it, and that is all there is to examine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_loop: Option<RecordedLoop>,
+    /// What it promises.
+    pub claim: Claim,
+    /// How likely each verdict is, in the author's view.
+    pub odds: Odds,
+    /// What it takes to build.
+    pub cost: Cost,
+    /// What may go wrong.
+    pub risk: Risk,
+    /// Why anyone should believe it.
+    pub evidence: Vec<Evidence>,
+    /// When to give up; may be empty, but must be said.
+    pub abort: Vec<AbortRule>,
+    /// What to do instead if it fails.
+    pub fallback: Fallback,
+    /// Another pitch of the round that must have been adopted first; this one is then built on it.
+    #[serde(default)]
+    pub after: Option<String>,
+    /// Whether it is built on that one even if it was not adopted, as long as only the comparison spoke against it: a
+    /// step of a staircase, each told apart from the one before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub regardless: bool,
+    /// Taken back by its author, and why.
+    #[serde(default)]
+    pub withdrawn: Option<String>,
+    /// What is new since the same change was last judged.
+    #[serde(default)]
+    pub new_evidence: Option<String>,
+}
+
+/// What a pitch promises.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The geometric-mean speed-up over the suite, as quantiles.
+    pub speedup: Quantiles,
+    /// Claims of being so many times as fast as some other program.
+    #[serde(default)]
+    pub against: Vec<PeerClaim>,
+}
+
+/// A claim against a program outside the round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeerClaim {
+    /// Its name in the record's `peers`.
+    pub peer: String,
+    /// How many times as fast as the peer the candidate is said to be.
+    pub times: f64,
+}
+
+/// Quantiles of a claimed speed-up; 1.5 means one and a half times as fast.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RawQuantiles")]
+pub struct Quantiles {
+    /// One chance in ten of less.
+    pub q10: f64,
+    /// As likely more as less.
+    pub q50: f64,
+    /// One chance in ten of more.
+    pub q90: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawQuantiles {
+    q10: f64,
+    q50: f64,
+    q90: f64,
+}
+
+impl TryFrom<RawQuantiles> for Quantiles {
+    type Error = String;
+
+    fn try_from(RawQuantiles { q10, q50, q90 }: RawQuantiles) -> Result<Self, String> {
+        if q10 > 0.0 && q10 <= q50 && q50 <= q90 && q90.is_finite() {
+            Ok(Self { q10, q50, q90 })
+        } else {
+            Err(format!(
+                "speed-up quantiles {q10}, {q50}, {q90}: must be positive and rise from q10 to q90"
+            ))
+        }
+    }
+}
+
+/// The chance given to each verdict; those not named have none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<Verdict, f64>", into = "BTreeMap<Verdict, f64>")]
+pub struct Odds(BTreeMap<Verdict, f64>);
+
+impl TryFrom<BTreeMap<Verdict, f64>> for Odds {
+    type Error = String;
+
+    fn try_from(odds: BTreeMap<Verdict, f64>) -> Result<Self, String> {
+        if let Some((verdict, chance)) = odds.iter().find(|(_, chance)| !(0.0..=1.0).contains(*chance)) {
+            return Err(format!(
+                "odds of {verdict} = {chance}: a chance lies between 0 and 1"
+            ));
+        }
+        let sum: f64 = odds.values().sum();
+        if (sum - 1.0).abs() > 1e-6 {
+            return Err(format!(
+                "the odds add up to {sum:.4}, not 1; name every verdict thought possible"
+            ));
+        }
+        Ok(Self(odds))
+    }
+}
+
+impl From<Odds> for BTreeMap<Verdict, f64> {
+    fn from(odds: Odds) -> Self {
+        odds.0
+    }
+}
+
+impl Odds {
+    /// The chance given to a verdict.
+    pub fn of(&self, verdict: Verdict) -> f64 {
+        self.0.get(&verdict).copied().unwrap_or(0.0)
+    }
+
+    /// The chance that it is neither wrong, nor stopped, nor slower.
+    pub fn of_no_harm(&self) -> f64 {
+        use Verdict::{Adopt, Inconclusive, Marginal, ValidNegative};
+        [Adopt, Marginal, ValidNegative, Inconclusive]
+            .into_iter()
+            .map(|verdict| self.of(verdict))
+            .sum()
+    }
+}
+
+/// What a pitch takes to build.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "RawCost")]
+pub struct Cost {
+    /// Working hours.
+    pub hours: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCost {
+    hours: f64,
+}
+
+impl TryFrom<RawCost> for Cost {
+    type Error = String;
+
+    fn try_from(RawCost { hours }: RawCost) -> Result<Self, String> {
+        if hours >= 0.0 && hours.is_finite() {
+            Ok(Self { hours })
+        } else {
+            Err(format!(
+                "cost.hours = {hours}: must be a number of hours, 0 or more"
+            ))
+        }
+    }
+}
+
+/// What may go wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Risk {
+    /// How bad.
+    pub level: RiskLevel,
+    /// What.
+    pub why: String,
+}
+
+/// How risky a pitch says it is, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RiskLevel {
+    /// Nothing can go wrong.
+    None,
+    /// Little can.
+    Low,
+    /// Some can.
+    Medium,
+    /// Much can.
+    High,
+    /// Most things can.
+    VeryHigh,
+}
+
+/// A reason to believe a pitch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// Of what sort.
+    pub kind: EvidenceKind,
+    /// What it says.
+    pub text: String,
+}
+
+/// Sorts of evidence, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvidenceKind {
+    /// Reasoning from how such kernels usually behave.
+    Intuition,
+    /// It works elsewhere.
+    Precedent,
+    /// Documentation or a paper.
+    Reference,
+    /// Arithmetic about this problem on this device.
+    Calculation,
+    /// A profile of this kernel.
+    Profile,
+    /// A measurement of this change.
+    Measurement,
+}
+
+/// What to do if the pitch is not adopted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Fallback {
+    /// In words; "keep the baseline" is an answer.
+    pub plan: String,
+    /// A lesser change to try in its place, at once.
+    #[serde(default)]
+    pub schedule: Option<Parameters>,
+}
+
+/// What the name of a fallback ends in, after the pitch's own.
+pub const FALLBACK: &str = " (fallback)";
+
+impl Pitch {
+    /// Whether it names anything that is built, run or proved otherwise.
+    pub fn changes_something(&self) -> bool {
+        self.schedule != Parameters::default()
+            || self.command.is_some()
+            || self.dispatch.is_some()
+            || self.recorded_loop.is_some()
+    }
+
+    /// What makes two pitches the same change: the words changed and the program run.
+    pub fn identity(&self) -> String {
+        // A change that no word of a schedule can say is known by its sentence.
+        if !self.changes_something() {
+            return self.change.clone();
+        }
+        let dispatch = self.dispatch.as_ref();
+        let dispatch = dispatch.map_or_else(String::new, |file| format!(" {}", file.display()));
+        let recorded = self.recorded_loop;
+        let recorded = recorded.map_or_else(String::new, |recorded| format!(" {recorded:?}"));
+        format!("{:?} {:?}{dispatch}{recorded}", self.schedule, self.command)
+    }
+
+    /// The same of what is tried in its place, if something is.
+    pub fn identity_of_fallback(&self) -> Option<String> {
+        let schedule = self.fallback.schedule.as_ref()?;
+        Some(format!("{schedule:?} {:?}", None::<Vec<PathBuf>>))
+    }
+}

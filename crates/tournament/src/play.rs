@@ -1,0 +1,456 @@
+//! Playing rounds: the panel ranks, each candidate goes through the gates, verdicts fall, what is adopted becomes
+//! the next baseline. Everything is in the ledger before the next step begins.
+
+mod clock;
+mod entrants;
+mod history;
+mod sentence;
+mod sharing;
+mod wave;
+
+use std::collections::BTreeMap;
+
+use gauntlet_judge::gates::{Examination, Gate, metrics_of_profile};
+use gauntlet_judge::ledger::RecordKind;
+use gauntlet_judge::session::{GATES, examine};
+use gauntlet_judge::{
+    Candidate, Executor, ExecutorKind, Finding, Journal, Metrics, Proposal, RecordPlace, Verdict, Workers,
+    predict,
+};
+use gauntlet_worker::{Limits, Patience};
+use serde_json::json;
+
+use self::clock::Clock;
+use self::entrants::{Entrant, most_to_come, next_wave, queue};
+use self::history::History;
+use self::wave::{Played, Underway};
+use crate::error::TournamentError;
+use crate::forecast::{prospects, returns};
+use crate::observer::RoundObserver;
+use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
+use crate::panel::{Dossier, Panel, Ranking};
+use crate::pitch::Pitch;
+use crate::plan::Plan;
+use crate::round::Round;
+use crate::tournament::Tournament;
+
+/// Rounds without an adoption after which the practice asks for research before more pitches.
+const PATIENT_ROUNDS: usize = 3;
+
+/// How candidates are run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Which programs serve the executors.
+    pub workers: Workers,
+    /// How long to wait for workers.
+    pub patience: Patience,
+    /// What a worker may take up.
+    pub limits: Limits,
+    /// Whether to run the gates that measure.
+    pub measure: bool,
+    /// The program's version.
+    pub version: String,
+    /// What it runs on.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Plays a tournament from its first round, or from where an earlier run of the journal stopped.
+pub fn play(
+    tournament: &Tournament,
+    journal: &Journal,
+    settings: &Settings,
+    observer: &dyn RoundObserver,
+) -> Result<TournamentReport, TournamentError> {
+    let mut history = History::new(journal.run().clone(), journal.verdicts_before()?, tournament);
+    let mut rounds = Vec::new();
+    let mut carried: Option<Candidate> = None;
+    for round in &tournament.rounds {
+        let baseline = match own_baseline(round).or(carried.take()) {
+            Some(baseline) => baseline,
+            None => continue,
+        };
+        let player = Player {
+            round,
+            journal,
+            settings,
+            observer,
+        };
+        let report = player.play(&baseline, &mut history)?;
+        carried = Some(next_baseline(&report, baseline));
+        observer.round_ends(&report);
+        rounds.push(report);
+    }
+    let outcome = json!({ "rounds": rounds.len() });
+    journal.write(RecordKind::RunEnded, RecordPlace::default(), &outcome)?;
+    Ok(TournamentReport {
+        run: journal.run().clone(),
+        name: tournament.name.clone(),
+        title: tournament.title.clone(),
+        version: settings.version.clone(),
+        environment: settings.environment.clone(),
+        prospects: prospects(history.answers(), journal.run(), history.forecasts()),
+        returns: returns(&rounds),
+        rounds,
+    })
+}
+
+fn own_baseline(round: &Round) -> Option<Candidate> {
+    let baseline = round.file().baseline.as_ref()?;
+    Some(Candidate {
+        command: round.command(&baseline.command),
+        dispatch: round.dispatch(&baseline.dispatch),
+        ..Candidate::new(BASELINE, round.baseline_schedule()?)
+    })
+}
+
+/// What a baseline is called, in reports and in records.
+const BASELINE: &str = "baseline";
+
+fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
+    let adopted = report
+        .adopted
+        .as_ref()
+        .and_then(|name| report.judged.iter().find(|judged| judged.name == *name));
+    match adopted {
+        Some(judged) => Candidate {
+            name: BASELINE.to_owned(),
+            ..judged.candidate.clone()
+        },
+        None => baseline,
+    }
+}
+
+/// One round being played.
+struct Player<'a> {
+    round: &'a Round,
+    journal: &'a Journal<'a>,
+    settings: &'a Settings,
+    observer: &'a dyn RoundObserver,
+}
+
+impl Player<'_> {
+    fn play(&self, baseline: &Candidate, history: &mut History) -> Result<RoundReport, TournamentError> {
+        let round = self.round;
+        self.observer.round_begins(round);
+        let fixed = json!({ "digest": round.digest, "file": round.file(), "baseline": baseline });
+        self.journal
+            .write(RecordKind::RoundStarted, self.place(), &fixed)?;
+        let mut notices = self.notify(round.doubts_of_tables())?;
+        let executor = self.executor()?;
+        let ranking = self.rank(baseline, history);
+        self.journal.write(RecordKind::Ranking, self.place(), &ranking)?;
+        self.observer.ranked(&ranking);
+
+        let baseline_report = self.qualify(baseline, &executor)?;
+        let judged = self.judge(baseline, &baseline_report, &ranking, &executor, history)?;
+        // What builds on something slower than the baseline may be faster than that, and still not than the baseline.
+        let adopted = judged
+            .iter()
+            .filter(|one| one.verdict == Verdict::Adopt)
+            .filter_map(|one| Some((one, one.gain.filter(|gain| *gain > 0.0)?)))
+            .max_by(|(_, one), (_, other)| one.total_cmp(other))
+            .map(|(one, _)| one.name.clone());
+        // What is predicted settles nothing: it is neither an answer to a forecast nor a round without an adoption.
+        let predicted = round.file().executor == ExecutorKind::Model;
+        if !predicted {
+            notices.extend(self.notify(advice(history.add(round, &judged, adopted.is_some())))?);
+        }
+        let report = RoundReport {
+            name: round.file().name.clone(),
+            title: round.file().title.clone(),
+            executor: round.file().executor,
+            device: round.setting.device.name.clone(),
+            digest: round.digest.clone(),
+            file: round.file().clone(),
+            baseline: baseline_report,
+            ranking,
+            judged,
+            adopted,
+            predicted,
+            plan: predicted
+                .then(|| Plan::of(round, baseline))
+                .transpose()?
+                .flatten(),
+            notices,
+        };
+        self.journal.write(
+            RecordKind::RoundEnded,
+            self.place(),
+            &json!({ "adopted": report.adopted, "predicted": report.predicted }),
+        )?;
+        Ok(report)
+    }
+
+    /// Judges every pitch and every fallback, wave after wave: an entrant waits for the verdict on what it builds on.
+    fn judge(
+        &self,
+        baseline: &Candidate,
+        report: &BaselineReport,
+        ranking: &Ranking,
+        executor: &Executor,
+        history: &History,
+    ) -> Result<Vec<Judged>, TournamentError> {
+        let metrics = metrics_of(&report.findings);
+        let mut judged: Vec<Judged> = Vec::new();
+        let mut waiting = queue(&self.round.pitches, ranking);
+        let mut clock = Clock::new(self.round.setting.measurement.budget.unsigned_abs());
+        while !waiting.is_empty() {
+            let wave = next_wave(&mut waiting);
+            let mut underway = Vec::new();
+            let mut played = Vec::new();
+            for entrant in wave {
+                let control = entrant
+                    .control(&judged, self.settings.measure)
+                    .unwrap_or(baseline);
+                let barred = match &report.fault {
+                    Some(fault) => Some((Verdict::Blocked, fault.clone())),
+                    None => self.bar(&entrant, control, &judged, history),
+                };
+                match barred {
+                    Some((verdict, reason)) => {
+                        let refused = self.refuse(&entrant, control, verdict, reason);
+                        self.announce(&refused)?;
+                        played.push(Played::refused(entrant, refused));
+                    }
+                    None => {
+                        let candidate = self.candidate(&entrant, control);
+                        underway.push(Underway::new(entrant, control.clone(), candidate));
+                    }
+                }
+            }
+            let entrants = underway.iter().map(Underway::entrant);
+            let share = clock.share(most_to_come(entrants.chain(&waiting)));
+            self.play_wave(underway, executor, &metrics, share, |one| {
+                self.announce(&one.judged)?;
+                played.push(one);
+                Ok(())
+            })?;
+            for one in played {
+                clock.spend(one.spent);
+                waiting.extend(one.entrant.fallback(one.judged.verdict));
+                judged.push(self.with_gain(one.judged, &one.entrant, &judged));
+            }
+        }
+        Ok(judged)
+    }
+
+    fn place(&self) -> RecordPlace<'_> {
+        RecordPlace {
+            round: Some(&self.round.file().name),
+            ..RecordPlace::default()
+        }
+    }
+
+    fn executor(&self) -> Result<Executor, TournamentError> {
+        Ok(match (self.round.file().executor, &self.round.record) {
+            (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
+            (ExecutorKind::Model, _) => Executor::Predicted,
+            (kind, _) => {
+                let Settings {
+                    workers,
+                    patience,
+                    limits,
+                    ..
+                } = self.settings;
+                workers.executor(kind, &self.round.setting.device, *patience, *limits)?
+            }
+        })
+    }
+
+    fn rank(&self, baseline: &Candidate, history: &History) -> Ranking {
+        let round = self.round;
+        let dossiers: Vec<Dossier> = round
+            .pitches
+            .iter()
+            .map(|pitch| {
+                let candidate = round.pitched(pitch, baseline);
+                Dossier {
+                    pitch,
+                    violations: self.violations(&candidate),
+                    predicted: predict(&round.setting, baseline, &candidate),
+                    record: history.forecasts().record_of(&pitch.author),
+                }
+            })
+            .collect();
+        Panel::new(&round.file().judge).rank(&dossiers)
+    }
+
+    /// Takes the baseline through the gates that apply to it.
+    fn qualify(&self, baseline: &Candidate, executor: &Executor) -> Result<BaselineReport, TournamentError> {
+        let mut examination = Examination {
+            setting: &self.round.setting,
+            candidate: baseline,
+            baseline,
+            proposal: None,
+            executor,
+            observer: self.observer,
+            metrics: Metrics::new(),
+            findings: Vec::new(),
+            comparison: None,
+        };
+        let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
+        // No gate that examines baselines waits for a comparison.
+        let _pending = self.pass_gates(&mut examination, gates)?;
+        let findings = examination.findings;
+        let stopped = findings.iter().find(|finding| finding.stops().is_some());
+        let fault = stopped.and_then(|finding| {
+            let verdict = finding.stops()?;
+            Some(format!(
+                "the baseline {}, so nothing is compared with it: {}",
+                verdict.sentence(),
+                finding.reason
+            ))
+        });
+        Ok(BaselineReport {
+            described: self.round.setting.parameters.describe(&baseline.schedule),
+            schedule: baseline.schedule.clone(),
+            findings,
+            fault,
+        })
+    }
+
+    /// Examines gate after gate until one stops or is pending; what the ledger already knows is not examined again. Returns
+    /// the gate that is pending, if one is.
+    fn pass_gates<'g>(
+        &self,
+        examination: &mut Examination,
+        gates: impl Iterator<Item = &'g dyn Gate>,
+    ) -> Result<Option<&'g dyn Gate>, TournamentError> {
+        for gate in gates.filter(|gate| self.settings.measure || !gate.measures()) {
+            let finding = match self.known(examination, gate) {
+                Some(known) => known,
+                None => {
+                    let Some(finding) = examine(gate, examination)? else {
+                        return Ok(Some(gate));
+                    };
+                    let place = self.place_of(examination, gate);
+                    self.journal.write(RecordKind::Finding, place, &finding)?;
+                    finding
+                }
+            };
+            let stops = finding.stops().is_some();
+            examination.add(finding);
+            if stops {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a gate found before the run was cut short.
+    fn known(&self, examination: &Examination, gate: &dyn Gate) -> Option<Finding> {
+        self.journal.finding(self.place_of(examination, gate))
+    }
+
+    fn place_of<'p>(&'p self, examination: &Examination<'p>, gate: &dyn Gate) -> RecordPlace<'p> {
+        RecordPlace {
+            pitch: Some(&examination.candidate.name),
+            gate: Some(gate.name()),
+            ..self.place()
+        }
+    }
+
+    /// Why a pitch is not examined at all.
+    fn bar(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        judged: &[Judged],
+        history: &History,
+    ) -> Option<(Verdict, String)> {
+        let pitch = entrant.pitch;
+        let candidate = self.candidate(entrant, control);
+        let runs = self.round.file().executor != ExecutorKind::Replay;
+        if runs && !candidate.differs_from(control) {
+            let reason =
+                "it changes nothing: what it builds on already has all of it, so there is nothing to compare";
+            return Some((Verdict::Blocked, reason.to_owned()));
+        }
+        if entrant.is_fallback() {
+            return None;
+        }
+        if let Some(reason) = &pitch.withdrawn {
+            return Some((Verdict::Aborted, format!("withdrawn by its author: {reason}")));
+        }
+        if let Some(after) = &pitch.after
+            && entrant.control(judged, self.settings.measure).is_none()
+        {
+            let missing = if pitch.regardless || !self.settings.measure {
+                "did not pass every gate before the comparison"
+            } else {
+                "was not adopted"
+            };
+            return Some((
+                Verdict::Blocked,
+                format!("it builds on `{after}`, which {missing}"),
+            ));
+        }
+        if pitch.new_evidence.is_none()
+            && let Some((round, verdict)) = history.settled(self.round, pitch)
+        {
+            let reason = format!(
+                "the same change was judged {verdict} in {round}; say in `new-evidence` what is new since then"
+            );
+            return Some((Verdict::Blocked, reason));
+        }
+        None
+    }
+
+    /// Writes a verdict down and tells it.
+    fn announce(&self, judged: &Judged) -> Result<(), TournamentError> {
+        self.write_verdict(judged)?;
+        self.observer.judged(judged);
+        Ok(())
+    }
+
+    fn write_verdict(&self, judged: &Judged) -> Result<(), TournamentError> {
+        let place = RecordPlace {
+            pitch: Some(&judged.name),
+            ..self.place()
+        };
+        // The findings have records of their own.
+        let body = json!({
+            "verdict": judged.verdict, "predicted": judged.predicted, "reason": judged.reason, "contestant": judged.author,
+            "words": judged.words, "control": judged.control, "claim": judged.claim, "peers": judged.peers,
+            "forecast": judged.forecast, "found": judged.found(), "examined": !judged.findings.is_empty(),
+        });
+        Ok(self.journal.write(RecordKind::Verdict, place, &body)?)
+    }
+
+    /// Writes notices down and tells them.
+    fn notify(&self, notices: Vec<String>) -> Result<Vec<String>, TournamentError> {
+        for notice in &notices {
+            self.journal
+                .write(RecordKind::Notice, self.place(), &json!({ "notice": notice }))?;
+            self.observer.notice(notice);
+        }
+        Ok(notices)
+    }
+}
+
+/// What a pitch fixed beforehand, as the judge takes it.
+fn proposal(pitch: &Pitch) -> Proposal<'_> {
+    Proposal {
+        abort: &pitch.abort,
+        claim: pitch.claim.speedup.q50,
+    }
+}
+
+/// What the practice asks for after so many rounds.
+fn advice(rounds_without_adoption: usize) -> Vec<String> {
+    if rounds_without_adoption < PATIENT_ROUNDS {
+        return Vec::new();
+    }
+    vec![format!(
+        "{rounds_without_adoption} rounds without an adoption: before more pitches, a research round is due (profile the \
+         baseline, explain its gap to the roofline; mark that round with research = true)"
+    )]
+}
+
+/// The figures that a baseline's findings hold for abort rules.
+fn metrics_of(findings: &[Finding]) -> Metrics {
+    findings
+        .iter()
+        .flat_map(|finding| metrics_of_profile(&finding.evidence, BASELINE))
+        .collect()
+}

@@ -1,0 +1,161 @@
+//! From what was found about an entrant to its verdict as reports and ledger hold it.
+
+use gauntlet_task::Case;
+
+use super::Player;
+use super::entrants::Entrant;
+use crate::claims::{claim_outcome, peer_outcomes};
+use crate::forecast::{Forecast, Scope, UntriedFallback};
+use crate::outcome::Judged;
+use crate::pitch::Pitch;
+use gauntlet_judge::Candidate;
+use gauntlet_judge::ExecutorKind;
+use gauntlet_judge::Finding;
+use gauntlet_judge::Verdict;
+use gauntlet_judge::predict;
+
+impl Player<'_> {
+    /// The verdict on a pitch that is not examined.
+    pub(super) fn refuse(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        verdict: Verdict,
+        reason: String,
+    ) -> Judged {
+        self.judged(
+            entrant,
+            control,
+            self.candidate(entrant, control),
+            verdict,
+            reason,
+            Vec::new(),
+        )
+    }
+
+    /// What an entrant makes of its control.
+    pub(super) fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
+        match entrant.fallback_change {
+            Some(change) => control.changed(&entrant.name, change),
+            None => self.round.pitched(entrant.pitch, control),
+        }
+    }
+
+    /// A verdict with all that belongs to it.
+    pub(super) fn judged(
+        &self,
+        entrant: &Entrant,
+        control: &Candidate,
+        candidate: Candidate,
+        verdict: Verdict,
+        reason: String,
+        findings: Vec<Finding>,
+    ) -> Judged {
+        let pitch: &Pitch = entrant.pitch;
+        let words = self
+            .round
+            .setting
+            .parameters
+            .changes(&control.schedule, &candidate.schedule);
+        let claims = !entrant.is_fallback();
+        Judged {
+            name: entrant.name.clone(),
+            author: pitch.author.clone(),
+            change: if claims {
+                pitch.change.clone()
+            } else {
+                pitch.fallback.plan.clone()
+            },
+            words: words.iter().map(ToString::to_string).collect(),
+            control: control.name.clone(),
+            verdict,
+            predicted: self.round.file().executor == ExecutorKind::Model,
+            reason,
+            forecast: claims.then(|| self.forecast(pitch, control, &candidate)),
+            // What is void found nothing.
+            claim: claims.then(|| {
+                let believed = findings
+                    .iter()
+                    .find_map(Finding::comparison)
+                    .filter(|_| verdict != Verdict::Blocked);
+                claim_outcome(pitch, believed)
+            }),
+            peers: if claims {
+                peer_outcomes(pitch, self.round.record.as_ref())
+            } else {
+                Vec::new()
+            },
+            findings,
+            candidate,
+            gain: None,
+        }
+    }
+
+    /// What a pitch stated, and what could be known beforehand.
+    fn forecast(&self, pitch: &Pitch, control: &Candidate, candidate: &Candidate) -> Forecast {
+        let round = self.round;
+        // A record may hold more than words of a schedule can say.
+        let is_recorded = round.file().executor == ExecutorKind::Replay;
+        let fallback = pitch.fallback.schedule.as_ref().map(|change| {
+            let fallback = control.changed(&candidate.name, change);
+            UntriedFallback {
+                plan: pitch.fallback.plan.clone(),
+                predicted: predict(&round.setting, control, &fallback),
+                forbidden: !self.violations(&fallback).is_empty(),
+            }
+        });
+        Forecast {
+            author: pitch.author.clone(),
+            identity: pitch.identity(),
+            scope: Scope::of(round),
+            round_digest: round.digest.clone(),
+            odds: pitch.odds.clone(),
+            speedup: pitch.claim.speedup,
+            hours: pitch.cost.hours,
+            predicted: predict(&round.setting, control, candidate),
+            forbidden: !self.violations(candidate).is_empty(),
+            changes_something: is_recorded || control.differs_from(candidate),
+            withdrawn: pitch.withdrawn.is_some(),
+            fallback,
+        }
+    }
+
+    /// The rules of the device that a candidate breaks, in words.
+    pub(super) fn violations(&self, candidate: &Candidate) -> Vec<String> {
+        if candidate.command.is_some() {
+            // A program of its own: its schedule is its own affair.
+            return Vec::new();
+        }
+        let broken = |case: &Case| {
+            let device = &self.round.setting.device;
+            let parameters = candidate.schedule_for(&case.sizes, device);
+            case.sizes.violations(parameters, device)
+        };
+        let mut violations: Vec<_> = self
+            .round
+            .setting
+            .benchmark_cases
+            .iter()
+            .flat_map(broken)
+            .map(|rule| rule.to_string())
+            .collect();
+        violations.dedup();
+        violations
+    }
+
+    /// Adds up what it gains with what it builds on, as far as both are known.
+    pub(super) fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
+        let own = verdict
+            .comparison()
+            .and_then(|comparison| comparison.assessment.suite.as_ref());
+        let own = own.map(|interval| interval.lower);
+        let below = judged
+            .iter()
+            .find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
+        verdict.gain = match below {
+            Some(below) => own.zip(below.gain).map(|(own, below)| own + below),
+            None => own,
+        };
+        verdict
+    }
+}

@@ -1,0 +1,358 @@
+//! Round files: a baseline, pitches, a suite and the criteria, all fixed before anything is measured.
+
+mod check;
+mod named;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Measurement, Setting};
+use gauntlet_parameters::Parameters;
+use gauntlet_stats::Criteria;
+use gauntlet_task::{DispatchTable, Rules};
+use gauntlet_worker::Record;
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::pitch::Pitch;
+use crate::source::{FileError, Source};
+
+/// What a round file says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RoundFile {
+    /// Its name, unique in the tournament.
+    pub name: String,
+    /// What it is about, in a sentence.
+    pub title: String,
+    /// What runs the candidates that bring no program of their own.
+    pub executor: ExecutorKind,
+    /// A built-in device, `host`, or a path to a device file.
+    pub device: String,
+    /// A built-in suite or a path to a suite file.
+    pub suite: String,
+    /// Only these of the suite's benchmark cases.
+    #[serde(default)]
+    pub cases: Vec<String>,
+    /// What `replay` serves.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+    /// What a call costs on the host, for `model`.
+    #[serde(default)]
+    pub host: Option<HostCost>,
+    /// Where it starts from; without it, from what the round before ended with.
+    #[serde(default)]
+    pub baseline: Option<Baseline>,
+    /// What counts as what.
+    #[serde(default)]
+    pub criteria: Criteria,
+    /// How it is measured.
+    #[serde(default)]
+    pub measurement: Measurement,
+    /// What counts as right.
+    #[serde(default)]
+    pub correctness: Rules,
+    /// Upper bounds on resources, by name.
+    #[serde(default)]
+    pub budgets: BTreeMap<String, f64>,
+    /// The panel.
+    #[serde(default)]
+    pub judge: Vec<PanelMember>,
+    /// Pitches in files of their own.
+    #[serde(default)]
+    pub pitches: Vec<PathBuf>,
+    /// Pitches written here.
+    #[serde(default)]
+    pub pitch: Vec<Pitch>,
+    /// Whether it is a research round, which starts the count of rounds without an adoption anew.
+    #[serde(default)]
+    pub research: bool,
+}
+
+/// The candidate that all others are compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// The words in which it differs from the plainest schedule.
+    #[serde(default)]
+    pub schedule: Parameters,
+    /// A dispatch table, which says the schedule of each problem.
+    #[serde(default)]
+    pub dispatch: Option<PathBuf>,
+    /// Someone else's program that speaks the worker protocol.
+    #[serde(default)]
+    pub command: Option<Vec<PathBuf>>,
+}
+
+/// A member of the panel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PanelMember {
+    /// A name.
+    pub name: String,
+    /// What counts for how much.
+    pub weights: Weights,
+    /// Scores given by hand, by pitch; those left out follow from the written rules.
+    #[serde(default)]
+    pub scores: BTreeMap<String, GivenScores>,
+}
+
+/// What counts for how much; adds up to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "RawWeights")]
+pub struct Weights {
+    /// Expected speed-up.
+    pub speedup: f64,
+    /// Whether it can be built.
+    pub feasibility: f64,
+    /// Freedom from risk.
+    pub risk: f64,
+    /// How well it is argued.
+    pub quality: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWeights {
+    speedup: f64,
+    feasibility: f64,
+    risk: f64,
+    quality: f64,
+}
+
+impl TryFrom<RawWeights> for Weights {
+    type Error = String;
+
+    fn try_from(
+        RawWeights {
+            speedup,
+            feasibility,
+            risk,
+            quality,
+        }: RawWeights,
+    ) -> Result<Self, String> {
+        let all = [speedup, feasibility, risk, quality];
+        let sum: f64 = all.iter().sum();
+        if all.iter().any(|weight| !(0.0..=1.0).contains(weight)) || (sum - 1.0).abs() > 1e-6 {
+            return Err(format!(
+                "weights {all:?} add up to {sum}: each lies in 0…1 and together they make 1"
+            ));
+        }
+        Ok(Self {
+            speedup,
+            feasibility,
+            risk,
+            quality,
+        })
+    }
+}
+
+/// Scores from 0 to 10 given by hand; what is absent follows from the written rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenScores {
+    /// Expected speed-up.
+    pub speedup: Option<f64>,
+    /// Whether it can be built.
+    pub feasibility: Option<f64>,
+    /// Freedom from risk.
+    pub risk: Option<f64>,
+    /// How well it is argued.
+    pub quality: Option<f64>,
+    /// The weighted score that the judge printed; compared with the arithmetic.
+    pub printed: Option<f64>,
+}
+
+/// A round with everything that its file names read in and checked.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// The file.
+    pub source: Source<RoundFile>,
+    /// The device, the cases that were chosen, and the rules, as the judge takes them.
+    pub setting: Setting,
+    /// What `replay` serves.
+    pub record: Option<Record>,
+    /// The dispatch tables named, by their paths as written.
+    pub dispatch: BTreeMap<PathBuf, DispatchTable>,
+    /// All pitches, those from files first, in order.
+    pub pitches: Vec<Pitch>,
+    /// A digest of all that was read, so that criteria cannot change after the fact.
+    pub digest: String,
+}
+
+/// What the command line may put in place of what a round says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Overrides {
+    /// Another executor.
+    pub executor: Option<ExecutorKind>,
+    /// Another device.
+    pub device: Option<String>,
+    /// Another suite.
+    pub suite: Option<String>,
+    /// Another budget a round.
+    pub budget: Option<SignedDuration>,
+    /// Another cost of the host.
+    pub host: Option<HostCost>,
+}
+
+impl Round {
+    /// Reads a round file and all that it names.
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
+        let mut source: Source<RoundFile> = Source::read(path, "round")?;
+        named::override_with(&mut source.value, overrides);
+        check::check_host(&source, overrides)?;
+        source.value.criteria.looks = source.value.measurement.looks.len();
+        let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
+        let device = named::load_device(&source)?;
+        let suite = named::load_suite(&source)?;
+        let mut pitches = Vec::new();
+        for file in &source.value.pitches {
+            let pitch: Source<Pitch> = Source::read(&source.resolve(file), "pitch")?;
+            texts.push(pitch.text.clone());
+            pitches.push(pitch);
+        }
+        pitches.extend(source.value.pitch.iter().map(|pitch| source.with(pitch.clone())));
+        let record = named::load_record(&source)?;
+        let dispatch = named::load_dispatch(&source, &pitches)?;
+        texts.push(serde_json::to_string(&(named::lasting(&device), &suite, &record)).unwrap_or_default());
+        texts.extend(dispatch.values().map(|table| format!("{table:?}")));
+        let parameters = suite.parameters();
+        check::check(&source, &pitches, &parameters)?;
+        let benchmark_cases = named::chosen_cases(&source, &suite)?;
+        check::check_loops(&source, &pitches, &benchmark_cases)?;
+        let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
+        texts.extend(named::digests_of_named_files(&source, &suite, &pitches));
+        let digest = digest_of(&texts);
+        let file = &source.value;
+        let setting = Setting {
+            device,
+            correctness_cases: suite.correctness,
+            benchmark_cases,
+            parameters,
+            rules: file.correctness.clone(),
+            criteria: file.criteria.clone(),
+            measurement: file.measurement.clone(),
+            budgets: file.budgets.clone(),
+            host: file.host.clone(),
+        };
+        Ok(Self {
+            source,
+            setting,
+            record,
+            dispatch,
+            pitches,
+            digest,
+        })
+    }
+
+    /// What the file says.
+    pub fn file(&self) -> &RoundFile {
+        &self.source.value
+    }
+
+    /// A program as a round file names it; one with a slash is sought from the file's folder.
+    pub fn command(&self, command: &Option<Vec<PathBuf>>) -> Option<Vec<PathBuf>> {
+        let mut command = command.clone()?;
+        if let Some(program) = command.first_mut()
+            && program.components().count() > 1
+        {
+            *program = std::path::absolute(self.source.resolve(program)).unwrap_or_else(|_| program.clone());
+        }
+        Some(command)
+    }
+
+    /// A dispatch table as a round file or a pitch names it.
+    pub fn dispatch(&self, file: &Option<PathBuf>) -> Option<DispatchTable> {
+        self.dispatch.get(file.as_ref()?).cloned()
+    }
+
+    /// The candidate that a pitch makes of what it builds on. The pitch's parameters change how the program of that is
+    /// built, unless the pitch has another program.
+    pub fn pitched(&self, pitch: &Pitch, onto: &Candidate) -> Candidate {
+        let changed = onto.changed(&pitch.name, &pitch.schedule);
+        Candidate {
+            command: self.command(&pitch.command).or(changed.command),
+            dispatch: self.dispatch(&pitch.dispatch).or(changed.dispatch),
+            recorded_loop: pitch.recorded_loop,
+            ..changed
+        }
+    }
+
+    /// The parameters of the round's own baseline, if it does not start from the round before.
+    pub fn baseline_schedule(&self) -> Option<Parameters> {
+        let baseline = self.file().baseline.as_ref()?;
+        Some(self.setting.parameters.complete(&baseline.schedule))
+    }
+}
+
+/// A digest over several texts, in order.
+pub fn digest_of<T: AsRef<str>>(texts: &[T]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(&(text.as_ref().len() as u64).to_le_bytes());
+        hasher.update(text.as_ref().as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+impl Round {
+    /// A round without pitches, in no file.
+    fn without_pitches(device: gauntlet_device::Device, suite: &gauntlet_task::Suite) -> Self {
+        let executor = match device.arch {
+            gauntlet_device::Arch::Cpu => "cpu",
+            _ => "cuda",
+        };
+        let value: RoundFile = toml::from_str(&format!(
+            "name = 'a round'\ntitle = 'of a test'\nexecutor = '{executor}'\ndevice = '{}'\nsuite = '{}'",
+            device.name, suite.name
+        ))
+        .unwrap();
+        Self {
+            setting: Setting::new(device, suite, Measurement::default(), Criteria::default()),
+            source: Source {
+                path: PathBuf::from("round.toml"),
+                text: String::new(),
+                value,
+            },
+            record: None,
+            dispatch: BTreeMap::new(),
+            pitches: Vec::new(),
+            digest: String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_device::Device;
+    use gauntlet_parameters::Value;
+    use gauntlet_prove::recorded::RecordedLoop;
+
+    use super::*;
+    use crate::panel::fixture::pitch;
+
+    #[test]
+    fn a_pitch_may_bring_a_program_and_a_fallback_keeps_that_of_its_control() {
+        let suite = gauntlet_families::suite("group-gemm").unwrap();
+        let round = Round::without_pitches(Device::host(), &suite);
+        let own = Some(vec![PathBuf::from("worker")]);
+        let control = Candidate {
+            command: own.clone(),
+            recorded_loop: Some(RecordedLoop::ALL[0]),
+            ..Candidate::new("baseline", Parameters::new())
+        };
+        let mut pitch = pitch("two stages");
+        let pitched = round.pitched(&pitch, &control);
+        assert_eq!(
+            (pitched.name.as_str(), pitched.schedule.get("stages")),
+            ("two stages", Some(&Value::Number(2)))
+        );
+        assert_eq!((&pitched.command, pitched.recorded_loop), (&own, None));
+        pitch.command = Some(vec![PathBuf::from("other")]);
+        assert_eq!(round.pitched(&pitch, &control).command, pitch.command);
+        let fallback = control.changed("fallback", pitch.fallback.schedule.as_ref().unwrap());
+        assert_eq!((&fallback.command, fallback.recorded_loop), (&own, None));
+        assert_eq!(fallback.schedule.get("stages"), Some(&Value::Number(1)));
+    }
+}

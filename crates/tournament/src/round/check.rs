@@ -1,0 +1,317 @@
+//! What a round file must keep beyond its form, each with a message that points at the place.
+
+use std::collections::BTreeSet;
+
+use gauntlet_parameters::{Parameters, Table};
+use gauntlet_prove::recorded::RecordedLoop;
+use gauntlet_task::{Case, Rules};
+use jiff::SignedDuration;
+
+use gauntlet_judge::{ExecutorKind, Measurement};
+
+use super::{Overrides, PanelMember, RoundFile};
+use crate::pitch::{FALLBACK, Pitch};
+use crate::source::{FileError, Source};
+
+/// More blocks or pairs of processes than anyone waits for: a slip of the hand, which would take all memory.
+const MOST_REPEATS: usize = 1000;
+
+const NO_PROGRAM: &str = "name the program and its arguments, or leave `command` out";
+
+/// Checks a round with its pitches, each in the file that it stands in.
+pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Table) -> Result<(), FileError> {
+    let file = &source.value;
+    check_measurement(source, &file.measurement)?;
+    check_correctness(source, &file.correctness)?;
+    file.criteria.validate().map_err(|error| {
+        source.error_at(
+            "[criteria]",
+            error.to_string(),
+            "the README's chapter `Writing a round` has the usual ones; those left out are as usual",
+        )
+    })?;
+    if let Some((name, budget)) = file.budgets.iter().find(|(_, budget)| !budget.is_finite()) {
+        let message = format!("budgets.{name} = {budget}: nothing is ever over such a budget");
+        return Err(source.error_at(name, message, "give a number, or take the budget out"));
+    }
+    let command = file
+        .baseline
+        .as_ref()
+        .and_then(|baseline| baseline.command.as_ref());
+    if command.is_some_and(Vec::is_empty) {
+        return Err(source.error_at("[baseline", "the baseline has an empty `command`", NO_PROGRAM));
+    }
+    // A program may have parameters of its own, which no table here knows.
+    if command.is_none() {
+        if let Some(baseline) = &file.baseline {
+            check_parameters(source, &baseline.schedule, table)?;
+        }
+        for pitch in pitches.iter().filter(|pitch| pitch.value.command.is_none()) {
+            check_parameters(pitch, &pitch.value.schedule, table)?;
+            if let Some(fallback) = &pitch.value.fallback.schedule {
+                check_parameters(pitch, fallback, table)?;
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    for pitch in pitches {
+        check_name(pitch, &mut names)?;
+    }
+    for pitch in pitches {
+        check_pitch(file.executor, pitch, &names)?;
+        check_order(pitch, pitches)?;
+    }
+    file.judge
+        .iter()
+        .try_for_each(|judge| check_judge(source, judge, &names))
+}
+
+/// Whether the suite's kernels take these parameters.
+fn check_parameters<T>(source: &Source<T>, given: &Parameters, table: &Table) -> Result<(), FileError> {
+    table.check(given).map_err(|error| {
+        source.error_at(
+            &error.name,
+            error.message,
+            "`gauntlet schedules` explains the parameters of the built-in kernels",
+        )
+    })
+}
+
+/// A cost of the host given by hand must count for something. One that the file states may wait there for the model.
+pub fn check_host(source: &Source<RoundFile>, overrides: &Overrides) -> Result<(), FileError> {
+    if overrides.host.is_none() || source.value.executor == ExecutorKind::Model {
+        return Ok(());
+    }
+    Err(source.error_at(
+        "executor",
+        "a cost of the host is given, and what is measured has its own",
+        "leave --host out, or add --executor model",
+    ))
+}
+
+fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> Result<(), FileError> {
+    let Measurement {
+        looks,
+        blocks,
+        budget,
+        ..
+    } = measurement;
+    let fault = match looks.first() {
+        None => Some("nothing would ever be looked at"),
+        Some(..2) => Some("an interval over processes needs at least two of them"),
+        Some(_) if !looks.is_sorted_by(|one, next| one < next) => {
+            Some("each look is at more pairs of processes than the one before")
+        }
+        Some(_) => None,
+    };
+    if let Some(fault) = fault {
+        return Err(source.error_at(
+            "looks",
+            format!("measurement.looks = {looks:?}: {fault}"),
+            "give rising numbers of process pairs, the first at least 2, such as [4, 6, 9]",
+        ));
+    }
+    if looks.last().is_some_and(|last| *last > MOST_REPEATS) {
+        let message = format!("measurement.looks = {looks:?}: over {MOST_REPEATS} pairs of processes");
+        return Err(source.error_at("looks", message, "such as [4, 6, 9]"));
+    }
+    if !(1..=MOST_REPEATS).contains(blocks) {
+        let message = format!("measurement.blocks = {blocks}: must lie in 1…{MOST_REPEATS}");
+        return Err(source.error_at("blocks", message, "3 is usual"));
+    }
+    if *budget <= SignedDuration::ZERO {
+        let message = format!("measurement.budget = {budget:#}: there is no time to measure in");
+        return Err(source.error_at("budget", message, "give a positive time, such as \"120s\""));
+    }
+    Ok(())
+}
+
+/// TOML has NaN and infinity, and nothing is ever over such a bound.
+fn check_correctness(source: &Source<RoundFile>, correctness: &Rules) -> Result<(), FileError> {
+    if correctness.inputs.is_empty() {
+        return Err(source.error_at(
+            "inputs",
+            "correctness.inputs is empty: nothing would be tried on the suite's correctness cases",
+            "name at least one of competition, wide, outliers, adversarial, or leave it out for all four",
+        ));
+    }
+    for (name, bound) in [
+        ("tolerance.relative", correctness.tolerance.relative),
+        ("tolerance.absolute", correctness.tolerance.absolute),
+        ("nrmse", correctness.nrmse),
+        ("bias", correctness.bias),
+    ] {
+        if !(bound >= 0.0 && bound.is_finite()) {
+            let message = format!("correctness.{name} = {bound}: a bound is a finite number, 0 or more");
+            return Err(source.error_at(
+                "[correctness",
+                message,
+                "correct the bound, or leave it out for the usual one",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_name<'p>(pitch: &'p Source<Pitch>, names: &mut BTreeSet<&'p str>) -> Result<(), FileError> {
+    let name = pitch.value.name.as_str();
+    // Findings are kept under these names, and those of a fallback under the pitch's with an ending.
+    let kept = name == "baseline" || name.trim().is_empty() || name.ends_with(FALLBACK);
+    if kept || !names.insert(name) {
+        let message = if kept {
+            format!("a pitch cannot be called `{name}`")
+        } else {
+            format!("the name `{name}` is taken")
+        };
+        return Err(pitch.error_at(name, message, "give every pitch of a round its own name"));
+    }
+    Ok(())
+}
+
+fn check_judge(
+    source: &Source<RoundFile>,
+    judge: &PanelMember,
+    names: &BTreeSet<&str>,
+) -> Result<(), FileError> {
+    if let Some(stranger) = judge.scores.keys().find(|name| !names.contains(name.as_str())) {
+        let message = format!(
+            "judge {} scores `{stranger}`, which is not pitched in this round",
+            judge.name
+        );
+        return Err(source.error_at(stranger, message, "correct the name, or take the scores out"));
+    }
+    for (pitch, scores) in &judge.scores {
+        let given = [
+            scores.speedup,
+            scores.feasibility,
+            scores.risk,
+            scores.quality,
+            scores.printed,
+        ];
+        if given
+            .into_iter()
+            .flatten()
+            .any(|score| !(0.0..=10.0).contains(&score))
+        {
+            let message = format!("judge {} gives {pitch} a score outside 0…10", judge.name);
+            return Err(source.error_at(pitch, message, "scores lie between 0 and 10"));
+        }
+    }
+    Ok(())
+}
+
+fn check_pitch(
+    executor: ExecutorKind,
+    source: &Source<Pitch>,
+    names: &BTreeSet<&str>,
+) -> Result<(), FileError> {
+    let pitch = &source.value;
+    let at = |message: String, remedy: &str| Err(source.error_at(&pitch.name, message, remedy));
+    if pitch.evidence.is_empty() {
+        return at(
+            format!("the pitch `{}` has no evidence", pitch.name),
+            "say why anyone should believe it; kind = \"intuition\" is an honest answer",
+        );
+    }
+    if let Some(after) = &pitch.after
+        && (!names.contains(after.as_str()) || *after == pitch.name)
+    {
+        let message = format!(
+            "the pitch `{}` comes after `{after}`, which is not pitched here",
+            pitch.name
+        );
+        return at(message, "name another pitch of the round");
+    }
+    if pitch.regardless && pitch.after.is_none() {
+        return at(
+            format!("the pitch `{}` says `regardless` without `after`", pitch.name),
+            "name in `after` what it builds on, or leave `regardless` out",
+        );
+    }
+    if pitch.command.as_ref().is_some_and(Vec::is_empty) {
+        return at(
+            format!("the pitch `{}` has an empty `command`", pitch.name),
+            NO_PROGRAM,
+        );
+    }
+    if pitch.recorded_loop.is_some() && (pitch.command.is_some() || pitch.dispatch.is_some()) {
+        return at(
+            format!(
+                "the pitch `{}` has a `recorded-loop` and something else that is to be run",
+                pitch.name
+            ),
+            "leave `command` and `dispatch` out: a recorded loop is proved and never run",
+        );
+    }
+    if !pitch.changes_something() && executor != ExecutorKind::Replay {
+        return at(
+            format!(
+                "the pitch `{}` changes nothing: neither `schedule` nor `command`",
+                pitch.name
+            ),
+            "name the words of the schedule that change; `gauntlet schedules` lists them",
+        );
+    }
+    if let Some(claim) = pitch
+        .claim
+        .against
+        .iter()
+        .find(|claim| !(claim.times > 0.0 && claim.times.is_finite()))
+    {
+        return at(
+            format!(
+                "the pitch `{}` claims to be {} times as fast as {}",
+                pitch.name, claim.times, claim.peer
+            ),
+            "give a positive number",
+        );
+    }
+    if pitch.fallback.plan.trim().is_empty() {
+        return at(
+            format!("the pitch `{}` has an empty fallback", pitch.name),
+            "say what to do if it fails",
+        );
+    }
+    Ok(())
+}
+
+/// A loop from the records multiplies scores and values; no GEMM has such.
+pub fn check_loops(
+    source: &Source<RoundFile>,
+    pitches: &[Source<Pitch>],
+    cases: &[Case],
+) -> Result<(), FileError> {
+    let recorded = RecordedLoop::TASK;
+    let is_of_task = |case: &&Case| case.sizes.task().name() == recorded;
+    let Some(stranger) = cases.iter().find(|case| !is_of_task(case)) else {
+        return Ok(());
+    };
+    let Some(pitch) = pitches.iter().find(|pitch| pitch.value.recorded_loop.is_some()) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the pitch `{}` has a `recorded-loop`, which is one of {recorded}, and the round's case `{}` is one of {}",
+        pitch.value.name,
+        stranger.name,
+        stranger.sizes.task().name()
+    );
+    let suite = &source.value.suite;
+    let remedy = format!("take the loop out, or put a suite of {recorded} in the place of `{suite}`");
+    Err(pitch.error_at("recorded-loop", message, remedy))
+}
+
+/// Pitches that wait for one another in a circle would all be left without a control.
+fn check_order(source: &Source<Pitch>, pitches: &[Source<Pitch>]) -> Result<(), FileError> {
+    let pitch = &source.value;
+    let mut next = pitch.after.as_deref();
+    for _ in pitches {
+        let Some(name) = next else { return Ok(()) };
+        if name == pitch.name {
+            let message = format!("the pitch `{name}` comes after itself, by way of others");
+            return Err(source.error_at(name, message, "break the circle of `after`"));
+        }
+        let found = pitches.iter().find(|one| one.value.name == name);
+        next = found.and_then(|one| one.value.after.as_deref());
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! What can end a tuning.
+
+use std::time::Duration;
+
+use gauntlet_judge::JudgeError;
+use thiserror::Error;
+
+/// Why nothing can be tuned.
+#[derive(Debug, Error)]
+pub enum TuningError {
+    /// The judge failed.
+    #[error(transparent)]
+    Judge(#[from] JudgeError),
+    /// Nothing to compare with.
+    #[error("no baseline for {case}: {rule}; give one that keeps the rule")]
+    NoBaseline {
+        /// The case.
+        case: String,
+        /// The rule that the baseline breaks.
+        rule: String,
+    },
+    /// Tuning has too little time to decide anything.
+    #[error(
+        "a budget of {budget:.0?} is too short to decide anything: {why}; give about {needed:.0?}, or tune fewer cases"
+    )]
+    ShortBudget {
+        /// What was given.
+        budget: Duration,
+        /// What it would take.
+        needed: Duration,
+        /// What that estimate rests on.
+        why: String,
+    },
+}

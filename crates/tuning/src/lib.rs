@@ -1,0 +1,280 @@
+//! Tuning: which schedule a device should use for each problem of a suite.
+//!
+//! The space of a device's schedules is pruned by its constraints, ranked by the model, and the best of the ranking are
+//! proved and then measured beside the baseline, half of them dropping out in each heat. What is left is measured again,
+//! on pairs of processes that took no part in the choice, so that it does not flatter the figures; that the fastest of the
+//! finalists is named does, a little. Where the device is not here the model's ranking is all there is, and says so.
+
+mod budget;
+mod error;
+mod final_round;
+mod heats;
+mod outcome;
+mod proof;
+mod ranking;
+pub mod validation;
+
+use std::time::{Duration, Instant};
+
+use gauntlet_device::Device;
+use gauntlet_parameters::Parameters;
+use gauntlet_stats::Criteria;
+use gauntlet_task::{Case, Sizes, Suite};
+
+use self::budget::{Paces, RANKING_PART};
+use self::final_round::{Measuring, Verdict};
+use self::ranking::{Ranked, rank};
+use gauntlet_judge::Candidate;
+use gauntlet_judge::Observer;
+use gauntlet_judge::Workshop;
+use gauntlet_judge::compare_predicted;
+use gauntlet_judge::{Measurement, Setting};
+
+pub use error::TuningError;
+pub use outcome::{Contender, Finalist, Search, TunedCase, Winner, table};
+
+/// What is tuned, and how.
+pub struct Tuning<'a> {
+    /// Its benchmark cases are tuned, each for itself.
+    pub suite: &'a Suite,
+    /// The device that is tuned for.
+    pub device: &'a Device,
+    /// What runs candidates; none where the model alone decides.
+    pub workshop: Option<&'a Workshop>,
+    /// What all is compared with.
+    pub baseline: Parameters,
+    /// Whether the workshop's executor has a kernel for a schedule that the device accepts.
+    pub builds: &'a (dyn Fn(&Sizes, &Parameters) -> bool + Sync),
+    /// How many of the ranking are measured.
+    pub keep: usize,
+    /// Time for all cases together, from the first pair that is timed to the last verdict; a tuning that measures nothing
+    /// takes what it takes.
+    pub budget: Duration,
+}
+
+/// Tunes case after case; `decided` is told of each as soon as it is.
+///
+/// # Errors
+/// [`TuningError::ShortBudget`] before anything is ranked, if the budget does not suffice to decide anything.
+pub fn tune(
+    tuning: &Tuning,
+    observer: &dyn Observer,
+    mut decided: impl FnMut(&TunedCase) -> Result<(), TuningError>,
+) -> Result<Vec<TunedCase>, TuningError> {
+    let start = Instant::now();
+    let suite = &tuning.suite.benchmark;
+    let baselines: Vec<Candidate> = suite
+        .iter()
+        .map(|case| {
+            let complete = case.sizes.task().parameters().complete(&tuning.baseline);
+            let schedule = baseline(&complete, case, tuning.device)?;
+            Ok(Candidate::new("baseline", schedule))
+        })
+        .collect::<Result<_, TuningError>>()?;
+    let paces = tuning
+        .workshop
+        .map(|workshop| Paces::measure(tuning, &baselines, workshop, observer))
+        .transpose()?;
+    let mut cases = Vec::new();
+    for (index, (case, baseline)) in suite.iter().zip(baselines).enumerate() {
+        let time = tuning.workshop.zip(paces.as_ref()).map(|(workshop, paces)| Time {
+            workshop,
+            begun: Instant::now(),
+            allowed: paces.share(index, tuning.budget.saturating_sub(start.elapsed())),
+            pace: paces.of(index),
+        });
+        let tuned = tune_case(tuning, case, baseline, time, observer)?;
+        decided(&tuned)?;
+        cases.push(tuned);
+    }
+    Ok(cases)
+}
+
+/// The time of a case that is measured.
+struct Time<'a> {
+    workshop: &'a Workshop,
+    begun: Instant,
+    allowed: Duration,
+    /// What a pair of processes takes.
+    pace: Duration,
+}
+
+impl Time<'_> {
+    fn left(&self) -> Duration {
+        self.allowed.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Whether there is still time for the model, and not yet only for measurements.
+    fn is_for_the_model(&self) -> bool {
+        self.begun.elapsed() < self.allowed.mul_f64(RANKING_PART)
+    }
+}
+
+fn tune_case(
+    tuning: &Tuning,
+    case: &Case,
+    baseline: Candidate,
+    time: Option<Time>,
+    observer: &dyn Observer,
+) -> Result<TunedCase, TuningError> {
+    let device = tuning.device;
+    let points: Vec<Parameters> = points(&case.sizes, device);
+    let for_the_model = || time.as_ref().is_none_or(Time::is_for_the_model);
+    let ranking = rank(&points, &case.sizes, device, tuning.builds, &|done| {
+        observer.progress(&format!(
+            "{}: {done} of {} schedules simulated",
+            case.name,
+            points.len()
+        ));
+        for_the_model()
+    })?;
+    let (chosen, refuted) = proof::sound(&ranking.ranked, tuning.keep, case, device, &for_the_model);
+    let search = Search {
+        points: points.len(),
+        simulated: ranking.simulated,
+        accepted: ranking.accepted,
+        told_apart: ranking.ranked.len(),
+        refuted,
+    };
+    let Some(first) = chosen.first().cloned() else {
+        return Ok(TunedCase::kept(
+            case,
+            baseline.schedule,
+            search,
+            "no schedule of the space is accepted",
+        ));
+    };
+    let setting = setting_of(case, device);
+    match time {
+        None => predicted(&setting, case, baseline, first, search),
+        Some(time) => {
+            let start = Instant::now();
+            let measuring = Measuring {
+                workshop: time.workshop,
+                setting: &setting,
+                baseline: &baseline,
+                first: &Candidate::new("the model's first choice", first.schedule.clone()),
+                pace: time.pace,
+                observer,
+            };
+            let verdict = measuring.run(&chosen, time.left())?;
+            Ok(measured(case, &baseline, first, search, verdict, start.elapsed()))
+        }
+    }
+}
+
+/// Every point of the tuning space, whether the device accepts it or not, always in the same order. All parameters are
+/// named, so that equal points are equal to the baseline too.
+fn points(sizes: &Sizes, device: &Device) -> Vec<Parameters> {
+    let parameters = sizes.task().parameters();
+    let space = sizes.tuning_space(device);
+    space
+        .combinations()
+        .map(|point| parameters.complete(&point))
+        .collect()
+}
+
+/// One case alone, with the usual rules.
+fn setting_of(case: &Case, device: &Device) -> Setting {
+    let suite = Suite {
+        name: case.name.clone(),
+        description: format!("tuning {}", case.name),
+        correctness: Vec::new(),
+        benchmark: vec![case.clone()],
+    };
+    Setting::new(
+        device.clone(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    )
+}
+
+/// The baseline as the device accepts it for the problem: itself, or the nearest schedule that keeps every rule.
+fn baseline(wanted: &Parameters, case: &Case, device: &Device) -> Result<Parameters, TuningError> {
+    let violations = case.sizes.violations(wanted, device);
+    let Some(violation) = violations.first() else {
+        return Ok(wanted.clone());
+    };
+    let nearest = violation.remedies.first();
+    nearest
+        .map(|remedy| remedy.parameters.clone())
+        .ok_or_else(|| TuningError::NoBaseline {
+            case: case.name.clone(),
+            rule: violation.to_string(),
+        })
+}
+
+/// What the model alone says.
+fn predicted(
+    setting: &Setting,
+    case: &Case,
+    baseline: Candidate,
+    first: Ranked,
+    search: Search,
+) -> Result<TunedCase, TuningError> {
+    let comparison = compare_predicted(
+        setting,
+        &baseline,
+        &Candidate::new("first", first.schedule.clone()),
+    )?;
+    let interval = comparison.ok().and_then(|comparison| comparison.assessment.suite);
+    let Some(interval) = interval.filter(|interval| interval.estimate > 0.0) else {
+        let reason = "the model expects nothing to be faster than the baseline";
+        return Ok(TunedCase::kept(case, baseline.schedule, search, reason));
+    };
+    let winner = Winner {
+        schedule: first.schedule.clone(),
+        rank: first.rank,
+        speedup: interval,
+        over_first: None,
+    };
+    Ok(TunedCase {
+        winner: Some(winner),
+        first: Some(first),
+        ..TunedCase::kept(case, baseline.schedule, search, "predicted: nothing was measured")
+    })
+}
+
+fn measured(
+    case: &Case,
+    baseline: &Candidate,
+    first: Ranked,
+    search: Search,
+    verdict: Verdict,
+    took: Duration,
+) -> TunedCase {
+    let kept = TunedCase::kept(case, baseline.schedule.clone(), search, verdict.reason);
+    TunedCase {
+        winner: verdict.winner,
+        first: Some(first),
+        contenders: verdict.contenders,
+        finalists: verdict.finalists,
+        measured: true,
+        measured_seconds: took.as_secs_f64(),
+        ..kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_device_accepts_some_of_its_space_and_the_order_is_fixed() {
+        for name in ["host", "a100", "h200", "b200"] {
+            let device = if name == "host" {
+                Device::host()
+            } else {
+                Device::builtin(name).unwrap()
+            };
+            for suite in ["group-gemm", "attention"] {
+                let sizes = &gauntlet_families::suite(suite).unwrap().benchmark[0].sizes;
+                let points = points(sizes, &device);
+                assert_eq!(points, super::points(sizes, &device));
+                let some = points.iter().filter(|point| sizes.accepts(point, &device));
+                assert!(some.take(9).count() == 9, "{name}, {suite}");
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What came of tuning, and the table that is made of it.
+
+use gauntlet_parameters::Parameters;
+use gauntlet_stats::{Interval, Origin, speedup_fraction};
+use gauntlet_task::{Case, Sizes};
+use gauntlet_task::{DispatchEntry, DispatchEvidence, DispatchTable, ModelChoice, SpeedupRange};
+use serde::Serialize;
+
+use super::ranking::Ranked;
+
+/// What came of a case.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TunedCase {
+    /// The case.
+    pub case: String,
+    /// Its problem.
+    pub problem: Sizes,
+    /// What all was compared with.
+    pub baseline: Parameters,
+    /// What was looked at.
+    pub search: Search,
+    /// The model's first choice; none if nothing is accepted.
+    pub first: Option<Ranked>,
+    /// What was measured, in the model's order.
+    pub contenders: Vec<Contender>,
+    /// What was measured again.
+    pub finalists: Vec<Finalist>,
+    /// The schedule that takes the baseline's place; none if the baseline stays.
+    pub winner: Option<Winner>,
+    /// Why it came out so.
+    pub reason: String,
+    /// Whether anything was run.
+    pub measured: bool,
+    /// The time that the measurements took.
+    pub measured_seconds: f64,
+}
+
+/// What was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Search {
+    /// Schedules in the space.
+    pub points: usize,
+    /// Of these, looked at by the model before its time was up.
+    pub simulated: usize,
+    /// Of these, accepted by the device's constraints.
+    pub accepted: usize,
+    /// Of these, told apart by the model.
+    pub told_apart: usize,
+    /// Refuted by proof before enough were found to measure.
+    pub refuted: usize,
+}
+
+/// A schedule that was measured.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Contender {
+    /// The schedule and what the model expected.
+    #[serde(flatten)]
+    pub ranked: Ranked,
+    /// Heats that it was measured in.
+    pub heats: usize,
+    /// Pairs of processes measured.
+    pub pairs: usize,
+    /// Log speed-up over the baseline in the heats; it served to choose and flatters those chosen.
+    pub estimate: Option<f64>,
+    /// What went wrong; none if nothing did.
+    pub fault: Option<String>,
+}
+
+/// A schedule measured again, on pairs that took no part in choosing it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finalist {
+    /// Its place in the model's order.
+    pub rank: usize,
+    /// Over the baseline; none if it could not be measured.
+    pub over_baseline: Option<Interval>,
+    /// Over the model's first choice; none if it could not be measured or is that choice.
+    pub over_first: Option<Interval>,
+    /// What went wrong; none if nothing did.
+    pub fault: Option<String>,
+}
+
+/// The schedule that won.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Winner {
+    /// The schedule.
+    pub schedule: Parameters,
+    /// Its place in the model's order.
+    pub rank: usize,
+    /// Over the baseline.
+    pub speedup: Interval,
+    /// Over the model's first choice: how far that was from the best. None if it was not measured or is that choice.
+    pub over_first: Option<Interval>,
+}
+
+impl TunedCase {
+    /// A case that keeps its baseline.
+    pub(super) fn kept(case: &Case, baseline: Parameters, search: Search, reason: impl Into<String>) -> Self {
+        Self {
+            case: case.name.clone(),
+            problem: case.sizes.clone(),
+            baseline,
+            search,
+            first: None,
+            contenders: Vec::new(),
+            finalists: Vec::new(),
+            winner: None,
+            reason: reason.into(),
+            measured: false,
+            measured_seconds: 0.0,
+        }
+    }
+
+    /// The schedule to use.
+    pub fn schedule(&self) -> &Parameters {
+        self.winner
+            .as_ref()
+            .map_or(&self.baseline, |winner| &winner.schedule)
+    }
+
+    /// How much longer the model's first choice takes than the winner, as a fraction; none where it was not measured.
+    pub fn regret(&self) -> Option<f64> {
+        let (winner, first) = (self.winner.as_ref()?, self.first.as_ref()?);
+        if !self.measured {
+            None
+        } else if winner.schedule == first.schedule {
+            Some(0.0)
+        } else {
+            winner.over_first.as_ref().map(Interval::estimate_fraction)
+        }
+    }
+}
+
+/// The table of what has been decided so far.
+pub fn table(cases: &[TunedCase], device: &str, executor: &str, version: &str, made: &str) -> DispatchTable {
+    DispatchTable {
+        version: gauntlet_task::dispatch::VERSION,
+        device: device.to_owned(),
+        executor: executor.to_owned(),
+        gauntlet: version.to_owned(),
+        made: made.to_owned(),
+        entries: cases.iter().map(entry).collect(),
+    }
+}
+
+fn entry(tuned: &TunedCase) -> DispatchEntry {
+    let regret = tuned
+        .winner
+        .as_ref()
+        .and_then(|winner| winner.over_first.as_ref());
+    DispatchEntry {
+        case: tuned.case.clone(),
+        problem: tuned.problem.to_record(),
+        schedule: tuned.schedule().clone(),
+        evidence: match (&tuned.winner, tuned.measured) {
+            (None, _) => DispatchEvidence::Kept,
+            (Some(_), true) => DispatchEvidence::Measured,
+            (Some(_), false) => DispatchEvidence::Predicted,
+        },
+        speedup: tuned.winner.as_ref().map(|winner| range(&winner.speedup)),
+        model_choice: tuned.first.as_ref().map(|first| ModelChoice {
+            schedule: first.schedule.clone(),
+            regret: tuned.regret(),
+            low: regret.map(|interval| speedup_fraction(interval.lower)),
+            high: regret.map(|interval| speedup_fraction(interval.upper)),
+        }),
+    }
+}
+
+fn range(interval: &Interval) -> SpeedupRange {
+    SpeedupRange {
+        estimate: interval.estimate.exp(),
+        low: interval.lower.exp(),
+        high: interval.upper.exp(),
+        confidence: match interval.origin {
+            Origin::Measured { confidence, .. } | Origin::Predicted { confidence } => confidence,
+            Origin::Declared => 1.0,
+        },
+    }
+}

@@ -1,0 +1,201 @@
+//! Measuring the grid: in several fresh worker processes, each shape's schedules in an order of their own every time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gauntlet_operations::Schedule;
+use gauntlet_simulate::Shape;
+use gauntlet_stats::median;
+use gauntlet_task::{Case, InputKind, Sizes};
+use gauntlet_worker::WorkerProcess;
+use gauntlet_worker::protocol::Sample;
+use rand::seq::SliceRandom;
+
+use gauntlet_judge::JudgeError;
+use gauntlet_judge::Observer;
+use gauntlet_judge::Operands;
+use gauntlet_judge::Workshop;
+
+/// Calls are gathered until they fill this long, as where two candidates are compared.
+const SLOT: f64 = 20e-3;
+
+/// Calls in a slot, at least and at most.
+const CALLS: [usize; 2] = [3, 400];
+
+/// Traced calls of a point and process.
+const TRACED: usize = 5;
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Worker processes.
+    pub processes: usize,
+    /// Slots of each point in each process.
+    pub visits: usize,
+    /// Bytes of operands that calls rotate over, so that none finds its own in a cache.
+    pub operand_bytes: u64,
+    /// Whether it is the time on the device that is measured: what a model of a kernel predicts.
+    pub on_device: bool,
+}
+
+/// What one point took, in seconds.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// The place of its shape in the grid.
+    pub shape: usize,
+    /// Its schedule.
+    pub schedule: Schedule,
+    /// The median call of each process.
+    pub calls: Vec<f64>,
+    /// The fastest call of all.
+    pub fastest: f64,
+    /// The median of each phase of traced calls, a process each.
+    pub phases: BTreeMap<String, Vec<f64>>,
+}
+
+/// Measures every point of the grid in every process.
+///
+/// # Errors
+/// If a worker fails, or refuses a schedule that the rules for the device accept.
+pub fn measure(
+    workshop: &Workshop,
+    shapes: &[Shape],
+    plan: Plan,
+    observer: &dyn Observer,
+) -> Result<Vec<Measured>, JudgeError> {
+    let operands = shapes
+        .iter()
+        .map(|shape| operands(workshop, shape))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut points: Vec<Measured> = shapes
+        .iter()
+        .enumerate()
+        .flat_map(|(index, shape)| {
+            shape.schedules.iter().map(move |schedule| Measured {
+                shape: index,
+                schedule: schedule.clone(),
+                calls: Vec::new(),
+                fastest: f64::INFINITY,
+                phases: BTreeMap::new(),
+            })
+        })
+        .collect();
+    let random = &mut rand::rng();
+    for process in 0..plan.processes {
+        let (mut worker, _) = workshop.start_default().map_err(JudgeError::Executor)?;
+        let mut order: Vec<usize> = (0..shapes.len()).collect();
+        order.shuffle(random);
+        for (place, shape) in order.into_iter().enumerate() {
+            observer.progress(&format!(
+                "process {} of {}, shape {} of {}: {}",
+                process + 1,
+                plan.processes,
+                place + 1,
+                shapes.len(),
+                shapes[shape].name
+            ));
+            let mut session = Session {
+                worker: &mut worker,
+                shape: &shapes[shape],
+                to_load: Some((operands[shape].path(), copies(&shapes[shape], plan.operand_bytes))),
+                on_device: plan.on_device,
+            };
+            let mut own: Vec<&mut Measured> =
+                points.iter_mut().filter(|point| point.shape == shape).collect();
+            let mut slots: Vec<Vec<Slot>> = vec![Vec::new(); own.len()];
+            for _ in 0..plan.visits {
+                let mut turns: Vec<usize> = (0..own.len()).collect();
+                turns.shuffle(random);
+                for turn in turns {
+                    slots[turn].push(session.visit(&own[turn].schedule)?);
+                }
+            }
+            own.iter_mut()
+                .zip(slots)
+                .for_each(|(point, slots)| point.add(&slots));
+        }
+    }
+    Ok(points)
+}
+
+fn operands(workshop: &Workshop, shape: &Shape) -> Result<Operands, JudgeError> {
+    let case = Case {
+        name: shape.name.to_owned(),
+        sizes: sizes(shape)?,
+        inputs: InputKind::Competition,
+        data: None,
+        speed_of_light: None,
+    };
+    Ok(Operands::write(workshop, &case, InputKind::Competition, rand::random())?.1)
+}
+
+/// The shape as sizes of its task, which workers are told.
+fn sizes(shape: &Shape) -> Result<Sizes, JudgeError> {
+    let record = serde_json::to_value(&shape.operation).unwrap_or_default();
+    gauntlet_families::open(&record).map_err(JudgeError::Inputs)
+}
+
+fn copies(shape: &Shape, bytes: u64) -> usize {
+    bytes.div_ceil(shape.operation.bytes().max(1)).clamp(2, 1 << 16) as usize
+}
+
+/// One visit to one point.
+#[derive(Debug, Clone)]
+struct Slot {
+    call: f64,
+    fastest: f64,
+    traced: Vec<Sample>,
+}
+
+/// A worker on one shape.
+struct Session<'s> {
+    worker: &'s mut WorkerProcess,
+    shape: &'s Shape,
+    /// Operands that are not there yet, and how many copies of them; they stay from one build to the next.
+    to_load: Option<(&'s Path, usize)>,
+    on_device: bool,
+}
+
+impl Session<'_> {
+    fn visit(&mut self, schedule: &Schedule) -> Result<Slot, JudgeError> {
+        self.worker.build(&sizes(self.shape)?, &schedule.parameters())?;
+        if let Some((operands, copies)) = self.to_load.take() {
+            self.worker.load(&[operands], copies)?;
+        }
+        let (warm, _) = self.worker.time(CALLS[0], 0, false)?;
+        let once = median(&warm.iter().map(|sample| sample.call).collect::<Vec<_>>());
+        let count = ((SLOT / once).ceil() as usize).clamp(CALLS[0], CALLS[1]);
+        let (samples, _) = self.worker.time(count, CALLS[0], self.on_device)?;
+        let (traced, _) = self.worker.time(TRACED, CALLS[0] + count, true)?;
+        let time = |sample: &Sample| match sample.kernel {
+            Some(kernel) if self.on_device => kernel,
+            _ => sample.call,
+        };
+        let calls: Vec<f64> = samples.iter().map(time).collect();
+        Ok(Slot {
+            call: median(&calls),
+            fastest: calls.into_iter().fold(f64::INFINITY, f64::min),
+            traced,
+        })
+    }
+}
+
+impl Measured {
+    /// What a process saw in all its visits.
+    fn add(&mut self, slots: &[Slot]) {
+        self.calls
+            .push(median(&slots.iter().map(|slot| slot.call).collect::<Vec<_>>()));
+        self.fastest = slots.iter().map(|slot| slot.fastest).fold(self.fastest, f64::min);
+        let mut phases: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let traced = slots.iter().flat_map(|slot| &slot.traced);
+        for (phase, seconds) in traced.flat_map(|sample| &sample.phases) {
+            phases.entry(phase).or_default().push(*seconds);
+        }
+        for (phase, seconds) in phases {
+            self.phases
+                .entry(phase.to_owned())
+                .or_default()
+                .push(median(&seconds));
+        }
+    }
+}

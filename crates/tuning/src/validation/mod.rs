@@ -1,0 +1,365 @@
+//! Validating: what the model says of a grid of schedules and shapes, against their measured times.
+//!
+//! Nothing of the grid is known to the calibration, which measures primitives and no kernels. A GPU's description may hold
+//! what kernels showed on the shapes of the grid that were seen; the others are apart.
+
+mod measure;
+
+use std::collections::BTreeMap;
+
+use gauntlet_device::calibration::Quality;
+use gauntlet_device::{Arch, Device, Gpu, Pipeline};
+use gauntlet_operations::{Operation, Schedule};
+use gauntlet_simulate::{
+    HostTerm, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, MissingFigure, cpu_phases, simulate,
+};
+use gauntlet_stats::{Fit, Predicted, median};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use gauntlet_simulate::{Shape, validation_grid as grid};
+pub use measure::{Measured, Plan, measure};
+
+/// What came of a validation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Validation {
+    /// Worker processes, each of which measured every point.
+    pub processes: usize,
+    /// The model with the calibration.
+    pub calibrated: Fit,
+    /// The model with what the device's description says; of a GPU, whose description holds what was measured of its
+    /// units, without that but for the latency of products, without which the model says nothing.
+    pub uncalibrated: Fit,
+    /// The calibrated model on the shapes that nobody had seen when it was made, where some had been seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<Fit>,
+    /// By phase of the executor's own trace.
+    pub phases: Vec<PhaseAccuracy>,
+    /// Each shape's own figures, calibrated.
+    pub shapes: Vec<ShapeAccuracy>,
+    /// Every point.
+    pub points: Vec<Point>,
+}
+
+/// Something asked of the calibrated model.
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
+    /// What.
+    pub name: &'static str,
+    figure: fn(&Fit) -> f64,
+    /// The least, or most, that it may be.
+    bound: Bound,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// What is asked of the calibrated model.
+pub const GOALS: [Goal; 3] = [
+    Goal {
+        name: "mean error at most 15 %",
+        figure: |accuracy| accuracy.mean_error,
+        bound: Bound::AtMost(MOST_MEAN_ERROR),
+    },
+    Goal {
+        name: "rank correlation in a shape at least 0.8",
+        figure: |accuracy| accuracy.rank_correlation,
+        bound: Bound::AtLeast(LEAST_RANK_CORRELATION),
+    },
+    Goal {
+        name: "regret of the best of eight at most 3 %",
+        figure: |accuracy| accuracy.regret_of_eight,
+        bound: Bound::AtMost(0.03),
+    },
+];
+
+impl Goal {
+    /// Whether a model is as good.
+    pub fn is_reached(&self, accuracy: &Fit) -> bool {
+        let figure = (self.figure)(accuracy);
+        match self.bound {
+            Bound::AtLeast(bound) => figure >= bound,
+            Bound::AtMost(bound) => figure <= bound,
+        }
+    }
+}
+
+/// One shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ShapeAccuracy {
+    /// Its name.
+    pub shape: String,
+    /// How the calibrated model did.
+    pub accuracy: Fit,
+    /// The median of predicted over measured.
+    pub bias: f64,
+}
+
+/// One phase of the executor's trace, over all points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PhaseAccuracy {
+    /// Its name.
+    pub phase: String,
+    /// Its mean share of the threads' time, as traced.
+    pub measured_share: f64,
+    /// The same as predicted.
+    pub predicted_share: f64,
+    /// The mean of |predicted − traced|, as a share of the threads' traced time.
+    pub error: f64,
+}
+
+/// One schedule on one shape, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Point {
+    /// The shape's name.
+    pub shape: String,
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The median over processes of each one's median call.
+    pub measured: f64,
+    /// Each process's median call.
+    pub processes: Vec<f64>,
+    /// The fastest call of all: how far the median lies above it tells how disturbed the machine was.
+    pub fastest: f64,
+    /// What the calibrated model says.
+    pub calibrated: f64,
+    /// What the model says without a calibration.
+    pub uncalibrated: f64,
+    /// Thread-seconds by phase of traced calls: as traced, and as predicted.
+    pub phases: BTreeMap<String, [f64; 2]>,
+}
+
+impl Validation {
+    /// Compares the model with what was measured on `shapes`. `device` has a calibration if it is a CPU.
+    ///
+    /// # Errors
+    /// If the device lacks a figure that the model needs.
+    pub fn of(shapes: &[Shape], measured: &[Measured], device: &Device) -> Result<Self, MissingFigure> {
+        let plain = uncalibrated(device);
+        let mut points = Vec::new();
+        for one in measured {
+            let operation = &shapes[one.shape].operation;
+            let predict = |device: &Device| simulate(operation, &one.schedule, device, HostTerm::default());
+            points.push(Point {
+                shape: shapes[one.shape].name.to_owned(),
+                schedule: one.schedule.clone(),
+                measured: median(&one.calls),
+                processes: one.calls.clone(),
+                fastest: one.fastest,
+                calibrated: predict(device)?.seconds,
+                uncalibrated: predict(&plain)?.seconds,
+                phases: match device.arch {
+                    Arch::Cpu => phases(operation, one, device)?,
+                    _ => BTreeMap::new(),
+                },
+            });
+        }
+        let of_those = |wanted: &dyn Fn(&Shape) -> bool, time: fn(&Point) -> f64| {
+            let shape =
+                |shape: &Shape| predicted(points.iter().filter(|point| point.shape == shape.name), time);
+            let wanted = shapes.iter().filter(|shape| wanted(shape));
+            Fit::of(&wanted.map(shape).collect::<Vec<_>>())
+        };
+        let of = |time: fn(&Point) -> f64| of_those(&|_| true, time);
+        let any_seen = shapes.iter().any(|shape| shape.seen);
+        Ok(Self {
+            processes: measured.iter().map(|one| one.calls.len()).max().unwrap_or(0),
+            calibrated: of(|point| point.calibrated),
+            uncalibrated: of(|point| point.uncalibrated),
+            held_out: any_seen.then(|| of_those(&|shape| !shape.seen, |point| point.calibrated)),
+            phases: phase_accuracies(&points),
+            shapes: shapes
+                .iter()
+                .map(|shape| shape_accuracy(shape, &points))
+                .collect(),
+            points,
+        })
+    }
+
+    /// What was measured on a GPU, for a model or a description that has changed since.
+    ///
+    /// # Errors
+    /// The name of a shape that the grid does not have.
+    pub fn measured(&self, shapes: &[Shape]) -> Result<Vec<Measured>, String> {
+        let place = |name: &str| shapes.iter().position(|shape| shape.name == name);
+        let points = self.points.iter().map(|point| {
+            Ok(Measured {
+                shape: place(&point.shape).ok_or_else(|| point.shape.clone())?,
+                schedule: point.schedule.clone(),
+                calls: point.processes.clone(),
+                fastest: point.fastest,
+                phases: BTreeMap::new(),
+            })
+        });
+        points.collect()
+    }
+
+    /// What belongs into the calibration.
+    pub fn quality(&self, date: Timestamp) -> Quality {
+        let Fit {
+            mean_error,
+            log_deviation,
+            log_deviation_in_shape,
+            rank_correlation,
+            regret_of_first,
+            regret_of_eight,
+        } = self.calibrated;
+        Quality {
+            date,
+            points: self.points.len(),
+            shapes: self.shapes.len(),
+            mean_error,
+            log_deviation,
+            log_deviation_in_shape,
+            rank_correlation,
+            regret_of_first,
+            regret_of_eight,
+        }
+    }
+}
+
+/// Whether the model has all the figures that a validation on these shapes takes: to be known before time on a device goes by.
+///
+/// # Errors
+/// If the device lacks a figure that the model needs.
+pub fn check(shapes: &[Shape], device: &Device) -> Result<(), MissingFigure> {
+    let plain = uncalibrated(device);
+    for Shape {
+        operation, schedules, ..
+    } in shapes
+    {
+        for device in [device, &plain] {
+            if let Some(schedule) = schedules.first() {
+                simulate(operation, schedule, device, HostTerm::default())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn uncalibrated(device: &Device) -> Device {
+    let without_units = |gpu: Gpu| Gpu {
+        pipeline: Pipeline {
+            products: gpu.pipeline.products,
+            ..Pipeline::default()
+        },
+        ..gpu
+    };
+    Device {
+        calibration: None,
+        gpu: device.gpu.clone().map(without_units),
+        ..device.clone()
+    }
+}
+
+fn predicted<'p>(points: impl Iterator<Item = &'p Point>, time: fn(&Point) -> f64) -> Vec<Predicted> {
+    points
+        .map(|point| Predicted {
+            predicted: time(point),
+            measured: point.measured,
+        })
+        .collect()
+}
+
+fn shape_accuracy(shape: &Shape, points: &[Point]) -> ShapeAccuracy {
+    let own = || points.iter().filter(|point| point.shape == shape.name);
+    let ratios: Vec<f64> = own().map(|point| point.calibrated / point.measured).collect();
+    ShapeAccuracy {
+        shape: shape.name.to_owned(),
+        accuracy: Fit::of(&[predicted(own(), |point| point.calibrated)]),
+        bias: median(&ratios),
+    }
+}
+
+fn phases(
+    operation: &Operation,
+    measured: &Measured,
+    device: &Device,
+) -> Result<BTreeMap<String, [f64; 2]>, MissingFigure> {
+    let phases = cpu_phases(operation, &measured.schedule, device)?;
+    let threads = device.processors.get();
+    let predicted = [
+        // Only the caller sets up, and the others wait for it.
+        ("setup", phases.setup * threads),
+        ("load", phases.load),
+        ("multiply", phases.multiply),
+        ("epilogue", phases.epilogue),
+        ("wait", phases.wait),
+    ];
+    let traced = |phase: &str| {
+        let factor = if phase == "setup" { threads } else { 1.0 };
+        Some(median(measured.phases.get(phase)?) * factor)
+    };
+    Ok(predicted
+        .into_iter()
+        .filter_map(|(phase, seconds)| Some((phase.to_owned(), [traced(phase)?, seconds])))
+        .collect())
+}
+
+fn phase_accuracies(points: &[Point]) -> Vec<PhaseAccuracy> {
+    let total = |point: &Point, side: usize| point.phases.values().map(|pair| pair[side]).sum::<f64>();
+    ["setup", "load", "multiply", "epilogue", "wait"]
+        .into_iter()
+        .filter_map(|phase| {
+            let of = |figure: fn([f64; 2], [f64; 2]) -> f64| {
+                let figures: Vec<f64> = points
+                    .iter()
+                    .filter_map(|point| {
+                        let totals = [total(point, 0), total(point, 1)];
+                        Some(figure(*point.phases.get(phase)?, totals))
+                    })
+                    .collect();
+                (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
+            };
+            Some(PhaseAccuracy {
+                phase: phase.to_owned(),
+                measured_share: of(|[traced, _], [all, _]| traced / all)?,
+                predicted_share: of(|[_, predicted], [_, all]| predicted / all)?,
+                error: of(|[traced, predicted], [all, _]| (predicted - traced).abs() / all)?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_of_which_kernels_are_measured_has_all_figures_with_and_without_what_was_measured_of_its_units() {
+        let device = Device::builtin("h200").unwrap_or_else(|error| panic!("{error}"));
+        let shapes = grid(&device);
+        assert_eq!(check(&shapes, &device), Ok(()));
+        let measured: Vec<Measured> = shapes
+            .iter()
+            .enumerate()
+            .map(|(shape, one)| Measured {
+                shape,
+                schedule: one.schedules[0].clone(),
+                calls: vec![1e-4],
+                fastest: 1e-4,
+                phases: BTreeMap::new(),
+            })
+            .collect();
+        let found = Validation::of(&shapes, &measured, &device).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(found.points.len(), shapes.len());
+        assert!(
+            found
+                .points
+                .iter()
+                .all(|point| point.calibrated != point.uncalibrated)
+        );
+        let nothing_known = Device {
+            clock: None,
+            ..device
+        };
+        assert!(check(&shapes, &nothing_known).is_err());
+    }
+}

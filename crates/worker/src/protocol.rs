@@ -1,0 +1,392 @@
+//! The worker protocol: JSON lines, one request and one reply at a time.
+//!
+//! ```text
+//! → {"id":1,"call":"describe"}
+//! ← {"id":1,"answer":"description","protocol":3,"worker":"gauntlet cpu",…}
+//! → {"id":2,"call":"build","case":{"task":"rms-norm","sizes":{…},"inputs":[…],"outputs":[…]},"parameters":{…}}
+//! ← {"id":2,"error":{"kind":"refused","message":"cluster = 2×1: no blocks share loads on a CPU"}}
+//! ```
+//!
+//! The order of calls is describe, build, load, prepare, then run, time and output in any order; build and load may come
+//! again, prepare comes once after each load; calibrate may come at any time and trace after load, and a worker may refuse
+//! either. A worker that reads end of file exits. Operands and results travel through files of tensors (safetensors), so
+//! that any language can serve and a worker never learns the seed. `docs/protocol.md` documents every message and has an
+//! example worker.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gauntlet_formats::TensorSpec;
+use gauntlet_parameters::Parameters;
+use gauntlet_task::Sizes;
+use serde::{Deserialize, Serialize};
+
+/// The version of this protocol.
+pub const VERSION: u32 = 3;
+
+/// The byte that fills outputs unless a request names another: it makes every element of a float type NaN.
+pub const POISON: u8 = 0xFF;
+
+/// A case as a worker is told it: which tensors it reads and writes, whatever the task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseRequest {
+    /// The task's name.
+    pub task: String,
+    /// The sizes, in the task's own form.
+    pub sizes: serde_json::Value,
+    /// The input tensors, as files of operands hold them.
+    pub inputs: Vec<TensorSpec>,
+    /// Names of the inputs that stay the same in every call, such as weights: a worker may prepare them beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constant: Vec<String>,
+    /// The output tensors, as the file of a result holds them.
+    pub outputs: Vec<TensorSpec>,
+}
+
+impl CaseRequest {
+    /// The case of these sizes.
+    pub fn of(sizes: &Sizes) -> Self {
+        Self {
+            task: sizes.task().name().to_owned(),
+            sizes: sizes.record(),
+            inputs: sizes.inputs(),
+            constant: sizes.constant_inputs(),
+            outputs: sizes.outputs(),
+        }
+    }
+
+    /// Task and sizes as one record, see [`Sizes::to_record`].
+    pub fn record(&self) -> serde_json::Value {
+        let mut record = self.sizes.clone();
+        if let Some(fields) = record.as_object_mut() {
+            fields.insert("family".to_owned(), self.task.clone().into());
+        }
+        record
+    }
+}
+
+/// A request with the number that its reply repeats.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Counts up from 1.
+    pub id: u64,
+    /// What is asked.
+    #[serde(flatten)]
+    pub request: Request,
+}
+
+/// What a coordinator asks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "kebab-case")]
+pub enum Request {
+    /// Say which worker this is, and what it runs on.
+    Describe,
+    /// Prepare a kernel for this case with these parameters; refuse what cannot be done, by name.
+    Build {
+        /// What to compute.
+        case: CaseRequest,
+        /// How. Parameters that are not named have their defaults.
+        parameters: Parameters,
+    },
+    /// Read operands for the case built last and keep `copies` of them in memory: copy i holds the operands of
+    /// file i modulo their number, so that calls in rotation do not meet the same operands twice in a row.
+    Load {
+        /// Safetensors files, at least one.
+        inputs: Vec<PathBuf>,
+        /// How many copies; timing rotates over them.
+        copies: usize,
+    },
+    /// Prepare what stays the same in every call: repack constant inputs, tune, plan. Work that depends on other inputs does
+    /// not belong here.
+    Prepare,
+    /// Fill the outputs with a byte, then compute once.
+    Run {
+        /// Which copy of the operands.
+        copy: usize,
+        /// The byte. Of types without NaN, two runs with different bytes tell which elements are never written.
+        #[serde(default = "poison", skip_serializing_if = "is_poison")]
+        poison: u8,
+    },
+    /// Compute `samples` times, each on the next copy, and report each time. The results of the last `keep` calls stay, to
+    /// be written by `output`.
+    Time {
+        /// How many.
+        samples: usize,
+        /// The copy to start with.
+        first_copy: usize,
+        /// Whether to report phases too, and the time on the device alone where it takes calls of its own; this may slow
+        /// the kernel, and takes longer.
+        phases: bool,
+        /// How many results to keep, at least one.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        keep: usize,
+    },
+    /// Write the result of a call, run or timed, to this file (safetensors).
+    Output {
+        /// Where to.
+        path: PathBuf,
+        /// How many calls before the last one; 0 is the last.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        calls_before: usize,
+    },
+    /// Measure what the executor's own primitives cost on this machine, for the model of it.
+    Calibrate {
+        /// Whether a few seconds must do.
+        quick: bool,
+    },
+    /// Compute once on each copy and then once more on the first, and write to this file what each part of the device does
+    /// when in the last call (JSON, a timeline of `gauntlet_simulate`). The candidate may be built again for it.
+    Trace {
+        /// Where to.
+        path: PathBuf,
+    },
+    /// Exit.
+    Stop,
+}
+
+fn poison() -> u8 {
+    POISON
+}
+
+fn is_poison(byte: &u8) -> bool {
+    *byte == POISON
+}
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(number: &usize) -> bool {
+    *number == 1
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Request {
+    /// The call's name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Describe => "describe",
+            Self::Build { .. } => "build",
+            Self::Load { .. } => "load",
+            Self::Prepare => "prepare",
+            Self::Run { .. } => "run",
+            Self::Time { .. } => "time",
+            Self::Output { .. } => "output",
+            Self::Calibrate { .. } => "calibrate",
+            Self::Trace { .. } => "trace",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// A reply: the request's number and an answer or a failure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reply {
+    /// The request's number.
+    pub id: u64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// It failed; the worker lives on.
+    Failed {
+        /// Why.
+        error: Failure,
+    },
+    /// It was done.
+    Done(Answer),
+}
+
+/// Why a worker could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What sort of failure.
+    pub kind: FailureKind,
+    /// What, where, and the remedy.
+    pub message: String,
+}
+
+/// Sorts of failure, as the gates tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The candidate cannot be built.
+    Refused,
+    /// The call came out of order, or its inputs are malformed.
+    BadRequest,
+    /// The worker's own trouble: no memory, no device.
+    Broken,
+}
+
+/// What a worker answers, one for each sort of request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// To `describe`.
+    Description(Description),
+    /// To `build`.
+    Built {
+        /// What the candidate takes up.
+        resources: Resources,
+    },
+    /// To `load`.
+    Loaded {
+        /// Bytes of all copies.
+        bytes: u64,
+    },
+    /// To `prepare`.
+    Prepared {
+        /// Bytes that the prepared form takes, beside the operands.
+        bytes: u64,
+    },
+    /// To `run`.
+    Ran(Sample),
+    /// To `time`.
+    Timed {
+        /// In the order taken.
+        samples: Vec<Sample>,
+    },
+    /// To `output` and `trace`.
+    Written {
+        /// Bytes of the result, or of the file.
+        bytes: u64,
+    },
+    /// To `calibrate`.
+    Calibrated {
+        /// What was measured, each once.
+        parameters: Vec<Parameter>,
+    },
+    /// To `stop`.
+    Stopped,
+}
+
+/// Which worker this is, and what it runs on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// The protocol it speaks.
+    pub protocol: u32,
+    /// Its name and version.
+    pub worker: String,
+    /// The device's name.
+    pub device: String,
+    /// What was chosen at run time, such as the SIMD path or the driver.
+    #[serde(default)]
+    pub details: BTreeMap<String, String>,
+}
+
+/// What a built candidate takes up, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
+/// `workspace-bytes`, `threads` and the like. Budgets and abort rules name the same words.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Resources(pub BTreeMap<String, f64>);
+
+/// What one primitive of an executor costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// What it is of, such as `multiply.step`; the model of the executor knows it by this name.
+    pub name: String,
+    /// What it is in, such as `ns/value`.
+    pub unit: String,
+    /// How much.
+    pub value: f64,
+}
+
+/// One timed call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Around everything that a caller waits for, in seconds.
+    pub call: f64,
+    /// On the device alone, in seconds; none where it cannot be told apart, or takes calls of its own and phases were not
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<f64>,
+    /// The clock in MHz, as last read among these calls, where it can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<f64>,
+    /// Seconds in each phase summed over threads or CTAs: `setup`, `load`, `multiply`, `epilogue`, `wait`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phases: BTreeMap<String, f64>,
+}
+
+impl Sample {
+    /// Whether a clock could have shown it: the call takes some time, and no part less than none.
+    pub fn is_possible(&self) -> bool {
+        let parts = self.kernel.iter().chain(self.phases.values());
+        self.call > 0.0
+            && self.call.is_finite()
+            && parts.into_iter().all(|part| *part >= 0.0 && part.is_finite())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What strangers' workers are written against: changing any of these lines needs a new [`VERSION`].
+    #[test]
+    fn the_lines_are_as_documented() {
+        let request = |line: &str| serde_json::from_str::<Envelope>(line).unwrap();
+        assert!(matches!(
+            request(r#"{"id":1,"call":"describe"}"#).request,
+            Request::Describe
+        ));
+        let Request::Load { inputs, copies } =
+            request(r#"{"id":2,"call":"load","inputs":["a","b"],"copies":3}"#).request
+        else {
+            panic!("not a load");
+        };
+        assert_eq!(
+            (inputs, copies),
+            (vec![PathBuf::from("a"), PathBuf::from("b")], 3)
+        );
+        let line = r#"{"id":4,"call":"time","samples":5,"first_copy":1,"phases":false}"#;
+        assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
+
+        for line in [
+            r#"{"id":5,"call":"calibrate","quick":true}"#,
+            r#"{"id":6,"call":"trace","path":"timeline.json"}"#,
+        ] {
+            assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
+        }
+
+        let reply = Reply {
+            id: 7,
+            outcome: Outcome::Failed {
+                error: Failure {
+                    kind: FailureKind::BadRequest,
+                    message: "no".to_owned(),
+                },
+            },
+        };
+        let line = r#"{"id":7,"error":{"kind":"bad-request","message":"no"}}"#;
+        assert_eq!(serde_json::to_string(&reply).unwrap(), line);
+        let read: Reply = serde_json::from_str(line).unwrap();
+        assert!(matches!(read.outcome, Outcome::Failed { .. }));
+
+        let line = r#"{"id":8,"answer":"timed","samples":[{"call":0.5},{"call":0.25,"kernel":0.125}]}"#;
+        let read: Reply = serde_json::from_str(line).unwrap();
+        let Outcome::Done(Answer::Timed { samples }) = &read.outcome else {
+            panic!("not times")
+        };
+        assert_eq!(
+            (samples[1].call, samples[1].kernel, samples[0].kernel),
+            (0.25, Some(0.125), None)
+        );
+        assert_eq!(serde_json::to_string(&read).unwrap(), line);
+    }
+
+    #[test]
+    fn an_answer_with_a_part_missing_is_no_reply() {
+        assert!(serde_json::from_str::<Reply>(r#"{"id":1,"answer":"timed"}"#).is_err());
+        assert!(serde_json::from_str::<Reply>(r#"{"answer":"stopped"}"#).is_err());
+        assert!(serde_json::from_str::<Reply>("hello").is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! The worker's side of the protocol.
+
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+
+use gauntlet_parameters::Parameters;
+
+use crate::protocol::{
+    Answer, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter, Reply, Request,
+    Resources, Sample,
+};
+
+/// Timed calls that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Calls {
+    /// How many.
+    pub samples: usize,
+    /// The copy of the operands to start with; each call takes the next.
+    pub first_copy: usize,
+    /// Whether to report phases too.
+    pub phases: bool,
+    /// How many of the last results to keep, at least one.
+    pub keep: usize,
+}
+
+/// What an executor does behind the protocol. A failure is answered and the worker lives on.
+pub trait Service {
+    /// Which worker it is and what it runs on.
+    fn describe(&self) -> Description;
+    /// Prepares a kernel for a case.
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure>;
+    /// Reads operands from one or more files and keeps `copies` of them, copy i of file i modulo their number; returns
+    /// their bytes.
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure>;
+    /// Prepares what stays the same in every call; returns the bytes that it takes beside the operands.
+    fn prepare(&mut self) -> Result<u64, Failure> {
+        Ok(0)
+    }
+    /// Fills the outputs with a byte and computes once.
+    fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure>;
+    /// Computes several times on copies in rotation.
+    fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure>;
+    /// Measures what its primitives cost, if it has a model to calibrate.
+    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
+        Err(Failure {
+            kind: FailureKind::Refused,
+            message:
+                "this worker has nothing to calibrate; its device's description is all that the model knows"
+                    .to_owned(),
+        })
+    }
+    /// Writes down what each part of the device does when in a call, if it can; returns the file's bytes.
+    fn trace(&mut self, _path: &Path) -> Result<u64, Failure> {
+        Err(Failure {
+            kind: FailureKind::Refused,
+            message: "this worker does not write down what it does when; only the cuda executor does"
+                .to_owned(),
+        })
+    }
+    /// Writes the result of the call that came `calls_before` calls before the last one; returns its bytes.
+    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure>;
+}
+
+/// Answers requests from `input` on `output` until `stop` or the end of `input`. A line that is no request is answered
+/// with a failure under number 0, since its own cannot be told.
+pub fn serve(service: &mut dyn Service, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    for line in input.lines() {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let (id, outcome, stop) = match serde_json::from_str::<Envelope>(&line) {
+            Ok(Envelope { id, request }) => {
+                let stop = matches!(request, Request::Stop);
+                (id, answer(service, request), stop)
+            }
+            Err(error) => (
+                0,
+                Err(bad_request(format!("not a request of this protocol: {error}"))),
+                false,
+            ),
+        };
+        let outcome = match outcome {
+            Ok(answer) => Outcome::Done(answer),
+            Err(error) => Outcome::Failed { error },
+        };
+        serde_json::to_writer(&mut output, &Reply { id, outcome })?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+        if stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure> {
+    Ok(match request {
+        Request::Describe => Answer::Description(service.describe()),
+        Request::Build { case, parameters } => Answer::Built {
+            resources: service.build(&case, &parameters)?,
+        },
+        Request::Load { inputs, .. } if inputs.is_empty() => {
+            return Err(bad_request("load names no file".to_owned()));
+        }
+        Request::Load { inputs, copies } => Answer::Loaded {
+            bytes: service.load(&inputs, copies.max(1))?,
+        },
+        Request::Prepare => Answer::Prepared {
+            bytes: service.prepare()?,
+        },
+        Request::Run { copy, poison } => Answer::Ran(service.run(copy, poison)?),
+        Request::Time {
+            samples,
+            first_copy,
+            phases,
+            keep,
+        } => Answer::Timed {
+            samples: service.time(Calls {
+                samples,
+                first_copy,
+                phases,
+                keep: keep.max(1),
+            })?,
+        },
+        Request::Output { path, calls_before } => Answer::Written {
+            bytes: service.output(&path, calls_before)?,
+        },
+        Request::Calibrate { quick } => Answer::Calibrated {
+            parameters: service.calibrate(quick)?,
+        },
+        Request::Trace { path } => Answer::Written {
+            bytes: service.trace(&path)?,
+        },
+        Request::Stop => Answer::Stopped,
+    })
+}
+
+fn bad_request(message: String) -> Failure {
+    Failure {
+        kind: FailureKind::BadRequest,
+        message,
+    }
+}

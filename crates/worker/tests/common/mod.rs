@@ -1,0 +1,70 @@
+//! Workers that are shell scripts.
+
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    clippy::unwrap_used,
+    reason = "each test file uses its own part"
+)]
+
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gauntlet_worker::protocol::VERSION;
+use gauntlet_worker::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
+
+/// A worker's answer to the first question, as a line without its end.
+pub struct Description;
+
+pub const DESCRIPTION: Description = Description;
+
+impl fmt::Display for Description {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            r#"{{"id":1,"answer":"description","protocol":{VERSION},"worker":"shell","device":"host","details":{{}}}}"#
+        )
+    }
+}
+
+/// Where the workers of these tests have their folders.
+pub fn yard() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+pub fn shell(script: &str) -> WorkerCommand {
+    WorkerCommand::new("/bin/sh", ["-c".into(), script.into()])
+}
+
+pub fn start(script: &str) -> Result<WorkerProcess, WorkerError> {
+    start_within(script, Limits::default())
+}
+
+pub fn start_within(script: &str, limits: Limits) -> Result<WorkerProcess, WorkerError> {
+    let patience = Patience {
+        build: Duration::from_secs(1),
+        compute: Duration::from_millis(200),
+        ..Patience::default()
+    };
+    WorkerProcess::start_within(&shell(script), yard(), patience, limits).map(|(worker, _)| worker)
+}
+
+/// What a script that describes itself and then does something writes into the file `said` in its folder.
+pub fn said(script: &str) -> String {
+    let script = format!("read line; {{ {script}\n}} >said 2>&1; echo '{DESCRIPTION}'; read line");
+    let worker = start(&script).unwrap();
+    std::fs::read_to_string(worker.folder().join("said")).unwrap_or_default()
+}
+
+/// Until it holds, or ten seconds are over.
+pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
