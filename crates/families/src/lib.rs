@@ -18,11 +18,12 @@ use gauntlet_task::{DispatchError, DispatchTable, Sizes, Suite, SuiteError, Task
 pub static TASKS: &[&dyn Task] = &[
     gauntlet_gemm::GEMM,
     gauntlet_attention::ATTENTION,
+    gauntlet_rms_norm::RMS_NORM,
 ];
 
 /// The CPU kernels that come with Gauntlet.
 pub fn cpu_families() -> CpuFamilies {
-    CpuFamilies::built_in()
+    CpuFamilies::built_in().with(gauntlet_rms_norm::RmsNormKernels)
 }
 
 /// The parameters of all tasks, each once.

@@ -176,7 +176,8 @@ fn what_a_device_refuses_is_left_out() {
 fn spaces_hold_only_what_the_table_accepts() {
     let devices = Device::builtin_names().map(|name| Device::builtin(name).unwrap());
     for device in devices.chain([cpu(2)]) {
-        for sizes in [gemm(768), attention()] {
+        let rows = open(&serde_json::json!({ "family": "rms-norm", "rows": 8, "columns": 64 })).unwrap();
+        for sizes in [gemm(768), attention(), rows] {
             let table = sizes.task().parameters();
             for space in [sizes.covering_space(), sizes.tuning_space(&device)] {
                 assert!(!space.is_empty());

@@ -271,7 +271,7 @@ fn a_suite_that_does_not_exist_is_named() {
     assert!(
         unknown
             .to_string()
-            .contains("group-gemm, dual-gemm, attention"),
+            .contains("group-gemm, dual-gemm, attention, rms-norm"),
         "{unknown}"
     );
 }
@@ -297,7 +297,7 @@ fn an_unknown_task_is_answered_with_the_likely_one() {
     let case = |key: &str| {
         format!("[[benchmark]]\nname = \"one\"\n{key} = {{ groups = {{ m = 1, n = 1, k = 16 }} }}\n")
     };
-    let known = "a case has `name`, `inputs`, `data`, `speed-of-light`, and one of the tasks `grouped-gemm`, `attention`";
+    let known = "a case has `name`, `inputs`, `data`, `speed-of-light`, and one of the tasks `grouped-gemm`, `attention`, `rms-norm`";
     for (key, meant) in [
         ("groupd-gemm", "; did you mean `grouped-gemm`?"),
         ("grouped_gemm", "; did you mean `grouped-gemm`?"),
@@ -330,7 +330,7 @@ fn one_case_has_one_task() {
     );
     assert_eq!(
         message,
-        "mine.toml:2: the case `both` takes one task: `grouped-gemm = { … }` or `attention = { … }`"
+        "mine.toml:2: the case `both` takes one task: `grouped-gemm = { … }` or `attention = { … }` or `rms-norm = { … }`"
     );
     assert_eq!(place, "\"both\"");
 }
@@ -403,7 +403,7 @@ fn sizes_survive_records() {
     let unknown = gauntlet_families::open(&serde_json::json!({ "family": "convolution" })).unwrap_err();
     assert_eq!(
         unknown,
-        "no task is called `convolution`; there are `grouped-gemm`, `attention`"
+        "no task is called `convolution`; there are `grouped-gemm`, `attention`, `rms-norm`"
     );
     let wrong = serde_json::json!({ "family": "grouped-gemm", "groups": [{ "m": 1, "n": 1, "k": 17 }] });
     let message = gauntlet_families::open(&wrong).unwrap_err();

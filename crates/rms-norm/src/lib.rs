@@ -1,0 +1,13 @@
+//! Row-wise RMSNorm as a task: `y = x / √(mean(x²) + ε) · weight`, in f32 or bf16.
+//!
+//! [`RMS_NORM`] is the task: sizes, operands, reference and rules ([`sizes`]). [`RmsNormKernels`] are its kernels on the
+//! CPU. A suite file writes its sizes as `rms-norm = { rows = 2048, columns = 4096, format = "bf16" }`; `format` is `f32`
+//! (the default) or `bf16`, and `x`, `weight` and `y` have it.
+
+mod kernel;
+mod sizes;
+mod task;
+
+pub use kernel::{RmsNormKernel, RmsNormKernels};
+pub use sizes::{EPSILON, RmsNorm};
+pub use task::RMS_NORM;
