@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod families;
+mod python;
 
 use std::path::Path;
 
