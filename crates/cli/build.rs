@@ -4,7 +4,7 @@ use std::process::Command;
 
 fn main() {
     let version = env!("CARGO_PKG_VERSION");
-    // Outside a checkout there is no commit, and the version stands alone.
+    // Outside a checkout there is no commit, and the version has none.
     let commit = Command::new("git")
         .args(["rev-parse", "--short=10", "HEAD"])
         .output()

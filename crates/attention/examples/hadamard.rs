@@ -44,7 +44,7 @@ struct Row {
     attention: f64,
 }
 
-/// Sums of squares of errors and of what was to be found.
+/// Sums of squares of errors and of the expected values.
 #[derive(Default)]
 struct Squares {
     error: f64,
@@ -119,7 +119,7 @@ fn attention(format: AttentionFormat, scaling: Scaling) -> Attention {
 fn measure(kind: InputKind, format: AttentionFormat, scaling: Scaling, mixed: bool, seeds: u64) -> Row {
     let (mut scores, mut results) = (Squares::default(), Squares::default());
     for seed in 0..seeds {
-        // Values of f16 stand for those that were to be quantised.
+        // Values of f16 stand for the unquantised ones.
         let unquantised = attention(AttentionFormat::F16, Scaling::default());
         let exact = generate(&unquantised, kind, seed);
         let wanted = results_of(&unquantised, &exact);

@@ -1,4 +1,4 @@
-//! What the judge asks of attention.
+//! The attention task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::resources::resident_keys;
@@ -113,9 +113,9 @@ impl TiledFamily for AttentionFamily {
         }
     }
 
-    /// An approximation of exponentials errs with a head's scores, up in one head and down in another: heads that each have
-    /// √heads of the allowed bias come to the allowed bias in the whole. The elements of a row share its probabilities,
-    /// and their errors.
+    /// The error of an approximate exponential depends on a head's scores and may be positive in one head and negative
+    /// in another: if each head has √heads times the allowed bias, the bias of the whole is the allowed one. The
+    /// elements of a row share its probabilities, and so their errors.
     fn rightness(sizes: &Attention, _kind: Option<InputKind>) -> Rightness {
         let heads = sizes.sequences.len() * sizes.heads;
         Rightness {
@@ -125,8 +125,8 @@ impl TiledFamily for AttentionFamily {
         }
     }
 
-    /// At least stages + 2 steps deep, so that a pipeline wraps around, with tails on every side; and the smallest. Where
-    /// all keys are held at once, one fewer than there is room for.
+    /// At least stages + 2 steps deep, so that a pipeline wraps around, with tails on every side; and the smallest.
+    /// Where all keys are in shared memory together, also one fewer than fit.
     fn edge_sizes(sizes: &Attention, schedule: &Schedule, device: &Device) -> Vec<(&'static str, Attention)> {
         let keys = match resident_keys(schedule, device.arch) {
             Some(held) => held.saturating_sub(1).max(1),
@@ -145,8 +145,8 @@ impl TiledFamily for AttentionFamily {
         ]
     }
 
-    /// Tables that depend on sizes only are set up once and looked up in all points: on a plan that is made once these cost
-    /// nothing.
+    /// Tables that depend only on sizes are set up once and looked up at all points: in a plan that is made once they
+    /// cost nothing.
     fn tuning_space(sizes: &Attention, device: &Device) -> Space {
         let most = |size: fn(&Sequence) -> usize| sizes.sequences.iter().map(size).max().unwrap_or(1);
         let splits: &[usize] = if device.arch == Arch::Cpu {
@@ -156,7 +156,8 @@ impl TiledFamily for AttentionFamily {
         };
         let (rows, columns, stages): (&[usize], &[usize], &[usize]) = match device.arch {
             Arch::Cpu => (&[16, 32, 64, 128, 256], &[32, 64, 128, 256], &[1, 2, 3, 4]),
-            // What the kernels of sm_90a take; one stage is of use there too, where all keys are held at once.
+            // The values that the sm_90a kernels support; one stage is useful there too, where all keys are in shared
+            // memory together.
             Arch::Sm90a => (&[64, 128, 192, 256], &[64, 128, 256], &[1, 2, 3, 4]),
             Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => {
                 (&[64, 128, 256], &[16, 32, 64, 128, 256], &[2, 3, 4, 6, 8])
@@ -170,7 +171,7 @@ impl TiledFamily for AttentionFamily {
         let tiles: Vec<[usize; 3]> = rows.iter().flat_map(of_rows).collect();
         let clusters = match device.arch {
             Arch::Cpu | Arch::Sm80 | Arch::Sm89 => vec![[1, 1]],
-            // A split of keys is one over the blocks of a cluster there.
+            // On sm_90a, keys are split over the blocks of a cluster.
             Arch::Sm90a => splits.iter().map(|&n| [1, n]).collect(),
             Arch::Sm100a => vec![[1, 1], [2, 1]],
         };

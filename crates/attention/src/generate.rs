@@ -20,12 +20,13 @@ enum Operand {
     Value,
 }
 
-/// What adversarial operands of one key head, and of the query heads that read it, are made for.
+/// The purpose of the adversarial operands of one key head and the query heads that read it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
     /// With V = 1 every result is 1, whatever the weights.
     Ones,
-    /// One key takes nearly all the weight and has no value; what the many others have left is the result.
+    /// One key takes nearly all the weight and has value 0; the result comes from the small weights of the many other
+    /// keys.
     Tail,
     /// Rows of patterns.
     Patterns,
@@ -123,11 +124,11 @@ fn adversarial(attention: &Attention, operand: Operand, head: &Head, generator: 
     }
 }
 
-/// The first key's score is near 4 and its value 0; all others score near −3.6 to −5.2, so that none weighs more than
-/// 2⁻¹⁰ of it however they are quantised, and their values are near 4. Weights between 0 and 1 that are rounded to e4m3
-/// as they are vanish there; scaled by 2⁸ beforehand none does.
+/// The first key's score is near 4 and its value 0. All other scores are near −3.6 to −5.2, so that none weighs more
+/// than 2⁻¹⁰ of the first however they are quantised, and their values are near 4. If weights between 0 and 1 are
+/// rounded to e4m3 directly, they vanish; scaled by 2⁸ beforehand, none does.
 fn tail(operand: Operand, positions: usize, size: usize, generator: &mut ChaCha8Rng) -> Vec<f32> {
-    // Products of so many elements, over √size, come to about the product of one.
+    // The sum of this many products, over √size, is about as large as one product.
     let elements = (size as f64).sqrt().ceil() as usize;
     let mut values = vec![0.0; positions * size];
     for (position, row) in values.chunks_exact_mut(size).enumerate() {

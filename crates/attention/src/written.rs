@@ -46,7 +46,7 @@ impl AttentionTable {
         match (&self.sequences, self.batch, self.length) {
             (Some(sequences), None, None) => Ok(sequences.clone()),
             (None, batch, Some(length)) => {
-                // Refused here, before so many sequences are laid out in memory.
+                // Refused here, before that many sequences are allocated.
                 let batch = batch.unwrap_or(1);
                 if batch > MAX_BATCH {
                     return Err(format!("batch = {batch} is over {MAX_BATCH}; use a smaller one"));

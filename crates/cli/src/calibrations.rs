@@ -1,4 +1,4 @@
-//! Where calibrations are kept, and how devices come by theirs.
+//! The files of calibrations, and how devices get theirs.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use gauntlet_device::{Arch, Calibration, Device};
 use gauntlet_tournament::Tournament;
 
 use crate::arguments::CalibrationFile;
+use crate::error::{CliError, say};
 use crate::sink;
-use crate::trouble::{Trouble, say};
 
 /// The folder beside the ledger.
 const FOLDER: &str = "calibrations";
@@ -19,7 +19,7 @@ pub struct Calibrations {
 }
 
 impl Calibrations {
-    /// Those beside the ledger, or one that was chosen.
+    /// The folder beside the ledger, or a file given by the user.
     pub fn of(file: &CalibrationFile) -> Self {
         let ledger = &file.ledger.path;
         Self {
@@ -35,10 +35,10 @@ impl Calibrations {
             .unwrap_or_else(|| self.folder.join(format!("{}.toml", device.name)))
     }
 
-    /// The device with its calibration, if there is one. One that was chosen must fit; one that lies beside the ledger
-    /// and does not is left out, with a word about it.
-    pub fn apply(&self, device: Device) -> Result<Device, Trouble> {
-        // A calibration that was chosen for this machine's rounds says nothing about the GPUs of others.
+    /// The device with its calibration, if there is one. A file given by the user must fit; one beside the ledger that
+    /// does not fit is left out with a message.
+    pub fn apply(&self, device: Device) -> Result<Device, CliError> {
+        // A calibration given for this machine's rounds says nothing about GPUs.
         if device.arch != Arch::Cpu {
             return Ok(device);
         }
@@ -49,7 +49,7 @@ impl Calibrations {
         let calibrated = Calibration::load(&file).and_then(|found| device.clone().calibrated(&found));
         match calibrated {
             Ok(device) => Ok(device),
-            Err(error) if self.chosen.is_some() => Err(Trouble::bad_input(
+            Err(error) if self.chosen.is_some() => Err(CliError::bad_input(
                 error.to_string(),
                 "give a file that `gauntlet calibrate` wrote on this machine, or leave --calibration out",
             )),
@@ -60,27 +60,28 @@ impl Calibrations {
         }
     }
 
-    /// The rounds' devices with theirs.
-    pub fn apply_to(&self, tournament: &mut Tournament) -> Result<(), Trouble> {
+    /// Applies calibrations to the devices of the rounds.
+    pub fn apply_to(&self, tournament: &mut Tournament) -> Result<(), CliError> {
         for round in &mut tournament.rounds {
             round.setting.device = self.apply(round.setting.device.clone())?;
         }
         Ok(())
     }
 
-    /// Refuses a place in which a device's calibration could not be kept in the end.
-    pub fn check(&self, device: &Device) -> Result<(), Trouble> {
+    /// Refuses a place in which a device's calibration could not be written at the end.
+    pub fn check(&self, device: &Device) -> Result<(), CliError> {
         sink::check_with_folders(&self.file(device))
     }
 
-    /// Keeps a calibration; returns where.
-    pub fn keep(&self, device: &Device, calibration: &Calibration) -> Result<PathBuf, Trouble> {
+    /// Writes a calibration; returns its path.
+    pub fn keep(&self, device: &Device, calibration: &Calibration) -> Result<PathBuf, CliError> {
         let file = self.file(device);
         let text = calibration
             .to_toml()
-            .map_err(|error| Trouble::broken(error.to_string()))?;
+            .map_err(|error| CliError::broken(error.to_string()))?;
         if let Some(folder) = file.parent() {
-            // What stands in the way is told of the file, whose contents are kept elsewhere then.
+            // If this fails, writing the file fails too: that error names the file, and its contents are kept
+            // elsewhere.
             let _made = std::fs::create_dir_all(folder);
         }
         sink::write(&file, text.as_bytes())?;

@@ -1,10 +1,10 @@
 //! Exit codes, which scripts rely on. The README and `--help` list them too.
 
-/// How the command ends.
+/// The result of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// The command did what it was asked, and whatever it was asked to require is shown by evidence.
+    /// The command did its task, and all requirements are shown to be met by evidence.
     Done = 0,
     /// Evidence shows that a requirement is not met: one of `--require` or `--require-goals`, or what `bench`, `check`, `compile`,
     /// `schedules`, `selftest` and `ledger verify` require by themselves.
@@ -16,6 +16,6 @@ pub enum Exit {
     /// No evidence decides the requirement: a verdict is inconclusive, aborted, blocked, void or only predicted, nothing
     /// was compared, or the machine is too busy to be calibrated.
     Undecided = 4,
-    /// Interrupted, or told to end: what shells expect of a program ended by an interrupt, 128 and the signal's number.
+    /// Interrupted or terminated: 128 plus the signal's number, as shells expect of a program ended by an interrupt.
     Interrupted = 130,
 }

@@ -1,4 +1,4 @@
-//! What becomes of the program when it is interrupted.
+//! Handling of interrupts.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::error::say;
 use crate::exit::Exit;
-use crate::trouble::say;
 
-/// What a person who interrupts may rely on; nothing until there is something.
+/// A description of the results that are kept after an interrupt; none until there are some.
 static KEPT: Mutex<Option<String>> = Mutex::new(None);
 
-/// From now on an interrupt ends the workers, says what is kept, and ends the program.
+/// Installs a handler: on an interrupt it ends the workers, says what is kept, and ends the program.
 pub fn handle() {
-    // Workers are in process groups of their own, which an interrupt at the terminal does not reach.
+    // Workers have process groups of their own, so an interrupt at the terminal does not reach them.
     let handled = ctrlc::set_handler(|| {
         gauntlet_worker::end_all_workers();
         tell();
@@ -27,7 +27,7 @@ pub fn handle() {
     }
 }
 
-/// Notes what is kept if the program is interrupted from now on.
+/// Sets the description of what is kept if the program is interrupted from now on.
 pub fn keeps(what: String) {
     *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
 }
@@ -35,8 +35,8 @@ pub fn keeps(what: String) {
 fn tell() {
     let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
     let kept = kept.unwrap_or_else(|| "no result was written".to_owned());
-    // Neither through the lock of standard error, which may be held for ever by whom nobody listens to, nor where the
-    // program would have to wait for being heard.
+    // Does not take the lock of standard error, which a blocked writer may hold forever, and does not block on a full
+    // pipe.
     let stderr = io::stderr();
     let mut heard = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
     if poll(&mut heard, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {

@@ -2,11 +2,11 @@
 
 use gauntlet_report::{Column, table};
 
+use crate::error::{CliError, terminal_width};
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
 /// Prints a listing on standard output.
-pub fn print(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Trouble> {
+pub fn print(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), CliError> {
     let head: Vec<_> = head.iter().map(|name| (*name, Column::Words)).collect();
     sink::print(table(&head, rows.into_iter().collect(), 0, terminal_width()))
 }

@@ -1,9 +1,9 @@
-//! How busy the machine is with other processes: times that are measured beside them describe them too.
+//! How busy the machine is with other processes, which distort measured times.
 //!
-//! The kernel counts, for each processor, the time that any process ran (`/proc/stat`). What this program and its workers
-//! used is subtracted; the rest is what others took, other virtual machines included where the hypervisor tells (steal
-//! time). The load averages (`/proc/loadavg`) are reported beside it and decide nothing: they lag by a minute, and count
-//! this program too.
+//! The kernel counts, for each processor, the time that any process ran (`/proc/stat`). The time of this program and
+//! its workers is subtracted; the rest was used by other processes, including other virtual machines if the hypervisor
+//! reports them (steal time). The load averages (`/proc/loadavg`) are reported too but not used for decisions: they lag
+//! by a minute, and include this program.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,42 +13,42 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use serde::Serialize;
 
-/// From this share of the processors' time on, other processes make the machine busy. Every thread of a kernel waits for
-/// the slowest one, so a tenth taken from one processor lengthens a call by about as much.
+/// The machine counts as busy if other processes take at least this share of the processors' time. Every thread of a
+/// kernel waits for the slowest one, so a tenth taken from one processor lengthens a call by about as much.
 const BUSY: f64 = 0.10;
 
-/// How long the machine is observed before something is measured: a hundred of the kernel's clock ticks.
+/// How long the machine is observed before a measurement: a hundred of the kernel's clock ticks.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// What to do about a busy machine.
+/// The remedy for a busy machine.
 pub const REMEDY: &str = "stop the other programs, or wait until they end (`top` lists them)";
 
-/// What other processes took of the processors that this program may use.
+/// The load by other processes on the processors that this program may use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Load {
-    /// The share of the processors' time that other processes took; none where the system does not tell.
+    /// The share of the processors' time that other processes took; none if the system does not report it.
     pub other_processes: Option<f64>,
     /// The processors.
     pub processors: usize,
-    /// The load averages over 1, 5 and 15 minutes; none where the system does not tell.
+    /// The load averages over 1, 5 and 15 minutes; none if the system does not report them.
     pub load_averages: Option<[f64; 3]>,
 }
 
 impl Load {
-    /// Observes the machine for a second, in which this program does nothing.
+    /// Observes the machine for a second, while this program is idle.
     pub fn sample() -> Self {
         let watch = Watch::start();
         sleep(SAMPLE);
         watch.stop()
     }
 
-    /// Whether other processes took so much that times measured beside them cannot be relied on.
+    /// Whether other processes took so much time that measured times are unreliable.
     pub fn is_busy(&self) -> bool {
         self.other_processes.is_some_and(|share| share >= BUSY)
     }
 
-    /// What was observed: `other processes took 97 % of the time of 2 processors (load averages 7.1, 6.8, 5.0)`.
+    /// The observation in words: `other processes took 97 % of the time of 2 processors (load averages 7.1, 6.8, 5.0)`.
     pub fn sentence(&self) -> String {
         let plural = if self.processors == 1 { "" } else { "s" };
         let mut sentence = match self.other_processes {
@@ -66,17 +66,17 @@ impl Load {
     }
 }
 
-/// An observation that has begun.
+/// An observation in progress.
 pub struct Watch {
     began: Instant,
-    /// Seconds that the processors ran anything, and how many processors there are; none where the system does not tell.
+    /// Busy seconds of the processors, and the number of processors; none if the system does not report them.
     busy: Option<(f64, usize)>,
-    /// Seconds that this program and its workers ran.
+    /// CPU seconds of this program and its workers.
     own: f64,
 }
 
 impl Watch {
-    /// Begins to observe.
+    /// Starts an observation.
     pub fn start() -> Self {
         Self {
             began: Instant::now(),
@@ -85,7 +85,8 @@ impl Watch {
         }
     }
 
-    /// What was observed since the start. All workers must have ended, since the time of running ones is not known.
+    /// The observation since the start. All workers must have ended, because the CPU time of running workers is not
+    /// known.
     pub fn stop(&self) -> Load {
         let elapsed = self.began.elapsed().as_secs_f64();
         let found = self.busy.zip(busy());
@@ -106,7 +107,7 @@ impl Watch {
     }
 }
 
-/// Seconds that the processors of this program ran anything, and their number.
+/// Busy seconds of the processors that this program may use, and their number.
 fn busy() -> Option<(f64, usize)> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let ticks_a_second = sysconf(SysconfVar::CLK_TCK).ok()?? as f64;
@@ -116,7 +117,7 @@ fn busy() -> Option<(f64, usize)> {
     Some((ticks as f64 / ticks_a_second, processors))
 }
 
-/// Seconds that this program and those of its workers ran that have ended.
+/// CPU seconds of this program and of its workers that have ended.
 fn own() -> f64 {
     [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
         .into_iter()
@@ -126,7 +127,7 @@ fn own() -> f64 {
         .sum()
 }
 
-/// The ticks in which the allowed processors of `/proc/stat` ran something, and their number; none if there is none.
+/// The busy ticks of the allowed processors in `/proc/stat`, and their number; none if no processor is found.
 fn busy_ticks(text: &str, is_allowed: impl Fn(usize) -> bool) -> Option<(u64, usize)> {
     let mut found = None;
     for line in text.lines() {
@@ -139,7 +140,8 @@ fn busy_ticks(text: &str, is_allowed: impl Fn(usize) -> bool) -> Option<(u64, us
         if !is_allowed(processor) {
             continue;
         }
-        // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat(5)); what follows is part of user and nice.
+        // user, nice, system, idle, iowait, irq, softirq, steal (proc_stat(5)); the later columns are included in user
+        // and nice.
         let ticks: Vec<u64> = columns.take(8).map_while(|column| column.parse().ok()).collect();
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
         let (sum, processors) = found.unwrap_or((0, 0));

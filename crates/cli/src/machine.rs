@@ -1,4 +1,4 @@
-//! The hold that a measuring command has on what it measures with: two at once would measure each other.
+//! A lock on the CPU or GPU for measuring commands: two at the same time would disturb each other.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
@@ -10,17 +10,17 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
 use crate::arguments::MeasuredExecutor;
-use crate::trouble::say;
+use crate::error::say;
 
-/// A locked file in the folder for temporary files. The lock goes with the process, however it ends; the file stays, so
-/// that all who come later lock the same one.
+/// A locked file in the folder for temporary files. The lock ends with the process, in every case; the file stays, so
+/// that all later programs lock the same one.
 #[must_use = "what is held is let go of when this is dropped"]
 pub struct Hold {
     _lock: Option<File>,
 }
 
 impl Hold {
-    /// Takes hold of what an executor measures with. While another program has it, says which and waits for it to end.
+    /// Locks an executor's hardware. If another program holds the lock, prints its process and waits for it to end.
     pub fn take(executor: MeasuredExecutor) -> Self {
         let (name, words) = match executor {
             MeasuredExecutor::Cpu => ("cpu".to_owned(), "this machine's CPU".to_owned()),
@@ -43,8 +43,8 @@ impl Hold {
     }
 }
 
-/// The GPU that workers take, by the name that it has for all programs: the driver counts those alone that it is told
-/// to show to one.
+/// The GPU that workers use, under the same name for all programs: with a list of visible devices, the driver counts
+/// only those.
 fn gpu(ordinal: &str, shown: &str) -> String {
     let ordinal = ordinal.parse().unwrap_or(0_usize);
     let shown = shown.split(',').nth(ordinal).unwrap_or_default();
@@ -59,7 +59,7 @@ fn gpu(ordinal: &str, shown: &str) -> String {
     }
 }
 
-/// Opens the file, and makes it for every user of the machine if it is not there.
+/// Opens the file; if it does not exist, creates it with access for every user of the machine.
 fn open(path: &Path) -> io::Result<File> {
     let there = || OpenOptions::new().read(true).write(true).open(path);
     match there() {
@@ -77,13 +77,13 @@ fn open(path: &Path) -> io::Result<File> {
             file.set_permissions(Permissions::from_mode(0o666))?;
             Ok(file)
         }
-        // Somebody was quicker.
+        // Another program created it first.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => there(),
         Err(error) => Err(error),
     }
 }
 
-/// Locks the whole file as POSIX has it: such locks tell who has them, and are not handed on to workers.
+/// Locks the whole file with a POSIX lock: such locks report their holder, and workers do not inherit them.
 fn await_lock(file: &File, words: &str) -> io::Result<()> {
     let whole = whole_file();
     match fcntl(file, FcntlArg::F_SETLK(&whole)) {
@@ -92,7 +92,7 @@ fn await_lock(file: &File, words: &str) -> io::Result<()> {
     }
     let mut holder = whole_file();
     fcntl(file, FcntlArg::F_GETLK(&mut holder))?;
-    // It may have ended meanwhile, and the number of a process outside of this container is not known.
+    // The holder may have ended since, and a process outside this container has no known number.
     let program = match holder.l_pid {
         1.. => format!("process {}", holder.l_pid),
         _ => "another program".to_owned(),

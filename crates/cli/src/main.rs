@@ -1,28 +1,28 @@
-//! The `gauntlet` command: arguments in, lab called, report out.
+//! The `gauntlet` command: parses arguments, calls the lab, prints the report.
 
 mod arguments;
 mod calibrations;
 mod commands;
+mod error;
 mod exit;
 mod interrupt;
-mod lease;
 mod listing;
 mod load;
 mod machine;
 mod problem_text;
 mod progress;
 mod requirement;
+mod run_lock;
 mod schedule_text;
 mod sink;
-mod trouble;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::trouble::Trouble;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Command::Worker(worker) => commands::worker::worker(&worker),
         Command::Completions(completions) => commands::completions::completions(&completions),
     };
-    result.unwrap_or_else(Trouble::tell).into()
+    result.unwrap_or_else(CliError::tell).into()
 }
 
 impl From<Exit> for ExitCode {

@@ -1,4 +1,4 @@
-//! Problems as people give them on the command line.
+//! Problems in the form used on the command line.
 
 use std::path::Path;
 
@@ -6,15 +6,15 @@ use gauntlet_families::TASKS;
 use gauntlet_task::{Case, Sizes, Suite, SuiteError};
 
 use crate::commands::suites;
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
-/// What to write in place of what is no problem.
+/// The remedy for a text that is not a problem.
 const REMEDY: &str = "give a case such as group-gemm/case-1, a suite, or sizes such as 'g=2 m=\"80 176\" n=4096 k=7168'; \
                       `gauntlet suites` lists the suites";
 
 /// Reads a case of a suite (by name, or as the number of a benchmark case), a suite (all its benchmark cases), or
-/// sizes. Each problem comes with its name.
-pub fn read(text: &str) -> Result<Vec<(String, Sizes)>, Trouble> {
+/// sizes. Each problem is returned with its name.
+pub fn read(text: &str) -> Result<Vec<(String, Sizes)>, CliError> {
     let text = text.trim();
     if text.contains('=') {
         return Ok(vec![("given".to_owned(), sizes(text)?)]);
@@ -30,19 +30,19 @@ pub fn read(text: &str) -> Result<Vec<(String, Sizes)>, Trouble> {
     }
 }
 
-/// Whether it names a suite: a file, or one that comes with the program.
+/// Whether it names a suite: a file, or a built-in one.
 fn is_suite(name: &str) -> bool {
     name.ends_with(".toml") || gauntlet_families::suite_names().contains(&name)
 }
 
-fn one_case(suite: &Suite, name: &str) -> Result<(String, Sizes), Trouble> {
+fn one_case(suite: &Suite, name: &str) -> Result<(String, Sizes), CliError> {
     let by_number = || suite.benchmark.get(name.parse::<usize>().ok()?.checked_sub(1)?);
     let mut cases = suite.benchmark.iter().chain(&suite.correctness);
     let found = cases.find(|case| case.name == name).or_else(by_number);
     let case = found.ok_or_else(|| {
         let names = suite.benchmark.iter().chain(&suite.correctness);
         let nearest = nearest(name, names.map(|case| case.name.as_str()));
-        Trouble::bad_input(
+        CliError::bad_input(
             format!("the suite {} has no case `{name}`", suite.name),
             format!(
                 "the nearest is {}/{nearest}; `gauntlet suites {}` lists all",
@@ -53,8 +53,8 @@ fn one_case(suite: &Suite, name: &str) -> Result<(String, Sizes), Trouble> {
     Ok((format!("{}/{}", suite.name, case.name), case.sizes.clone()))
 }
 
-/// What is neither suite nor case nor sizes.
-fn unknown(text: &str) -> Result<Trouble, Trouble> {
+/// The error for a text that is neither a suite, a case nor sizes.
+fn unknown(text: &str) -> Result<CliError, CliError> {
     let mut names = Vec::new();
     for name in gauntlet_families::suite_names() {
         let suite = suites::find(name)?;
@@ -62,13 +62,13 @@ fn unknown(text: &str) -> Result<Trouble, Trouble> {
         names.push(name.to_owned());
     }
     let nearest = nearest(text, names.iter().map(String::as_str));
-    Ok(Trouble::bad_input(
+    Ok(CliError::bad_input(
         format!("`{text}` is no problem; the nearest is {nearest}"),
         REMEDY,
     ))
 }
 
-/// The name most like a text, whether its suite is named or not.
+/// The name most similar to a text, with or without its suite.
 pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str {
     let distance = |name: &&str| {
         let case = name.rsplit('/').next().unwrap_or(name);
@@ -80,9 +80,9 @@ pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str 
     names.min_by_key(distance).unwrap_or_default()
 }
 
-/// Words such as `g=2 m="80 176" n=4096 k=7168`: those of the task that knows their names.
-fn sizes(text: &str) -> Result<Sizes, Trouble> {
-    let refuse = |message: String| Trouble::bad_input(format!("`{text}` is no problem: {message}"), REMEDY);
+/// Words such as `g=2 m="80 176" n=4096 k=7168`: sizes of the task that has these names.
+fn sizes(text: &str) -> Result<Sizes, CliError> {
+    let refuse = |message: String| CliError::bad_input(format!("`{text}` is no problem: {message}"), REMEDY);
     let words = words(text).map_err(refuse)?;
     let names: Vec<&str> = words.iter().map(|(name, _)| name.as_str()).collect();
     let task = TASKS
@@ -90,7 +90,7 @@ fn sizes(text: &str) -> Result<Sizes, Trouble> {
         .find(|task| task.claims(&names))
         .ok_or_else(|| refuse("no task has such sizes".to_owned()))?;
     let table = task.inline_table(&words).map_err(refuse)?;
-    // As a case of a suite, so that whatever is wrong is refused in the same words.
+    // Parsed as a case of a suite, so that errors have the same messages.
     let suite = format!("[[benchmark]]\nname = \"given\"\n{} = {table}\n", task.name());
     match Suite::parse(&suite, Path::new("given.toml"), TASKS) {
         Ok(mut suite) => Ok(suite.benchmark.remove(0).sizes),
@@ -99,7 +99,7 @@ fn sizes(text: &str) -> Result<Sizes, Trouble> {
     }
 }
 
-/// A name and what stands behind its equals sign, without quotes.
+/// A name and the value after its equals sign, without quotes.
 type Word = (String, String);
 
 fn words(text: &str) -> Result<Vec<Word>, String> {
@@ -184,8 +184,8 @@ mod tests {
             ("m=\"80 n=128", "never closed"),
             ("m=80 n=128 k=256 tile=3", "unknown field `tile`"),
         ] {
-            let trouble = read(text).unwrap_err().to_string();
-            assert!(trouble.contains(reason), "{text}: {trouble}");
+            let failure = read(text).unwrap_err().to_string();
+            assert!(failure.contains(reason), "{text}: {failure}");
         }
     }
 }

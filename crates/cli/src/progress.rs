@@ -1,4 +1,4 @@
-//! What a person sees while a tournament is played: findings and verdicts as they fall, and a line that moves.
+//! Live output while a tournament is played: findings and verdicts as they come, and a progress line.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{Judged, Round, RoundObserver, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::trouble::{say, terminal_width};
+use crate::error::{say, terminal_width};
 
-/// Prints to standard error, so that standard output holds the report alone.
+/// Prints to standard error, so that standard output holds only the report.
 pub struct Progress {
     line: ProgressBar,
 }
 
 impl Progress {
-    /// Starts the moving line, which shows itself only on a terminal.
+    /// Starts the progress line, which is shown only on a terminal.
     pub fn new() -> Self {
         let line = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg} {elapsed:.dim}") {
@@ -27,7 +27,7 @@ impl Progress {
         Self { line }
     }
 
-    /// Puts a message on the moving line.
+    /// Shows a message in the progress line.
     pub fn show(&self, message: &str) {
         let fitting: String = message
             .chars()
@@ -36,7 +36,7 @@ impl Progress {
         self.line.set_message(fitting);
     }
 
-    /// Prints lines above the moving one.
+    /// Prints lines above the progress line.
     pub fn tell(&self, text: &str) {
         self.say(text.trim_end());
     }
@@ -68,7 +68,7 @@ impl Observer for Progress {
 
     fn narrows(&self, narrowing: &Narrowing) {
         let line = gauntlet_report::narrowing(narrowing);
-        // The moving line is cut to the terminal's width, which no style survives.
+        // The progress line is cut to the terminal's width, which would break styles.
         let plain = anstream::adapter::strip_str(&line);
         self.line.set_prefix(format!("{}: {plain}", narrowing.candidate));
         self.line.set_message(self.line.prefix());
@@ -113,7 +113,7 @@ impl RoundObserver for Progress {
     }
 }
 
-/// Only the moving line: what is done by the hundred leaves nothing to be read.
+/// Only the progress line: hundreds of short tasks would flood the log.
 pub struct Line(pub Progress);
 
 impl Observer for Line {
@@ -122,20 +122,20 @@ impl Observer for Line {
     }
 }
 
-/// How often a line is printed where there is no terminal, as in a log.
+/// How often a line is printed without a terminal, as in a log.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Progress through a known number of steps: on a terminal the moving line, elsewhere a line now and then.
+/// Progress through a known number of steps: the progress line on a terminal, otherwise a line now and then.
 pub struct Steps {
     progress: Progress,
     total: usize,
-    /// Whether lines are printed in place of the moving one.
+    /// Whether lines are printed instead of the progress line.
     in_lines: bool,
     last_line: Option<Instant>,
 }
 
 impl Steps {
-    /// Before the first of so many steps.
+    /// Progress before the first of `total` steps.
     pub fn new(total: usize) -> Self {
         Self {
             progress: Progress::new(),
@@ -145,7 +145,7 @@ impl Steps {
         }
     }
 
-    /// Tells which step begins, where the first is number 1.
+    /// Shows which step begins; the first is number 1.
     pub fn begin(&mut self, number: usize, what: &str) {
         let message = format!("{number} of {}: {what}", self.total);
         self.progress.show(&message);

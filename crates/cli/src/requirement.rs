@@ -1,20 +1,20 @@
-//! What verdicts say about a requirement, and the exit code that follows: a requirement is met by evidence alone.
+//! Requirements, and the exit codes of verdicts: only evidence meets a requirement.
 
 use gauntlet_judge::{Comparison, Finding, Verdict};
 use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
 use crate::arguments::Requirement;
+use crate::error::say;
 use crate::exit::Exit;
-use crate::trouble::say;
 
-/// What the evidence says about a requirement, from good to bad.
+/// The result of the evidence for a requirement, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// It shows that the requirement is met.
+    /// The evidence shows that the requirement is met.
     Met,
-    /// It does not decide.
+    /// The evidence does not decide.
     Undecided,
-    /// It shows that the requirement is not met.
+    /// The evidence shows that the requirement is not met.
     Failed,
 }
 
@@ -28,7 +28,7 @@ impl From<Standing> for Exit {
     }
 }
 
-/// What a verdict says about whether a candidate can be built and computes the right result, whatever its speed. An
+/// Whether a verdict shows that a candidate can be built and computes the correct result, independent of its speed. An
 /// inconclusive candidate has passed every gate before the comparison.
 pub fn soundness(verdict: Verdict) -> Standing {
     match verdict {
@@ -47,7 +47,7 @@ pub fn soundness(verdict: Verdict) -> Standing {
 }
 
 impl Requirement {
-    /// The argument that asks for it.
+    /// The argument that selects it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Adopt => "--require adopt",
@@ -55,7 +55,7 @@ impl Requirement {
         }
     }
 
-    /// What the verdict on one candidate says.
+    /// The standing of one candidate, from its verdict.
     pub fn of_verdict(self, verdict: Verdict) -> Standing {
         match (self, verdict) {
             (_, Verdict::Inconclusive | Verdict::Aborted | Verdict::Blocked) => Standing::Undecided,
@@ -66,7 +66,8 @@ impl Requirement {
         }
     }
 
-    /// What a round or a tournament says: `adopt` needs one adoption, `no-regression` the evidence for every candidate.
+    /// The standing of a round or a tournament: `adopt` needs one adoption, `no-regression` the evidence for every
+    /// candidate.
     pub fn of_report(self, report: &TournamentReport) -> Conclusion {
         let standings = report.rounds.iter().flat_map(|round| self.of_round(round));
         match self {
@@ -75,7 +76,7 @@ impl Requirement {
         }
     }
 
-    /// The standing of each candidate of a round, or of its baseline alone where nothing could be compared with that.
+    /// The standing of each candidate of a round, or only of its baseline if nothing could be compared with it.
     fn of_round(self, round: &RoundReport) -> Vec<(Standing, String)> {
         if let Some(verdict) = unsound_baseline(round) {
             return vec![(
@@ -117,12 +118,12 @@ pub fn unsound_baseline(round: &RoundReport) -> Option<Verdict> {
     round.baseline.findings.iter().find_map(Finding::stops)
 }
 
-/// Whether a record lacks times of some of the cases. A measured comparison takes every case in each pair of processes.
+/// Whether a record lacks times of some cases. A measured comparison covers every case in each pair of processes.
 fn lacks_cases(comparison: &Comparison) -> bool {
     comparison.looks.is_empty() && comparison.ended_early.is_some()
 }
 
-/// A standing, and the verdicts that it rests on.
+/// A standing, and the verdicts that justify it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Conclusion {
     standing: Standing,
@@ -138,7 +139,7 @@ impl Conclusion {
         }
     }
 
-    /// The worst of several standings, each with the verdict that it comes from. Without any there is no evidence.
+    /// The worst of several standings, each with its verdict. Without any there is no evidence.
     pub fn worst(standings: Vec<(Standing, String)>) -> Self {
         Self::of(standings, |standings| standings.max())
     }
@@ -157,7 +158,7 @@ impl Conclusion {
         }
     }
 
-    /// The exit code. Says on stderr why it is not 0, where `what` is what was required.
+    /// The exit code. If it is not 0, prints the reason on stderr; `what` names the requirement.
     pub fn exit(&self, what: &str) -> Exit {
         let because = self.because.join("; ");
         match self.standing {

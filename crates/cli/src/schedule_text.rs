@@ -1,15 +1,15 @@
-//! Parameters as people give them on the command line.
+//! Parameters in the form used on the command line.
 
 use std::path::{Path, PathBuf};
 
 use gauntlet_judge::Candidate;
 use gauntlet_parameters::{Parameters, Table};
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
-/// Reads `builtin` (or `baseline`), a TOML file, or parameters such as `stages=2, order=dynamic`, on top of `base`. The table says which
-/// parameters there are.
-pub fn read(text: &str, base: &Parameters, table: &Table) -> Result<Parameters, Trouble> {
+/// Reads `builtin` (or `baseline`), a TOML file, or parameters such as `stages=2, order=dynamic`, on top of `base`. The
+/// table defines the parameters.
+pub fn read(text: &str, base: &Parameters, table: &Table) -> Result<Parameters, CliError> {
     if ["baseline", "builtin"].contains(&text.trim()) {
         return Ok(base.clone());
     }
@@ -19,14 +19,14 @@ pub fn read(text: &str, base: &Parameters, table: &Table) -> Result<Parameters, 
         source.value
     } else {
         words(text).map_err(|message| {
-            Trouble::bad_input(
+            CliError::bad_input(
                 format!("`{text}` is not a set of parameters: {message}"),
                 "write them as 'stages=2, order=dynamic'; `gauntlet schedules` explains them",
             )
         })?
     };
     table.check(&change).map_err(|error| {
-        Trouble::bad_input(
+        CliError::bad_input(
             format!("`{text}`: {error}"),
             "`gauntlet schedules --suite SUITE` explains the parameters",
         )
@@ -34,21 +34,21 @@ pub fn read(text: &str, base: &Parameters, table: &Table) -> Result<Parameters, 
     Ok(base.changed(&change))
 }
 
-/// What precedes the name of a dispatch table.
+/// The prefix of the name of a dispatch table.
 const DISPATCH: &str = "dispatch:";
 
-/// What precedes the program of a worker.
+/// The prefix of a worker's program.
 const COMMAND: &str = "command:";
 
-/// Reads a kernel: what [`read`] reads; `dispatch:FILE`, a table that says the parameters of each case, with `base` for
-/// cases to which none of its entries comes near; or `command: PROGRAM ARGUMENTS`, a worker.
-pub fn candidate(name: &str, text: &str, base: &Parameters, table: &Table) -> Result<Candidate, Trouble> {
+/// Reads a kernel: any form accepted by [`read`]; `dispatch:FILE`, a table with the parameters of each case, where
+/// cases without a near entry use `base`; or `command: PROGRAM ARGUMENTS`, a worker.
+pub fn candidate(name: &str, text: &str, base: &Parameters, table: &Table) -> Result<Candidate, CliError> {
     let mut candidate = Candidate::new(name, table.complete(base));
     if let Some(command) = text.trim().strip_prefix(COMMAND) {
         candidate.command = Some(program(command)?);
     } else if let Some(file) = text.strip_prefix(DISPATCH) {
         let found = gauntlet_families::load_dispatch(Path::new(file)).map_err(|error| {
-            Trouble::bad_input(
+            CliError::bad_input(
                 error.to_string(),
                 "name a table that `gauntlet tune --output FILE` has written",
             )
@@ -60,12 +60,12 @@ pub fn candidate(name: &str, text: &str, base: &Parameters, table: &Table) -> Re
     Ok(candidate)
 }
 
-/// A program with its arguments. Those that name files here are made absolute: a worker runs in a folder of its own.
-fn program(command: &str) -> Result<Vec<PathBuf>, Trouble> {
+/// A program with its arguments. Existing files among them are made absolute, because a worker runs in its own folder.
+fn program(command: &str) -> Result<Vec<PathBuf>, CliError> {
     let parts = shlex::split(command)
         .filter(|parts| !parts.is_empty())
         .ok_or_else(|| {
-            Trouble::bad_input(
+            CliError::bad_input(
                 format!("`{command}` is not a program with arguments"),
                 "write it as for a shell, such as 'command: python3 worker.py'; quotes must be closed",
             )

@@ -1,4 +1,4 @@
-//! Where results are written.
+//! Writes results to files and standard output.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -7,31 +7,32 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
-/// Prints text and a line's end on standard output, without colours where they are not wanted.
-pub fn print(text: impl Display) -> Result<(), Trouble> {
+/// Prints text and a newline on standard output, without colours if they are not wanted.
+pub fn print(text: impl Display) -> Result<(), CliError> {
     let mut output = anstream::stdout().lock();
     heard(writeln!(output, "{text}").and_then(|()| output.flush()))
 }
 
-/// What came of writing on standard output. A reader who went away, as `head` does, has seen enough: no trouble.
-pub fn heard(written: io::Result<()>) -> Result<(), Trouble> {
+/// Converts the result of writing on standard output. A reader that closes the pipe early, as `head` does, is not an
+/// error.
+pub fn heard(written: io::Result<()>) -> Result<(), CliError> {
     match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Trouble::broken(format!(
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::broken(format!(
             "standard output cannot be written: {error}; check where it leads"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Writes a result as JSON where that is wanted, and tells it to people unless standard output is taken by that.
-/// Neither keeps the other from being done.
+/// Writes a result as JSON if requested, and prints the report unless the JSON goes to standard output. A failure of
+/// one does not prevent the other.
 pub fn deliver(
     json: Option<&Path>,
     result: &impl Serialize,
-    tell: impl FnOnce() -> Result<(), Trouble>,
-) -> Result<(), Trouble> {
+    tell: impl FnOnce() -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let written = json.map_or(Ok(()), |path| write_json(path, result));
     let told = if json.is_some_and(is_stdout) {
         Ok(())
@@ -41,8 +42,8 @@ pub fn deliver(
     both(written, told)
 }
 
-/// Two things that were done whatever became of the other; where both failed, the first is told here.
-pub fn both(one: Result<(), Trouble>, other: Result<(), Trouble>) -> Result<(), Trouble> {
+/// Combines the results of two independent operations; if both failed, the first error is printed here.
+pub fn both(one: Result<(), CliError>, other: Result<(), CliError>) -> Result<(), CliError> {
     match (one, other) {
         (Err(one), Err(other)) => {
             one.tell();
@@ -53,8 +54,8 @@ pub fn both(one: Result<(), Trouble>, other: Result<(), Trouble>) -> Result<(), 
 }
 
 /// Writes a value as JSON to a file, or to standard output for `-`.
-pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Trouble> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Trouble::broken(error.to_string()))?;
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), CliError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| CliError::broken(error.to_string()))?;
     text.push(b'\n');
     if is_stdout(path) {
         return heard(io::stdout().write_all(&text));
@@ -62,16 +63,16 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Trouble> {
     write(path, &text)
 }
 
-/// Refuses a file that could not be written in the end, before anything that takes time. Leaves everything as it is.
-pub fn check(path: &Path) -> Result<(), Trouble> {
+/// Refuses early, before long work, a file that could not be written at the end. Changes nothing.
+pub fn check(path: &Path) -> Result<(), CliError> {
     if is_stdout(path) {
         return Ok(());
     }
     check_in(folder_of(path), path)
 }
 
-/// The same of a file whose folders are made when it is written.
-pub fn check_with_folders(path: &Path) -> Result<(), Trouble> {
+/// The same check for a file whose folders are created when it is written.
+pub fn check_with_folders(path: &Path) -> Result<(), CliError> {
     let mut folder = folder_of(path);
     while !folder.exists() {
         folder = folder_of(folder);
@@ -79,9 +80,9 @@ pub fn check_with_folders(path: &Path) -> Result<(), Trouble> {
     check_in(folder, path)
 }
 
-fn check_in(folder: &Path, path: &Path) -> Result<(), Trouble> {
+fn check_in(folder: &Path, path: &Path) -> Result<(), CliError> {
     let refuse = |why: String, remedy: &str| {
-        Err(Trouble::bad_input(
+        Err(CliError::bad_input(
             format!("{} cannot be written: {why}", path.display()),
             remedy,
         ))
@@ -89,7 +90,7 @@ fn check_in(folder: &Path, path: &Path) -> Result<(), Trouble> {
     let folder_named = folder.display();
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => return refuse("it is a folder".to_owned(), "give a file"),
-        // A pipe is not opened before there is something to be written: its reader would take that for all.
+        // A pipe is not opened before there is output: its reader would see the end of the input.
         Ok(found) if !found.is_file() => {
             return access(path, AccessFlags::W_OK)
                 .or_else(|error| refuse(error.desc().to_lowercase(), "give another file"));
@@ -102,7 +103,7 @@ fn check_in(folder: &Path, path: &Path) -> Result<(), Trouble> {
         }
         _ => {}
     }
-    // What is written is written beside it first, see `put`.
+    // The file is first written beside its place, see `put`.
     match tempfile::tempfile_in(folder) {
         Ok(_) => Ok(()),
         Err(error) => refuse(
@@ -120,15 +121,15 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a file, see [`put`]. What cannot be written there is kept elsewhere, and the error says where.
-pub fn write(path: &Path, contents: &[u8]) -> Result<(), Trouble> {
+/// Writes a file, see [`put`]. If that fails, the contents are kept elsewhere, and the error says where.
+pub fn write(path: &Path, contents: &[u8]) -> Result<(), CliError> {
     put(path, contents).map_err(|error| {
         let kept = match keep(path, contents) {
             Ok(place) => format!("is in {}", place.display()),
             Err(_) if io::stdout().write_all(contents).is_ok() => "is on standard output".to_owned(),
             Err(_) => "is lost, for nothing else can be written either".to_owned(),
         };
-        Trouble::broken(format!(
+        CliError::broken(format!(
             "{} cannot be written: {error}; what it was to hold {kept}",
             path.display()
         ))
@@ -136,8 +137,8 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), Trouble> {
     })
 }
 
-/// Writes a file, whole or not at all: beside it first, then moved into place. What is no plain file, such as a pipe
-/// or `/dev/null`, is written as it is.
+/// Writes a file atomically: beside its place first, then moved there. A target that is not a regular file, such as a
+/// pipe or `/dev/null`, is written directly.
 pub fn put(path: &Path, contents: &[u8]) -> io::Result<()> {
     let is_special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
     if is_special {
@@ -148,12 +149,12 @@ pub fn put(path: &Path, contents: &[u8]) -> io::Result<()> {
     std::fs::write(&beside, contents)
         .and_then(|()| std::fs::rename(&beside, path))
         .inspect_err(|_| {
-            // The partial file is of no use to anyone; that it may not exist is fine.
+            // The partial file is useless, and it may not exist.
             let _removed = std::fs::remove_file(&beside);
         })
 }
 
-/// Keeps what took minutes to find in the folder for temporary files, under a name with the same ending.
+/// Keeps results of minutes of work in the folder for temporary files, under a name with the same ending.
 fn keep(path: &Path, contents: &[u8]) -> io::Result<PathBuf> {
     let ending = path
         .extension()

@@ -1,5 +1,5 @@
-//! Bad input: each gets a message that names the file, the line and the remedy, exit code 2, and leaves the ledger
-//! as it was.
+//! Bad input: each case gets a message that names the file, the line and the remedy, exit code 2, and leaves the ledger
+//! unchanged.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -7,7 +7,7 @@ mod common;
 
 use common::{Place, Ran, TINY_SUITE, names, pitch, tiny_round};
 
-/// Runs a round file with one thing wrong and checks that message and ledger are as they should be.
+/// Runs a round file with one error and checks the message and the ledger.
 #[track_caller]
 fn refused(round: &str, suite: &str, phrases: &[&str]) {
     let place = Place::new();
@@ -154,7 +154,7 @@ fn a_scale_that_is_not_a_number() {
     );
 }
 
-/// The file form: eight bytes of header length, a JSON header, the tensors.
+/// The file format: eight bytes of header length, a JSON header, the tensors.
 fn safetensors(tensors: &[(&str, &str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
     let mut header = serde_json::Map::new();
     let mut bytes = Vec::new();
@@ -353,7 +353,7 @@ fn a_schedule_that_no_case_allows() {
     names(&ran, &["allows this schedule", "no blocks share loads"]);
 }
 
-/// What is wrong for every candidate is no verdict on one.
+/// An error that affects every candidate is not a verdict on one of them.
 #[test]
 fn an_environment_in_which_no_worker_can_serve() {
     let place = Place::new();
@@ -369,7 +369,7 @@ fn an_environment_in_which_no_worker_can_serve() {
         names(&ran, &["unknown path `mmx`", "GAUNTLET_SIMD", "gauntlet doctor"]);
         assert!(!ran.out.contains("compile"), "{}", ran.out);
     }
-    // A check names the paths itself.
+    // `check` names the paths itself.
     let mut command = place.command(&[
         "check",
         "suite.toml",

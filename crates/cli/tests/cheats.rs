@@ -1,6 +1,6 @@
-//! The corpus of cheats, as far as a cheat's end does not depend on measured times: each is caught by the gate that is to
-//! catch it, for what it does, and no gate but the one that measures stops the honest. `gauntlet selftest --cheats` tries
-//! the whole corpus.
+//! The corpus of cheats, without outcomes that depend on measured times: the expected gate catches each cheat, for the
+//! expected reason, and only the measuring gate may stop the honest candidates. `gauntlet selftest --cheats` tries the
+//! whole corpus.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_selftest::cheats::{Cheat, CheatReport, Kind, Outcome, Settings, corpus, run};
 
-/// One kind at a time: a cheat that looks for the control's process would find a worker of another test.
+/// One kind at a time: a cheat that looks for the process of the honest kernel would find a worker of another test.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn tried(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
@@ -35,7 +35,7 @@ fn tried(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
 fn all_end_as_they_should(kind: Kind) {
     let faults: Vec<String> = tried(|cheat| cheat.kind == kind && !cheat.needs_quiet())
         .into_iter()
-        // What a system has nothing to hold against is told by `doctor`, and is no fault of the gates.
+        // A missing protection of the system is reported by `doctor`, and is not an error of the gates.
         .filter(|report| !report.outcome.is_right() && report.outcome != Outcome::Unheld)
         .map(|report| {
             format!(

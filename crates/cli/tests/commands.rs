@@ -1,4 +1,4 @@
-//! Every command answers, with text for people and JSON for machines.
+//! Every command answers, with text for users and JSON for programs.
 
 mod common;
 
@@ -100,7 +100,7 @@ fn a_suite_is_checked_on_every_path() {
     assert!(workers.contains("portable"));
 }
 
-/// A suite has lists of cases under the names that a round has a table under.
+/// A suite has lists of cases under the same names as the tables of a round.
 #[test]
 fn a_round_that_says_what_counts_as_right_is_no_suite() {
     let place = Place::new();
@@ -203,7 +203,7 @@ fn pages_and_files_are_written() {
             .unwrap()
             .contains("<svg")
     );
-    // What is no plain file is written to and not replaced.
+    // A target that is not a regular file is written to and not replaced.
     let pipe = place.path("pipe");
     assert!(
         std::process::Command::new("mkfifo")
@@ -222,7 +222,7 @@ fn pages_and_files_are_written() {
 }
 
 #[test]
-fn a_reader_who_goes_away_is_no_trouble() {
+fn a_reader_that_closes_the_pipe_early_is_no_error() {
     let place = Place::new();
     place.write("suite.toml", TINY_SUITE);
     place.write("round.toml", &tiny_round(""));
@@ -269,7 +269,7 @@ fn operands_from_a_file_are_examined_and_timed() {
 #[test]
 fn a_comparison_that_a_wrong_kernel_stops_says_which_and_why() {
     let place = Place::new();
-    // Products of queries and keys are beyond f32, in which kernels add up; the oracle's f64 holds them.
+    // Products of queries and keys exceed f32, in which kernels accumulate; the reference's f64 holds them.
     let tensor = |value: fn(usize) -> f32| HeadTensor {
         format: AttentionFormat::Bf16,
         bytes: (0..256)
@@ -309,7 +309,7 @@ fn a_comparison_that_a_wrong_kernel_stops_says_which_and_why() {
     assert!(found.get("comparison").is_none());
 }
 
-/// The README's round, as far as nothing is measured: it can be read, and no gate and no rule of its own stops its pitch.
+/// The README's round, without measurements: it can be read, and no gate and no rule stops its pitch.
 #[test]
 fn the_round_of_the_readme_can_be_played() {
     let readme = std::fs::read_to_string(repository("README.md")).unwrap();

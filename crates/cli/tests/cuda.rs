@@ -1,4 +1,4 @@
-//! The CUDA executor from the command line, on machines without a GPU: CI has none.
+//! The CUDA executor from the command line, on machines without a GPU, such as CI.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn every_command_that_measures_on_a_gpu_says_the_same() {
     }
 }
 
-/// The times of a GPU need no GPU to be looked at again; the goals are those of `validate`, and the model reaches them.
+/// Comparing with recorded times of a GPU needs no GPU; the goals are those of `validate`, and the model reaches them.
 #[test]
 fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
     let on = ["--executor", "cuda", "--device", "h200"];
@@ -73,13 +73,13 @@ fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
         ];
         let ran = place.run(&[&again, &on[..]].concat()).expect(0);
         assert!(ran.out.contains(&format!("{points} schedules")), "{}", ran.out);
-        // Four of the ten shapes went into the description.
+        // Four of the ten shapes were used for the description.
         assert!(ran.out.contains("some of the shapes known"), "{}", ran.out);
         let text = std::fs::read_to_string(place.path("again.json")).unwrap();
         let again: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(again["measured"]["version"], version);
         assert_eq!(again["validation"]["points"].as_array().unwrap().len(), points);
-        // What was written so can be looked at once more.
+        // The written file can be read again.
         let again = place.path("again.json");
         let again = again.to_str().unwrap();
         place
@@ -118,7 +118,7 @@ fn a_file_that_holds_no_times_is_told_with_a_remedy() {
     );
 }
 
-/// Nothing of them could be built, so nothing but the prover is needed to stop them.
+/// None of them can be built, so the prover alone stops them.
 #[test]
 fn the_prover_stops_each_of_the_recorded_loops() {
     let place = Place::new();
@@ -237,7 +237,7 @@ fn what_cannot_run_is_still_examined_as_far_as_the_compiler() {
     }
     let place = Place::new();
     let round = repository("examples/h200/rounds/1-pitches.toml");
-    // Whether there is a compiler or not, it is told that nothing runs, and the cheap gates are passed.
+    // With or without a compiler, the output says that nothing runs, and the cheap gates pass.
     let ran = place.run(&["check", round.to_str().unwrap()]);
     assert!(
         ran.err.contains("candidates are compiled and not run"),

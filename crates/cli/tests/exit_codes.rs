@@ -1,4 +1,4 @@
-//! Exit codes of what was required: 0 only on evidence, 1 where the evidence speaks against it, 4 where there is none.
+//! Exit codes of requirements: 0 only on evidence, 1 if the evidence is against it, 4 without evidence.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -23,19 +23,19 @@ fn round_of(pitches: &str) -> Place {
     place
 }
 
-/// A pitch that changes nothing but the program.
+/// A pitch that changes only the program.
 fn program(name: &str, path: &str) -> String {
     pitch(name, "", &format!("command = [\"{path}\"]")).replace("schedule = {  }\n", "")
 }
 
-/// A worker that ends itself as soon as it is started.
+/// A worker that exits at its start.
 fn with_dying_worker(place: Place) -> Place {
     let path = place.write("dies.sh", "#!/bin/sh\necho 'no device here' >&2\nexit 7\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     place
 }
 
-/// A replayed round on times of `case-1` to `case-4` in microseconds; the baseline takes 400 for each.
+/// A replayed round with times of `case-1` to `case-4` in microseconds; the baseline takes 400 for each.
 fn replayed(times: &str, uncertainty: &str) -> Place {
     let place = Place::new();
     place.write(
@@ -61,7 +61,7 @@ fn replayed(times: &str, uncertainty: &str) -> Place {
 
 const DECLARED: &str = "uncertainty = { relative = 0.001, why = \"made up\" }";
 
-/// Runs the round with each requirement and none; the codes in the order none, `no-regression`, `adopt`.
+/// Runs the round without a requirement and with each; the codes in the order none, `no-regression`, `adopt`.
 #[track_caller]
 fn expect_codes(place: &Place, none: i32, no_regression: i32, adopt: i32) {
     place.run(&["run", "round.toml"]).expect(none);
@@ -106,7 +106,7 @@ fn a_failure_outweighs_what_is_undecided() {
     place
         .run(&["run", "round.toml", "--require", "no-regression"])
         .expect(FAILED);
-    // It may still turn out that the program is to be adopted.
+    // The program may still turn out to be adoptable.
     place
         .run(&["run", "round.toml", "--require", "adopt"])
         .expect(UNDECIDED);
@@ -140,7 +140,7 @@ fn times_without_an_interval_and_void_times_are_no_evidence() {
     for times in [slower, faster] {
         expect_codes(&replayed(times, ""), MET, UNDECIDED, UNDECIDED);
     }
-    // A tenth of a microsecond is far under the roofline.
+    // A tenth of a microsecond is far below the roofline.
     let void = "case-1 = 0.1, case-2 = 300, case-3 = 300, case-4 = 300";
     expect_codes(&replayed(void, DECLARED), MET, UNDECIDED, UNDECIDED);
 }

@@ -1,4 +1,4 @@
-//! `gauntlet explain --problem`: tables, JSON, timelines, and what it refuses.
+//! `gauntlet explain --problem`: tables, JSON, timelines, and refusals.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::Place;
 use serde_json::Value;
 
-/// Schedules of several kinds; what a device refuses is left out.
+/// Schedules of several kinds; those that a device refuses are left out.
 const SCHEDULES: [&str; 6] = [
     "baseline",
     "stages = 4, order = \"static\"",
@@ -43,7 +43,7 @@ fn explained(place: &Place, problem: &str, schedule: &str, device: &str) -> Opti
     Some(value["cases"].as_array().unwrap().clone())
 }
 
-/// That the roofline and the parts add up to the prediction, and the interval holds it.
+/// Checks that the roofline and the parts add up to the prediction, and that the interval contains it.
 #[track_caller]
 fn adds_up(case: &Value) {
     let seconds = case["seconds"].as_f64().unwrap();
@@ -131,7 +131,7 @@ fn a_case_is_told_as_a_table() {
     );
 }
 
-/// The model without a calibration is off by a multiple, so that what it takes for the most is none.
+/// The model without a calibration is off by a multiple, so its greatest gain is not a bound.
 #[test]
 fn without_a_calibration_no_bound_on_other_schedules_is_printed() {
     let place = Place::new();

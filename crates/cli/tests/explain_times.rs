@@ -1,4 +1,4 @@
-//! `explain --times`: the recorded times diagnosed, and tables that cannot be.
+//! `explain --times`: diagnoses of recorded times, and tables that cannot be diagnosed.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -14,7 +14,7 @@ fn explained(example: &str) -> Value {
     serde_json::from_str(&ran.expect(0).out).unwrap()
 }
 
-/// What is said about a table that cannot be read.
+/// The message about a table that cannot be read.
 fn refusal(table: &str) -> String {
     let place = Place::new();
     place.write("times.csv", table);

@@ -1,5 +1,5 @@
-//! Forecasts over whole runs: the recorded tournament's scores, worked out by hand; what the panel knows and does not
-//! know of earlier runs; what is left to try.
+//! Forecasts over whole runs: the recorded tournament's scores, computed by hand; the panel's knowledge of earlier
+//! runs; the open candidates.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -28,10 +28,11 @@ fn of<'v>(forecasters: &'v Value, contestant: &str) -> &'v Value {
     all.iter().find(|one| one["contestant"] == contestant).unwrap()
 }
 
-/// Five forecasts of the record are answered: three stages (regression), the tile of 64 rows twice (infeasible), two
-/// buffers (adopt) and the fused softmax (incorrect). What a constant forecaster says: each of nine verdicts counted once
-/// more than it fell, so regression, adopt and incorrect 2/14, infeasible 3/14, five others 1/14. The squares add up to
-/// (3 · 4 + 9 + 5 · 1) / 196 = 26/196, and its Brier score is 26/196 − 2p + 1 for what happened: 166/196 where p = 2/14,
+/// Five forecasts of the record are settled: three stages (regression), the tile of 64 rows twice (infeasible), two
+/// buffers (adopt) and the fused softmax (incorrect). The constant forecast: each of nine verdicts counted once more
+/// than it occurred, so regression, adopt and incorrect 2/14, infeasible 3/14, five others 1/14. The squares add up to
+/// (3 · 4 + 9 + 5 · 1) / 196 = 26/196, and its Brier score is 26/196 − 2p + 1 with the p of the outcome: 166/196 for p
+/// = 2/14, 138/196 for p = 3/14; over the five, (3 · 166 + 2 · 138) / 5 / 196 = 774/980.
 /// 138/196 where p = 3/14; over the five, (3 · 166 + 2 · 138) / 5 / 196 = 774/980.
 #[test]
 fn the_record_is_scored_as_by_hand() {
@@ -40,18 +41,18 @@ fn the_record_is_scored_as_by_hand() {
     let scored = json(&place, &["ledger", "forecasters", "--json"]);
     let (rare, often, all) = (166.0 / 196.0, 138.0 / 196.0, 774.0 / 980.0);
 
-    // Pipeline Stages said adopt with certainty and got a regression. Brier 1 + 1 = 2; −ln(0.01 / 9).
+    // Pipeline Stages forecast adopt with certainty and got a regression. Brier 1 + 1 = 2; −ln(0.01 / 9).
     let stages = &of(&scored, "Pipeline Stages")["odds"];
     assert_eq!(stages["settled"], 1);
     near(&stages["brier"], 2.0);
     near(&stages["logarithmic"], 900f64.ln());
     near(&stages["skill"], 1.0 - 2.0 / rare);
-    // Alone, nothing is resolved and nothing varied: all of it is bad calibration.
+    // With a single forecast there is no resolution and no uncertainty: the whole score is calibration.
     near(&stages["parts"]["calibration"], 2.0);
     near(&stages["parts"]["uncertainty"], 0.0);
 
-    // Tile Size Tuning gave infeasible no chance, twice. 0.7² + 0.1² + 0.15² + 0.05² + 1² = 1.525 and
-    // 0.8² + 0.15² + 0.05² + 1² = 1.665.
+    // Tile Size Tuning gave infeasible zero probability, twice. 0.7² + 0.1² + 0.15² + 0.05² + 1² = 1.525 and 0.8² +
+    // 0.15² + 0.05² + 1² = 1.665.
     let tiles = &of(&scored, "Tile Size Tuning")["odds"];
     near(&tiles["brier"], (1.525 + 1.665) / 2.0);
     near(&tiles["logarithmic"], 900f64.ln());
@@ -65,8 +66,8 @@ fn the_record_is_scored_as_by_hand() {
     let log = |odds: f64| -(0.99 * odds + 0.01 / 9.0).ln();
     near(&attention["logarithmic"], (log(0.5) + log(0.3)) / 2.0);
     near(&attention["skill"], 1.0 - 0.53 / rare);
-    // Others: 2, 1.525 and 1.665, and the constant forecast for two more: (5.19 + 2 · 774/980) / 5. That counts for
-    // two beside its own 0.36 and 0.70.
+    // Others: 2, 1.525 and 1.665, and the constant forecast for two more: (5.19 + 2 · 774/980) / 5. This has the weight
+    // of two next to its own 0.36 and 0.70.
     let others = (5.19 + 2.0 * all) / 5.0;
     near(&attention["shrunk-brier"], (1.06 + 2.0 * others) / 4.0);
     near(
@@ -98,7 +99,7 @@ fn the_record_is_scored_as_by_hand() {
     );
 }
 
-/// Three stages were claimed at 1.5, 1.65 and 1.8× and found at the geometric mean of four ratios of recorded times.
+/// Three stages had claims of 1.5, 1.65 and 1.8×; the finding is the geometric mean of four ratios of recorded times.
 #[test]
 fn the_claimed_speedup_is_scored_as_by_hand() {
     let place = Place::new();
@@ -123,15 +124,16 @@ fn the_claimed_speedup_is_scored_as_by_hand() {
     ]) {
         near(loss, expected);
     }
-    // All of the claimed distribution lies above: the gap below it, then (1 − F)² under a line from 1 to ½, whose mean is
-    // (1 + ½ + ¼) / 3, and one from ½ to 0, whose mean is ¼ / 3.
+    // The whole claimed distribution lies above the finding: the gap below it, then (1 − F)² under a line from 1 to ½
+    // with mean (1 + ½ + ¼) / 3, and one from ½ to 0 with mean ¼ / 3.
     let (least, most) = (q50 - 1.25 * (q50 - q10), q50 + 1.25 * (q90 - q50));
     let crps = (least - found) + (q50 - least) * 1.75 / 3.0 + (most - q50) * 0.25 / 3.0;
     near(&stages["crps"], crps);
     near(&stages["skill"], 1.0 - crps / -found);
 
-    // Of the next claim's logarithm, believed: nothing of 1.65× came true; of the attention log's claims all of 1.05× as
-    // 3.77× and as 1.16×, and some of 1.05× as 656/655 and of 1.075× as +0.7 % and +0.8 %. Two halves stand for a field.
+    // The part of the next claim's logarithm that is believed: none of 1.65× came true; for the attention log all of
+    // 1.05× (found 3.77× and 1.16×), and some of 1.05× (found 656/655) and of 1.075× (found +0.7 % and +0.8 %). Two
+    // halves stand for the field.
     let some = (656.0f64 / 655.0).ln() / 1.05f64.ln();
     let little = THREE_STAGES.map(|(before, after): (f64, f64)| (before / after).ln());
     let little = (little[0] + little[1]) / 2.0 / 1.075f64.ln();
@@ -200,7 +202,7 @@ fn the_panel_knows_what_became_of_earlier_runs() {
     );
     place.run(&["run", "first.toml"]).expect(0);
     let known = record(&place);
-    // Its own end of before is not known, that of the other file is: (2 · ¼ + 1) / 3 in the place of ¼.
+    // The earlier outcome of its own file is not known, but that of the other file is: (2 · ¼ + 1) / 3 instead of ¼.
     assert_eq!((&known["settled"], &known["stopped"]), (&1.into(), &1.into()));
     near(&known["stop-rate"], 0.5);
 }
@@ -218,7 +220,8 @@ fn what_to_try_next_is_one_command_away() {
         .iter()
         .map(|one| one["pitch"].as_str().unwrap())
         .collect();
-    // A comparison that left +2 to +32 % open is worth more than any claim; what was withdrawn or settled is not on offer.
+    // A comparison with the open interval +2 to +32 % is worth more than any claim; withdrawn and settled ones are not
+    // listed.
     assert_eq!(names[0], "wmma-pv");
     for gone in ["pipeline-stages", "tile-size", "two-stages", "fused-softmax"] {
         assert!(!names.contains(&gone), "{names:?}");

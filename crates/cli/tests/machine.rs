@@ -1,4 +1,4 @@
-//! One measuring command at a time, and results that find their place gone.
+//! One measuring command at a time, and results whose target has disappeared.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -33,7 +33,7 @@ fn place() -> Place {
     place
 }
 
-/// Has hold of the CPU in a place until it is dropped, as another program that measures would.
+/// Locks the CPU in a place until it is dropped, like another measuring program.
 fn hold(place: &Place) -> File {
     let file = File::create(place.path("gauntlet-measuring-cpu.lock")).unwrap();
     let lock = libc::flock {
@@ -72,7 +72,7 @@ fn waiting(place: &Place, arguments: &[&str]) -> (Child, BufReader<ChildStderr>)
     (child, stderr)
 }
 
-/// Lets a waiting command go on, and returns its exit code and both outputs.
+/// Lets a waiting command continue, and returns its exit code and both outputs.
 fn ended((mut child, mut stderr): (Child, BufReader<ChildStderr>)) -> (Option<i32>, String, String) {
     let (mut out, mut err) = (String::new(), String::new());
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
@@ -98,7 +98,7 @@ fn every_command_that_measures_waits_for_another() {
         kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{arguments:?}");
     }
-    // What measures nothing has nothing to wait for.
+    // Commands that measure nothing do not wait.
     for arguments in [
         &["check", "round.toml"][..],
         &["run", "round.toml", "--executor", "model", "--device", "b200"],
@@ -114,7 +114,7 @@ fn every_command_that_measures_waits_for_another() {
     assert!(out.contains("baseline"), "{out}");
 }
 
-/// Where the error says that the contents are.
+/// The path of the kept contents, from the error message.
 fn kept(err: &str, folder: &Path) -> PathBuf {
     let (_, behind) = err.split_once("what it was to hold is in ").unwrap();
     let place = PathBuf::from(behind.split_whitespace().next().unwrap());
@@ -163,7 +163,7 @@ fn what_cannot_be_written_in_the_end_is_kept_elsewhere() {
         std::fs::create_dir(&folder).unwrap();
         let held = hold(&place);
         let command = waiting(&place, &arguments);
-        // A file in place of the folder: where there is none, the folder of a calibration is made.
+        // A file instead of the folder: a missing folder of calibrations would be created.
         std::fs::remove_dir(&folder).unwrap();
         std::fs::write(&folder, "").unwrap();
         drop(held);

@@ -1,5 +1,5 @@
-//! Places that are no ledger, that cannot be written, or that are not there: each is told before anything is measured,
-//! and nothing in them is touched.
+//! Places that are not a ledger, not writable, or missing: each is reported before anything is measured, and nothing in
+//! them is changed.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn a_ledger_in_a_place_that_cannot_be_written() {
     let place = Place::new();
     place.write("suite.toml", TINY_SUITE);
     place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
-    // A folder below a file can be made by nobody, not even by root.
+    // No user, not even root, can create a folder below a file.
     place.write("file", "");
     let ran = place
         .run(&["run", "round.toml", "--ledger", "file/ledger.sqlite"])
@@ -88,7 +88,7 @@ fn a_place_for_results_that_is_not_there() {
     place.write("old.json", "old");
     let bench = ["bench", "baseline", "stages = 2", "--suite", "suite.toml"];
     let tune = ["tune", "--suite", "suite.toml"];
-    // In the system's own folders nobody makes a file, not even root.
+    // No user, not even root, can create files in these system folders.
     for (arguments, phrase) in [
         (
             [&["run", "round.toml"][..], &["--json", "nowhere/out.json"]],
@@ -133,7 +133,7 @@ fn a_place_for_results_that_is_not_there() {
         names(&ran, &["cannot be written", phrase, "help: "]);
         assert!(began.elapsed().as_secs() < 60, "{arguments:?} began all the same");
     }
-    // What can be written is left as it is until there is something to be written.
+    // A writable target is left unchanged until there is output.
     let ran = place.run(&[
         "run",
         "no-such-round.toml",

@@ -7,7 +7,7 @@ mod common;
 use common::{Place, TINY_SUITE, pitch, tiny_round};
 use serde_json::Value;
 
-/// Plays files in a place, which ends with an exit code, and returns the rounds of the result.
+/// Plays files in a place, checks the exit code, and returns the rounds of the result.
 fn play(place: &Place, command: &str, file: &str, code: i32) -> Vec<Value> {
     place.write("suite.toml", TINY_SUITE);
     place.run(&[command, file, "--json", "out.json"]).expect(code);

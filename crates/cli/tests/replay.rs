@@ -1,4 +1,4 @@
-//! The recorded tournament, judged again: what is known to be wrong in the record must come out.
+//! The recorded tournament, judged again: the known errors in the record must be found.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -45,7 +45,7 @@ fn comparison(judged: &Value) -> &Value {
 fn the_record_is_judged_as_it_deserves() {
     let report = replayed();
 
-    // Three stages were slower on every case, by more than any doubt about the recorded numbers.
+    // Three stages were slower on every case, by more than the uncertainty of the recorded numbers.
     let stages = judged(&report, "b200-gemm-1", "pipeline-stages");
     assert_eq!(stages["verdict"], "regression");
     let problems = comparison(stages)["assessment"]["problems"].as_array().unwrap();
@@ -55,7 +55,7 @@ fn the_record_is_judged_as_it_deserves() {
     }
     assert_eq!(stages["claim"]["refuted"], true);
 
-    // A tile of 64 rows is refused, with the rule and what would satisfy it.
+    // A tile of 64 rows is refused, with the rule and values that satisfy it.
     let tile = judged(&report, "b200-gemm-1", "tile-size");
     assert_eq!(tile["verdict"], "infeasible");
     let reason = tile["reason"].as_str().unwrap();
@@ -65,7 +65,7 @@ fn the_record_is_judged_as_it_deserves() {
     );
     assert!(reason.contains("swap A and B"), "{reason}");
 
-    // What was never measured gets no verdict.
+    // Candidates that were never measured get no verdict.
     for (of, name) in [
         ("b200-gemm-1", "tma-epilogue"),
         ("b200-gemm-2", "tma-epilogue"),
@@ -85,12 +85,12 @@ fn the_record_is_judged_as_it_deserves() {
         "aborted"
     );
 
-    // Judge 1 prints 8.4 and 5.6 where the weights give 8.575 and 5.25; 7.6 and 6.9 are rounded rightly.
+    // Judge 1 prints 8.4 and 5.6 where the weights give 8.575 and 5.25; 7.6 and 6.9 are rounded correctly.
     let flags = round(&report, "b200-gemm-1")["ranking"]["flags"].to_string();
     assert!(flags.contains("8.575") && flags.contains("5.25"), "{flags}");
     assert!(!flags.contains("7.575") && !flags.contains("6.875"), "{flags}");
 
-    // +0.7 % from one number a side decides nothing; the fused softmax is wrong; 16× is the other way round.
+    // +0.7 % from one number a side decides nothing; the fused softmax is incorrect; the claim of 16× is inverted.
     let three = judged(&report, "l4-sdpa-5-three-stages", "three-stages");
     assert_eq!(three["verdict"], "inconclusive");
     assert!(
@@ -109,7 +109,7 @@ fn the_record_is_judged_as_it_deserves() {
     assert_eq!(peers[0]["contradicted"], true);
     assert!((peers[0]["found"].as_f64().unwrap() - 42.45 / 656.0).abs() < 1e-6);
 
-    // With all that its own log says, the control is wrong, and that ends the round.
+    // With everything that its own log says, the baseline is incorrect, and that ends the round.
     let logged = round(&report, "l4-sdpa-6-three-stages-as-logged");
     assert!(
         logged["baseline"]["fault"]
@@ -167,7 +167,7 @@ fn a_time_under_the_roofline_is_void() {
     );
 }
 
-/// A pitch of the round below: what it changes, and whatever else it says.
+/// A pitch of the round below: its change, and additional fields.
 fn stages_pitch(name: &str, stages: usize, more: &str) -> String {
     format!(
         "name = \"{name}\"
@@ -186,8 +186,8 @@ fallback.plan = \"keep what there is\"
     )
 }
 
-/// The second pitch builds on the first whatever becomes of that: it is faster than the first, and slower than the baseline. The
-/// third has a time under the roofline.
+/// The second pitch builds on the first, whatever the outcome of the first: it is faster than the first, and slower
+/// than the baseline. The third has a time below the roofline.
 #[test]
 fn what_is_slower_than_the_baseline_is_not_adopted_and_what_is_void_found_nothing() {
     let place = Place::new();

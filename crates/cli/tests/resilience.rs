@@ -1,4 +1,4 @@
-//! Killed at any moment: the ledger opens, nothing recorded is lost, and `--resume` finishes.
+//! Killed at any moment: the ledger opens, no record is lost, and `--resume` finishes.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,10 +11,10 @@ use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Moments at which something is killed, in milliseconds after the start; spread over the run by a factor.
+/// The number of moments at which a process is killed; they are spread over the run.
 const MOMENTS: usize = 10;
 
-/// How long to wait for what is sure to happen, on however busy a machine.
+/// The timeout for events that are certain to happen, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 fn place() -> Place {
@@ -91,7 +91,7 @@ fn a_killed_coordinator_loses_nothing_and_resumes() {
     }
 }
 
-/// The worker processes of a coordinator, each the child of the thread that started it.
+/// The worker processes of a coordinator; each is a child of the thread that started it.
 fn workers(coordinator: u32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{coordinator}/task"));
     threads
@@ -108,14 +108,14 @@ fn workers(coordinator: u32) -> Vec<i32> {
         .collect()
 }
 
-/// Whether a process runs; one that only waits to be waited for does not.
+/// Whether a process runs; a zombie does not.
 #[cfg(target_os = "linux")]
 fn runs(process: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     !status.is_empty() && !status.contains(") Z ")
 }
 
-/// A coordinator whose only pitch is a program that sleeps, and that program's process.
+/// A coordinator whose only pitch is a program that sleeps, and the process of that program.
 #[cfg(target_os = "linux")]
 fn start_sleeper(place: &Place) -> (Child, i32) {
     use std::os::unix::fs::PermissionsExt;
@@ -203,7 +203,7 @@ fn a_run_that_is_being_played_is_not_resumed() {
         assert!(Instant::now() < deadline, "the first run did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Stopped, so that it cannot end before the second one has looked.
+    // Stopped, so that it cannot end before the second one has seen it.
     let process = Pid::from_raw(i32::try_from(first.id()).unwrap());
     kill(process, Signal::SIGSTOP).unwrap();
     let second = place.run(&["run", "round.toml", "--resume"]);

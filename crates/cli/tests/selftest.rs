@@ -88,7 +88,7 @@ fn real_workers_are_compared_with_themselves() {
         "{live}"
     );
     assert!(found["live-spread"].as_f64().unwrap() > 0.0);
-    // A quarter of one is none: nothing is said of effects that were not tried.
+    // A quarter of one is zero: effects that were not tried are not reported.
     assert!(
         found["synthetic"]
             .as_array()
@@ -98,12 +98,13 @@ fn real_workers_are_compared_with_themselves() {
     );
 }
 
-/// That it is found to be a regression takes a quiet machine, on which `gauntlet selftest --live` counts how often slowed
-/// workers are.
+/// Whether it is found to be a regression depends on a quiet machine; `gauntlet selftest --live` counts how often
+/// slowed workers are.
 #[test]
 fn a_worker_of_twice_the_time_is_compared_and_never_taken_for_faster() {
     let place = Place::new();
-    // Of calls that take less, what lies between them is as long, and the worker's clock is not borne out.
+    // With shorter calls, the gaps between them would be as long as the calls, and the worker's clock would fail the
+    // check.
     let suite = TINY_SUITE
         .replace("m = 16, n = 64, k = 128", "m = 64, n = 512, k = 2048")
         .replace("m = 8, n = 96, k = 256", "m = 96, n = 512, k = 2048");

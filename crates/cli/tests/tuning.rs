@@ -1,4 +1,4 @@
-//! Tuning, dispatch tables, and rounds that the model plays.
+//! Tuning, dispatch tables, and rounds played with the model.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,7 +11,7 @@ fn json(place: &Place, arguments: &[&str]) -> Value {
     serde_json::from_str(&place.run(arguments).expect(0).out).unwrap()
 }
 
-/// A place with a round whose pitches make the set-up once, and what no B200 can do.
+/// A place with a round of two pitches: one makes the set-up once, the other is impossible on a B200.
 fn place() -> Place {
     let place = Place::new();
     place.write("suite.toml", TINY_SUITE);
@@ -176,7 +176,7 @@ fn the_model_tunes_for_a_device_that_is_not_here() {
 fn a_tuned_table_is_written_and_used() {
     let place = place();
     let budget = [
-        // More than one candidate can take: the plan ends at its last look.
+        // More than one candidate can use: the plan ends at its last look.
         "--budget",
         "1h",
         "--keep",
@@ -194,7 +194,7 @@ fn a_tuned_table_is_written_and_used() {
         "{text}"
     );
 
-    // The table's own problem is found, and the other one is too far away.
+    // The table's own problem is found; the other one is too far away.
     let bench = [
         "bench",
         "baseline",
@@ -237,7 +237,7 @@ fn a_budget_that_decides_nothing_is_refused_with_the_one_that_would() {
     assert!(!place.path("dispatch.toml").exists());
 }
 
-/// A table whose entries for the two tiny problems are what no one would choose by hand.
+/// A table whose entries for the two tiny problems differ from any reasonable manual choice.
 const TABLE: &str = r#"
 version = 1
 device = "host"
@@ -277,7 +277,7 @@ fn a_round_takes_a_table_for_a_candidate() {
             found(gate)["reason"]
         );
     }
-    // Each schedule of the table is tried on cases of its own depth besides the suite's.
+    // Each schedule of the table is tried on edge cases of its own depth, in addition to the suite's.
     let tried = found("right")["evidence"]["cases"].as_array().unwrap();
     let deep = tried
         .iter()

@@ -1,4 +1,5 @@
-//! Programs that speak the worker protocol badly: each ends itself alone and becomes a finding with its last words.
+//! Programs that speak the worker protocol badly: each ends only itself and becomes a finding with the end of its
+//! standard error.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -37,7 +38,10 @@ fn one_that_exits_at_once() {
         reason.contains("died in `describe`") && reason.contains("exit code 7"),
         "{reason}"
     );
-    assert!(reason.contains("its last words: no device here"), "{reason}");
+    assert!(
+        reason.contains("the end of its standard error: no device here"),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -92,7 +96,7 @@ fn one_that_lacks_memory() {
 
 #[test]
 fn one_whose_result_is_no_result() {
-    // Each gate starts a worker of its own, whose requests count from 1.
+    // Each gate starts its own worker, whose requests count from 1.
     let script = format!(
         r#"
 while read -r line; do
@@ -129,7 +133,7 @@ fn one_that_does_not_exist() {
     );
 }
 
-/// The program itself, as a stranger's worker would be named.
+/// This program itself, given as an external worker would be.
 #[test]
 fn one_that_is_honest() {
     let place = Place::new();
@@ -154,7 +158,7 @@ fn one_that_is_honest() {
     );
 }
 
-/// The program reports times and no phases, so that there never is a share of one.
+/// The program reports times without phases, so there is no share of a phase.
 #[test]
 fn a_rule_on_phases_does_not_stop_one_that_reports_none() {
     let place = Place::new();

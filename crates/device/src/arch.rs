@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The instruction set a schedule is checked against and code is built for.
+/// The instruction set that schedules are checked against and code is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Arch {
     /// A CPU; its vector extensions are figures of the device.

@@ -1,5 +1,5 @@
-//! What was measured on the spot: the costs of an executor's primitives on one machine, and how well the model that
-//! uses them was found to do.
+//! Local measurements: the costs of an executor's primitives on one machine, and how well the model that uses them
+//! performs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,32 +17,32 @@ pub const REVISION: u32 = 5;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Calibration {
-    /// The device, as it is called on the command line.
+    /// The device's name on the command line.
     pub device: String,
-    /// [`REVISION`] of the program that measured.
+    /// [`REVISION`] of the program that measured it.
     pub revision: u32,
-    /// When.
+    /// When it was measured.
     pub date: Timestamp,
-    /// Where.
+    /// Where it was measured.
     pub machine: Machine,
-    /// What the model that uses it was found to do, if it has been compared with measurements.
+    /// The accuracy of the model that uses it, if it has been compared with measurements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,
     /// By name.
     pub parameters: BTreeMap<String, Parameter>,
 }
 
-/// What a calibration holds for.
+/// The machine that a calibration is valid for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Machine {
-    /// The processor's name; empty where the system does not tell.
+    /// The processor's name; empty if the system does not report it.
     pub processor: String,
     /// Threads that were at work.
     pub threads: usize,
-    /// What the worker chose at run time, such as the SIMD path.
+    /// Details that the worker chose at run time, such as the SIMD path.
     pub details: BTreeMap<String, String>,
-    /// The program that measured, with its commit.
+    /// The version of the program that measured it, with its commit.
     pub version: String,
 }
 
@@ -52,17 +52,17 @@ pub struct Machine {
 pub struct Parameter {
     /// The median over processes.
     pub value: f64,
-    /// The least that any process found.
+    /// The lowest value over processes.
     pub low: f64,
-    /// The most.
+    /// The highest value over processes.
     pub high: f64,
-    /// What the three are in.
+    /// The unit of the three values.
     pub unit: String,
-    /// Processes.
+    /// The number of processes.
     pub samples: usize,
 }
 
-/// How a model's times compare with measured ones that it had not seen.
+/// How a model's times compare with measured ones that were not used to fit it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Quality {
@@ -76,41 +76,41 @@ pub struct Quality {
     pub mean_error: f64,
     /// The root of the mean square of ln(measured / predicted).
     pub log_deviation: f64,
-    /// The same after each shape's own mean is taken out: what is left between schedules of one shape.
+    /// The same after subtracting each shape's own mean: the deviation between schedules of one shape.
     pub log_deviation_in_shape: f64,
     /// Rank correlation (Spearman) of predicted with measured times, the mean over shapes.
     pub rank_correlation: f64,
-    /// How much longer the schedule that is predicted to be best takes than the best of the shape, the mean over shapes.
+    /// How much longer the schedule with the best prediction takes than the best of the shape, the mean over shapes.
     pub regret_of_first: f64,
-    /// The same for the best of the eight that are predicted to be best.
+    /// The same for the best of the eight schedules with the best predictions.
     pub regret_of_eight: f64,
 }
 
-/// Why a calibration cannot be had or used.
+/// Why a calibration cannot be read or used.
 #[derive(Debug, Error)]
 pub enum CalibrationError {
     /// The file cannot be read.
     #[error("calibration {} cannot be read: {source}; `gauntlet calibrate` makes one", file.display())]
     Read {
-        /// Where it was looked for.
+        /// The path that was tried.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file holds no calibration.
+    /// The file is not a calibration.
     #[error("{} is no calibration: {message}; `gauntlet calibrate` makes one", file.display())]
     Invalid {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
-    /// It was made for something else.
+    /// It was made for another device, machine or program.
     #[error("the calibration is of {found}, but {expected} is here; run `gauntlet calibrate` again")]
     Foreign {
-        /// What it is of.
+        /// What it was made for.
         found: String,
-        /// What it should be of.
+        /// What it should have been made for.
         expected: String,
     },
 }
@@ -142,10 +142,10 @@ impl Calibration {
         }
     }
 
-    /// The calibration as it is kept in a file.
+    /// The calibration as the text of a file.
     ///
     /// # Errors
-    /// Only if a value is one that TOML cannot hold.
+    /// Only if TOML cannot hold a value.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string_pretty(self)
     }
@@ -155,7 +155,7 @@ impl Calibration {
         self.parameters.get(name).map(|parameter| parameter.value)
     }
 
-    /// What speaks against using it for `device`.
+    /// Why it cannot be used for `device`: the found and the expected property.
     fn mismatch(&self, device: &Device) -> Option<(String, String)> {
         let processor = device.processor();
         let threads = device.processors.get();
@@ -183,11 +183,11 @@ impl Parameter {
 }
 
 impl Device {
-    /// The device with what was measured on it.
+    /// The device with the calibrated values.
     ///
     /// # Errors
     /// [`CalibrationError::Foreign`] if it was measured on another processor, with another number of threads, or by a
-    /// program that measured something else.
+    /// program with another set of parameters.
     pub fn calibrated(self, calibration: &Calibration) -> Result<Self, CalibrationError> {
         match calibration.mismatch(&self) {
             Some((found, expected)) => Err(CalibrationError::Foreign { found, expected }),
@@ -198,7 +198,7 @@ impl Device {
         }
     }
 
-    /// The name of a CPU, as calibrations are told apart by; empty where it is not known.
+    /// The name of a CPU, which distinguishes calibrations; empty if it is not known.
     pub fn processor(&self) -> &str {
         let model = self.cpu.as_ref().and_then(|cpu| cpu.model.as_ref());
         model.map_or("", |model| &model.value)

@@ -1,4 +1,4 @@
-//! A device, and where its description comes from.
+//! A device, and the source of its description.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{
     Frequency, ModelTest, OperationRate, Pipeline, Time,
 };
 
-/// The embedded descriptions. Adding one is a file and a line here.
+/// The embedded descriptions. To add one, add a file and a line here.
 const BUILTIN: &[(&str, &str)] = &[
     ("l4", include_str!("../devices/l4.toml")),
     ("a100", include_str!("../devices/a100.toml")),
@@ -19,54 +19,54 @@ const BUILTIN: &[(&str, &str)] = &[
     ("b200", include_str!("../devices/b200.toml")),
 ];
 
-/// What runs a candidate.
+/// A machine that runs candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Device {
-    /// What it is called on the command line and in files.
+    /// Its name on the command line and in files.
     pub name: String,
-    /// What it is called by its maker.
+    /// The maker's name for it.
     pub title: String,
-    /// What code for it is made of.
+    /// The instruction set of its code.
     pub arch: Arch,
     /// Streaming multiprocessors of a GPU, hardware threads of a CPU.
     pub processors: Figure<Count>,
-    /// Boost clock of a GPU; the clock a CPU was found at, or its highest.
+    /// Boost clock of a GPU; the observed clock of a CPU, or its highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Figure<Frequency>>,
     /// Memory and the caches that all processors share.
     #[serde(default)]
     pub memory: Memory,
-    /// What only GPUs have.
+    /// Figures that only GPUs have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
-    /// What only CPUs have.
+    /// Figures that only CPUs have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// What was measured on the spot, see [`Device::calibrated`].
+    /// Local measurements, see [`Device::calibrated`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Box<Calibration>>,
-    /// What is on record of the model's predictions for this device, one entry a kernel family.
+    /// Recorded accuracy of the model's predictions for this device, one entry per kernel family.
     #[serde(default, rename = "model-test", skip_serializing_if = "Vec::is_empty")]
     pub model_tests: Vec<ModelTest>,
 }
 
-/// Memory, and the second-level cache (shared by all on a GPU, one a core on a CPU).
+/// Memory, and the second-level cache (shared by all processors of a GPU, one per core of a CPU).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Memory {
-    /// Of reads from memory.
+    /// Bandwidth of reads from memory.
     pub bandwidth: Option<Figure<Bandwidth>>,
-    /// From a load to its value, missing every cache.
+    /// Latency of a load that misses every cache.
     pub latency: Option<Figure<Cycles>>,
     /// Capacity of the second-level cache.
     pub l2_size: Option<Figure<Bytes>>,
-    /// Of reads that hit the second-level cache, for each processor while all read. Per clock: the cache follows the clock
-    /// of the processors, and memory does not.
+    /// Rate of reads that hit the second-level cache, for each processor while all read. Per clock: the cache follows
+    /// the clock of the processors, and memory does not.
     pub l2_rate: Option<Figure<ByteRate>>,
-    /// From a load to its value, hitting the second-level cache.
+    /// Latency of a load that hits the second-level cache.
     pub l2_latency: Option<Figure<Cycles>>,
-    /// The same where it is known as a time only.
+    /// The same as a time, if it is only known as a time.
     pub l2_latency_time: Option<Figure<Time>>,
 }
 
@@ -107,21 +107,21 @@ pub struct Gpu {
     pub pipeline: Pipeline,
 }
 
-/// What a kernel costs before and besides its work.
+/// The fixed costs of a kernel, in addition to its work.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Launch {
-    /// From the start of a kernel to all multiprocessors at work, and down again.
+    /// From the start of a kernel until all multiprocessors are at work, plus the same at its end.
     pub ramp: Option<Figure<Time>>,
     /// The fixed part of a first read from memory.
     pub cold_read: Option<Figure<Time>>,
     /// From one launch to the next in a stream.
     pub stream: Option<Figure<Time>>,
-    /// The same replayed from a graph.
+    /// The same when replayed from a graph.
     pub graph: Option<Figure<Time>>,
 }
 
-/// What was found out about a CPU.
+/// Detected properties of a CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cpu {
@@ -136,13 +136,13 @@ pub struct Cpu {
     /// The last-level cache, shared or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_level_size: Option<Figure<Bytes>>,
-    /// The frequency governor, if the system tells.
+    /// The frequency governor, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<Fact<String>>,
     /// Peak fp32 multiply-adds of all threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp32_peak: Option<Figure<Flops>>,
-    /// What all threads surely cannot exceed in any format, so that a time under it is no time.
+    /// An upper bound for all threads in any format: a time that implies more is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Figure<Flops>>,
 }
@@ -179,10 +179,10 @@ impl Device {
         Self::from_toml(&text, path)
     }
 
-    /// A description from TOML; `file` is what messages call it.
+    /// A description from TOML; `file` is its name in messages.
     ///
     /// # Errors
-    /// [`DeviceError::Invalid`] with the bytes at fault.
+    /// [`DeviceError::Invalid`] with the faulty bytes.
     pub fn from_toml(text: &str, file: &Path) -> Result<Self, DeviceError> {
         let invalid = |span, message| DeviceError::Invalid {
             file: file.to_owned(),
@@ -205,7 +205,7 @@ impl Device {
         }
     }
 
-    /// The CPU at hand, as far as the system tells.
+    /// The CPU at hand, as far as the system describes it.
     pub fn host() -> Self {
         host::detect()
     }

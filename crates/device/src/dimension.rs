@@ -1,10 +1,10 @@
-//! What a figure measures, and the units it may be written in.
+//! The quantities that figures measure, and their units.
 
-/// A kind of quantity. Implementors are empty types that tell figures apart at compile time.
+/// A kind of quantity. Implementors are empty types that distinguish figures at compile time.
 pub trait Dimension {
-    /// What it is called in messages.
+    /// Its name in messages.
     const NAME: &'static str;
-    /// Accepted units, each with its factor to the first.
+    /// Accepted units, each with its conversion factor to the first.
     const UNITS: &'static [(&'static str, f64)];
 }
 

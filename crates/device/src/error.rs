@@ -1,11 +1,11 @@
-//! What can go wrong with a device description.
+//! Errors in device descriptions.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a device could not be had.
+/// Why a device is not available.
 #[derive(Debug, Error)]
 pub enum DeviceError {
     /// No embedded description has that name.
@@ -15,9 +15,9 @@ pub enum DeviceError {
         suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
     )]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// The nearest name there is.
+        /// The nearest known name.
         suggestion: Option<String>,
         /// All embedded names.
         known: String,
@@ -25,9 +25,9 @@ pub enum DeviceError {
     /// The file cannot be read.
     #[error("device file {} cannot be read: {source}; check the path, or name one of the embedded devices", file.display())]
     Read {
-        /// Where it was looked for.
+        /// The path that was tried.
         file: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file does not describe a device.
@@ -35,9 +35,9 @@ pub enum DeviceError {
     Invalid {
         /// Which file.
         file: PathBuf,
-        /// The bytes at fault, where they are known.
+        /// The faulty bytes, if they are known.
         span: Option<Range<usize>>,
-        /// What is wrong, and what would be right.
+        /// The error, and how to correct it.
         message: String,
     },
 }

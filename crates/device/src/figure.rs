@@ -1,4 +1,4 @@
-//! One figure of a device: a value with its unit, where it comes from, and what is doubtful about it.
+//! One figure of a device: a value with its unit, its source, and its uncertainties.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Dimension;
 
-/// A value with its unit and source. [`get`](Self::get) is in the first unit of the dimension.
+/// A value with its unit and source. [`get`](Self::get) returns it in the first unit of the dimension.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure<D> {
     written: Written,
@@ -14,23 +14,23 @@ pub struct Figure<D> {
     dimension: PhantomData<D>,
 }
 
-/// Something other than a number, with its source.
+/// A value that is not a number, with its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fact<T> {
-    /// What is the case.
+    /// The value.
     pub value: T,
-    /// How it is known.
+    /// The source.
     pub source: String,
 }
 
-/// A value measured beside a published one, in the same unit.
+/// A measured value next to a published one, in the same unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// In the figure's unit.
     pub value: f64,
-    /// Who measured it, and how.
+    /// The origin of the measurement, and the method.
     pub source: String,
 }
 
@@ -89,7 +89,7 @@ impl<D: Dimension> Figure<D> {
         self.written.value * self.factor
     }
 
-    /// The first measured value where there is one, else the published: what a kernel may hope for.
+    /// The first measured value if there is one, else the published one: the most that a kernel can expect.
     pub fn attainable(&self) -> f64 {
         self.written
             .measured
@@ -98,7 +98,7 @@ impl<D: Dimension> Figure<D> {
             * self.factor
     }
 
-    /// The most that it may be, by its range and by what was measured.
+    /// The highest possible value, by its range and by measurements.
     pub fn most(&self) -> f64 {
         let measured = self.written.measured.iter().map(|measurement| measurement.value);
         let range = self.written.range.map(|[_, most]| most);
@@ -122,12 +122,12 @@ impl<D: Dimension> Figure<D> {
             .map(|[low, high]| (low * self.factor, high * self.factor))
     }
 
-    /// Values measured beside the published one, in the unit of [`text`](Self::text).
+    /// Values measured in addition to the published one, in the unit of [`text`](Self::text).
     pub fn measured(&self) -> &[Measurement] {
         &self.written.measured
     }
 
-    /// What is uncertain about the value.
+    /// Uncertainties of the value.
     pub fn doubt(&self) -> Option<&str> {
         self.written.doubt.as_deref()
     }

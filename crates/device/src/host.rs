@@ -1,4 +1,4 @@
-//! The CPU at hand, as far as the system tells.
+//! The CPU at hand, as far as the system describes it.
 
 mod cache;
 mod simd;
@@ -6,7 +6,7 @@ mod system;
 
 use crate::{Arch, Cpu, Device, Figure, Flops, Memory};
 
-/// Describes the CPU this process runs on. What the system does not tell is absent.
+/// Describes the CPU this process runs on. Figures that the system does not report are absent.
 pub(crate) fn detect() -> Device {
     let threads = system::threads();
     let simd = simd::features();
@@ -57,11 +57,11 @@ fn peak(threads: f64, lanes: f64, clock: f64) -> Figure<Flops> {
     .in_unit("GFLOP/s")
 }
 
-/// Multiplications and additions a clock of the strongest core there is: AMX on int8, 16 × 16 × 64 products in 16
+/// Multiplications and additions a clock of the strongest existing core: AMX on int8, 16 × 16 × 64 products in 16
 /// clocks (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
 const MOST_A_CLOCK: f64 = 2048.0;
 
-/// No core on the market turbos so high.
+/// Higher than the turbo clock of any core on the market.
 const FASTEST_CLOCK: f64 = 7e9;
 
 fn ceiling(threads: f64) -> Figure<Flops> {

@@ -1,7 +1,7 @@
-//! What runs a candidate: descriptions of devices, every figure with its unit and its source.
+//! Descriptions of devices that run candidates; every figure has a unit and a source.
 //!
-//! GPUs come from TOML, embedded or the user's own; the CPU at hand is detected. A figure nobody knows is absent,
-//! never guessed: readers decide what to do without it.
+//! GPUs come from TOML, embedded or the user's own; the CPU at hand is detected. An unknown figure is absent, never
+//! guessed: readers decide how to proceed without it.
 
 mod arch;
 pub mod calibration;

@@ -1,8 +1,8 @@
-//! How the model of a device did where its predictions were held against times.
+//! The accuracy of a device's model, from comparisons of its predictions with measured times.
 
 use serde::{Deserialize, Serialize};
 
-/// A comparison of predictions with times that the model had not been fitted to, for one kernel family.
+/// A comparison of predictions with times that the model was not fitted to, for one kernel family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelTest {
@@ -16,11 +16,12 @@ pub struct ModelTest {
     /// Rank correlation (Spearman) of predicted with measured times within a shape: the lowest and the highest over the
     /// sets of points that were compared; the same twice if there was one set.
     pub rank_correlation: [f64; 2],
-    /// How much longer the schedule that is predicted to be best takes than the best of its shape, likewise.
+    /// How much longer the schedule with the best prediction takes than the best of its shape; again the lowest and the
+    /// highest.
     pub regret: [f64; 2],
-    /// The same of a rule that takes one schedule for every shape and asks no model.
+    /// The same for a rule that takes one schedule for every shape, without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret_of_constant_rule: Option<f64>,
-    /// Where the comparison is recorded, and what is doubtful about it.
+    /// The record of the comparison, and its uncertainties.
     pub source: String,
 }

@@ -1,10 +1,11 @@
-//! What a multiprocessor's asynchronous units do: copy engine, matrix unit, and the ways in which blocks meet.
+//! The asynchronous units of a multiprocessor (copy engine, matrix unit), and the ways to synchronise blocks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Bytes, Cycles, Figure, OperationRate, Ratio, Time};
 
-/// Latencies and rates of the units of one streaming multiprocessor. What is not known of a device is absent.
+/// Latencies and rates of the units of one streaming multiprocessor. Figures that are not known for a device are
+/// absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Pipeline {
@@ -20,14 +21,14 @@ pub struct Pipeline {
     pub cluster_barrier: Option<Figure<Time>>,
     /// NVFP4 values converted to fp16 in registers.
     pub conversion: Option<Figure<OperationRate>>,
-    /// The same where a kernel reads one operand from shared memory and writes it there for the matrix unit, and takes the
-    /// other from there to registers.
+    /// The same for a kernel that reads one operand from shared memory and writes it back there for the matrix unit,
+    /// and reads the other from there to registers.
     pub conversion_through_shared: Option<Figure<OperationRate>>,
-    /// From a signal at a barrier in shared memory to the next instruction of the warps that wait there.
+    /// From a signal at a barrier in shared memory to the next instruction of the warps that wait at it.
     pub hand_over: Option<Figure<Cycles>>,
-    /// Barriers of whole blocks.
+    /// Barriers across whole blocks.
     pub block_barrier: Option<BlockBarrier>,
-    /// Results on their way to memory.
+    /// Stores of results to memory.
     pub stores: Option<Stores>,
 }
 
@@ -39,16 +40,17 @@ pub struct BulkCopy {
     pub latency: Figure<Time>,
     /// The same from the second-level cache.
     pub l2_latency: Figure<Time>,
-    /// Into one multiprocessor, one copy after another. Per clock, because the way from the second-level cache into shared
-    /// memory is clocked with the multiprocessors: under load, at a lower clock, it moves fewer bytes a second.
+    /// Into one multiprocessor, one copy after another. Per clock, because the path from the second-level cache into
+    /// shared memory runs at the clock of the multiprocessors: under load, at a lower clock, it moves fewer bytes a
+    /// second.
     pub rate: Figure<ByteRate>,
-    /// How fast the rest of a single copy follows its first bytes, where that differs from `rate`.
+    /// The rate after the first bytes of a single copy, if it differs from `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_rate: Option<Figure<ByteRate>>,
     /// The most that one instruction copies.
     #[serde(rename = "box")]
     pub largest: Figure<Bytes>,
-    /// From one copy to the next of a thread that waits for a slot, arms its barrier and starts one copy.
+    /// The interval between copies of a thread that waits for a slot, arms its barrier and starts one copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue: Option<Figure<Cycles>>,
     /// How much longer a copy takes while the matrix unit works.
@@ -65,7 +67,7 @@ pub struct Products {
     /// The same for an instruction that spans two multiprocessors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair_latency: Option<Figure<Cycles>>,
-    /// What a batch of instructions costs besides its instructions.
+    /// The fixed cost of a batch of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<Figure<Cycles>>,
 }
@@ -76,7 +78,7 @@ pub struct Products {
 pub struct BlockBarrier {
     /// The time of four warps.
     pub four_warps: Figure<Cycles>,
-    /// What each further four warps add.
+    /// The additional time of each further four warps.
     pub further_four: Figure<Cycles>,
 }
 
@@ -84,7 +86,7 @@ pub struct BlockBarrier {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stores {
-    /// From registers, each 32-byte sector in two halves, while the other multiprocessors write nothing.
+    /// From registers, each 32-byte sector in two halves, while the other multiprocessors do not write.
     pub halves: Figure<ByteRate>,
     /// The same while all multiprocessors write.
     pub halves_together: Figure<ByteRate>,

@@ -1,4 +1,4 @@
-//! Descriptions: the embedded ones, and what is said about faulty ones.
+//! Descriptions: the embedded ones, and the messages about faulty ones.
 
 use std::path::Path;
 

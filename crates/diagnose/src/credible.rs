@@ -1,24 +1,24 @@
-//! A figure that is known but so well.
+//! A value with a credible interval.
 
 use serde::{Deserialize, Serialize};
 
-/// A mean with the interval in which the figure lies with 90 % probability.
+/// A mean, with the interval that contains the value with 90 % probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credible {
-    /// One in twenty lies under it.
+    /// The value is lower than this with 5 % probability.
     pub low: f64,
     /// The mean.
     pub mean: f64,
-    /// One in twenty lies over it.
+    /// The value is higher than this with 5 % probability.
     pub high: f64,
 }
 
-/// What is outside of the interval on either side.
+/// The probability outside of the interval on either side.
 const TAIL: f64 = 0.05;
 
 impl Credible {
-    /// From values with weights; all 0 without any.
+    /// From weighted values; all 0 if there are none.
     pub(super) fn of(values: impl Iterator<Item = (f64, f64)>) -> Self {
         let mut values: Vec<_> = values.collect();
         values.sort_by(|(one, _), (other, _)| one.total_cmp(other));

@@ -1,4 +1,4 @@
-//! What a diagnosis says.
+//! The result of a diagnosis.
 
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
@@ -14,72 +14,73 @@ use gauntlet_simulate::HostTerm;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
-    /// What was computed.
+    /// The problem that was computed.
     pub problem: Operation,
-    /// How long it took.
+    /// The time of a call.
     pub seconds: f64,
-    /// The standard error of the time as a part of it (0.02 is 2 %), where it is known.
+    /// The relative standard error of the time (0.02 is 2 %), if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }
 
-/// What times alone say about where they go.
+/// The conclusions that times alone allow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Diagnosis {
-    /// The schedule that tiles, waves and steps are counted with.
+    /// The schedule used to count tiles, waves and steps.
     pub schedule: Schedule,
-    /// The device whose processors they are spread over.
+    /// The device whose number of processors is used.
     pub device: String,
-    /// The times.
+    /// The measured times.
     pub measurements: Vec<Measurement>,
-    /// How many explanations were looked at.
+    /// The number of explanations considered.
     pub considered: usize,
-    /// Those that the times do not exclude: the fewest that are right with 95 % probability, likeliest first.
+    /// The explanations that the times do not exclude: the smallest set that contains the right one with 95 %
+    /// probability, likeliest first.
     pub explanations: Vec<Explanation>,
-    /// All explanations that are kept, averaged by their probability.
+    /// All kept explanations, averaged by their probability.
     pub average: Average,
-    /// Drivers that were left out because their counts are in proportion to another's, each with that one.
+    /// Drivers that were left out because their counts are proportional to another's, each with that other driver.
     pub indistinct: Vec<Indistinct>,
-    /// What to measure next, the most information for the effort first; empty where nothing would tell more.
+    /// The next measurements, sorted by information per effort; empty if no measurement would add information.
     pub experiments: Vec<Experiment>,
-    /// Whether the best explanation is so far off that the truth is likely none of them.
+    /// Whether even the best explanation is so far off that probably none of them is right.
     pub unexplained: bool,
 }
 
-/// A set of drivers whose costs add up to the times.
+/// A set of drivers with costs that add up to the times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Explanation {
-    /// How probable it is, of all that were looked at.
+    /// Its probability among all explanations considered.
     pub probability: f64,
-    /// Its drivers with what each costs.
+    /// Its drivers and their costs.
     pub costs: Vec<Cost>,
     /// The root of the mean squared relative error at its best costs.
     pub misfit: f64,
-    /// Each measured time in parts, in the order of the measurements.
+    /// Each measured time divided into parts, in the order of the measurements.
     pub fits: Vec<Fit>,
-    /// What each kind of change could still bring under it.
+    /// The possible gain of each kind of change under this explanation.
     pub gains: Vec<Gain>,
 }
 
-/// A driver and what it costs.
+/// A driver and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     /// The driver.
     pub driver: Driver,
-    /// Seconds each time it occurs.
+    /// Seconds per occurrence.
     pub seconds: Credible,
 }
 
-/// One time as an explanation has it.
+/// One measured time, as an explanation models it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
     /// Seconds at the mean costs; the parts add up to it.
     pub seconds: f64,
-    /// What it is made of, in the order of the costs.
+    /// The parts, in the order of the costs.
     pub parts: Vec<FitPart>,
 }
 
@@ -91,19 +92,19 @@ pub struct FitPart {
     pub driver: Driver,
     /// Seconds at the mean cost.
     pub seconds: f64,
-    /// Its part of the time.
+    /// Its share of the time.
     pub share: Credible,
 }
 
-/// What holds whatever the right explanation is.
+/// Results averaged over explanations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Average {
-    /// Each driver's part of the mean time, 0 in explanations without it.
+    /// Each driver's share of the mean time, 0 in explanations without it.
     pub shares: Vec<AverageShare>,
-    /// The part of the mean time that is paid once a call and once a group.
+    /// The share of the mean time that is paid once per call and once per group.
     pub host: Credible,
-    /// What each kind of change could still bring.
+    /// The possible gain of each kind of change.
     pub gains: Vec<Gain>,
 }
 
@@ -113,21 +114,21 @@ pub struct Average {
 pub struct AverageShare {
     /// The driver.
     pub driver: Driver,
-    /// How probable it is that it plays a part.
+    /// The probability that it contributes.
     pub probability: f64,
-    /// Its part of the mean time.
+    /// Its share of the mean time.
     pub share: Credible,
     /// Seconds of the mean time.
     pub seconds: Credible,
 }
 
-/// A driver that the measured problems cannot tell from another.
+/// A driver that the measured problems cannot distinguish from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Indistinct {
-    /// The one left out.
+    /// The driver that was left out.
     pub driver: Driver,
-    /// The one that stands for it.
+    /// The driver that represents it.
     pub like: Driver,
 }
 
@@ -137,7 +138,7 @@ impl Explanation {
         self.costs.iter().map(|cost| cost.driver)
     }
 
-    /// What a call costs outside the kernel if this is right.
+    /// The cost of a call outside the kernel if this explanation is right.
     pub fn host_term(&self) -> HostTerm {
         let cost = |driver| {
             let found = self.costs.iter().find(|cost| cost.driver == driver);
@@ -151,8 +152,8 @@ impl Explanation {
 }
 
 impl Diagnosis {
-    /// What a call costs outside the kernel by the likeliest explanation. Averaged over rivals, the costs would be a
-    /// mixture that none of them stands for.
+    /// The cost of a call outside the kernel under the likeliest explanation. An average over explanations would be a
+    /// mixture that none of them predicts.
     pub fn host_term(&self) -> HostTerm {
         self.explanations
             .first()

@@ -1,4 +1,4 @@
-//! What a call's time may go by.
+//! Cost drivers: the counts that a call's time may be proportional to.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use gauntlet_simulate::count::{self, Counts};
 use gauntlet_simulate::product_rate;
 use gauntlet_simulate::tiles::{self, Class};
 
-/// A cost driver: something that can be counted from sizes and schedule, and that time may be in proportion to.
+/// A cost driver: a count that follows from sizes and schedule, and that time may be proportional to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
@@ -23,7 +23,7 @@ pub enum Driver {
     Tiles,
     /// Rounds needed to give every tile a processor.
     Waves,
-    /// Steps along the summed dimension that the busiest processor takes.
+    /// Steps along the summed dimension on the busiest processor.
     Steps,
     /// Floating-point operations of the problem.
     Flops,
@@ -33,16 +33,16 @@ pub enum Driver {
     Bytes,
 }
 
-/// Drivers that are one idea counted in different ways. An explanation takes one of a kind at the most, and
-/// [its prior](super::Diagnosis) counts kinds, not ways of counting.
+/// A group of drivers that count the same cause in different ways. An explanation contains at most one driver of a
+/// kind, and [its prior](super::Diagnosis) counts kinds, not ways of counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Paid once a call.
+    /// Paid once per call.
     Call,
-    /// Paid once a group.
+    /// Paid once per group.
     Group,
-    /// Paid once a tile: starting, finding the group, filling, storing.
+    /// Paid once per tile: starting, finding the group, filling, storing.
     Tile,
     /// Paid in the loop over the summed dimension.
     Loop,
@@ -51,7 +51,7 @@ pub enum Kind {
 }
 
 impl Driver {
-    /// All of them, in the order in which they are shown.
+    /// All drivers, in display order.
     pub const ALL: [Self; 8] = [
         Self::Constant,
         Self::Groups,
@@ -63,7 +63,7 @@ impl Driver {
         Self::Bytes,
     ];
 
-    /// The idea it counts.
+    /// The kind of this driver.
     pub fn kind(self) -> Kind {
         match self {
             Self::Constant => Kind::Call,
@@ -74,7 +74,7 @@ impl Driver {
         }
     }
 
-    /// Whether it is paid outside the kernel's loop over tiles, by whoever calls.
+    /// Whether the caller pays this cost, outside the kernel's loop over tiles.
     pub fn is_host(self) -> bool {
         matches!(self.kind(), Kind::Call | Kind::Group)
     }
@@ -96,18 +96,18 @@ impl fmt::Display for Driver {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Call, Self::Group, Self::Tile, Self::Loop, Self::Traffic];
 }
 
-/// What can be counted of a problem before it runs.
+/// The counts of a problem, known before it runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Amounts {
     counts: [f64; Driver::ALL.len()],
     floors: [f64; Driver::ALL.len()],
-    /// Seconds that nothing undercuts; 0 where nothing is sure.
+    /// A lower bound of the time in seconds; 0 if there is no reliable bound.
     pub(super) roofline: f64,
-    /// The results' part of the bytes.
+    /// The number of bytes that are results.
     pub(super) stored: f64,
 }
 
@@ -144,7 +144,7 @@ impl Amounts {
         self.counts[driver as usize]
     }
 
-    /// The least seconds that a driver can cost each time it occurs.
+    /// A lower bound in seconds of a driver's cost per occurrence.
     pub(super) fn floor(&self, driver: Driver) -> f64 {
         self.floors[driver as usize]
     }
@@ -158,7 +158,8 @@ fn groups(problem: &Operation) -> usize {
     }
 }
 
-/// What the best published rates of a GPU allow. 0 for what no rate bounds, and on a CPU, whose peak is a guess.
+/// Lower bounds from a GPU's best published rates; 0 for drivers that no rate bounds, and on a CPU, whose peak is a
+/// guess.
 fn floors(problem: &Operation, classes: &[Class], device: &Device) -> [f64; Driver::ALL.len()] {
     let (Some(gpu), Some(clock)) = (&device.gpu, &device.clock) else {
         return [0.0; Driver::ALL.len()];

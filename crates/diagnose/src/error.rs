@@ -1,4 +1,4 @@
-//! Times that cannot be diagnosed.
+//! Errors of a diagnosis.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ pub enum DiagnosisError {
     /// Nothing was measured.
     #[error("there are no times; give at least one, better four or more of different sizes")]
     NoTimes,
-    /// A time that is none.
+    /// A time that is not finite and positive.
     #[error("{seconds} s is no time; it must be finite and greater than 0")]
     NotATime {
         /// The measurement.
@@ -16,7 +16,7 @@ pub enum DiagnosisError {
         /// Its time.
         seconds: f64,
     },
-    /// A spread that is none.
+    /// An invalid spread.
     #[error("a spread of {spread} is none; give the standard error as a part of the time, from 0 to 1")]
     NotASpread {
         /// The measurement.
@@ -34,12 +34,12 @@ pub enum DiagnosisError {
         measurement: usize,
         /// Its time.
         seconds: f64,
-        /// The least possible.
+        /// The least possible time.
         roofline: f64,
         /// The device.
         device: String,
     },
-    /// A problem without any work.
+    /// A problem without work.
     #[error("there is nothing to compute; leave the problem out")]
     NoWork {
         /// The measurement.
@@ -48,7 +48,7 @@ pub enum DiagnosisError {
 }
 
 impl DiagnosisError {
-    /// The measurement at fault, counted from 0.
+    /// The measurement that caused the error, counted from 0.
     pub fn measurement(&self) -> Option<usize> {
         match self {
             Self::NoTimes => None,

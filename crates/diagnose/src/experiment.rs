@@ -1,4 +1,4 @@
-//! What to measure next.
+//! Recommends what to measure next.
 
 use std::fmt;
 
@@ -14,33 +14,33 @@ use super::information::information;
 use super::noise::NOISE;
 use super::posterior::Sample;
 
-/// A measurement that would tell explanations apart.
+/// A measurement that would distinguish between explanations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Experiment {
-    /// What is done differently.
+    /// The change from an earlier measurement.
     pub change: Change,
-    /// From which measurement, counted from 0.
+    /// The earlier measurement, counted from 0.
     pub measurement: usize,
-    /// What is to be measured.
+    /// The problem to measure.
     pub problem: Operation,
-    /// Bits that it is expected to tell about which explanation is right.
+    /// Expected information about which explanation is right, in bits.
     pub information: f64,
-    /// What it takes, in minutes (an assumption, see [`Change::minutes`]).
+    /// The effort in minutes (an assumption, see [`Change::minutes`]).
     pub minutes: f64,
-    /// Seconds that each explanation expects to be measured, noise included, in the order of the explanations.
+    /// The time in seconds that each explanation predicts, noise included, in the order of the explanations.
     pub predictions: Vec<Credible>,
 }
 
-/// How a measurement differs from one that was made.
+/// How a measurement differs from an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// K no more than one step of the loop.
+    /// K limited to one step of the loop.
     OneStep,
-    /// N no more than one tile.
+    /// N limited to one tile.
     OneTileWide,
-    /// The first group alone.
+    /// Only the first group.
     OneGroup,
     /// Every group twice.
     TwiceTheGroups,
@@ -50,23 +50,23 @@ pub enum Change {
     TwiceTheColumns,
     /// K twice as large.
     TwiceTheDepth,
-    /// The same, with the device's own clock (events in its stream) beside the wall clock.
+    /// The same problem, with the device's own clock (events in its stream) in addition to the wall clock.
     DeviceClock,
 }
 
-/// Problems that experiments start from: the quickest that were measured.
+/// The number of problems that experiments start from: the fastest that were measured.
 const BASES: usize = 8;
 
 /// Calls timed in an experiment.
 const CALLS: f64 = 1000.0;
 
-/// Less information than this is not worth a measurement, in bits.
+/// Experiments with less information than this, in bits, are not worth a measurement.
 const WORTHWHILE: f64 = 0.05;
 
-/// Parts of what noise can hide, each as likely.
+/// Equally likely fractions of the largest cost that noise can hide.
 const HIDDEN: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
-/// Middles of nine equally likely stretches of a normal distribution.
+/// Midpoints of nine equally likely intervals of a normal distribution.
 const NORMAL: [f64; 9] = [-1.593, -0.967, -0.589, -0.282, 0.0, 0.282, 0.589, 0.967, 1.593];
 
 impl fmt::Display for Change {
@@ -85,7 +85,7 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// All of them.
+    /// All changes.
     pub const ALL: [Self; 8] = [
         Self::OneStep,
         Self::OneTileWide,
@@ -97,13 +97,13 @@ impl Change {
         Self::DeviceClock,
     ];
 
-    /// What it takes to set up: a size is changed in five minutes, another clock put in in a quarter of an hour. Assumed,
-    /// not measured; that the second takes longer is all that matters.
+    /// The effort to set up: five minutes to change a size, a quarter of an hour to add another clock. Assumed, not
+    /// measured; it only matters that the second takes longer.
     pub fn minutes(self) -> f64 {
         if self == Self::DeviceClock { 15.0 } else { 5.0 }
     }
 
-    /// The problem to measure; none where the change makes no other one. Attention is varied in its sequences only.
+    /// The problem to measure; `None` if the change has no effect. For attention, only the sequences are varied.
     fn of(self, problem: &Operation, tile: Tile) -> Option<Operation> {
         let mut changed = problem.clone();
         match (&mut changed, self) {
@@ -138,7 +138,7 @@ impl Change {
     }
 }
 
-/// An explanation as far as experiments are concerned.
+/// The data of an explanation that experiments need.
 pub(super) struct Rival<'e> {
     pub(super) probability: f64,
     pub(super) drivers: &'e [Driver],
@@ -146,7 +146,7 @@ pub(super) struct Rival<'e> {
     pub(super) noise: f64,
 }
 
-/// The experiments worth making: of each change the problem that tells most, then the most information a minute.
+/// The experiments worth making: for each change the most informative problem, sorted by information per minute.
 pub(super) fn experiments(
     rivals: &[Rival<'_>],
     measurements: &[Measurement],
@@ -183,7 +183,7 @@ pub(super) fn experiments(
         .collect()
 }
 
-/// The quickest of the measured problems, each once.
+/// The fastest of the measured problems, each once.
 fn bases(measurements: &[Measurement]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..measurements.len()).collect();
     order.sort_by(|one, other| {
@@ -202,7 +202,7 @@ fn bases(measurements: &[Measurement]) -> Vec<usize> {
 }
 
 impl Experiment {
-    /// Bits a minute.
+    /// Bits per minute.
     fn rate(&self) -> f64 {
         self.information / self.minutes
     }
@@ -245,12 +245,12 @@ fn weigh(
     (experiment, amounts.clone())
 }
 
-/// A call as one sample has it.
+/// The time of a call under one sample.
 #[derive(Clone, Copy)]
 struct Call {
-    /// All of it.
+    /// The whole call.
     seconds: f64,
-    /// What is not paid by the caller.
+    /// The part that the caller does not pay.
     on_device: f64,
     weight: f64,
 }
@@ -273,8 +273,8 @@ fn calls(rival: &Rival<'_>, amounts: &Amounts) -> impl Iterator<Item = Call> {
     })
 }
 
-/// What is measured without noise: seconds with weights that add up to 1. The device's clock sees what is not paid by
-/// the caller, and as much more as the noise of the whole call may hide.
+/// The noise-free measurement: seconds with weights that add up to 1. The device's clock sees the part that the caller
+/// does not pay, plus as much more as the noise of the whole call may hide.
 fn times(rival: &Rival<'_>, change: Change, amounts: &Amounts) -> impl Iterator<Item = (f64, f64)> {
     let by_device = change == Change::DeviceClock;
     let hidden: &[f64] = if by_device { &HIDDEN } else { &[0.0] };

@@ -1,37 +1,38 @@
-//! A grid over divisions of time that follows the mass.
+//! Integration over divisions of time, on a grid that is refined around the probability mass.
 
-/// Cells along an axis, by dimensions.
+/// Cells along an axis, by number of shares.
 const CELLS: [usize; 3] = [1, 48, 18];
 
 /// Half the width of a refined grid in standard deviations.
 const REACH: f64 = 5.0;
 
-/// Cells along an axis over which mass must be spread for a grid to resolve it.
+/// The mass must spread over this many cells along an axis for a grid to resolve it.
 const RESOLVED: f64 = 3.0;
 
-/// Cells that stand for a mass which is not resolved.
+/// The number of cells that represent a mass that is not resolved.
 const LIKELIEST: usize = 9;
 
-/// Logarithms that differ by less are equal but for rounding: which of such cells were taken would depend on units and order.
+/// Logarithms that differ by less count as equal: otherwise rounding would decide which cells are taken, and the result
+/// would depend on units and order.
 const TIED: f64 = 1e-9;
 
 /// Half the width of the next grid in standard deviations of those cells.
 const NARROWING: f64 = 3.0;
 
-/// Grids after which the last is taken as it is; each narrows a sharp peak several times.
+/// The maximum number of grids; the last is used as it is. Each narrows a sharp peak several times.
 const PASSES: usize = 12;
 
 /// A division into at most three shares, which add up to 1.
 pub(super) type Shares = [f64; 3];
 
-/// A division with the prior probability that it stands for.
+/// A division of time with its prior probability.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell {
     pub(super) shares: Shares,
     pub(super) volume: f64,
 }
 
-/// A parallelogram in the plane of the first two shares (a stretch of the first, where there are but two).
+/// A parallelogram in the plane of the first two shares (an interval of the first share if there are only two).
 struct Frame {
     shares: usize,
     middle: [f64; 2],
@@ -39,11 +40,11 @@ struct Frame {
     sides: [[f64; 2]; 2],
 }
 
-/// Cells with what `likelihood` says of each: its logarithm, and whatever else comes with it.
+/// Cells with the result of `likelihood` for each: its logarithm and further data.
 ///
-/// A grid over everything comes first. Where its mass lies says where the next one must be, how wide and how skewed:
-/// drivers that hardly differ make narrow ridges, which a grid along the axes would miss. As long as the mass lies in too
-/// few cells, the likeliest ones take its place.
+/// The first grid covers everything. The position of its mass determines the place, width and skew of the next grid:
+/// drivers that hardly differ produce narrow ridges, which a grid along the axes would miss. While the mass occupies
+/// too few cells, the likeliest cells are used in its place.
 pub(super) fn resolve<T>(shares: usize, likelihood: impl Fn(&Shares) -> (f64, T)) -> Vec<(Cell, f64, T)> {
     let mut frame = Frame::whole(shares);
     let mut is_fitted = false;
@@ -77,13 +78,13 @@ pub(super) fn resolve<T>(shares: usize, likelihood: impl Fn(&Shares) -> (f64, T)
     }
 }
 
-/// Over how many cells masses are spread: the square of their sum over the sum of their squares.
+/// The effective number of cells that the masses spread over: the square of their sum over the sum of their squares.
 fn spread(masses: &[f64]) -> f64 {
     let sum: f64 = masses.iter().sum();
     sum * sum / masses.iter().map(|mass| mass * mass).sum::<f64>()
 }
 
-/// 1 for each of the [`LIKELIEST`] cells that can be, and all that are as likely as the last of them; 0 for the others.
+/// 1 for each of the [`LIKELIEST`] possible cells, including ties with the last of them; 0 for the others.
 fn likeliest(logarithms: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let mut sorted: Vec<f64> = logarithms
         .clone()
@@ -105,8 +106,8 @@ impl Frame {
         }
     }
 
-    /// The mean of masses in the cells of another frame, and so many standard deviations to either side along the axes
-    /// of their covariance (its Cholesky factor).
+    /// A frame centred on the mean of the masses in another frame's cells, extending `reach` standard deviations to
+    /// either side along the axes of their covariance (its Cholesky factor).
     fn around<T>(cells: &[(Cell, f64, T)], masses: &[f64], reach: f64, last: &Self) -> Self {
         let shares = last.shares;
         let total: f64 = masses.iter().sum();
@@ -119,7 +120,7 @@ impl Frame {
                 / total
         };
         let middle = [mean(&|shares| shares[0]), mean(&|shares| shares[1])];
-        // Mass within a cell is spread evenly: a twelfth of its width squared.
+        // Mass within a cell is spread evenly: its variance is a twelfth of the squared width.
         let width = 2.0 / CELLS[shares - 1] as f64;
         let within = |row: usize, column: usize| -> f64 {
             let sides = &last.sides;
@@ -159,7 +160,7 @@ impl Frame {
         }
     }
 
-    /// The cell at a place within ±1; none outside of what shares can be. At the edge, the part of it that is inside.
+    /// The cell at a place within ±1; `None` outside of the valid shares. At the edge, only the valid part of the cell.
     fn cell(&self, place: [f64; 2]) -> Option<Cell> {
         let count = CELLS[self.shares - 1] as f64;
         let [one, other] = self.sides;
@@ -239,7 +240,7 @@ mod tests {
                 );
             }
         }
-        // Half a normal at the edge.
+        // Half of a normal distribution, at the edge.
         let found = integral(2, |shares| -0.5 * (shares[0] / 0.01).powi(2));
         assert!(
             (found / (0.005 * std::f64::consts::TAU.sqrt()) - 1.0).abs() < 0.05,
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn ridges_are_followed() {
-        // The first share is known to a thousandth, the rest is divided anyhow between the other two: 2 · 0.6 · √τ/1000.
+        // The first share is known to a thousandth, the other two divide the rest arbitrarily: 2 · 0.6 · √τ/1000.
         let exact = 2.0 * 0.6 * 1e-3 * std::f64::consts::TAU.sqrt();
         for of in [0, 1, 2] {
             let found = integral(3, |shares| -0.5 * ((shares[of] - 0.4) / 1e-3).powi(2));

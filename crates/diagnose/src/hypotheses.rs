@@ -1,26 +1,26 @@
-//! Which explanations are looked at, and how likely each is before any time is seen.
+//! The explanations that are considered, and their prior probabilities.
 
 use super::driver::{Amounts, Driver, Kind};
 
-/// Drivers of one explanation at the most.
+/// The maximum number of drivers of one explanation.
 const MOST: usize = 3;
 
-/// Counts that are in proportion to within this are one driver, not two.
+/// Two counts that are proportional within this tolerance are treated as one driver.
 const DISTINCT: f64 = 0.01;
 
-/// A set of drivers, and how likely it is beforehand.
+/// A set of drivers with its prior probability.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Hypothesis {
     pub(super) drivers: Vec<Driver>,
     pub(super) prior: f64,
 }
 
-/// Every set of drivers of different kinds that so many different problems can tell apart from noise: fewer drivers than
-/// problems, three at most.
+/// Every set of drivers of different kinds that `problems` different problems can distinguish from noise: fewer drivers
+/// than problems, at most three.
 ///
-/// Each number of drivers is equally likely, then each choice of kinds, then each way of counting them: a kind that is
-/// counted in three ways is no likelier for it (a dilution prior, George 2010, "Dilution priors: compensating for model
-/// space redundancy").
+/// Each number of drivers is equally likely, then each choice of kinds, then each way of counting them: a kind with
+/// three ways of counting is not likelier because of that (a dilution prior, George 2010, "Dilution priors:
+/// compensating for model space redundancy").
 pub(super) fn hypotheses(drivers: &[Driver], problems: usize) -> Vec<Hypothesis> {
     let kinds: Vec<Vec<Driver>> = Kind::ALL
         .iter()
@@ -67,8 +67,8 @@ fn ways(kinds: &[&Vec<Driver>], share: f64) -> Vec<Hypothesis> {
         .collect()
 }
 
-/// The drivers that occur at all, without those that are in proportion to an earlier one of their kind; and those, each
-/// with the one it cannot be told from.
+/// The drivers with non-zero counts, without those proportional to an earlier driver of their kind; and the drivers
+/// left out, each with the driver that it cannot be distinguished from.
 pub(super) fn distinct(amounts: &[Amounts]) -> (Vec<Driver>, Vec<(Driver, Driver)>) {
     let mut kept: Vec<Driver> = Vec::new();
     let mut indistinct = Vec::new();

@@ -1,9 +1,9 @@
-//! How much a measurement would tell.
+//! The information that a measurement would give.
 
-/// Bins for a standard deviation of the noise.
+/// Bins per standard deviation of the noise.
 const FINENESS: f64 = 3.0;
 
-/// Standard deviations of noise that are kept on either side.
+/// The range of the noise on either side, in standard deviations.
 const REACH: f64 = 4.0;
 
 /// Expected bits about which explanation is right, from one measured time: the mutual information between explanation and
@@ -54,7 +54,7 @@ pub(super) fn information(predicted: &[(f64, Vec<(f64, f64)>)], noise: f64) -> f
         .max(0.0)
 }
 
-/// A normal distribution in bins; adds up to 1.
+/// A binned normal distribution that adds up to 1.
 fn kernel() -> Vec<f64> {
     let reach = (REACH * FINENESS) as i32;
     let bare: Vec<f64> = (-reach..=reach)

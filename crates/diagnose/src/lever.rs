@@ -1,4 +1,4 @@
-//! What an optimisation could still win.
+//! How much each kind of optimisation could still gain.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::credible::Credible;
 use super::driver::{Amounts, Driver};
 use super::posterior::Sample;
 
-/// Something that can be changed.
+/// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lever {
@@ -16,22 +16,22 @@ pub enum Lever {
     Stages,
     /// The shape of a tile.
     Tile,
-    /// How results leave the multiplier.
+    /// The way from the multiplier's results to memory.
     Epilogue,
-    /// Who loads, who multiplies, who stores.
+    /// The division of loading, multiplying and storing among warps.
     Roles,
-    /// What the caller does before and after the kernel.
+    /// The caller's work before and after the kernel.
     Host,
 }
 
-/// The most that any change of one kind could bring.
+/// The largest gain that any change of one kind could bring.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
-    /// What is changed.
+    /// The kind of change.
     pub lever: Lever,
-    /// The geometric mean over the measured problems of the time now over the time with everything gone that the change
-    /// can reach, down to the roofline: 1 if it can reach nothing.
+    /// The time now over the time without everything that the change can reach, though not below the roofline; the
+    /// geometric mean over the measured problems. 1 if the change can reach nothing.
     pub speedup: Credible,
 }
 
@@ -48,17 +48,17 @@ impl fmt::Display for Lever {
 }
 
 impl Lever {
-    /// All of them, in the order in which they are shown.
+    /// All levers, in display order.
     pub const ALL: [Self; 5] = [Self::Stages, Self::Tile, Self::Epilogue, Self::Roles, Self::Host];
 
-    /// The part of a driver's time that a change could at best make disappear.
+    /// The part of a driver's time that a change could remove at best.
     ///
-    /// * Stages reach what repeats with every step of the loop. What is paid once a tile they leave: the first load of
-    ///   a tile waits, however many follow it.
-    /// * The epilogue runs once a tile, and of the bytes it moves the results.
-    /// * Tiles and roles reach all that happens on the device: another tile changes how many there are, their padding
-    ///   and what is loaded twice; with roles of their own, loads and stores hide behind the products of other tiles.
-    /// * Host code reaches what is paid once a call and once a group.
+    /// * Stages reach what repeats with every step of the loop, but not what is paid once per tile: the first load of a
+    ///   tile waits, no matter how many follow it.
+    /// * The epilogue runs once per tile, and moves only the bytes of the results.
+    /// * Tiles and roles reach everything on the device: the tile shape changes the number of tiles, their padding and
+    ///   repeated loads; with specialised roles, loads and stores overlap the products of other tiles.
+    /// * Host code reaches what is paid once per call and once per group.
     fn reach(self, driver: Driver, stored: f64) -> f64 {
         let reaches = match self {
             Self::Host => driver.is_host(),
@@ -72,7 +72,7 @@ impl Lever {
         if reaches { 1.0 } else { 0.0 }
     }
 
-    /// The speed-up with costs as in a sample.
+    /// The speed-up under the costs of one sample.
     fn speedup(self, drivers: &[Driver], sample: &Sample, amounts: &[Amounts]) -> f64 {
         let logarithms = amounts.iter().map(|amounts| {
             let (mut now, mut reached) = (0.0, 0.0);
@@ -81,14 +81,14 @@ impl Lever {
                 now += seconds;
                 reached += seconds * self.reach(*driver, amounts.stored);
             }
-            // A sample may lie a little under the roofline, as far as the noise allows; nothing is won there.
+            // A sample may be a little below the roofline, as far as the noise allows; there is nothing to gain there.
             (now / (now - reached).max(amounts.roofline.min(now))).ln()
         });
         (logarithms.sum::<f64>() / amounts.len() as f64).exp()
     }
 }
 
-/// The gains of all levers under sets of drivers, each with its samples and the weight they have.
+/// The gains of all levers over several explanations, each with its drivers, samples and weight.
 pub(super) fn gains(explanations: &[(&[Driver], &[Sample], f64)], amounts: &[Amounts]) -> Vec<Gain> {
     let of = |lever: Lever| Gain {
         lever,

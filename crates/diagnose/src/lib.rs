@@ -1,11 +1,11 @@
-//! Where the time goes, from times alone.
+//! Estimates where the time of a call goes, from measured times alone.
 //!
-//! A call's time is taken as a sum of costs, each in proportion to something that can be counted ([`Driver`]): the call
-//! itself, its groups, tiles, waves, steps, operations, bytes. Every set of up to three is an [`Explanation`]; it is held
-//! against the times with all costs it might have, non-negative and no lower than the device's roofline allows, and gets
-//! the probability that follows by Bayes' rule from three stated assumptions: how far a right explanation may be off
-//! ([`NOISE`]), that all divisions of time among its drivers are equally likely, and that few drivers are as likely as
-//! many. What the times do not exclude is kept, and everything else said is averaged over it.
+//! A call's time is modelled as a sum of costs, each proportional to a count ([`Driver`]): the call itself, its groups,
+//! tiles, waves, steps, operations, bytes. Every set of up to three drivers is an [`Explanation`]. It is compared with
+//! the times under all costs it might have, non-negative and no lower than the device's roofline allows. Bayes' rule
+//! gives its probability from three stated assumptions: how far a right explanation may be off ([`NOISE`]), that all
+//! divisions of time among its drivers are equally likely, and that few drivers are as likely as many. Explanations
+//! that the times do not exclude are kept, and all other results are averaged over them.
 //!
 //! `docs/diagnosis.md` has the formulas and the limits.
 
@@ -43,16 +43,17 @@ use experiment::Rival;
 use noise::Noise;
 use posterior::{Posterior, Sample};
 
-/// The probability with which the right explanation is among those kept, if it is one of those looked at.
+/// The probability that the right explanation is among those kept, provided that it was considered.
 pub const KEPT: f64 = 0.95;
 
-/// An explanation that misses by more than this many times [`NOISE`] explains little.
+/// An explanation whose misfit exceeds this many times [`NOISE`] explains little.
 const FAR_OFF: f64 = 2.0;
 
-/// Says what times alone say. Tiles, waves and steps are counted with the schedule, on the device's processors.
+/// Diagnoses measured times. Tiles, waves and steps are counted with the schedule, on the device's processors.
 ///
 /// # Errors
-/// [`DiagnosisError`] for no times, a time that is none, and a time under the device's roofline.
+/// [`DiagnosisError`] if there are no times, if a time is not finite and positive, or if it is below the device's
+/// roofline.
 pub fn diagnose(
     measurements: &[Measurement],
     schedule: &Schedule,
@@ -87,7 +88,7 @@ pub fn diagnose(
     })
 }
 
-/// What is counted of each problem.
+/// The counts of each problem.
 fn counted(
     measurements: &[Measurement],
     schedule: &Schedule,
@@ -165,7 +166,7 @@ fn kept(weighed: Vec<(f64, Posterior)>) -> Vec<(f64, Posterior)> {
         .collect()
 }
 
-/// An explanation that is kept.
+/// A kept explanation.
 struct Kept {
     probability: f64,
     posterior: Posterior,
@@ -219,7 +220,7 @@ impl Kept {
         }
     }
 
-    /// Samples with the seconds that the drivers of which `wanted` holds, and all, take of the mean time.
+    /// Samples with the seconds of the mean time that the drivers selected by `wanted` take, and that all drivers take.
     fn mean_seconds(
         &self,
         amounts: &[Amounts],

@@ -1,17 +1,18 @@
-//! How far a right explanation may be from a measured time.
+//! The noise model: how far a right explanation may be from a measured time.
 
-/// The relative error at which the prior of the noise is centred: measurement and what a driver leaves out of the truth
-/// together. An assumption; times of the recorded tournament carry no spread.
+/// The centre of the prior of the noise, as a relative error. It covers measurement error and effects that the drivers
+/// leave out. An assumption; times of the recorded tournament have no spread.
 pub const NOISE: f64 = 0.05;
 
-/// How many measurements the prior of the noise is worth. With 6 it lies between 3.5 and 9.6 % nine times in ten.
+/// The weight of the prior of the noise, in measurements. With 6, the noise is between 3.5 and 9.6 % with 90 %
+/// probability.
 pub const NOISE_WORTH: f64 = 6.0;
 
 /// Log times under log-normal noise of unknown width σ, with σ² ~ scaled inverse χ²([`NOISE_WORTH`], [`NOISE`]²).
 ///
-/// The prior is conjugate, so that σ and the common scale of all costs, whose prior is flat in its logarithm, are
-/// integrated out in closed form (Gelman et al., *Bayesian Data Analysis*, 3rd edition, §3.2): what is left of the
-/// likelihood is (ν s² + R)^(−(ν + n − 1)/2) with R the sum of squares around the best scale.
+/// The prior is conjugate, so σ and the common scale of all costs, whose prior is flat in its logarithm, are integrated
+/// out in closed form (Gelman et al., *Bayesian Data Analysis*, 3rd edition, §3.2). The remaining likelihood is (ν s² +
+/// R)^(−(ν + n − 1)/2), where R is the sum of squares around the best scale.
 #[derive(Debug, Clone)]
 pub(super) struct Noise {
     logarithms: Vec<f64>,
@@ -19,12 +20,12 @@ pub(super) struct Noise {
     total: f64,
 }
 
-/// How well predictions in proportion to one another fit.
+/// The fit of predictions that are known up to a common factor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Match {
-    /// The logarithm of the likelihood, up to what is the same for all explanations of the same times.
+    /// The logarithm of the likelihood, up to a constant that all explanations of the same times share.
     pub(super) likelihood: f64,
-    /// The logarithm of the factor from predictions to times that fits best.
+    /// The logarithm of the best-fitting factor from predictions to times.
     pub(super) scale: f64,
     /// The standard deviation of that logarithm.
     pub(super) scale_deviation: f64,
@@ -33,8 +34,8 @@ pub(super) struct Match {
 }
 
 impl Noise {
-    /// Of times in seconds, each with its known relative spread (0 where none is known). A known spread adds to the
-    /// noise that all times share: at the prior's centre the variances add up.
+    /// From times in seconds, each with its relative spread (0 if unknown). A known spread adds to the noise that all
+    /// times share: at the prior's centre the variances add up.
     pub(super) fn of(times: impl Iterator<Item = (f64, f64)>) -> Self {
         let (logarithms, precisions): (Vec<_>, Vec<_>) = times
             .map(|(seconds, spread)| (seconds.ln(), 1.0 / (1.0 + (spread / NOISE).powi(2))))
@@ -51,9 +52,9 @@ impl Noise {
         self.logarithms.len()
     }
 
-    /// Holds predictions, on any scale, against the times.
+    /// Compares predictions, on any scale, with the times.
     pub(super) fn hold(&self, predictions: impl Iterator<Item = f64>) -> Match {
-        // The first time is taken off, so that squares of small differences are summed and not those of logarithms.
+        // Subtract the first time, so that squares of small differences are summed rather than squares of logarithms.
         let origin = self.logarithms[0];
         let (mut sum, mut squares) = (0.0, 0.0);
         for ((logarithm, precision), prediction) in
@@ -74,7 +75,7 @@ impl Noise {
         }
     }
 
-    /// The noise that is likely given a sum of squares: the root of the mean of σ².
+    /// The likely noise given a sum of squares: the root of the mean of σ².
     pub(super) fn likely(&self, squares: f64) -> f64 {
         ((NOISE_WORTH * NOISE * NOISE + squares) / (self.freedom() - 2.0).max(1.0)).sqrt()
     }

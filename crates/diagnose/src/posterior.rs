@@ -1,55 +1,55 @@
-//! One set of drivers held against the times: how well it does, averaged over all costs it might have.
+//! Evaluates one set of drivers against the times: the likelihood, averaged over all costs it might have.
 //!
-//! Costs are looked at as a common scale times *shares* of the mean time, one a driver, which add up to 1. Every
-//! division into shares is equally likely beforehand (a flat Dirichlet distribution), so that sets of any size and
-//! drivers of any unit are on the same footing, and non-negative. With at most three drivers the integral over shares has
-//! two dimensions and is summed on a grid, which needs no starting point and is the same every time.
+//! Costs are expressed as a common scale times *shares* of the mean time, one per driver, which add up to 1. Every
+//! division into shares is equally likely a priori (a flat Dirichlet distribution). So sets of any size and drivers of
+//! any unit are comparable, and costs are non-negative. With at most three drivers, the integral over shares has two
+//! dimensions. It is summed on a grid, which needs no starting point and gives the same result every time.
 
 use super::driver::{Amounts, Driver};
 use super::grid::{self, Cell, Shares};
 use super::noise::{Match, Noise};
 
-/// What the times say about one set of drivers.
+/// The result of fitting one set of drivers.
 #[derive(Debug, Clone)]
 pub(super) struct Posterior {
     pub(super) drivers: Vec<Driver>,
-    /// The logarithm of the likelihood averaged over the prior; −∞ where the roofline forbids all costs.
+    /// The logarithm of the likelihood averaged over the prior; −∞ if the roofline excludes all costs.
     pub(super) evidence: f64,
     /// The root of the mean squared relative error at the best costs.
     pub(super) misfit: f64,
-    /// The noise that is likely under it.
+    /// The likely noise under this explanation.
     pub(super) noise: f64,
     cells: Vec<(Cell, f64, Match)>,
     units: Vec<f64>,
 }
 
-/// Costs that are possible, with their weight among all that are.
+/// Possible costs, with their relative weight.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) weight: f64,
-    /// Seconds of each driver, each time it occurs.
+    /// Seconds per occurrence of each driver.
     pub(super) costs: Shares,
 }
 
-/// Cells that weigh less than this part of the heaviest are no samples.
+/// Cells whose weight is below this fraction of the heaviest are not kept as samples.
 const NEGLIGIBLE: f64 = 1e-4;
 
-/// Nodes and weights that stand for a normal distribution (Gauss–Hermite, three nodes).
+/// Nodes and weights that approximate a normal distribution (Gauss–Hermite, three nodes).
 const NORMAL: [(f64, f64); 3] = [
     (-1.732_050_807_568_877_2, 1.0 / 6.0),
     (0.0, 2.0 / 3.0),
     (1.732_050_807_568_877_2, 1.0 / 6.0),
 ];
 
-/// What rounding may take off a cost that is just at its floor.
+/// Tolerance for rounding of a cost that is exactly at its floor.
 const ROUNDING: f64 = 1.0 - 1e-9;
 
 impl Posterior {
-    /// Integrates over all costs of at most three drivers, none of which is always 0.
+    /// Integrates over all costs of at most three drivers, each with a non-zero count.
     pub(super) fn of(drivers: &[Driver], amounts: &[Amounts], noise: &Noise) -> Self {
         let units: Vec<f64> = drivers.iter().map(|driver| unit(*driver, amounts)).collect();
         let floors: Vec<f64> = drivers.iter().map(|driver| floor(*driver, amounts)).collect();
-        // A row a measurement: what each driver would take if all of the mean time were its.
+        // One row per measurement: the time of each driver if it took all of the mean time.
         let rows: Vec<Shares> = amounts
             .iter()
             .map(|amounts| {
@@ -111,7 +111,7 @@ impl Posterior {
         }
     }
 
-    /// The costs that are possible; weights add up to 1.
+    /// The possible costs; weights add up to 1.
     pub(super) fn samples(&self) -> Vec<Sample> {
         let heaviest = self.cells.iter().map(|(_, mass, _)| *mass).fold(0.0, f64::max);
         let heavy = self
@@ -137,13 +137,13 @@ impl Posterior {
     }
 }
 
-/// One over how often a driver occurs on average.
+/// The reciprocal of a driver's mean count.
 fn unit(driver: Driver, amounts: &[Amounts]) -> f64 {
     let sum: f64 = amounts.iter().map(|amounts| amounts.count(driver)).sum();
     amounts.len() as f64 / sum
 }
 
-/// The least cost in any of the problems, which surely holds.
+/// The least floor over the problems, which is a safe bound for all.
 fn floor(driver: Driver, amounts: &[Amounts]) -> f64 {
     amounts
         .iter()

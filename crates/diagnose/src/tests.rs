@@ -1,4 +1,4 @@
-//! How often the truth is among the explanations kept, when times are noisy.
+//! How often the true explanation is kept when times are noisy.
 
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
 use rand::{RngExt, SeedableRng};
@@ -7,7 +7,7 @@ use rand_distr::{Distribution, Normal};
 
 use super::*;
 
-/// The four cases of the recorded tournament, which tell all drivers apart.
+/// The four cases of the recorded tournament; they distinguish all drivers.
 fn cases() -> Vec<Operation> {
     let gemm = |m: &[usize], n: usize, k: usize| {
         Operation::GroupedGemm(GroupedGemm {
@@ -24,7 +24,7 @@ fn cases() -> Vec<Operation> {
     ]
 }
 
-/// Times that a truth makes, with 5 % noise, and the place of that truth among the explanations kept.
+/// Draws times from a true explanation with 5 % noise, and finds its rank among the explanations kept.
 struct Draws {
     cases: Vec<Operation>,
     amounts: Vec<Amounts>,
@@ -46,7 +46,7 @@ impl Draws {
         }
     }
 
-    /// The place of drivers that have such shares in a mean time of 2 ms, far over the roofline.
+    /// The rank of the true drivers, for given shares of a mean time of 2 ms, far above the roofline.
     fn place(&mut self, truth: &[(Driver, f64)]) -> Option<usize> {
         let noise = Normal::new(0.0, 0.05).unwrap();
         let mean = |driver| {
@@ -87,7 +87,7 @@ fn one_true_driver_is_kept() {
         kept[driver as usize] += usize::from(place.is_some());
         first += usize::from(place == Some(0));
     }
-    // Of all draws, and of those of each driver.
+    // Over all draws, and over the draws of each driver.
     assert!(kept.iter().sum::<usize>() * 100 >= 95 * DRAWS, "{kept:?}");
     assert!(
         kept.iter()
@@ -113,6 +113,6 @@ fn two_true_drivers_are_kept_whatever_their_shares() {
         let share = draws.random.random_range(0.0..1.0);
         kept += usize::from(draws.place(&[(one, share), (other, 1.0 - share)]).is_some());
     }
-    // A share of a few percent drowns in the noise, and its driver may drop out.
+    // A share of a few percent is hidden by the noise, and its driver may be dropped.
     assert!(kept * 100 >= 90 * DRAWS, "{kept} of {DRAWS}");
 }

@@ -1,4 +1,4 @@
-//! What changed from one variant to another.
+//! Changes from one variant of the code to another.
 
 use gauntlet_device::Device;
 use gauntlet_operations::Operation;
@@ -10,33 +10,33 @@ use super::diagnosis::{Average, Diagnosis, Measurement};
 use super::driver::Driver;
 use super::error::DiagnosisError;
 
-/// A variant of the code with what its times say.
+/// A variant of the code with its diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// What it is called; none where there is but one.
+    /// Its name; `None` if there is only one variant.
     pub name: Option<String>,
-    /// What its times say.
+    /// The diagnosis of its times.
     pub diagnosis: Diagnosis,
 }
 
-/// Two variants side by side.
+/// A comparison of two variants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VariantChange {
-    /// The variant that comes first in the table of times.
+    /// The first variant in the table of times.
     pub from: String,
-    /// Another.
+    /// The other variant.
     pub to: String,
-    /// Problems measured with both.
+    /// The number of problems measured with both.
     pub problems: usize,
-    /// The geometric mean over those of the time with the first over the time with the other.
+    /// The time with the first variant over the time with the other; the geometric mean over those problems.
     pub speedup: f64,
-    /// Each driver's seconds of the mean time over those.
+    /// Each driver's seconds of the mean time over those problems.
     pub drivers: Vec<DriverChange>,
 }
 
-/// A driver's part of the mean time with two variants, averaged over explanations.
+/// A driver's part of the mean time under two variants, averaged over explanations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverChange {
@@ -48,11 +48,11 @@ pub struct DriverChange {
     pub after: Credible,
 }
 
-/// The first variant against each other one that was measured on any of the same problems; what was measured with one of
-/// the two alone does not count, nor does how often a problem was measured.
+/// Compares the first variant with each other one that was measured on at least one of the same problems. Measurements
+/// of only one of the two do not count, and repeated measurements of a problem have no extra weight.
 ///
 /// # Errors
-/// As [`diagnose`]; none where both were diagnosed on that device.
+/// As [`diagnose`]; no errors if both variants were diagnosed on that device.
 pub fn changes(variants: &[Variant], device: &Device) -> Result<Vec<VariantChange>, DiagnosisError> {
     let Some((first, others)) = variants.split_first() else {
         return Ok(Vec::new());
@@ -116,8 +116,8 @@ fn distinct(diagnosis: &Diagnosis) -> Vec<&Operation> {
     problems
 }
 
-/// A problem's times as one: their geometric mean, with its standard error where those of all are known. None where it was
-/// not measured.
+/// A problem's times merged into one: their geometric mean, with its standard error if all errors are known. `None` if
+/// the problem was not measured.
 fn merged(diagnosis: &Diagnosis, problem: &Operation) -> Option<Measurement> {
     let times: Vec<&Measurement> = diagnosis
         .measurements
@@ -137,8 +137,8 @@ fn merged(diagnosis: &Diagnosis, problem: &Operation) -> Option<Measurement> {
     })
 }
 
-/// The parts of the mean of those times: as diagnosed where there are no others, else diagnosed anew. Parts of a mean over
-/// more problems would be compared with parts of another mean.
+/// The parts of the mean of the shared problems' times. If the variant has further measurements, the shared ones are
+/// diagnosed separately: parts of means over different problems are not comparable.
 fn averaged(
     diagnosis: &Diagnosis,
     shared: Vec<Measurement>,

@@ -1,4 +1,4 @@
-//! Diagnoses of times whose truth is known, and of those of the recorded tournament.
+//! Diagnoses of times with known causes, and of the times of the recorded tournament.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -57,7 +57,8 @@ fn of<'d>(diagnosis: &'d Diagnosis, drivers: &[Driver]) -> Option<&'d Explanatio
         .find(|one| one.drivers().eq(drivers.iter().copied()))
 }
 
-/// How often a driver occurs in each of some problems: the time of a call that goes by it alone, as the fit itself has it.
+/// How often a driver occurs in each problem, counted as in the fit: the time of a call that is proportional to this
+/// driver alone.
 fn counts(problems: &[Operation], driver: Driver) -> Vec<f64> {
     let tiles = |shape: &GemmShape| (shape.m.div_ceil(128) * shape.n.div_ceil(128)) as f64;
     let steps = |shape: &GemmShape| shape.k.div_ceil(256) as f64;
@@ -86,7 +87,7 @@ fn counts(problems: &[Operation], driver: Driver) -> Vec<f64> {
     problems.iter().map(count).collect()
 }
 
-/// Times in proportion to a driver, 2 ms on average: far over the roofline.
+/// Times proportional to a driver, 2 ms on average: far above the roofline.
 fn times_by(problems: &[Operation], driver: Driver) -> Vec<f64> {
     let counts = counts(problems, driver);
     let sum: f64 = counts.iter().sum();
@@ -113,7 +114,7 @@ fn the_recorded_times_lie_outside_the_kernel_but_a_rival_is_not_excluded() {
     let rival = of(&diagnosis, &[Driver::Constant, Driver::Tiles, Driver::Flops]).unwrap();
     assert!(rival.misfit < 0.02 && rival.probability < first.probability / 2.0);
 
-    // What to measure is predicted apart by the two.
+    // The two explanations predict different times for the next measurement.
     let experiment = &diagnosis.experiments[0];
     assert!(experiment.information > 1.0, "{experiment:?}");
     let place = diagnosis
@@ -169,7 +170,8 @@ fn what_lies_outside_the_kernel_no_schedule_brings_back() {
         "{}",
         gain(first, Lever::Host).mean
     );
-    // By the rival stages reach the part that goes by FLOPs, and the epilogue the one that goes by tiles.
+    // Under the rival explanation, stages reach the part proportional to FLOPs, and the epilogue the part proportional
+    // to tiles.
     let rival = of(&diagnosis, &[Driver::Constant, Driver::Tiles, Driver::Flops]).unwrap();
     for lever in [Lever::Stages, Lever::Epilogue] {
         let speedup = gain(rival, lever);
@@ -180,7 +182,7 @@ fn what_lies_outside_the_kernel_no_schedule_brings_back() {
     }
 }
 
-/// The four cases tell all eight drivers apart: no two are in proportion within the noise.
+/// The four cases distinguish all eight drivers: no two are proportional within the noise.
 #[test]
 fn times_by_one_driver_name_it() {
     for driver in Driver::ALL {
@@ -255,7 +257,7 @@ fn many_exact_times_leave_one_explanation() {
 
 #[test]
 fn what_fits_nothing_is_said_to() {
-    // Falling with the work: no sum of non-negative costs does that.
+    // Times fall as the work grows: no sum of non-negative costs does that.
     let diagnosis = diagnosis(&measured(&cases(), &[100e-6, 300e-6, 900e-6, 2700e-6]));
     assert!(diagnosis.unexplained);
 }
@@ -263,7 +265,7 @@ fn what_fits_nothing_is_said_to() {
 #[test]
 fn one_time_excludes_nothing_that_one_driver_explains() {
     let diagnosis = diagnosis(&recorded()[..1]);
-    // Whatever is in proportion to another count of its kind is left out, and named.
+    // A driver proportional to another of its kind is left out and listed.
     assert_eq!(diagnosis.considered, 5);
     assert_eq!(diagnosis.explanations.len(), 5);
     assert_eq!(diagnosis.indistinct.len(), 3);
@@ -316,7 +318,7 @@ fn what_only_one_variant_was_measured_on_is_not_compared() {
         variant("one", &all[..3], &times[..3]),
         variant("other", &all[..3], &times[..3]),
     ]);
-    // The fourth takes less than the others: the mean over all four, and each part of it, is less.
+    // The fourth problem is faster than the others, so the mean over all four, and each part of it, is smaller.
     let more = compared(&[
         variant("one", &all[..3], &times[..3]),
         variant("other", &all, &times),
@@ -328,7 +330,7 @@ fn what_only_one_variant_was_measured_on_is_not_compared() {
         assert_eq!(change.before, change.after, "{}", change.driver);
     }
 
-    // A time that one variant has twice weighs no more than the others.
+    // A time that occurs twice in one variant has no more weight than the others.
     let again = [&all[..3], &all[..1]].concat();
     let twice = compared(&[
         variant("one", &again, &[373e-6, 372e-6, 173e-6, 373e-6]),
@@ -368,7 +370,7 @@ fn a_diagnosis_survives_json() {
     assert_eq!(serde_json::from_str::<Diagnosis>(&text).unwrap(), diagnosis);
 }
 
-/// A B200 without a clock has no roofline to hold times against, so that times of any size are possible.
+/// A B200 without a clock has no roofline, so times of any size are possible.
 fn without_roofline() -> Device {
     let mut device = Device::builtin("b200").unwrap();
     device.clock = None;
@@ -400,11 +402,11 @@ fn probability(diagnosis: &Diagnosis, explanation: &Explanation) -> Option<f64> 
     of(diagnosis, &drivers).map(|same| same.probability)
 }
 
-/// How far two sums over grids may differ: a grid reaches five standard deviations, beyond which lie 6·10⁻⁷ of the mass,
-/// and where it lies depends on rounding.
+/// The maximum difference between two sums over grids: a grid covers five standard deviations, with 6·10⁻⁷ of the mass
+/// beyond, and its position depends on rounding.
 const GRID: f64 = 1e-5;
 
-/// The kept of both are the same but for what lies at the border of the set.
+/// Whether the kept explanations of both are equal, except at the border of the set.
 fn agree(one: &Diagnosis, other: &Diagnosis) -> bool {
     let (last_of_one, last_of_other) = (
         &one.explanations[one.explanations.len() - 1],

@@ -1,4 +1,4 @@
-//! The table of the tasks that come with Gauntlet. A new one is a line in [`TASKS`].
+//! The table of the built-in tasks. To add one, add a line to [`TASKS`].
 //!
 //! ```
 //! let suite = gauntlet_families::suite("group-gemm")?;
@@ -14,25 +14,25 @@ use gauntlet_host_cpu::CpuFamilies;
 use gauntlet_parameters::{Parameters, Table};
 use gauntlet_task::{DispatchError, DispatchTable, Sizes, Suite, SuiteError, Task};
 
-/// The tasks that come with Gauntlet.
+/// The built-in tasks.
 pub static TASKS: &[&dyn Task] = &[
     gauntlet_gemm::GEMM,
     gauntlet_attention::ATTENTION,
     gauntlet_rms_norm::RMS_NORM,
 ];
 
-/// The CPU kernels that come with Gauntlet.
+/// The built-in CPU kernels.
 pub fn cpu_families() -> CpuFamilies {
     CpuFamilies::built_in().with(gauntlet_rms_norm::RmsNormKernels)
 }
 
-/// The parameters of all tasks, each once.
+/// The parameters of all tasks, without duplicates.
 pub fn parameters() -> Table {
     let empty = Table::new("the built-in kernels", Vec::new());
     TASKS.iter().fold(empty, |all, task| all.with(task.parameters()))
 }
 
-/// A suite that comes with a task.
+/// A built-in suite of a task.
 ///
 /// # Errors
 /// When none has that name.
@@ -40,7 +40,7 @@ pub fn suite(name: &str) -> Result<Suite, SuiteError> {
     Suite::builtin(name, TASKS)
 }
 
-/// Names of the suites that come with a task.
+/// Names of the built-in suites.
 pub fn suite_names() -> Vec<&'static str> {
     Suite::builtin_names(TASKS)
 }
@@ -53,12 +53,12 @@ pub fn load_suite(path: &Path) -> Result<Suite, SuiteError> {
     Suite::load(path, TASKS)
 }
 
-/// Reads a dispatch table from a file, and completes the parameters of its entries: tables leave out defaults, and those
-/// of earlier versions lack later parameters.
+/// Reads a dispatch table from a file, and completes the parameters of its entries: tables leave out defaults, and
+/// tables of earlier versions lack later parameters.
 ///
 /// # Errors
-/// When the file cannot be read, is not a table, is of another version, or has an entry with sizes or parameters that the
-/// entry's task refuses.
+/// When the file cannot be read, is not a table, has another version, or has an entry with sizes or parameters that its
+/// task refuses.
 pub fn load_dispatch(path: &Path) -> Result<DispatchTable, DispatchError> {
     let mut table = DispatchTable::load(path)?;
     for entry in &mut table.entries {
@@ -81,7 +81,7 @@ pub fn load_dispatch(path: &Path) -> Result<DispatchTable, DispatchError> {
     Ok(table)
 }
 
-/// Sizes as records and the worker protocol carry them: those of the task named under `family`.
+/// Sizes in the form of records and the worker protocol, of the task named under `family`.
 ///
 /// # Errors
 /// When no task has that name, or the task refuses the sizes.

@@ -1,5 +1,5 @@
-//! The tiled families by their operations: operands and references for the tests and benchmarks of kernel libraries, which
-//! know operations and no tasks.
+//! Operations of the tiled families: operands and references for the tests and benchmarks of kernel libraries, which
+//! use operations and not tasks.
 
 use gauntlet_attention::AttentionFamily;
 use gauntlet_gemm::GemmFamily;
@@ -28,10 +28,10 @@ pub fn generate(operation: &Operation, kind: InputKind, seed: u64) -> Inputs {
     }
 }
 
-/// The result that operands should have, in f64.
+/// The expected result for the operands, in f64.
 ///
 /// # Errors
-/// When the operands are another operation's.
+/// When the operands belong to another operation.
 pub fn expected(operation: &Operation, inputs: &Inputs, coverage: Coverage) -> Result<Expected, String> {
     inputs.validate(operation).map_err(|error| error.to_string())?;
     let grids = match (operation, inputs) {

@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! The covering set of each family: complete, accepted, small, and the same every time.
+//! The covering set of each family: complete, accepted, small, and reproducible.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn one(name: &str, value: &Value) -> Parameters {
     [(name.to_owned(), value.clone())].into_iter().collect()
 }
 
-/// Of every parameter of a schedule, also those that the space leaves at their defaults.
+/// Pairs of all parameters of a schedule, including those that the space leaves at their defaults.
 fn pairs(candidates: &[Parameters]) -> BTreeSet<(String, String, String, String)> {
     let mut pairs = BTreeSet::new();
     for candidate in candidates {
@@ -140,7 +140,7 @@ fn every_pair_that_can_occur_occurs() {
             .filter(|candidate| sizes.accepts(candidate, &device))
             .collect();
         assert_eq!(pairs(&chosen), pairs(&feasible));
-        // 6 tiles × 4 orders are 24 pairs that need a candidate each; no set can be smaller.
+        // 6 tiles × 4 orders are 24 pairs, each of which needs its own candidate; no set can be smaller.
         assert!(
             (16..=40).contains(&chosen.len()),
             "{} of {}",
@@ -171,7 +171,7 @@ fn what_a_device_refuses_is_left_out() {
     assert_eq!(none, []);
 }
 
-/// A candidate of a space is one that a user could write.
+/// A candidate of a space can also be written by a user.
 #[test]
 fn spaces_hold_only_what_the_table_accepts() {
     let devices = Device::builtin_names().map(|name| Device::builtin(name).unwrap());

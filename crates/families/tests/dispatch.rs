@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! Tables of the parameters that each problem takes: their files, and what they find for other sizes.
+//! Tables of the parameters of each problem: their files, and the entries found for other sizes.
 
 use std::path::Path;
 

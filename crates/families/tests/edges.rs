@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! Sizes around the edges of what a schedule computes at a time, which no suite knows are needed.
+//! Sizes around the edges of a schedule's tiles, which suites do not contain.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ fn the_deep_case_is_deeper_than_the_pipeline_and_has_tails() {
     }
 }
 
-/// All else stays as it is timed: form, formats, heads.
+/// Everything else is as in the timed case: form, formats, heads.
 #[test]
 fn edge_cases_differ_from_the_timed_one_in_sizes_only() {
     for name in ["group-gemm", "dual-gemm", "attention"] {

@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! When a result counts as right, by the rules of the tasks that come with Gauntlet.
+//! When a result counts as correct, by the rules of the built-in tasks.
 
 use gauntlet_families::open;
 use gauntlet_formats::int8;
@@ -29,7 +29,8 @@ fn expected(sizes: &Sizes, kind: InputKind) -> Expected {
     sizes.expected(&*sizes.generate(kind, 7), Coverage::Full).unwrap()
 }
 
-/// The reference's own result after `tamper` has changed each element by its output tensor and its place there.
+/// The reference's own result, with each element changed by `tamper`, which gets the index of the output tensor and
+/// that of the element.
 fn tampered(sizes: &Sizes, expected: &Expected, tamper: impl Fn(usize, usize, f64) -> f64) -> Output {
     let mut output = Output::poisoned(&sizes.outputs());
     for (part, index, value) in expected.values() {
@@ -38,7 +39,7 @@ fn tampered(sizes: &Sizes, expected: &Expected, tamper: impl Fn(usize, usize, f6
     output
 }
 
-/// What the rules say of a result of the plain product, whose elements `tamper` has changed.
+/// The rules' verdict on a result of the plain product whose elements were changed by `tamper`.
 fn said(kind: InputKind, tamper: impl Fn(usize, f64) -> f64) -> Option<String> {
     let (sizes, rules) = (gemm(Form::Plain), Rules::default());
     let expected = expected(&sizes, kind);
@@ -51,7 +52,7 @@ fn root_mean_square_of(values: &[f64]) -> f64 {
     (values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// Of the reference's result on the operands of [`said`].
+/// The root mean square of the reference's result on the operands of [`said`].
 fn root_mean_square() -> f64 {
     let expected = expected(&gemm(Form::Plain), InputKind::Wide);
     root_mean_square_of(&expected.values().map(|(_, _, value)| value).collect::<Vec<_>>())
@@ -72,7 +73,7 @@ fn the_nearest_that_the_format_holds_is_right_however_far_that_is() {
         OutputFormat::F16,
     );
     let mut output = Output::poisoned(&sizes.outputs());
-    // Subnormal in f16, whose step is 2⁻²⁴ there.
+    // Subnormal in f16, where the step is 2⁻²⁴.
     (0..3).for_each(|index| output.0[0].set(index, 1e-6));
     let mut expected = Expected::of(&output);
     expected.parts[0].grids[0].values = vec![1e-6; 3];
@@ -113,14 +114,14 @@ fn errors_of_either_sign_everywhere_are_told_by_their_mean_square() {
 
 #[test]
 fn a_bias_within_every_tolerance_is_told() {
-    // 3e-4 of the root mean square, always upward: under the limits on NRMSE, as a biased quantiser would be.
+    // 3e-4 of the root mean square, always upward: below the limit on NRMSE, as from a biased quantiser.
     let shift = 3e-4 * root_mean_square();
     assert!(
         said(InputKind::Wide, |_, value| value + shift)
             .unwrap()
             .starts_with("bias +3.00e-4")
     );
-    // The same size of error with even odds of either sign is no bias.
+    // The same size of error with both signs equally likely is not a bias.
     let even = |index: usize, value: f64| {
         if index.is_multiple_of(2) {
             value + shift
@@ -141,7 +142,7 @@ fn results_drawn_toward_zero_are_told_though_their_signs_cancel() {
     );
 }
 
-/// 3e-4 of the root mean square in one group of eight is a third of what the whole may have.
+/// 3e-4 of the root mean square in one group of eight is a third of the limit for the whole.
 #[test]
 fn a_bias_of_one_group_is_told_though_it_is_lost_in_the_whole() {
     let sizes = gemm_of(
@@ -167,8 +168,8 @@ fn a_bias_of_one_group_is_told_though_it_is_lost_in_the_whole() {
     assert!(told.starts_with("part 5: bias toward zero"), "{told}");
 }
 
-/// One head of eight off by 4e-4 is told; heads off by 2e-4, half of them up and half down, are as approximations leave
-/// them.
+/// One head of eight that is off by 4e-4 is reported; heads that are off by 2e-4, half of them up and half down, are
+/// accepted as the effect of approximations.
 #[test]
 fn a_head_may_be_off_by_more_than_all_heads() {
     let heads = 8;
@@ -206,8 +207,8 @@ fn a_head_may_be_off_by_more_than_all_heads() {
     assert!(told.starts_with("part 5: bias +4"), "{told}");
 }
 
-/// The element nearest to zero, which has the least tolerance in proportion to the rest: its place, and a value three
-/// times as far off as it may be.
+/// The element nearest to zero, which has the smallest tolerance relative to the other elements: its index, and a value
+/// that is off by three times its tolerance.
 fn least_element_far_off() -> (usize, f64) {
     let expected = expected(&gemm(Form::Plain), InputKind::Wide);
     let tolerance = Rules::default().tolerance;
@@ -256,9 +257,9 @@ fn a_share_of_elements_may_be_outside_the_tolerance_where_the_rules_allow_it() {
     assert_eq!(said(one_of_all), None);
     assert_eq!(said(2.0 * one_of_all), None);
     assert!(said(0.0).is_some());
-    // Less than one element is none.
+    // A share of less than one element allows none.
     assert!(said(0.9 * one_of_all).is_some());
-    // The share is of the tolerance only: an element that was never written is never allowed.
+    // The share applies only to the tolerance: an unwritten element is never allowed.
     let mut output = output;
     output.0[0].set(least, f64::NAN);
     let rules = Rules {
@@ -280,7 +281,7 @@ fn bits_are_compared_only_where_the_operands_make_every_sum_exact() {
     for kind in [InputKind::Wide, InputKind::Outliers, InputKind::Adversarial] {
         assert!(!exact(&plain, Some(kind)), "{kind}");
     }
-    // Operands from a file are of no kind.
+    // Operands from a file have no kind.
     assert!(!exact(&plain, None));
     assert!(!exact(&gemm(Form::Swiglu), Some(InputKind::Competition)));
 }
@@ -310,8 +311,9 @@ fn rules_are_written_as_round_files_have_them() {
     assert!(unknown.message().contains("unknown field `nmrse`"), "{unknown}");
 }
 
-/// Attention on int8 operands, against the oracle on the operands before they were quantised, by limits widened until
-/// int8's own error passes. An encoder of 127.5 steps before a decoder of 127 passes them as well: its bias does not.
+/// Attention on int8 operands, compared with the reference on the operands before quantisation, with limits widened
+/// until int8's own error passes. An encoder of 127.5 steps with a decoder of 127 is also within those limits, but its
+/// bias is not.
 #[test]
 fn an_encoder_and_a_decoder_of_other_steps_are_told_by_their_bias_alone() {
     let attention = |format| Attention {

@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! The suites that come with the program, and what is said of suites that are wrong.
+//! The built-in suites, and the messages about faulty ones.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn parse(text: &str) -> Result<Suite, SuiteError> {
     Suite::parse(text, Path::new("mine.toml"), TASKS)
 }
 
-/// Message, and the text at fault.
+/// The message, and the faulty text.
 fn fault(text: &str) -> (String, String) {
     let error = parse(text).unwrap_err();
     let message = error.to_string();
@@ -56,7 +56,7 @@ fn every_suite_that_comes_with_the_program_can_be_read() {
 
 #[test]
 fn speeds_of_light_are_the_longer_of_bytes_and_flops() {
-    // Ties shapes and published times together by two rates: a wrong figure in either shows.
+    // Connects shapes and published times by two rates: a wrong figure in either shows.
     for name in ["group-gemm", "dual-gemm"] {
         for case in suite(name).unwrap().benchmark {
             let bound = case.speed_of_light.unwrap();
@@ -156,7 +156,7 @@ fn scales_are_per_head_unless_a_case_says_otherwise() {
     assert_eq!(read("").scaling, Scaling::PerHead);
     let blocks = read(", scaling = \"per-block\"");
     assert_eq!(blocks.scaling, Scaling::PerBlock);
-    // What was written before there was a choice reads the same, and is written the same.
+    // Records from before there was a choice are read and written unchanged.
     let written = |attention: &Attention| serde_json::to_value(attention).unwrap();
     assert_eq!(written(&read("")).get("scaling"), None);
     assert_eq!(written(&blocks)["scaling"], "per-block");
@@ -337,7 +337,7 @@ fn one_case_has_one_task() {
 
 #[test]
 fn faults_are_found_in_every_way_of_writing_sizes() {
-    // As a table of its own there is no text of one line to point into: the whole table is named.
+    // A separate table has no single line of text that an error could point into: the whole table is named.
     for (sizes, line) in [
         (
             "grouped-gemm = { groups = [\n{ m = 1, n = 1, k = 16 },\n{ m = 1, n = true, k = 16 },\n] }",
@@ -393,7 +393,7 @@ fn sizes_survive_records() {
             assert_eq!(record["family"], case.sizes.task().name());
             let again = gauntlet_families::open(&record).unwrap();
             assert_eq!(again, case.sizes, "{name}, {}", case.name);
-            // What the first edition wrote, and the kernels' own types still write.
+            // The format of the first version, which the kernels' own types still write.
             if let Some(operation) = operation(&case.sizes) {
                 let written = serde_json::to_value(operation).unwrap();
                 assert_eq!(record, written, "{name}, {}", case.name);

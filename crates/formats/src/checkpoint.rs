@@ -8,7 +8,7 @@
 //! | ModelOpt | `weight` | `weight_scale` | `weight_scale_2` | e2m1 × e4m3 × `weight_scale_2` |
 //! | compressed-tensors | `weight_packed` | `weight_scale` | `weight_global_scale` | e2m1 × e4m3 / `weight_global_scale` |
 //!
-//! The names that a layer has decide which layout it is. A layer that lacks one of the three tensors, or that has tensors
+//! The names of a layer's tensors decide its layout. A layer that lacks one of the three tensors, or that has tensors
 //! of both layouts, is an error: a wrong scale gives plausible shapes and wrong results.
 //!
 //! ```
@@ -39,10 +39,10 @@ use thiserror::Error;
 
 use crate::{BLOCK, FormatError, Nvfp4Tensor};
 
-/// The block scales, which have the same name in both layouts.
+/// The block scales, with the same name in both layouts.
 const BLOCK_SCALES: &str = "weight_scale";
 
-/// Names that an error about a missing layer lists at most.
+/// The maximum number of names in an error about a missing layer.
 const LISTED: usize = 8;
 
 /// How a quantiser stores an NVFP4 weight.
@@ -74,7 +74,7 @@ impl Layout {
         }
     }
 
-    /// The factor of all elements, from the stored scale. The inverse of a stored divisor is rounded to `f32`.
+    /// The factor of all elements, computed from the stored scale. The inverse of a stored divisor is rounded to `f32`.
     fn factor(self, stored: f32) -> f32 {
         match self {
             Self::ModelOpt => stored,
@@ -95,7 +95,7 @@ impl fmt::Display for Layout {
 /// One layer's weight, and the layout it was stored in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// The layout that the names of the tensors tell.
+    /// The layout, from the names of the tensors.
     pub layout: Layout,
     /// The weight, `[n, k]`. Its tensor scale multiplies, whatever the file stores.
     pub weight: Nvfp4Tensor,
@@ -115,7 +115,7 @@ pub enum CheckpointError {
         /// The layers with block scales, in order.
         known: Vec<String>,
     },
-    /// The tensors that are there make none of the known layouts, or more than one.
+    /// The tensors match none of the known layouts, or more than one.
     #[error(
         "`{layer}` has {}, which is no known NVFP4 layout; known are {}",
         listed(found),
@@ -127,29 +127,29 @@ pub enum CheckpointError {
         /// The suffixes of its tensors, in order.
         found: Vec<String>,
     },
-    /// A tensor of the layout is not there.
+    /// A tensor of the layout is missing.
     #[error(
         "`{tensor}` is missing, which the layout {layout} of this layer needs; without it every result would be wrong"
     )]
     Missing {
         /// The full name of the tensor.
         tensor: String,
-        /// The layout that the other tensors tell.
+        /// The layout, from the other tensors.
         layout: Layout,
     },
-    /// A tensor has another type or shape than its layout has.
+    /// A tensor's type or shape differs from its layout's.
     #[error("`{tensor}` is {found}; the layout {layout} has {expected} there")]
     Shape {
         /// The full name of the tensor.
         tensor: String,
         /// The layout.
         layout: Layout,
-        /// Type and shape found.
+        /// The type and shape found.
         found: String,
-        /// Type and shape of the layout.
+        /// The type and shape of the layout.
         expected: String,
     },
-    /// The `f32` scale cannot be a scale.
+    /// The `f32` scale is not a valid scale.
     #[error(
         "`{tensor}` is {value}; a scale must be finite and not negative, and one that divides must not be 0"
     )]
@@ -159,12 +159,12 @@ pub enum CheckpointError {
         /// The value found.
         value: f32,
     },
-    /// The tensors cannot be an NVFP4 tensor.
+    /// The tensors do not form an NVFP4 tensor.
     #[error("`{layer}`: {source}")]
     Format {
         /// The layer.
         layer: String,
-        /// What is wrong.
+        /// The error.
         source: FormatError,
     },
     /// The file's own table is broken.
@@ -172,15 +172,15 @@ pub enum CheckpointError {
     File {
         /// The full name of the tensor.
         tensor: String,
-        /// What is wrong.
+        /// The error.
         source: safetensors::SafeTensorError,
     },
 }
 
-/// Reads the weight of the layer whose tensors are named `{layer}.weight…`.
+/// Reads the weight of the layer with the tensors `{layer}.weight…`.
 ///
 /// # Errors
-/// [`CheckpointError`] names the tensor that is missing or wrong, or the tensors found where they make no known layout.
+/// [`CheckpointError`] names the missing or wrong tensor, or the tensors found if they match no known layout.
 pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError> {
     let layout = layout(tensors, layer)?;
     let source = Source {
@@ -206,8 +206,8 @@ pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError
     }
 }
 
-/// The layout that the names of a layer's tensors tell. The names of the codes and of the scale each belong to one layout
-/// alone, so a layer with a name of both is of no known layout.
+/// The layout, from the names of a layer's tensors. The name of the codes and that of the scale each belong to only one
+/// layout, so a layer with names from both layouts is an error.
 fn layout(tensors: &SafeTensors, layer: &str) -> Result<Layout, CheckpointError> {
     let prefix = format!("{layer}.");
     let mut found: Vec<_> = tensors
@@ -229,7 +229,7 @@ fn layout(tensors: &SafeTensors, layer: &str) -> Result<Layout, CheckpointError>
         .filter(|layout| has(layout.codes()) || has(layout.scale()))
         .collect();
     match told[..] {
-        // A plain bf16 weight is named `weight` too, so that name alone tells nothing.
+        // A plain bf16 weight is also named `weight`, so that name alone does not decide.
         [layout] if has(BLOCK_SCALES) || has(layout.scale()) || layout == Layout::CompressedTensors => {
             Ok(layout)
         }
@@ -315,7 +315,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The first names, and how many more there are.
+/// The first names, and the number of the others.
 fn listed(names: &[String]) -> String {
     let shown: Vec<_> = names
         .iter()
@@ -386,7 +386,7 @@ mod tests {
         read_layer(file, "model.layer").unwrap_err().to_string()
     }
 
-    /// The weight by the definition of its layout, in `f64` and apart from the code under test: element by element.
+    /// The weight by the definition of its layout, element by element in `f64`, independent of the code under test.
     fn by_definition(scale: impl Fn(f64) -> f64) -> Vec<f64> {
         let (codes, scales) = weight();
         (0..N * K)

@@ -61,7 +61,7 @@ impl DataType {
         }
     }
 
-    /// Whether 0xFF in every byte is a NaN, so that an element that was never written can be told from the others.
+    /// Whether 0xFF in every byte is a NaN, so that an element that was never written can be detected.
     pub fn has_nan(self) -> bool {
         match self {
             Self::F64 | Self::F32 | Self::F16 | Self::Bf16 | Self::F8e4m3 | Self::F8e5m2 => true,
@@ -101,15 +101,15 @@ impl DataType {
         }
     }
 
-    /// The value nearest to `value` that the type holds, ties to even. Beyond the range of a float with infinities it is
+    /// The value of the type nearest to `value`, ties to even. Beyond the range of a float with infinities it is
     /// infinite; integers and e4m3 saturate.
     pub fn round(self, value: f64) -> f64 {
         let integer = |least: f64, most: f64| value.round_ties_even().clamp(least, most);
         match self {
             Self::F64 => value,
             Self::F32 => f64::from(value as f32),
-            // `half` 2.7 drops the low 32 bits of an f64 before it rounds to f16, and going by way of a nearest f32
-            // rounds twice: both take a value just over a tie for the tie.
+            // `half` 2.7 drops the low 32 bits of an f64 before it rounds to f16, and rounding to the nearest f32 first
+            // rounds twice: both mistake a value just over a tie for the tie.
             Self::F16 => f16::from_f32(to_odd(value)).into(),
             Self::Bf16 => bf16::from_f32(to_odd(value)).into(),
             Self::F8e4m3 => F8E4M3::from_f32(to_odd(value)).to_f64(),
@@ -151,7 +151,7 @@ impl DataType {
         }
     }
 
-    /// The type as safetensors files call it.
+    /// The name of the type in safetensors files.
     pub fn stored(self) -> Dtype {
         match self {
             Self::F64 => Dtype::F64,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_is_just_over_a_tie_rounds_up() {
-        // 1 + 2⁻¹¹ is halfway between 1 and the next f16; 2⁻⁵⁰ more decides.
+        // 1 + 2⁻¹¹ is halfway between 1 and the next f16; an additional 2⁻⁵⁰ decides.
         let tie = 1.0 + 2f64.powi(-11);
         let next = 1.0 + 2f64.powi(-10);
         assert_eq!(DataType::F16.round(tie), 1.0);

@@ -75,8 +75,8 @@ impl Nvfp4Tensor {
         values
     }
 
-    /// Writes `blocks` of one row, `16 · blocks.len()` elements, with the tensor scale: exact, as 6 and 24
-    /// significant bits make at most 30.
+    /// Writes `blocks` of one row, `16 · blocks.len()` elements, with the tensor scale: exact, because the product of 6
+    /// and 24 significant bits has at most 30.
     ///
     /// # Panics
     /// When the row or a block is out of bounds, or `destination` has another length.

@@ -16,14 +16,14 @@ pub const fn decode(code: u8) -> f32 {
 
 /// The code nearest to `value`, ties to the even code, magnitudes over [`MAX`] saturated, the sign of zero kept.
 ///
-/// NaN has no code and becomes +6, as `cvt.rn.satfinite.e2m1x2.f32` makes it (PTX ISA, `cvt`).
+/// NaN has no code and becomes +6, as in `cvt.rn.satfinite.e2m1x2.f32` (PTX ISA, `cvt`).
 pub fn encode(value: impl Into<f64>) -> u8 {
     let value = value.into();
     if value.is_nan() {
         return 7;
     }
     let magnitude = value.abs();
-    // A tie goes to the even code, so the cut point under an odd code is passed only by what exceeds it.
+    // A tie goes to the even code, so a value must exceed the cut point under an odd code to reach it.
     let passed = [
         magnitude > 0.25,
         magnitude >= 0.75,

@@ -11,7 +11,7 @@ pub const MIN_SUBNORMAL: f32 = 1.0 / 512.0;
 
 /// The value of each code.
 ///
-/// A look-up is several times cheaper than the bit work of `float8`, and decoding is on the oracle's path.
+/// A table look-up is several times cheaper than the bit operations of `float8`, and the reference decodes many values.
 pub const VALUES: [f32; 256] = {
     let mut values = [0.0; 256];
     let mut code = 0;

@@ -1,17 +1,17 @@
-//! Linear int8: the largest magnitude of a group of values is cut into equal steps, and a code counts them.
+//! Linear int8: the largest magnitude of a group of values is divided into equal steps, and a code counts them.
 //!
-//! An encoder and a decoder that count different numbers of steps disagree by a factor, which no maximum error shows:
-//! every value is drawn outward, or inward, by as little as half a step.
+//! An encoder and a decoder with different numbers of steps disagree by a factor. The maximum error does not show this:
+//! every value is shifted outward, or inward, by as little as half a step.
 
-/// Steps from zero to the largest magnitude. The code −128 is never made, so that both signs reach equally far.
+/// Steps from zero to the largest magnitude. The code −128 is never used, so that both signs have the same range.
 pub const STEPS: f32 = 127.0;
 
-/// Steps that a recorded attention kernel encoded by, though it decoded by [`STEPS`]: all that it read back was
-/// 127.5 / 127 times what was written, or 0.4 % too large.
+/// The steps of the encoder of a recorded attention kernel, which decoded with [`STEPS`]: all decoded values were 127.5
+/// / 127 times the encoded ones, or 0.4 % too large.
 pub const RECORDED_ENCODER_STEPS: f32 = 127.5;
 
-/// The code of `value` in `steps` steps to `largest`, ties to the even code, saturating at ±127; of a `largest` of 0,
-/// or of NaN, 0.
+/// The code of `value` with `steps` steps to `largest`, ties to the even code, saturating at ±127; 0 if `largest` is 0
+/// or NaN.
 pub fn encode(value: f32, largest: f32, steps: f32) -> i8 {
     if largest == 0.0 {
         return 0;
@@ -21,7 +21,7 @@ pub fn encode(value: f32, largest: f32, steps: f32) -> i8 {
     counted.round_ties_even().clamp(-127.0, 127.0) as i8
 }
 
-/// What one step of a decoder is worth: `largest / steps`, by which codes are multiplied.
+/// The value of one step of a decoder: `largest / steps`; codes are multiplied by it.
 pub fn step(largest: f32, steps: f32) -> f32 {
     largest / steps
 }
@@ -56,12 +56,12 @@ mod tests {
         assert_eq!(encode(0.0, 0.0, STEPS), 0);
     }
 
-    /// The mean error away from zero: near none of the matched pair, 0.5 / 127 of the mean magnitude of the other.
+    /// The mean error away from zero: near 0 for the matched pair, 0.5 / 127 of the mean magnitude for the other.
     #[test]
     fn a_decoder_of_other_steps_draws_every_value_outward() {
         let outward = |steps: f32| {
             let count = 100_000;
-            // Evenly over (−0.9, 0.9), where nothing saturates, by the golden ratio's multiples.
+            // Evenly spread over (−0.9, 0.9), where nothing saturates, by multiples of the golden ratio.
             let values = (0..count).map(|at| (f64::from(at) * 0.618_033_988_749_895).fract() * 1.8 - 0.9);
             let errors = values.map(|value| {
                 let back = f32::from(encode(value as f32, 1.0, steps)) * step(1.0, STEPS);

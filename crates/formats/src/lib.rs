@@ -1,11 +1,11 @@
-//! Number formats of low-precision kernels: e2m1, e4m3, the NVFP4 tensors made of them, and linear int8; and named tensors
-//! of any type with the files that hold them.
+//! Number formats of low-precision kernels: e2m1, e4m3, the NVFP4 tensors made of them, and linear int8; also named
+//! tensors of any type, and the files that hold them.
 //!
-//! An NVFP4 tensor holds e2m1 values two a byte, low nibble first, one e4m3 scale for each [`BLOCK`] values
-//! along K, and one optional `f32` scale. e2m1 × e4m3 has at most six significant bits, so a dequantised
-//! element without the tensor scale is exact in `f16`, `bf16` and `f32`; with it, in `f64`.
+//! An NVFP4 tensor has e2m1 values, two a byte, low nibble first; one e4m3 scale for each [`BLOCK`] values along K; and
+//! one optional `f32` scale. e2m1 × e4m3 has at most six significant bits, so a dequantised element without the tensor
+//! scale is exact in `f16`, `bf16` and `f32`; with it, in `f64`.
 //!
-//! [`checkpoint`] reads such tensors from the safetensors files of the quantisers that are in use.
+//! [`checkpoint`] reads such tensors from the safetensors files of common quantisers.
 
 pub mod checkpoint;
 mod data_type;

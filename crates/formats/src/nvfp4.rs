@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{BLOCK, e4m3};
 
-/// Why data cannot be an NVFP4 tensor.
+/// Why data is not an NVFP4 tensor.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum FormatError {
     /// A row does not end at the end of a block.
@@ -19,7 +19,7 @@ pub enum FormatError {
     /// The number of elements does not fit the sizes.
     #[error("{found} {what} for a tensor of {rows} × {columns}; it takes {expected}")]
     Length {
-        /// What was counted.
+        /// The kind of elements that were counted.
         what: &'static str,
         /// Rows of the tensor.
         rows: usize,
@@ -144,7 +144,7 @@ impl Nvfp4Tensor {
     }
 }
 
-/// The number of elements of a tensor whose rows are whole blocks.
+/// The number of elements of a tensor with whole blocks in each row.
 pub(crate) fn element_count(rows: usize, columns: usize) -> Result<usize, FormatError> {
     if !columns.is_multiple_of(BLOCK) {
         return Err(FormatError::Columns { columns });
@@ -173,7 +173,8 @@ pub(crate) fn check_length(
     }
 }
 
-/// Codes looked at together: without a way out after each, they are looked at side by side, and weights have millions.
+/// The number of codes checked together: without an early exit after each, the loop is vectorised, and weights have
+/// millions of codes.
 const CODES: usize = 4096;
 
 fn check_scales(blocks: usize, scales: &[u8]) -> Result<(), FormatError> {

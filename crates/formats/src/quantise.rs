@@ -12,7 +12,7 @@ impl Nvfp4Tensor {
     /// e4m3(block amax / 6 / tensor scale); values are divided by both and rounded to the nearest e2m1 value, ties to
     /// even, saturating (the recipe of "Pretraining Large Language Models with NVFP4", arXiv 2509.25149).
     /// Below 2688 times the smallest normal f32, where quotients are coarse, the tensor scale is the next one up.
-    /// Scaling is by the tensor scale as it is stored, in `f64`, so that what is rounded is what is dequantised.
+    /// Values are scaled by the stored (rounded) tensor scale, in `f64`, so that rounding uses the scale of dequantising.
     /// A tensor of zeros gets scales of 0 and a tensor scale of 1; signs of zeros are kept.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ fn block_scale(block: &[f32], tensor_scale: f32) -> u8 {
     e4m3::encode(scale)
 }
 
-/// The code of `value / divisor`. A block too small for a scale has a divisor of 0 and becomes zeros.
+/// The code of `value / divisor`. A block with a scale of 0 has a divisor of 0, and its values become zeros.
 fn encode(value: f32, divisor: f64) -> u8 {
     e2m1::encode(if divisor == 0.0 {
         0.0f64.copysign(f64::from(value))

@@ -1,5 +1,5 @@
-//! The layout in which Blackwell's matrix unit wants block scales: tiles of 128 rows × 4 blocks, 512 bytes each,
-//! along a row of tiles first; in a tile, row `r` and block `c` lie at `(r % 32) · 16 + (r / 32) · 4 + c`
+//! The layout of block scales that Blackwell's matrix unit requires: tiles of 128 rows × 4 blocks, 512 bytes each,
+//! ordered along a row of tiles first; in a tile, row `r` and block `c` are at `(r % 32) · 16 + (r / 32) · 4 + c`
 //! (cuBLAS documentation, "1D Block Scaling Factors Layout"; PTX ISA, `tcgen05.mma` scale factors).
 
 /// Rows of a tile.
@@ -15,7 +15,7 @@ pub fn length(rows: usize, blocks: usize) -> usize {
     rows.div_ceil(TILE_ROWS) * blocks.div_ceil(TILE_BLOCKS) * TILE_BYTES
 }
 
-/// Where the scale of `row` and `block` lies when a row has `blocks` of them.
+/// The offset of the scale of `row` and `block`, where a row has `blocks` blocks.
 pub fn offset(row: usize, block: usize, blocks: usize) -> usize {
     let tile = (row / TILE_ROWS) * blocks.div_ceil(TILE_BLOCKS) + block / TILE_BLOCKS;
     let row_in_tile = row % TILE_ROWS;

@@ -1,5 +1,5 @@
-//! Named tensors, and the [safetensors](https://github.com/huggingface/safetensors) files that hold them, which programs
-//! in any language can read and write. All tensors are row-major and little-endian.
+//! Named tensors, and the [safetensors](https://github.com/huggingface/safetensors) files that hold them, a format that
+//! programs in any language can read and write. All tensors are row-major and little-endian.
 
 use std::fmt;
 use std::fs;
@@ -75,13 +75,13 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor whose bytes are all the same; 0xFF makes every element of a float type NaN.
+    /// A tensor with the same value in all bytes; 0xFF makes every element of a float type NaN.
     pub fn filled(spec: TensorSpec, byte: u8) -> Self {
         let bytes = vec![byte; spec.bytes()];
         Self { spec, bytes }
     }
 
-    /// A tensor with these elements, in memory order, each rounded to the tensor's type. Elements that are not given are 0.
+    /// A tensor with these elements, in memory order, each rounded to the tensor's type. Missing elements are 0.
     pub fn of(spec: TensorSpec, values: impl IntoIterator<Item = f64>) -> Self {
         let mut tensor = Self::filled(spec, 0);
         let elements = tensor.bytes.chunks_exact_mut(tensor.spec.data_type.bytes());
@@ -101,7 +101,7 @@ impl Tensor {
         self.bytes.is_empty()
     }
 
-    /// An element, counted in memory order.
+    /// An element, by its index in memory order.
     ///
     /// # Panics
     /// When `index` is out of bounds.
@@ -111,7 +111,7 @@ impl Tensor {
             .read(&self.bytes[index * self.spec.data_type.bytes()..])
     }
 
-    /// Rounds a value to the tensor's type and writes it as an element, counted in memory order.
+    /// Rounds a value to the tensor's type and writes it to the element at this index in memory order.
     ///
     /// # Panics
     /// When `index` is out of bounds.
@@ -129,7 +129,7 @@ pub enum TensorFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file cannot be written.
@@ -137,15 +137,15 @@ pub enum TensorFileError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The error.
         source: SafeTensorError,
     },
-    /// The file is no safetensors file.
+    /// The file is not a safetensors file.
     #[error("{path} is not a whole safetensors file: {source}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: SafeTensorError,
     },
     /// A tensor is not in the file.
@@ -163,9 +163,9 @@ pub enum TensorFileError {
         path: PathBuf,
         /// Name of the tensor.
         tensor: String,
-        /// Type and shape that the task takes.
+        /// The type and shape that the task expects.
         expected: String,
-        /// Type and shape found.
+        /// The type and shape found.
         found: String,
     },
     /// The contents of a tensor are not NVFP4.
@@ -175,24 +175,24 @@ pub enum TensorFileError {
         path: PathBuf,
         /// Name of the tensor.
         tensor: String,
-        /// What is wrong with it, and where.
+        /// The error, and its place.
         source: FormatError,
     },
 }
 
-/// Bytes of the number that a file begins with: the length of its header.
+/// Bytes of the number at the start of a file, which is the length of its header.
 const LENGTH_BYTES: u64 = 8;
 
-/// The longest header, as in safetensors itself: a file may come from another program and claim any length.
+/// The longest accepted header, as in safetensors itself: a file from another program may claim any length.
 const MOST_HEADER_BYTES: u64 = 100_000_000;
 
-/// An open file of tensors. Tensors are read when they are asked for, by several threads at once: operands may be
-/// gigabytes, and workers load them again and again.
+/// An open file of tensors. Tensors are read on demand, possibly by several threads at the same time: operands may be
+/// gigabytes, and workers load them repeatedly.
 pub struct TensorFile<'a> {
     path: &'a Path,
     file: fs::File,
     metadata: Metadata,
-    /// Where the tensors begin.
+    /// The offset of the tensors.
     begin: u64,
 }
 

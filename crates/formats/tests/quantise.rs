@@ -50,7 +50,7 @@ proptest! {
         codes in prop::collection::vec(0u8..16, 4 * 32),
         scales in prop::collection::vec(0x08u8..0x7F, 8),
     ) {
-        // Each block holds a 6 and the tensor a 6 × 448, so that quantising finds the same scales.
+        // Each block holds a 6, and the tensor a 6 × 448, so that quantising finds the same scales.
         let mut packed: Vec<u8> = codes.chunks(2).map(|pair| pair[0] | (pair[1] << 4)).collect();
         for block in packed.chunks_mut(8) {
             block[0] = 0x70 | (block[0] & 0xF);
@@ -93,7 +93,7 @@ fn a_block_too_small_for_a_scale_becomes_zeros() {
 
 #[test]
 fn extreme_magnitudes_neither_overflow_nor_vanish() {
-    // 3900 steps of the subnormals over 2688 are 1.45 steps, which to nearest is too small a scale.
+    // 3900 steps of the subnormals divided by 2688 are 1.45 steps; rounding to nearest makes the scale too small.
     for magnitude in [
         f32::MAX,
         f32::MIN_POSITIVE,

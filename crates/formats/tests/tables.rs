@@ -1,5 +1,5 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
-//! Decoding and encoding against tables made with PyPI `ml_dtypes` (`scripts/make_tables.py`).
+//! Decoding and encoding compared with tables made with PyPI `ml_dtypes` (`scripts/make_tables.py`).
 
 use gauntlet_formats::{e2m1, e4m3};
 
@@ -18,7 +18,7 @@ fn assert_decodes(table: &str, codes: usize, decode: impl Fn(u8) -> f32) {
     assert_eq!(rows(table).count(), codes);
     for (code, bits) in rows(table) {
         let (found, expected) = (decode(code as u8), f32::from_bits(bits));
-        // NaN payloads differ between implementations and mean nothing.
+        // NaN payloads differ between implementations and have no meaning.
         assert!(
             found.to_bits() == bits || (found.is_nan() && expected.is_nan()),
             "code {code:#04x}: {found} instead of {expected}"

@@ -1,4 +1,4 @@
-//! What the judge asks of grouped GEMM.
+//! The grouped GEMM task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::{
@@ -114,7 +114,7 @@ impl TiledFamily for GemmFamily {
         }
     }
 
-    /// The competition's values are so few and so even that every sum of their products is exact in f32.
+    /// The competition's values are few and even enough that every sum of their products is exact in f32.
     fn rightness(sizes: &GroupedGemm, kind: Option<InputKind>) -> Rightness {
         Rightness {
             is_exact: kind == Some(InputKind::Competition) && sizes.form == Form::Plain,
@@ -130,7 +130,7 @@ impl TiledFamily for GemmFamily {
     ) -> Vec<(&'static str, GroupedGemm)> {
         let deep = schedule.stages + 2;
         let k = (deep * schedule.tile.k * schedule.split_k).next_multiple_of(16) + 16;
-        // Each part of a split depth has a step, or the schedule takes no such sizes.
+        // Each part of a split depth must have a step; the schedule refuses smaller sizes.
         let least = schedule.split_k.saturating_sub(1) * schedule.tile.k;
         let shapes = |shapes: &[(usize, usize, usize)]| GroupedGemm {
             groups: shapes.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect(),
@@ -146,8 +146,8 @@ impl TiledFamily for GemmFamily {
         ]
     }
 
-    /// Tables that depend on sizes only are set up once and looked up in all points: on a plan that is made once these cost
-    /// nothing. Weights are not repacked: the caller has them as they are.
+    /// Tables that depend only on sizes are set up once and looked up at all points: in a plan that is made once they
+    /// cost nothing. Weights are not repacked: the caller has them in the canonical layout.
     fn tuning_space(sizes: &GroupedGemm, device: &Device) -> Space {
         let most = |size: fn(&GemmShape) -> usize| sizes.groups.iter().map(size).max().unwrap_or(1);
         // With swap-AB tokens take the place of weights, so either side may have either size.

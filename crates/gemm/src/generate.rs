@@ -55,8 +55,8 @@ fn draw(kind: InputKind, form: Form, rows: usize, columns: usize, generator: &mu
     tensor.expect("generated operands are valid")
 }
 
-/// How large results may be: silu(x)·y is at most |x|·|y|, so the two products of the dual form get the square root of
-/// what the plain one has.
+/// The allowed magnitude of results: silu(x)·y is at most |x|·|y|, so each of the two products of the dual form gets
+/// the square root of the plain form's range.
 fn range(form: Form, plain: f64) -> f64 {
     match form {
         Form::Plain => plain,
@@ -75,7 +75,7 @@ fn tensor_scale(kind: InputKind, form: Form, depth: usize, generator: &mut ChaCh
         // A bound, not an expectation: no sum exceeds 2¹⁴.
         InputKind::Adversarial => range(form, 16384.0) / LARGEST_ELEMENT.powi(2) / depth,
     };
-    // Not a power of two, so that leaving it out or applying it twice shows; never above the bound.
+    // Not a power of two, so that omitting it or applying it twice is detected; never above the bound.
     (product.sqrt() * generator.random_range(0.5..1.0)) as f32
 }
 
@@ -131,7 +131,7 @@ fn number(code: u8) -> u8 {
     if e4m3::is_nan(code) { code - 1 } else { code }
 }
 
-/// What fills one row; it finds random codes and scales.
+/// Fills one row, which already holds random codes and scales.
 type Pattern = fn(&mut [u8], &mut [u8], &mut ChaCha8Rng);
 
 const PATTERNS: [Pattern; 9] = [

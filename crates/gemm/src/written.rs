@@ -126,7 +126,7 @@ impl SizeOfGroups {
     }
 }
 
-// Written by hand rather than as untagged enums, whose only message is that nothing matched.
+// Written by hand: the only error message of untagged enums is that nothing matched.
 
 impl<'de> Deserialize<'de> for Groups {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,4 +1,4 @@
-//! The adapter of the families in `gauntlet-kernels-cpu`.
+//! Adapts the families of `gauntlet-kernels-cpu`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use gauntlet_task::{Sizes, Task};
 
 use crate::kernel::{CpuError, CpuFamily, CpuKernel};
 
-/// The families that [`Engine::build`] plans.
+/// The kernel families that [`Engine::build`] supports.
 pub(crate) struct BuiltIn;
 
 /// A kernel of the engine, with the operation that its operands and output belong to.

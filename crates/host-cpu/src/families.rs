@@ -24,14 +24,14 @@ impl CpuFamilies {
         Self::new().with(BuiltIn)
     }
 
-    /// Adds a family; those added earlier are asked first.
+    /// Adds a family; families added earlier take precedence.
     #[must_use]
     pub fn with(mut self, family: impl CpuFamily) -> Self {
         self.0.push(Box::new(family));
         self
     }
 
-    /// Builds a kernel and puts it into `current`, with the operands of the session before if the sizes are the same.
+    /// Builds a kernel and puts it into `current`, with the operands of the previous session if the sizes are the same.
     pub(crate) fn build(
         &self,
         engine: &Engine,
@@ -55,7 +55,7 @@ impl CpuFamilies {
     }
 }
 
-/// A [`CpuFamily`] whose kernel type is erased.
+/// A [`CpuFamily`] with its kernel type erased.
 trait BuildSession {
     fn tasks(&self) -> &'static [&'static dyn Task];
     fn build(

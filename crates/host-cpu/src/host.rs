@@ -11,7 +11,7 @@ use gauntlet_worker::{Calls, Service};
 use crate::families::CpuFamilies;
 use crate::session::{Session, bad_request, broken};
 
-/// Serves the CPU executor: an engine, and the session of the kernel that was built last.
+/// Serves the CPU executor: an engine, and the session of the kernel built last.
 pub struct CpuHost {
     engine: Engine,
     families: CpuFamilies,
@@ -33,7 +33,7 @@ impl CpuHost {
     }
 }
 
-/// The session, which a build must have started.
+/// The current session; fails if no build has started one.
 fn built(session: &mut Option<Box<dyn Session>>) -> Result<&mut dyn Session, Failure> {
     session
         .as_deref_mut()
@@ -71,7 +71,7 @@ impl Service for CpuHost {
 
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
         let samples = built(&mut self.session)?.time(&self.engine, calls);
-        // The coordinator may ask another worker next, which shares these processors.
+        // The coordinator may call another worker next, which shares these processors.
         self.engine.rest();
         samples
     }

@@ -14,7 +14,7 @@ pub trait CpuFamily: 'static {
     /// The kernels that it builds.
     type Kernel: CpuKernel;
 
-    /// The tasks whose kernels it builds.
+    /// The tasks that it builds kernels for.
     fn tasks(&self) -> &'static [&'static dyn Task];
 
     /// Prepares a kernel for sizes of one of its tasks.
@@ -38,7 +38,7 @@ pub trait CpuKernel: 'static {
     /// The memory that a call writes its result to.
     type Output;
 
-    /// What the kernel takes up, by the names that budgets and abort rules use, such as `workspace-bytes`.
+    /// The kernel's resources, by the names that budgets and abort rules use, such as `workspace-bytes`.
     fn resources(&self) -> Vec<(&'static str, f64)>;
 
     /// Reads one copy of the operands from a safetensors file.
@@ -57,7 +57,7 @@ pub trait CpuKernel: 'static {
     /// Allocates an output, poisoned with 0xFF in every byte.
     fn allocate_output(&self) -> Self::Output;
 
-    /// Fills the output with a byte, so that elements which a kernel leaves unwritten are detected.
+    /// Fills the output with a byte, so that elements that a kernel leaves unwritten are detected.
     fn poison(&self, output: &mut Self::Output, byte: u8);
 
     /// Computes the output from one copy of the operands. The host times this call; `traced` asks for

@@ -1,4 +1,4 @@
-//! One case under work: its kernel, the copies of its operands, its outputs, and the loop of timed calls.
+//! The current case: its kernel, the copies of its operands, its outputs, and the loop of timed calls.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use gauntlet_worker::protocol::{Failure, FailureKind, POISON, Resources, Sample}
 
 use crate::kernel::CpuKernel;
 
-/// What the host asks of a session whose kernel type is erased. Each call covers a whole request, so that the loop over
-/// timed calls runs on the concrete kernel type.
+/// The requests that a session serves, independent of the kernel type. Each call covers a whole request, so that the
+/// loop over timed calls runs on the concrete kernel type.
 pub(crate) trait Session: Any {
     fn sizes(&self) -> &Sizes;
     fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure>;
@@ -28,15 +28,15 @@ struct KernelSession<K: CpuKernel> {
     kernel: K,
     /// Empty until operands are loaded.
     copies: Vec<K::Operands>,
-    /// At least one; calls write to them in turn, so that as many of the last results stay.
+    /// At least one; calls write to them in turn, so that this many of the last results are kept.
     outputs: Vec<K::Output>,
-    /// The output of the last call.
+    /// Index of the output of the last call.
     last: usize,
-    /// Outputs in use.
+    /// Number of outputs in use.
     kept: usize,
 }
 
-/// Replaces the current session by one of `kernel`. Operands stay loaded if the sizes are the same as before.
+/// Replaces the current session by one for `kernel`. Operands stay loaded if the sizes are the same as before.
 pub(crate) fn start<K: CpuKernel>(
     kernel: K,
     sizes: &Sizes,
@@ -52,7 +52,7 @@ pub(crate) fn start<K: CpuKernel>(
     *current = Some(match before {
         Some(mut session) => {
             session.kernel = kernel;
-            // The outputs still hold results of the kernel before.
+            // The outputs still hold results of the previous kernel.
             session.outputs.truncate(1);
             (session.last, session.kept) = (0, 1);
             session.kernel.poison(&mut session.outputs[0], POISON);
@@ -81,7 +81,7 @@ impl<K: CpuKernel> KernelSession<K> {
         Ok(())
     }
 
-    /// Makes as many outputs as there are results to keep.
+    /// Allocates as many outputs as there are results to keep.
     fn keep(&mut self, results: usize) -> Result<(), Failure> {
         let more = results.saturating_sub(self.outputs.len());
         check_memory(
@@ -202,7 +202,7 @@ fn sample(call: f64, times: RunTimes) -> Sample {
     }
 }
 
-/// Fails if `bytes` more would not fit into memory: the system ends a worker that fills memory it does not have.
+/// Fails if `bytes` more would not fit into memory: the system kills a process that exceeds the available memory.
 fn check_memory(what: &str, bytes: usize) -> Result<(), Failure> {
     let available = available_bytes();
     if bytes <= available {

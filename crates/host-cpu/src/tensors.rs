@@ -9,10 +9,10 @@ use gauntlet_task::{InputTensors, Output, Sizes};
 
 use crate::kernel::{CpuError, CpuKernel};
 
-/// A kernel whose operands and results are the tensors that its task declares, each in that order. [`OnTensors`] makes a
-/// [`CpuKernel`] of it.
+/// A kernel whose operands and results are exactly the tensors that its task declares, in that order. [`OnTensors`]
+/// turns it into a [`CpuKernel`].
 pub trait TensorKernel: 'static {
-    /// What the kernel takes up: see [`CpuKernel::resources`].
+    /// The kernel's resources: see [`CpuKernel::resources`].
     fn resources(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
@@ -26,7 +26,7 @@ pub trait TensorKernel: 'static {
     -> Result<(), CpuError>;
 }
 
-/// A [`TensorKernel`] with the sizes that say which tensors it reads and writes.
+/// A [`TensorKernel`] with the sizes that determine which tensors it reads and writes.
 pub struct OnTensors<K> {
     sizes: Sizes,
     kernel: K,

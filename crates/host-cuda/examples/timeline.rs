@@ -1,13 +1,13 @@
-//! Writes down what the roles of each block do in a call, on a Hopper GPU.
+//! Records what the roles of each block do during a call, on a Hopper GPU.
 //!
 //! `cargo run --release -p gauntlet-host-cuda --example timeline -- --case NAME --schedule NAME [--json FILE]`
 //!
-//! The names are those of `benchmark`. A table of the roles goes to standard output; the file opens in Perfetto and
-//! Chrome, or is a picture if its name ends in `.svg`.
+//! The names are the same as for `benchmark`. A table of the roles goes to standard output; the file opens in Perfetto
+//! and Chrome, or is a picture if its name ends in `.svg`.
 
 #[path = "benchmark/cases.rs"]
 mod cases;
-#[expect(dead_code, reason = "a timeline says nothing of the machine but its GPU")]
+#[expect(dead_code, reason = "a timeline describes nothing of the machine but its GPU")]
 #[path = "support/machine.rs"]
 mod machine;
 #[path = "benchmark/schedules.rs"]
@@ -23,19 +23,20 @@ use gauntlet_host_cuda::timeline;
 use gauntlet_report::{duration, timeline_picture, timeline_roles, trace};
 use gauntlet_task::InputKind;
 
-/// Copies of the operands that calls rotate over before the one that is traced, as many as twice the level-2 cache takes.
+/// The most copies of the operands that calls rotate over before the traced one; otherwise as many as take twice the
+/// level-2 cache.
 const MOST_COPIES: usize = 64;
 
 /// Columns of the table.
 const WIDTH: usize = 140;
 
-/// Writes down what the roles of each block do in a call.
+/// Records what the roles of each block do during a call.
 #[derive(Parser)]
 struct Arguments {
     /// A case, such as group-gemm/case-1
     #[arg(long, value_name = "NAME")]
     case: String,
-    /// A step of the staircase, `automatic`, or the words as TOML, in a file or not
+    /// A step of the staircase, `automatic`, or a schedule as TOML, given inline or as a file
     #[arg(long, value_name = "NAME", default_value = schedules::AUTOMATIC)]
     schedule: String,
     /// Where to write the timeline, as a trace or (`.svg`) as a picture
@@ -66,7 +67,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let operands = engine.load(&case.problem, &inputs, copies)?;
     let timeline = timeline(&engine.trace(&case.problem, &step.schedule, &operands)?);
     let title = format!("{} on {}: {}", case.name, device.name, duration(timeline.seconds));
-    // Without styles where nobody looks at a terminal.
+    // `anstream` omits styles if the output is not a terminal.
     anstream::println!(
         "{title}\n{}\n\n{}",
         step.schedule,

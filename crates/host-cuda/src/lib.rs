@@ -1,8 +1,8 @@
 //! Serves the CUDA kernels through the worker protocol.
 //!
-//! The kernels are a library ([`gauntlet_kernels_cuda`]) that knows neither the protocol nor the model. [`CudaService`] answers a
-//! coordinator's requests with them, and [`timeline()`] turns what a traced call recorded into the model's form, so that a
-//! measured timeline can be laid beside a simulated one.
+//! The kernels are a library ([`gauntlet_kernels_cuda`]) that is independent of the protocol and of the model.
+//! [`CudaService`] answers a coordinator's requests with them, and [`timeline()`] converts the trace of a call into the
+//! model's form, so that a measured timeline can be compared with a simulated one.
 //!
 //! ```no_run
 //! use gauntlet_worker::Service;

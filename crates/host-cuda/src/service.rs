@@ -1,4 +1,4 @@
-//! The engine behind the worker protocol.
+//! The CUDA engine behind the worker protocol.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -22,7 +22,7 @@ use crate::timeline;
 /// The tasks that have CUDA kernels.
 const TASKS: [&dyn Task; 2] = [gauntlet_gemm::GEMM, gauntlet_attention::ATTENTION];
 
-/// How the process ends when the device can compute nothing more for it: EX_SOFTWARE of sysexits.h.
+/// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
 
 const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its device's description, not a calibration: \
@@ -31,25 +31,26 @@ const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its 
 
 /// Serves the CUDA executor.
 ///
-/// An illegal address, a failed launch and the like leave the process without a usable device. The service then says
-/// what happened on standard error and ends the process, as only another one can go on.
+/// An illegal address, a failed launch and similar errors leave the process without a usable device. The service then
+/// writes the error to standard error and ends the process, since only a new process can continue.
 pub struct CudaService {
     engine: Engine,
     built: Option<Built>,
 }
 
-/// What was built last, with its operands once they are loaded.
+/// The kernel built last, with its operands once they are loaded.
 struct Built {
     kernel: Kernel,
     operands: Vec<Rc<Operands>>,
 }
 
 impl CudaService {
-    /// Takes the GPU of this number, from 0. Any GPU will do, and no compiler is needed: a GPU that cannot run the built-in
-    /// kernels is refused when one of them is built, so that candidates with workers of their own can be judged on it.
+    /// Opens the GPU with this number, counted from 0. Any GPU is accepted, and no compiler is needed: a GPU that
+    /// cannot run the built-in kernels causes an error only when one of them is built, so that candidates with their
+    /// own workers can be judged on it.
     ///
     /// # Errors
-    /// If there is no driver, or no GPU of this number.
+    /// If there is no driver, or no GPU with this number.
     pub fn new(ordinal: usize) -> Result<Self, DriverError> {
         Ok(Self {
             engine: Engine::new(ordinal)?,
@@ -105,7 +106,7 @@ impl Service for CudaService {
         }
     }
 
-    /// Operands stay loaded when the sizes are those of the build before.
+    /// Operands stay loaded if the sizes are the same as in the previous build.
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
         let task = TASKS.iter().find(|task| task.name() == case.task);
         let task = task.ok_or_else(|| {
@@ -118,7 +119,7 @@ impl Service for CudaService {
         let problem =
             gauntlet_tiles::operation(&sizes).ok_or_else(|| bad_request("sizes of another task"))?;
         let schedule = &gauntlet_tiles::schedule(parameters);
-        // What was built before goes first: both at once might not fit.
+        // The previous kernel and operands are freed first: old and new together might not fit into memory.
         let before = self.built.take();
         let operands = before
             .filter(|before| before.kernel.problem() == problem)
@@ -131,7 +132,7 @@ impl Service for CudaService {
             eprintln!("{}: {warning}", kernel.name());
         }
         kernel.attach(&operands).map_err(run_failure)?;
-        // What the kernel before computed is not this one's result.
+        // The outputs still hold a result of the previous kernel.
         kernel.poison().map_err(run_failure)?;
         let resources = resources(&kernel);
         self.built = Some(Built { kernel, operands });
@@ -141,7 +142,7 @@ impl Service for CudaService {
     fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
         let built = self.built()?;
         let problem = built.kernel.problem().clone();
-        // The old operands go first: both at once might not fit.
+        // The old operands are freed first: old and new together might not fit into memory.
         built.kernel.attach(&[]).map_err(run_failure)?;
         built.operands.clear();
         let sets = inputs
@@ -157,7 +158,7 @@ impl Service for CudaService {
         Ok(bytes as u64)
     }
 
-    /// The engine makes every element of the output NaN: all output types are floats.
+    /// Ignores `_poison`: the engine fills the output with NaN, since all output types are floats.
     fn run(&mut self, copy: usize, _poison: u8) -> Result<Sample, Failure> {
         self.loaded()?.run(copy).map(sample).map_err(run_failure)
     }
@@ -238,8 +239,8 @@ fn resources(kernel: &Kernel) -> Resources {
     Resources(named.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
-/// A GPU that cannot run the kernel, and a kernel that cannot be planned, does not compile or does not fit, are refusals.
-/// A driver or a compiler that fails by itself, or a compiler that is missing, is the worker's own trouble.
+/// A GPU that cannot run the kernel, or a kernel that cannot be planned, does not compile or does not fit, counts as a
+/// refusal. A missing compiler, or an internal error of the driver or the compiler, is a failure of the worker itself.
 fn build_failure(error: BuildError) -> Failure {
     match &error {
         BuildError::Driver(driver) if driver.is_sticky() => end(&error),
@@ -257,7 +258,7 @@ fn run_failure(error: RunError) -> Failure {
     }
 }
 
-/// Ends the process. The coordinator finds the message among the worker's last words.
+/// Ends the process. The coordinator finds the message at the end of the worker's standard error.
 fn end(error: &dyn Display) -> ! {
     eprintln!("the GPU can compute nothing more for this process: {error}");
     std::process::exit(EXIT_CODE)

@@ -1,9 +1,9 @@
-//! What a traced call recorded, in the model's form.
+//! Converts the trace of a call into the model's timeline.
 
 use gauntlet_kernels_cuda::trace::{Activity, Trace};
 use gauntlet_simulate::{Activity as Modelled, Span, Timeline, Track};
 
-/// A trace as a timeline: a track for each role of each block.
+/// Converts a trace into a timeline with one track for each role of each block.
 pub fn timeline(trace: &Trace) -> Timeline {
     let tracks = trace.roles.iter().map(|role| Track {
         processor: Some(role.processor.into()),

@@ -1,8 +1,8 @@
-//! Keeps the layers of this crate: no module imports one that comes after it.
+//! Enforces the layers of this crate: no module imports a later one.
 
 use std::path::{Path, PathBuf};
 
-/// The layers, each of which may import those before it. The crate's page says what each is for.
+/// The layers, each of which may import those before it. The crate documentation describes each.
 const LAYERS: [&str; 7] = [
     "evidence",
     "observer",
@@ -24,7 +24,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The modules of this crate that a text names, each as `crate::MODULE`.
+/// The modules of this crate that a text mentions, each as `crate::MODULE`.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     text.split("crate::").skip(1).map(|rest| {
         let end = rest.find(|letter: char| letter != '_' && !letter.is_alphanumeric());
@@ -32,7 +32,7 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The place of a layer in the order; none of what is no layer, such as a type that the crate exports.
+/// The position of a layer in the order; none for names that are no layer, such as a type that the crate exports.
 fn place(layer: &str) -> Option<usize> {
     LAYERS.iter().position(|known| *known == layer)
 }

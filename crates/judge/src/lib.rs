@@ -1,8 +1,8 @@
 //! The judge: one candidate against its baseline.
 //!
-//! A candidate and its baseline run in fresh worker processes. Gates examine the candidate, cheapest first; the last one
-//! compares both in pairs of processes. Each gate leaves a finding with its evidence, the findings come to a verdict, and
-//! the ledger keeps them.
+//! A candidate and its baseline run in fresh worker processes. Gates examine the candidate, cheapest first; the last
+//! gate compares both sides in pairs of processes. Each gate returns a finding with its evidence. The findings
+//! determine the verdict, and the ledger records them all.
 //!
 //! # Layers
 //!
@@ -11,7 +11,7 @@
 //! 1. `evidence`: plain data, such as candidates, rules, findings and verdicts.
 //! 2. `observer`: the interface through which progress is reported.
 //! 3. `runner`: worker processes, operands, and the tools that inspect what runs.
-//! 4. `comparison`: pairs of processes, recorded times, predicted times; whether both sides behave while they are timed.
+//! 4. `comparison`: pairs of processes, recorded and predicted times, checks that both sides behave honestly.
 //! 5. `gates`: one file each.
 //! 6. `session`: the order of the gates, and the examination of one candidate by them.
 //! 7. `record`: the ledger, and the journal of one run.

@@ -1,4 +1,4 @@
-//! Several programs at once, and programs killed in the middle.
+//! Several programs appending concurrently, and programs killed in the middle.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::{self, OpenOptions};
@@ -81,24 +81,24 @@ fn what_was_acknowledged_survives_kill() {
     for kill in 0..6 {
         let before = lines(&acknowledged).len();
         let mut child = spawn_appender(&path, &acknowledged);
-        let patience = Instant::now() + Duration::from_secs(30);
+        let timeouts = Instant::now() + Duration::from_secs(30);
         while lines(&acknowledged).len() < before + 5 {
-            assert!(Instant::now() < patience, "the child does not append");
+            assert!(Instant::now() < timeouts, "the child does not append");
             assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
             thread::sleep(Duration::from_millis(1));
         }
-        // Kills at different places of the child's loop.
+        // Delays that kill the child at different places of its loop.
         thread::sleep(Duration::from_micros(700 * kill));
         child.kill().unwrap();
         child.wait().unwrap();
 
-        // First as `ledger show` finds it after the kill, then as `run --resume` does.
+        // First as `ledger show` reads it after the kill, then as `run --resume` does.
         check(&Ledger::open_read_only(&path).unwrap(), &acknowledged, kill + 1);
         check(&Ledger::open(&path).unwrap(), &acknowledged, kill + 1);
     }
 }
 
-/// That all acknowledged records are there, and at most one more for each kill.
+/// Asserts that all acknowledged records exist, and at most one more for each kill.
 fn check(ledger: &Ledger, acknowledged: &Path, kills: u64) {
     let acknowledged = lines(acknowledged);
     for (sequence, number) in &acknowledged {
@@ -128,7 +128,7 @@ fn lines(acknowledged: &Path) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// This test program once more, as a process that does nothing but append.
+/// Starts this test program again, as a process that only appends.
 fn spawn_appender(ledger: &Path, acknowledged: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "appender", "--nocapture"])
@@ -139,7 +139,7 @@ fn spawn_appender(ledger: &Path, acknowledged: &Path) -> Child {
         .unwrap()
 }
 
-/// Not a test: the process that [`spawn_appender`] starts, and that is killed.
+/// Not a test: the process that [`spawn_appender`] starts and that is then killed.
 #[test]
 fn appender() {
     let (Some(ledger), Some(acknowledged)) = (std::env::var_os(LEDGER), std::env::var_os(ACKNOWLEDGED))

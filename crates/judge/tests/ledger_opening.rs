@@ -1,4 +1,4 @@
-//! What is opened, what is refused, and that refused files stay as they are.
+//! Which files open as ledgers, which are refused, and that refused files stay unchanged.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ fn contents(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
         .collect()
 }
 
-/// That both ways of opening refuse `path` with an error that `expected` knows, names it, and
-/// leave every file as it is (the shared index of the log aside, which is no part of the data).
+/// Asserts that both ways of opening refuse `path` with an error that satisfies `expected` and names the file, and that
+/// every file stays unchanged (except the log's shared index, which holds no data).
 fn refused(path: &Path, expected: fn(&LedgerError) -> bool) -> String {
     let folder = path.parent().unwrap();
     let contents = || {
@@ -165,7 +165,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert_eq!(contents(folder.path()).len(), 1);
 }
 
-/// Nothing to see where permissions do not bind, as for the superuser.
+/// Passes trivially if permissions are not enforced, as for the superuser.
 #[cfg(unix)]
 #[test]
 fn a_read_only_folder_is_refused_for_writing_and_read_without_a_trace() {

@@ -1,4 +1,4 @@
-//! What goes into a ledger comes out of it: runs, records, findings, exports.
+//! Everything written to a ledger can be read back unchanged: runs, records, findings, exports.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::PathBuf;
@@ -249,7 +249,7 @@ fn any_record(run: RunId) -> impl Strategy<Value = Record> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// To the last bit of every number, by way of the file and of an export.
+    /// Every number survives the file and an export bit for bit.
     #[test]
     fn any_record_comes_back_as_it_was(
         records in prop::collection::vec(any_record(RunId::new("to be started")), 1..8)

@@ -1,4 +1,4 @@
-//! A ledger cannot be changed by accident, and a change made on purpose shows.
+//! A ledger cannot be changed by accident, and a deliberate change is detected.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A ledger of two runs and six records: 1, 2 start the runs, 3 to 6 are findings of the first.
+/// A ledger of two runs and six records: 1 and 2 start the runs, 3 to 6 are findings of the first.
 fn filled() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
@@ -38,7 +38,7 @@ fn finding(run: &RunId, number: u64) -> Record {
     }
 }
 
-/// Changes the file as somebody would who knows SQLite, the triggers out of the way.
+/// Changes the file like an attacker who knows SQLite and drops the triggers first.
 fn tamper(path: &PathBuf, statement: &str) {
     let connection = Connection::open(path).unwrap();
     let triggers: Vec<String> = connection

@@ -1,23 +1,23 @@
-//! Which processor each thread stays on.
+//! Pins threads to processors.
 //!
-//! A scheduler may wake a thread on the processor of the one that woke it and leave it there for milliseconds, so that
-//! two threads take turns on one processor while another idles. On a virtual machine of two processors calls of a few
-//! milliseconds then took as long as with one thread. Threads that stay where they were put do not; others at least do not wait
-//! awake for one another there.
+//! A scheduler may wake a thread on the processor of the thread that woke it and leave it there for milliseconds, so
+//! two threads share one processor while another idles. On a virtual machine with two processors, calls of a few
+//! milliseconds then took as long as with one thread. Pinned threads avoid this; unpinned threads that land on the
+//! caller's processor sleep instead of spinning (see `Pool`).
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// The calling thread.
+/// The process id that stands for the calling thread.
 const SELF: Pid = Pid::from_raw(0);
 
-/// Processors, one for each thread of a pool.
+/// Processors, one per thread of a pool.
 #[derive(Debug, Clone)]
 pub(crate) struct Processors(Vec<usize>);
 
 impl Processors {
-    /// One for each of `threads`, of those that the calling thread may use; none if there are too few.
+    /// Picks one processor per thread from those that the calling thread may use; `None` if there are too few.
     pub fn allowed(threads: usize) -> Option<Self> {
         let set = sched_getaffinity(SELF).ok()?;
         let processors: Vec<usize> = (0..CpuSet::count())
@@ -27,7 +27,7 @@ impl Processors {
         (processors.len() == threads).then_some(Self(processors))
     }
 
-    /// Keeps the calling thread on the processor of thread number `thread`.
+    /// Pins the calling thread to the processor of thread number `thread`.
     pub fn pin(&self, thread: usize) -> Result<(), Errno> {
         let mut set = CpuSet::new();
         set.set(self.0[thread])?;
@@ -35,9 +35,9 @@ impl Processors {
     }
 }
 
-/// The processor that the calling thread runs on, where the system says so.
+/// The processor that the calling thread runs on, if the system reports it.
 pub(crate) fn here() -> Option<usize> {
-    // An interpreter has no processors.
+    // Miri does not emulate this call.
     (!cfg!(miri)).then(sched_getcpu)?.ok()
 }
 

@@ -1,19 +1,19 @@
-//! Waiting for one another: a short while awake, then asleep.
+//! Synchronisation between threads: spin for a short while, then sleep.
 //!
-//! Threads of one call meet every few tens of microseconds, and being woken by the kernel takes as long. So a waiting
-//! thread looks for what it waits for about as long as waking it would take, which costs at most twice the better of
-//! the two, and then sleeps: its processor may be wanted by another program, or by the very thread it waits for.
+//! The threads of a call meet every few tens of microseconds, and being woken by the kernel takes about as long. So a
+//! waiting thread spins for about as long as waking it would take, which costs at most twice the better of the two
+//! choices, and then sleeps: another program, or the thread that it waits for, may need its processor.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::futex;
 
-/// Looks at a flag between two looks at the clock.
+/// Checks of the flag between two reads of the clock.
 const LOOKS: u32 = 32;
 
-/// A counter that threads wait on. Alone on its cache lines (two, as processors fetch pairs), so that who looks at it
-/// is not disturbed by writes beside it.
+/// A counter that threads wait on. It has two cache lines to itself (processors fetch lines in pairs), so that writes
+/// to neighbouring data do not disturb the threads that poll it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Signal {
@@ -22,27 +22,27 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// How often it was raised.
+    /// How often it has been raised.
     pub fn count(&self) -> u32 {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Threads that sleep until it is raised.
+    /// The number of threads that sleep until it is raised.
     #[cfg(test)]
     pub fn sleepers(&self) -> u32 {
         self.sleepers.load(Ordering::SeqCst)
     }
 
-    /// Lets everybody go on who waits for it.
+    /// Wakes all waiting threads.
     pub fn raise(&self) {
-        // With the orderings of `wait`: either the sleeper sees this count, or it is seen here.
+        // With the orderings in `wait`: either the sleeper sees the new count, or this thread sees the sleeper.
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             futex::wake_all(&raw const self.count);
         }
     }
 
-    /// Waits until the count is no longer `seen`: for up to `awake` without sleeping.
+    /// Waits until the count differs from `seen`; spins for up to `awake`, then sleeps.
     pub fn wait(&self, seen: u32, awake: Duration) {
         if self.look(seen, awake) {
             return;
@@ -54,7 +54,7 @@ impl Signal {
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether the count became another within `awake`.
+    /// Spins for up to `awake`; whether the count changed meanwhile.
     fn look(&self, seen: u32, awake: Duration) -> bool {
         if awake.is_zero() {
             return self.count() != seen;
@@ -74,11 +74,11 @@ impl Signal {
     }
 }
 
-/// A thread of the team panicked, so what the others wait for may never come: they should return.
+/// A thread of the team panicked. The other threads should return, since they may wait for an event that never comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Aborted;
 
-/// Where the threads of a team meet.
+/// The meeting point of a team's threads.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     threads: u32,
@@ -86,14 +86,14 @@ pub(crate) struct Barrier {
     arrived: AtomicU32,
     crossings: AtomicU32,
     aborted: AtomicBool,
-    /// Whether who waits sleeps at once.
+    /// Whether waiters sleep immediately instead of spinning.
     drowsy: AtomicBool,
-    /// Raised when something happened that somebody may wait for.
+    /// Raised on every event that a thread may wait for.
     news: Signal,
 }
 
 impl Barrier {
-    /// For so many threads, which wait without sleeping for up to `awake`.
+    /// A barrier for `threads` threads, which spin for up to `awake`.
     pub fn new(threads: u32, awake: Duration) -> Self {
         Self {
             threads,
@@ -106,11 +106,11 @@ impl Barrier {
         }
     }
 
-    /// Waits until all threads are here. What each wrote before, all can read afterwards.
+    /// Waits until all threads are here. Writes made before are visible to all threads afterwards.
     pub fn wait(&self) -> Result<(), Aborted> {
         let crossings = self.crossings.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // Nobody arrives again before the crossing.
+            // No thread can arrive again before the barrier opens.
             self.arrived.store(0, Ordering::Relaxed);
             self.crossings.fetch_add(1, Ordering::Release);
             self.news.raise();
@@ -118,9 +118,9 @@ impl Barrier {
         self.wait_until(|| self.crossings.load(Ordering::Acquire) != crossings)
     }
 
-    /// Does `work` for each of `count` indices, with whoever else calls this for the same `tally`, and waits until all
-    /// of them are done. Who is late finds nothing to do and is not waited for. What was written, all can read
-    /// afterwards.
+    /// Does `work` for each of `count` indices, shared with all threads that call this with the same `tally`, and waits
+    /// until all are done. A late thread finds nothing to do, and no thread waits for it. Writes made by `work` are
+    /// visible to all afterwards.
     pub fn each(&self, tally: &Tally, count: usize, mut work: impl FnMut(usize)) -> Result<(), Aborted> {
         loop {
             let index = tally.taken.fetch_add(1, Ordering::Relaxed);
@@ -135,13 +135,13 @@ impl Barrier {
         self.wait_until(|| tally.done.load(Ordering::Acquire) == count)
     }
 
-    /// Ends everybody's waiting, now and later.
+    /// Ends all waiting, now and later.
     pub fn abort(&self) {
         self.aborted.store(true, Ordering::Release);
         self.news.raise();
     }
 
-    /// How long a thread should wait without sleeping.
+    /// How long a thread should spin.
     pub fn awake(&self) -> Duration {
         if self.drowsy.load(Ordering::Relaxed) {
             Duration::ZERO
@@ -150,12 +150,12 @@ impl Barrier {
         }
     }
 
-    /// Has who waits sleep at once, until the next reset.
+    /// Makes waiters sleep immediately until the next reset.
     pub fn sleep_at_once(&self) {
         self.drowsy.store(true, Ordering::Relaxed);
     }
 
-    /// Makes it as new after an abort. Nobody may be waiting.
+    /// Restores the initial state after an abort. No thread may be waiting.
     pub fn reset(&self) {
         self.drowsy.store(false, Ordering::Relaxed);
         self.arrived.store(0, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl Barrier {
 
     fn wait_until(&self, happened: impl Fn() -> bool) -> Result<(), Aborted> {
         loop {
-            // Before what it waits for: news that come after are not slept through.
+            // Read this before checking the condition, so that an event in between is not missed.
             let seen = self.news.count();
             if self.aborted.load(Ordering::Acquire) {
                 return Err(Aborted);
@@ -177,7 +177,7 @@ impl Barrier {
     }
 }
 
-/// How far a team has come with a number of pieces of work.
+/// A team's progress through a number of pieces of work.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     taken: AtomicUsize,
@@ -185,7 +185,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Begins anew. Nobody may be at work.
+    /// Restarts the count. No thread may be at work.
     pub fn reset(&self) {
         self.taken.store(0, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
@@ -200,10 +200,10 @@ mod tests {
 
     use super::*;
 
-    /// Passes of a test; an interpreter is slow.
+    /// Passes per test; Miri is slow.
     const PASSES: usize = if cfg!(miri) { 3 } else { 50 };
 
-    /// Sleeping at once, as pools have it, and hardly ever sleeping.
+    /// Sleeping immediately, as pools configure it, and almost never sleeping.
     const AWAKE: [Duration; 3] = [
         Duration::ZERO,
         Duration::from_micros(50),

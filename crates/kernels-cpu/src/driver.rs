@@ -1,7 +1,6 @@
-//! Carries out a schedule: who prepares and who multiplies, how far ahead, in which order.
+//! Runs a schedule: which threads prepare panels, which multiply, how far ahead, and in which order.
 //!
-//! Both kernel families are [`TileWork`]; the words stages, roles and order have their meaning here and nowhere
-//! else.
+//! Both kernel families implement [`TileWork`]. The schedule's stages, roles and order are interpreted here only.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -16,27 +15,27 @@ use crate::ring::{AbortUnlessDone, Item, Ring};
 
 /// A kernel family's work, cut into tiles and each tile into steps.
 pub(crate) trait TileWork: Sync {
-    /// Where a tile lies.
+    /// The position of a tile in the problem.
     type Tile: Copy;
-    /// What a thread needs to compute a tile.
+    /// The memory that a thread needs to compute a tile.
     type State: Send;
 
-    /// Independent pieces of the operand that is dequantised once and stays for all tiles.
+    /// Independent pieces of the operand that is dequantised once per call and shared by all tiles.
     fn resident_pieces(&self) -> usize;
-    /// Dequantises one of them.
+    /// Dequantises one of these pieces.
     fn load_resident(&self, piece: usize, state: &mut Self::State);
-    /// Finds tile `index`.
+    /// Converts a tile's number to its position.
     fn find(&self, index: usize) -> Self::Tile;
-    /// Steps of a tile, at least 1.
+    /// The number of steps of a tile, at least 1.
     fn steps(&self, tile: &Self::Tile) -> usize;
     /// Loads what a tile needs for all its steps.
     fn begin(&self, tile: &Self::Tile, state: &mut Self::State);
     /// Dequantises the streamed operand of one step into `panel`.
     fn prepare(&self, tile: &Self::Tile, step: usize, panel: &mut [f32], state: &mut Self::State);
-    /// Asks the caches for the quantised bytes of one step.
+    /// Prefetches the quantised bytes of one step.
     fn prefetch(&self, tile: &Self::Tile, step: usize);
-    /// Multiplies one prepared step into the tile's accumulators. The caches may be asked meanwhile for what `next`, a tile and
-    /// its step, needs to be prepared.
+    /// Multiplies one prepared step into the tile's accumulators. Meanwhile it may prefetch the data needed to prepare
+    /// `next`, a tile and one of its steps.
     fn multiply(
         &self,
         tile: &Self::Tile,
@@ -45,11 +44,11 @@ pub(crate) trait TileWork: Sync {
         next: Option<(Self::Tile, usize)>,
         state: &mut Self::State,
     );
-    /// Writes the tile's result, or its part of it if the summed dimension is split.
+    /// Writes the tile's result, or a partial result if the summed dimension is split.
     fn finish(&self, tile: &Self::Tile, state: &mut Self::State);
-    /// Results to be reduced from the parts of split tiles; 0 if there is no split.
+    /// The number of results to reduce from the parts of split tiles; 0 without a split.
     fn reductions(&self) -> usize;
-    /// Reduces one of them, in a fixed order, and writes it.
+    /// Reduces one of these results, in a fixed order, and writes it.
     fn reduce(&self, index: usize, state: &mut Self::State);
 }
 
@@ -68,8 +67,8 @@ enum Role {
 }
 
 impl Team {
-    /// One thread in four produces if roles are specialised (packing costs a few cycles where multiplying costs a
-    /// tile's rows), at least one; none if there is but one thread.
+    /// With specialised roles, one thread in four, and at least one, produces: per step of depth, packing costs a few
+    /// cycles, while multiplying costs cycles in proportion to the tile's rows. `None` if there is only one thread.
     pub fn new(roles: Roles, threads: usize) -> Option<Self> {
         match roles {
             Roles::Unified => Some(Self {
@@ -83,7 +82,7 @@ impl Team {
         }
     }
 
-    /// Threads in all.
+    /// All threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -117,9 +116,9 @@ pub(crate) struct Space<S> {
     threads: Vec<Mutex<ThreadSpace<S>>>,
     /// `[worker][stage]`.
     panels: Vec<Vec<Mutex<AlignedBuffer>>>,
-    /// One a producer; worker `w` is lane `w / producers` of ring `w % producers`.
+    /// One ring per producer; worker `w` is lane `w / producers` of ring `w % producers`.
     rings: Vec<Ring>,
-    /// How far what is dequantised once has come.
+    /// Counts the resident pieces that are done.
     resident: Tally,
     reductions: Tally,
 }
@@ -130,13 +129,13 @@ struct ThreadSpace<S> {
     clock: Clock,
 }
 
-/// Bytes of memory of one stage's panel of `panel` values, with its place in the ring.
+/// The memory of one stage's panel of `panel` values in bytes, including its slot in the ring.
 pub(crate) fn slot_bytes(panel: usize) -> usize {
     AlignedBuffer::bytes(panel).saturating_add(size_of::<Mutex<Item>>())
 }
 
 impl<S> Space<S> {
-    /// Room for `team`, each worker with `stages` panels of `panel` values.
+    /// Allocates for `team`: each worker gets `stages` panels of `panel` values.
     pub fn allocate(
         team: &Team,
         stages: usize,
@@ -175,7 +174,7 @@ pub(crate) struct Busy {
     pub epilogue: Duration,
 }
 
-/// When one thread worked, and on what.
+/// When one thread started and ended, and what its time was spent on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Clock {
     span: Option<(Instant, Instant)>,
@@ -183,7 +182,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Runs `work`; if `TRACED`, adds its time to the part of `busy` that `part` points out.
+    /// Runs `work`; if `TRACED`, adds its duration to the field of `busy` that `part` selects.
     fn measure<const TRACED: bool, R>(
         &mut self,
         part: impl Fn(&mut Busy) -> &mut Duration,
@@ -199,7 +198,7 @@ impl Clock {
     }
 }
 
-/// A schedule in the making of one call.
+/// Runs one call under a schedule.
 pub(crate) struct Driver<'a, W: TileWork> {
     pub pool: &'a Pool,
     pub team: Team,
@@ -209,8 +208,8 @@ pub(crate) struct Driver<'a, W: TileWork> {
 }
 
 impl<W: TileWork> Driver<'_, W> {
-    /// Computes everything. Returns the time from the first thread's start of work to the end of the last, and
-    /// (zeros unless `TRACED`) where it went.
+    /// Computes everything. Returns the time from the first thread's start to the last thread's end, and how it was
+    /// spent (zeros unless `TRACED`).
     pub fn run<const TRACED: bool>(&self) -> (Duration, Busy) {
         self.space.rings.iter().for_each(Ring::reset);
         self.space.resident.reset();
@@ -229,8 +228,8 @@ impl<W: TileWork> Driver<'_, W> {
         self.times()
     }
 
-    /// One thread's share of a call: what is resident, the waves of tiles, and the reductions, each pass beginning when
-    /// the one before is done.
+    /// One thread's share of a call: the resident pieces, the waves of tiles, and the reductions. Each pass begins when
+    /// the one before is complete.
     fn passes<const TRACED: bool>(
         &self,
         thread: usize,
@@ -265,7 +264,7 @@ impl<W: TileWork> Driver<'_, W> {
         })
     }
 
-    /// Empties the rings while nobody uses them.
+    /// Empties the rings while no thread uses them.
     fn reopen_rings(&self, thread: usize, barrier: &Barrier) -> Result<(), Aborted> {
         if self.space.rings.is_empty() {
             return Ok(());
@@ -276,7 +275,7 @@ impl<W: TileWork> Driver<'_, W> {
         barrier.wait()
     }
 
-    /// Prepares up to `stages` panels, multiplies them, and so on.
+    /// Unified roles: prepares up to `stages` panels, multiplies them, and repeats.
     fn everything<const TRACED: bool>(&self, wave: usize, worker: usize, space: &mut ThreadSpace<W::State>) {
         let ThreadSpace { state, clock } = space;
         let panels = &self.space.panels[worker];
@@ -308,7 +307,7 @@ impl<W: TileWork> Driver<'_, W> {
                             } else if step + 1 < steps {
                                 Some((tile, step + 1))
                             } else {
-                                // Others take as many tiles meanwhile as their share of one step is.
+                                // The tiles that other workers are expected to take meanwhile: their share of one step.
                                 let others = (self.team.workers() - 1) / steps;
                                 let likely = self.assignment.likely(worker, taken, others);
                                 likely.map(|index| (self.work.find(index), 0))
@@ -322,7 +321,7 @@ impl<W: TileWork> Driver<'_, W> {
         }
     }
 
-    /// Fills the lanes of one ring, a step each in turn, until no tile is left.
+    /// Fills the lanes of one ring, one step per lane in turn, until no tile is left.
     fn produce<const TRACED: bool>(&self, wave: usize, producer: usize, space: &mut ThreadSpace<W::State>) {
         struct Feed<T> {
             taken: usize,
@@ -359,7 +358,7 @@ impl<W: TileWork> Driver<'_, W> {
         }
     }
 
-    /// Multiplies what its producer sends.
+    /// Multiplies the panels that its producer sends.
     fn consume<const TRACED: bool>(&self, worker: usize, space: &mut ThreadSpace<W::State>) {
         let ThreadSpace { state, clock } = space;
         let ring = &self.space.rings[worker % self.team.producers];
@@ -416,7 +415,7 @@ mod tests {
 
     use super::*;
 
-    /// Tiles of ten steps, the first of which cannot be multiplied.
+    /// Tiles of ten steps; multiplying the first step panics.
     struct Broken;
 
     impl TileWork for Broken {
@@ -446,7 +445,7 @@ mod tests {
         fn reduce(&self, _: usize, (): &mut ()) {}
     }
 
-    /// With eight threads there are two rings, and who serves the other one may leave before it has.
+    /// With eight threads there are two rings; the producer of the other ring may leave before it has served it.
     #[test]
     fn a_panic_ends_the_call_however_many_rings_there_are() {
         for threads in [4, 8] {

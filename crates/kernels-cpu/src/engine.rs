@@ -21,8 +21,9 @@ use crate::pool::Pool;
 use crate::recommend;
 use crate::simd::{Instructions, SimdPath};
 
-/// More threads than any machine has processors. Each thread needs several memory mappings; near the system's limit a thread
-/// can get its stack but not its signal stack, and then aborts the process instead of returning an error.
+/// An upper limit on the threads; no machine has this many processors. Each thread needs several memory mappings. Near
+/// the system's limit a thread can get its stack but not its signal stack, and then aborts the process instead of
+/// returning an error.
 const MOST_THREADS: usize = 4096;
 
 /// The threads and instructions that an engine uses.
@@ -68,7 +69,7 @@ pub struct Resources {
 /// The times of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunTimes {
-    /// From the first thread's start of work to the last thread's end, without set-up.
+    /// From the first thread's start to the last thread's end, without set-up.
     pub kernel: Duration,
     /// Where the time went; only traced runs measure it.
     pub phases: Option<Phases>,
@@ -139,8 +140,8 @@ impl Engine {
         self.pool.threads()
     }
 
-    /// Puts the threads to sleep now. After a call they spin for about 50 µs, so that a call that follows at once need not
-    /// wake them. A caller that knows that none follows frees the processors with this.
+    /// Puts the threads to sleep now. After a call they spin for about 50 µs, so that a call that follows immediately
+    /// need not wake them. A caller that knows that no call follows can free the processors with this method.
     pub fn rest(&self) {
         self.pool.rest();
     }
@@ -164,8 +165,8 @@ impl Engine {
         calibration::measure(&self.pool, self.instructions, quick)
     }
 
-    /// An upper bound on the speed of any NVFP4 product of so many tokens, in multiply-adds per second of all threads
-    /// together: the inner loop alone, on panels in the first-level cache.
+    /// An upper bound on the speed of any NVFP4 product with this many tokens, in multiply-adds per second of all
+    /// threads together: the rate of the inner loop alone, on panels in the first-level cache.
     ///
     /// # Errors
     ///
@@ -176,8 +177,9 @@ impl Engine {
 
     /// A good schedule for a grouped GEMM of these shapes.
     ///
-    /// The panels of a tile fit the second-level cache during a step along K. A few tokens fit the first-level cache whole,
-    /// and weights are then read in memory order. Tiles get fewer weights where wide ones would leave threads idle.
+    /// The panels of a tile fit the second-level cache during a step along K. If the tokens are few enough to fit the
+    /// first-level cache, the weights are read in memory order. Tiles get fewer weights where wide tiles would leave
+    /// threads idle.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
         recommend::schedule(gemm, self.instructions, self.threads())
     }
@@ -263,7 +265,7 @@ impl Kernel {
         self.run_inputs::<false>(inputs, output)
     }
 
-    /// As [`run`](Self::run), and also measures where the time went, which slows the call a little.
+    /// Like [`run`](Self::run), and also measures where the time went, which slows the call a little.
     ///
     /// # Errors
     ///
@@ -353,7 +355,7 @@ struct Ready<P: Plan> {
 
 type MakePlan<P> = Box<dyn Fn(&Setting<'_>) -> Result<P, BuildError> + Send>;
 
-/// The kernel of one family. With `setup = "once"` it is ready; otherwise each call makes plan and memory again.
+/// The kernel of one family. With `setup = "once"`, plan and memory are kept; otherwise each call makes them again.
 struct Prepared<P: Plan> {
     builder: Builder,
     make_plan: MakePlan<P>,
@@ -390,7 +392,7 @@ impl<P: Plan> Prepared<P> {
         })
     }
 
-    /// Calls `use_plan` with the plan, which is made again if set-up is per call.
+    /// Calls `use_plan` with the plan; if set-up is per call, the plan is made again first.
     fn with_plan<R>(&self, use_plan: impl FnOnce(&P) -> R) -> Result<R, RunError> {
         match &self.ready {
             Some(ready) => Ok(use_plan(&ready.plan)),
@@ -466,7 +468,8 @@ impl Builder {
         })
     }
 
-    /// Makes plan and memory within a call. The plan was accepted when the kernel was built, so only memory can run out.
+    /// Makes plan and memory within a call. The plan was accepted when the kernel was built, so the only possible
+    /// failure is that memory runs out.
     fn ready_again<P: Plan>(&self, make_plan: &MakePlan<P>) -> Result<Ready<P>, RunError> {
         match make_plan(&self.setting()) {
             Ok(plan) => Ok(self.ready(plan)?),

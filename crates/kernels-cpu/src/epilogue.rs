@@ -1,4 +1,4 @@
-//! From accumulators to the output: scales, the SwiGLU, rounding, and the way to memory.
+//! From accumulators to output: scaling, SwiGLU, rounding, and stores.
 
 use std::ops::Range;
 
@@ -12,32 +12,32 @@ use crate::simd::{Instructions, LANES, SimdPath, stream_rows};
 /// The accumulators of one tile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sums<'a> {
-    /// The sums of the only, or of the gate's, product.
+    /// The sums of the only product, or of the gate's.
     pub first: &'a [f32],
-    /// Those of the second product of the dual form, which lie in rows.
+    /// The sums of the dual form's second product, stored in rows.
     pub second: Option<&'a [f32]>,
-    /// Where each of them lies.
+    /// The layout of the sums.
     pub places: Places,
 }
 
-/// How the sums of a tile lie.
+/// The layout of a tile's sums.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Places {
-    /// In the output's order, its rows so far apart.
+    /// In the output's order, with rows `stride` apart.
     Rows {
-        /// From one row to the next.
+        /// The distance from one row to the next.
         stride: usize,
     },
-    /// In register blocks, those of a column panel one after another.
+    /// In register blocks; those of a column panel follow each other.
     Blocks {
         /// Register blocks in a column panel.
         row_panels: usize,
-        /// Whether rows of the output lie along columns of the blocks.
+        /// Whether rows of the output are columns of the blocks.
         swapped: bool,
     },
 }
 
-/// What is done to the sums.
+/// The operation applied to the sums.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Finish<'a> {
     /// Multiply all by one scale.
@@ -48,12 +48,12 @@ pub(crate) enum Finish<'a> {
     Swiglu([f64; 2]),
 }
 
-/// Where a tile goes in the output, in elements.
+/// A tile's place in the output, in elements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     /// The tile's first element.
     pub start: usize,
-    /// From one row to the next.
+    /// The distance from one row to the next.
     pub stride: usize,
     /// Rows of the tile.
     pub rows: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Target {
     pub columns: usize,
 }
 
-/// Writes tiles the way a schedule says.
+/// Writes tiles by the method that the schedule names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writer<'a> {
     instructions: Instructions,
@@ -98,10 +98,10 @@ impl<'a> Writer<'a> {
     ///
     /// # Safety
     ///
-    /// Nothing else reads or writes the elements of `target` meanwhile.
+    /// No other access to the elements of `target` happens meanwhile.
     pub unsafe fn write(&self, sums: &Sums<'_>, finish: Finish<'_>, target: &Target, staging: &mut [u8]) {
         match self.epilogue {
-            // SAFETY: the caller promises that the target's elements are this call's alone.
+            // SAFETY: the caller promises exclusive access to the target's elements.
             Epilogue::Direct => unsafe { self.finish(sums, finish, target, self.bytes) },
             Epilogue::Staged => {
                 let staged = Target {
@@ -109,11 +109,11 @@ impl<'a> Writer<'a> {
                     stride: target.columns,
                     ..*target
                 };
-                // SAFETY: the staging memory is this call's alone.
+                // SAFETY: this call has exclusive access to the staging memory.
                 unsafe { self.finish(sums, finish, &staged, Disjoint::new(staging)) };
                 let size = self.format.bytes();
                 let row_bytes = target.columns * size;
-                // SAFETY: the caller promises that the target's elements are this call's alone, and rows do not overlap.
+                // SAFETY: the caller promises exclusive access to the target's elements, and rows do not overlap.
                 let output_row = |row: usize| unsafe {
                     let start = (target.start + row * target.stride) * size;
                     self.bytes.part_mut(start..start + row_bytes)
@@ -131,21 +131,21 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Finishes a tile into `bytes`, a run at a time: as much of a row as lies together in a register block or, of swapped
-    /// blocks, as is turned at once, or [`LANES`] of it.
+    /// Finishes a tile into `bytes`, one run at a time. A run is the part of a row that is contiguous in a register
+    /// block, or is transposed at a time from swapped blocks, or [`LANES`] elements.
     ///
     /// # Safety
     ///
-    /// Nothing else reads or writes the elements of `target` in `bytes` meanwhile.
+    /// No other access to the elements of `target` in `bytes` happens meanwhile.
     unsafe fn finish(&self, sums: &Sums<'_>, finish: Finish<'_>, target: &Target, bytes: Disjoint<'_, u8>) {
         let size = self.format.bytes();
         let finish_run = |row: usize, run: &Range<usize>, first: &[f32], second: &[f32]| {
             let start = (target.start + row * target.stride + run.start) * size;
-            // SAFETY: the caller promises that the target's elements are this call's alone; one run is in use at a time.
+            // SAFETY: the caller promises exclusive access to the target's elements; only one run is in use at a time.
             let bytes = unsafe { bytes.part_mut(start..start + run.len() * size) };
             self.finish_run(finish, row, first, second, bytes);
         };
-        // Without a second product the first stands in for it, and is not looked at.
+        // Without a second product, the first is passed as a placeholder and not read.
         let second = sums.second.unwrap_or(sums.first);
         let runs = |length: usize| {
             (0..target.columns)
@@ -181,7 +181,7 @@ impl<'a> Writer<'a> {
                 for (panel, run) in (0..target.rows.div_ceil(columns))
                     .flat_map(|panel| runs(LANES).map(move |run| (panel, run)))
                 {
-                    // The rows of all blocks of a column panel are as far apart.
+                    // All blocks of a column panel have the same distance between rows.
                     let place = (panel * row_panels * rows + run.start) * columns;
                     let place = place..place + run.len() * columns;
                     self.instructions.turn(&sums.first[place], &mut turned);
@@ -194,7 +194,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Finishes one run of row `row` and rounds it, to nearest and ties to even, into the little-endian `bytes`.
+    /// Finishes one run of row `row` and rounds it, to nearest, ties to even, into the little-endian `bytes`.
     fn finish_run(&self, finish: Finish<'_>, row: usize, first: &[f32], second: &[f32], bytes: &mut [u8]) {
         let values = &mut [0.0; LANES][..first.len()];
         match finish {

@@ -1,4 +1,4 @@
-//! Why an engine, a kernel or a run is refused.
+//! Errors: why an engine, a kernel or a run is refused.
 
 use gauntlet_operations::{MAX_HEAD_SIZE, OperationError};
 use thiserror::Error;
@@ -9,28 +9,28 @@ use crate::simd::SimdError;
 /// Why an engine cannot be made.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// The instruction set asked for is not here.
+    /// The requested instruction set is not available.
     #[error(transparent)]
     Simd(#[from] SimdError),
-    /// No thread at all was asked for.
+    /// Zero threads were requested.
     #[error("threads = 0: an engine needs at least 1 thread")]
     NoThreads,
-    /// More threads than an engine takes.
+    /// More threads were requested than an engine supports.
     #[error(
         "threads = {threads}: an engine takes at most {most}; there is nothing to gain from more than processors"
     )]
     TooManyThreads {
-        /// Threads asked for.
+        /// Threads requested.
         threads: usize,
-        /// The most.
+        /// The maximum.
         most: usize,
     },
-    /// The operating system gave no thread.
+    /// The operating system refused to start a thread.
     #[error("cannot start {threads} threads; ask for fewer")]
     Spawn {
-        /// Threads asked for.
+        /// Threads requested.
         threads: usize,
-        /// What the operating system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
 }
@@ -38,10 +38,10 @@ pub enum EngineError {
 /// Why a schedule cannot compute a problem on this engine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BuildError {
-    /// The sizes make no problem.
+    /// The problem's sizes are invalid.
     #[error(transparent)]
     Operation(#[from] OperationError),
-    /// A word that counts something is zero.
+    /// A schedule value that must be positive is zero.
     #[error("{word} = 0: must be at least 1")]
     Zero {
         /// The word.
@@ -53,23 +53,23 @@ pub enum BuildError {
         /// `tile.k`.
         found: usize,
     },
-    /// Attention's tile does not have the head's depth.
+    /// The depth of attention's tile is not the head size.
     #[error("tile.k = {found}: for attention tile.k is the head size; use {head_size}")]
     TileHead {
         /// `tile.k`.
         found: usize,
-        /// Values a head.
+        /// Values per head.
         head_size: usize,
     },
-    /// A CPU has no clusters.
+    /// The cluster is not \[1, 1\]: a CPU has no clusters.
     #[error("cluster = [{m}, {n}]: CPU threads share no loads; use [1, 1]")]
     Cluster {
-        /// Along rows.
+        /// Cluster size along rows.
         m: usize,
-        /// Along columns.
+        /// Cluster size along columns.
         n: usize,
     },
-    /// There is nobody to specialise.
+    /// Specialised roles need at least two threads.
     #[error(
         "roles = specialised: needs at least 2 threads, one of them to load, and the engine has {threads}; use roles = unified or more threads"
     )]
@@ -77,33 +77,33 @@ pub enum BuildError {
         /// Threads of the engine.
         threads: usize,
     },
-    /// A head size outside what is supported.
+    /// The head size is not supported.
     #[error("head_size = {found}: the CPU computes multiples of 8 from 8 to {MAX_HEAD_SIZE}")]
     HeadSize {
         /// The head size.
         found: usize,
     },
-    /// More tiles than a table should hold.
+    /// More tiles than the tables may hold.
     #[error(
         "the tile cuts the problem into {tiles} tiles, over the limit of {limit}; use a larger tile or a smaller split-k"
     )]
     TooManyTiles {
-        /// Tiles.
+        /// The number of tiles.
         tiles: usize,
-        /// Tiles allowed.
+        /// The maximum.
         limit: usize,
     },
-    /// A workspace larger than the memory that is free.
+    /// The workspace is larger than the free memory.
     #[error(
         "the workspace needs {bytes} bytes, and {available} can be had; use a smaller tile, fewer stages or a smaller split-k"
     )]
     WorkspaceTooLarge {
         /// Bytes of all buffers; `usize::MAX` stands for more than can be addressed.
         bytes: usize,
-        /// Bytes that can be had.
+        /// Bytes that are free.
         available: usize,
     },
-    /// The workspace cannot be had.
+    /// The workspace cannot be allocated.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
 }
@@ -111,25 +111,25 @@ pub enum BuildError {
 /// Why a run is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// An operand is not of the problem the kernel was built for.
+    /// An operand does not match the problem that the kernel was built for.
     #[error("{what}: {found}, but the kernel was built for {expected}; build it for this problem")]
     Mismatch {
-        /// Which operand and which property of it.
+        /// The operand and the property that differs.
         what: String,
-        /// As given.
+        /// The given value.
         found: String,
-        /// As the problem has it.
+        /// The problem's value.
         expected: String,
     },
     /// The plan cannot be made again (set-up per call).
     #[error(transparent)]
     Plan(BuildError),
-    /// The workspace of this call cannot be had.
+    /// The workspace of this call cannot be allocated.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
 }
 
-/// Operands of the other family.
+/// The operands belong to the other kernel family.
 pub(crate) fn wrong_family(found: &str, expected: &str) -> RunError {
     RunError::Mismatch {
         what: "inputs".into(),
@@ -138,7 +138,7 @@ pub(crate) fn wrong_family(found: &str, expected: &str) -> RunError {
     }
 }
 
-/// `Ok` if `found` is what the problem has.
+/// `Ok` if `found` equals `expected`.
 pub(crate) fn expect_equal<T: PartialEq + std::fmt::Debug>(
     what: impl FnOnce() -> String,
     found: T,

@@ -1,4 +1,4 @@
-//! What a kernel family is to the engine: a plan, a workspace, and the work of one call.
+//! The interface between the engine and a kernel family: a plan, a workspace, and the work of one call.
 
 use gauntlet_operations::Schedule;
 use gauntlet_operations::{AttentionInputs, Output};
@@ -9,10 +9,10 @@ use crate::gemm::GemmOperands;
 use crate::memory::OutOfMemory;
 use crate::simd::Instructions;
 
-/// Tiles for which tables are made; over 16 million the tables alone would cost more than the arithmetic.
+/// The maximum number of tiles; beyond 16 million, the tables alone would cost more than the arithmetic.
 const TILE_LIMIT: usize = 1 << 24;
 
-/// What a plan is made for.
+/// The engine's settings that a plan depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub instructions: Instructions,
@@ -37,7 +37,7 @@ pub(crate) trait Plan: Sized {
     where
         Self: 'a;
 
-    /// Tiles, split parts counted apart.
+    /// The number of tiles; the parts of split tiles count separately.
     fn tiles(&self) -> usize;
     /// The cost of each tile in multiply-adds.
     fn costs(&self) -> Vec<u64>;
@@ -51,7 +51,7 @@ pub(crate) trait Plan: Sized {
     fn allocate_shared(&self) -> Result<Self::Shared, OutOfMemory>;
     /// Makes one thread's memory.
     fn allocate_state(&self) -> Result<Self::State, OutOfMemory>;
-    /// Joins plan, memory and operands into the work of one call.
+    /// Combines plan, memory and operands into the work of one call.
     fn work<'a>(
         &'a self,
         shared: &'a mut Self::Shared,
@@ -65,7 +65,7 @@ pub(crate) trait Plan: Sized {
     }
 }
 
-/// Refuses more tiles than tables should hold.
+/// Refuses more tiles than the tables may hold.
 pub(crate) fn limit_tiles(tiles: usize) -> Result<(), BuildError> {
     if tiles > TILE_LIMIT {
         return Err(BuildError::TooManyTiles {

@@ -1,22 +1,22 @@
-//! Sleeping until a counter changes, by the system's futexes.
+//! Sleeping until a counter changes, by futexes.
 
 use std::sync::atomic::AtomicU32;
 
 use nix::libc;
 
-/// Sleeps while `count` is `seen`, or until woken; may also return for no reason.
+/// Sleeps until woken if `count` equals `seen`; spurious wake-ups are possible.
 pub(crate) fn wait(count: &AtomicU32, seen: u32) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let forever = std::ptr::null::<libc::timespec>();
-    // SAFETY: the counter lives throughout the call, which reads it atomically and has no deadline to read. Whatever it returns,
-    // the caller looks at the counter again.
+    // SAFETY: the counter lives throughout the call, which reads it atomically; the timeout pointer is null. Whatever
+    // the call returns, the caller checks the counter again.
     unsafe { libc::syscall(libc::SYS_futex, count.as_ptr(), operation, seen, forever) };
 }
 
-/// Wakes everybody who sleeps on `count`, which need not be there any longer.
+/// Wakes all threads that sleep on `count`. The counter need not exist any more.
 pub(crate) fn wake_all(count: *const AtomicU32) {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: waking takes the address as a name, and reads nothing there.
+    // SAFETY: the wake operation uses the address only as a key and does not read from it.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -33,7 +33,8 @@ pub fn available_bytes() -> usize {
         return usize::MAX;
     };
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-    // A container's usage includes its page cache, which the system frees on demand; only resident memory is taken.
+    // A container's usage includes its page cache, which the system frees on demand, so only resident memory is
+    // subtracted.
     let container = system
         .cgroup_limits()
         .map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
@@ -115,10 +116,10 @@ impl<'a, T> Disjoint<'a, T> {
     ///
     /// # Safety
     ///
-    /// As long as the result is used, no part that overlaps it is written.
+    /// While the result is in use, no overlapping part is written.
     pub unsafe fn part(&self, range: Range<usize>) -> &'a [T] {
         assert!(range.start <= range.end && range.end <= self.length);
-        // SAFETY: within the slice, and not written meanwhile as the caller promises.
+        // SAFETY: the range is within the slice, and the caller promises that it is not written meanwhile.
         unsafe { std::slice::from_raw_parts(self.start.add(range.start), range.len()) }
     }
 
@@ -126,10 +127,10 @@ impl<'a, T> Disjoint<'a, T> {
     ///
     /// # Safety
     ///
-    /// As long as the result is used, no other part that overlaps it is used.
+    /// While the result is in use, no overlapping part is used.
     pub unsafe fn part_mut(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.length);
-        // SAFETY: within the slice, and not used elsewhere meanwhile as the caller promises.
+        // SAFETY: the range is within the slice, and the caller promises that it is not used elsewhere meanwhile.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gauntlet_operations::Order;
 
-/// The tiles of a problem dealt out as a schedule's order says.
+/// The tiles of a problem, assigned as the schedule's order says.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     tiles: usize,
@@ -14,16 +14,16 @@ pub(crate) struct Assignment {
 
 #[derive(Debug)]
 enum Dealing {
-    /// One tile a worker and wave.
+    /// One tile per worker and wave.
     Waves,
-    /// A fixed list a worker.
+    /// A fixed list per worker.
     Shares(Vec<Vec<usize>>),
-    /// The next tile to whoever asks.
+    /// A shared counter: each request gets the next tile.
     Counter(AtomicUsize),
 }
 
 impl Assignment {
-    /// Deals out one tile for each of `costs` (in any unit) to `workers`.
+    /// Assigns one tile for each of `costs` (in any unit) to `workers`.
     pub fn new(order: Order, costs: &[u64], workers: usize) -> Self {
         let dealing = match order {
             Order::PerTile => Dealing::Waves,
@@ -38,7 +38,7 @@ impl Assignment {
         }
     }
 
-    /// Waves that compute all tiles, each begun when the one before is done.
+    /// The number of waves that compute all tiles; each begins when the one before is complete.
     pub fn waves(&self) -> usize {
         match self.dealing {
             Dealing::Waves => self.tiles.div_ceil(self.workers),
@@ -46,14 +46,14 @@ impl Assignment {
         }
     }
 
-    /// Forgets what has been taken, before a new run.
+    /// Resets the counter before a new run.
     pub fn restart(&self) {
         if let Dealing::Counter(next) = &self.dealing {
             next.store(0, Ordering::Relaxed);
         }
     }
 
-    /// The next tile of `worker`, which has `taken` so many in this wave; none when it is done.
+    /// The next tile of `worker`, which has taken `taken` tiles in this wave; `None` when it is done.
     pub fn next(&self, wave: usize, worker: usize, taken: usize) -> Option<usize> {
         match &self.dealing {
             Dealing::Waves => {
@@ -66,7 +66,8 @@ impl Assignment {
         }
     }
 
-    /// What [`next`](Self::next) will probably be in this wave, if the other workers take so many tiles before. Takes nothing.
+    /// A guess at the result of [`next`](Self::next) in this wave if the other workers take `others` tiles first. Takes
+    /// nothing.
     pub fn likely(&self, worker: usize, taken: usize, others: usize) -> Option<usize> {
         match &self.dealing {
             Dealing::Waves => None,
@@ -84,7 +85,8 @@ fn contiguous(tiles: usize, workers: usize) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Each tile, the dearest first, to the worker with the least so far (Graham's longest-processing-time rule).
+/// Assigns each tile, the most expensive first, to the worker with the least work so far (Graham's
+/// longest-processing-time rule).
 fn longest_first(costs: &[u64], workers: usize) -> Vec<Vec<usize>> {
     let mut tiles: Vec<usize> = (0..costs.len()).collect();
     tiles.sort_by_key(|tile| std::cmp::Reverse(costs[*tile]));

@@ -1,8 +1,8 @@
 //! A pool of threads that lives as long as the engine.
 //!
-//! A launch wakes the threads once, however many passes it makes; between passes they meet at a [`Barrier`]. Within a
-//! launch, and for the next one, a thread that waits stays awake for a short while, and then sleeps in the kernel: two engines
-//! in two processes that take turns on the same cores must not disturb each other's times.
+//! A launch wakes the threads once, even if it has several passes; between passes they meet at a [`Barrier`]. While a
+//! thread waits, within a launch or for the next one, it spins for a short while and then sleeps in the kernel: two
+//! engines in two processes that take turns on the same cores must not disturb each other's times.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,35 +14,35 @@ use std::time::Duration;
 use crate::affinity::{self, Processors};
 use crate::barrier::{Aborted, Barrier, Signal};
 
-/// How long a thread waits for others of its launch, or for the next one, before it sleeps: about what waking it takes.
+/// How long a thread spins before it sleeps: about the time that waking it takes.
 const AWAKE: Duration = Duration::from_micros(50);
 
-/// Persistent threads that run one job at a time, the caller being thread 0.
+/// Persistent threads that run one job at a time; the caller is thread 0.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Held for the length of a launch: launches from several callers queue up.
+    /// Held during a launch, so that launches from several callers queue up.
     launch: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// Raised once a launch, and to close.
+    /// Raised once per launch, and when the pool closes.
     start: Signal,
-    /// What is launched; dangling between launches.
+    /// The current job; dangling between launches.
     job: AtomicPtr<Job<'static>>,
     barrier: Barrier,
-    /// Workers that have not yet done with the job.
+    /// Workers that have not finished the job.
     running: AtomicU32,
     done: Signal,
     panic: Mutex<Option<Panic>>,
     closing: AtomicBool,
-    /// The processor from which the latest job was launched, if that is known.
+    /// The processor from which the latest job was launched, if known.
     caller: AtomicUsize,
 }
 
-/// No processor's number.
+/// Stands for an unknown processor.
 const NOWHERE: usize = usize::MAX;
 
 struct Panic(Box<dyn Any + Send>);
@@ -53,14 +53,14 @@ impl std::fmt::Debug for Panic {
     }
 }
 
-/// What each thread does, given its number and where to meet the others.
+/// The function that each thread runs; it gets the thread's number and the barrier.
 struct Job<'a>(&'a (dyn Fn(usize, &Barrier) -> Result<(), Aborted> + Sync));
 
 impl Pool {
-    /// Starts `threads − 1` threads; the caller of [`run`](Self::run) is the remaining one. Each stays on its processor
-    /// if there are some to stay on.
+    /// Starts `threads − 1` threads; the caller of [`run`](Self::run) is the remaining one. Pins each to its processor
+    /// if `processors` is given.
     pub fn new(threads: usize, processors: Option<&Processors>) -> std::io::Result<Self> {
-        // Where threads outnumber processors, who stays awake keeps the one it waits for from running.
+        // With more threads than processors, a spinning thread can keep the thread that it waits for from running.
         let crowded = std::thread::available_parallelism().is_ok_and(|there| usize::from(there) < threads);
         Self::awake_for(threads, processors, if crowded { Duration::ZERO } else { AWAKE })
     }
@@ -87,7 +87,7 @@ impl Pool {
             let processors = processors.cloned();
             let work = move || {
                 if let Some(processors) = processors {
-                    // A thread that is moved about is slower, not wrong.
+                    // Pinning is an optimisation: an unpinned thread computes the same results.
                     let _ = processors.pin(thread);
                 }
                 shared.serve(thread);
@@ -105,8 +105,8 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `job` once on each thread, giving it the thread's number, and returns when all are done. A panic of any
-    /// thread is raised again here.
+    /// Runs `job` once on each thread, with the thread's number, and returns when all are done. If a thread panics, the
+    /// panic is raised again here.
     pub fn run(&self, job: &(dyn Fn(usize) + Sync)) {
         self.run_in_passes(&|thread, _| {
             job(thread);
@@ -114,13 +114,13 @@ impl Pool {
         });
     }
 
-    /// As [`run`](Self::run), for a job of several passes: between them each thread waits at the barrier it is given,
-    /// and returns if that is aborted.
+    /// Like [`run`](Self::run), for a job of several passes: between passes each thread waits at the given barrier, and
+    /// returns if the barrier is aborted.
     pub fn run_in_passes(&self, job: &(dyn Fn(usize, &Barrier) -> Result<(), Aborted> + Sync)) {
         let _launch = lock(&self.launch);
         let shared = &*self.shared;
         let job = Job(job);
-        // Only the lifetime changes: `serve` says why that is sound.
+        // The cast changes only the lifetime; `serve` explains why that is sound.
         let erased = std::ptr::from_ref(&job).cast_mut().cast::<Job<'static>>();
         let done = shared.done.count();
         shared.barrier.reset();
@@ -142,7 +142,7 @@ impl Pool {
         }
     }
 
-    /// Has the threads sleep now rather than stay awake for the next launch, which then has to wake them.
+    /// Makes the threads sleep now instead of spinning for the next launch; that launch has to wake them.
     pub fn rest(&self) {
         self.run_in_passes(&|_, barrier| {
             barrier.sleep_at_once();
@@ -163,7 +163,7 @@ impl Drop for Pool {
 }
 
 impl Shared {
-    /// What a worker does all its life.
+    /// The main loop of a worker.
     fn serve(&self, thread: usize) {
         let mut launches = 0;
         loop {
@@ -172,12 +172,12 @@ impl Shared {
             if self.closing.load(Ordering::Relaxed) {
                 return;
             }
-            // SAFETY: the pointer was stored before the launch was raised, and `Pool::run_in_passes` keeps what it
-            // points to alive until this thread has counted itself out below: it does not unwind before that, as panics
-            // of its own share are caught too. The closure behind it is `Sync`.
+            // SAFETY: the pointer was stored before the launch was raised. `Pool::run_in_passes` keeps the job alive
+            // until this thread has decremented `running` below: it cannot unwind earlier, because panics of its own
+            // share are caught too. The closure is `Sync`.
             let job = unsafe { &*self.job.load(Ordering::Relaxed) };
-            // The system may wake a thread on its caller's processor, and leave it there though others are idle: who stays
-            // awake there keeps the one it waits for from running.
+            // The system may wake a thread on its caller's processor and leave it there although others are idle. If it
+            // spun there, it would keep the caller, for which it waits, from running.
             if affinity::here() == Some(self.caller.load(Ordering::Relaxed)) {
                 self.barrier.sleep_at_once();
             }
@@ -190,7 +190,7 @@ impl Shared {
 
     /// One thread's share of a job. If it panics, the others stop at their next barrier.
     fn work(&self, job: &Job<'_>, thread: usize) {
-        // A share that ended with `Aborted` is over as one that was done.
+        // A share that ended with `Aborted` counts as done.
         let outcome = catch_unwind(AssertUnwindSafe(|| (job.0)(thread, &self.barrier)));
         if let Err(payload) = outcome {
             lock(&self.panic).get_or_insert(Panic(payload));
@@ -199,13 +199,13 @@ impl Shared {
     }
 }
 
-/// Locks, whether or not a thread panicked while holding the lock: what the locks of this crate guard is either
-/// overwritten by the next run or a plain counter.
+/// Locks, even if a thread panicked while it held the lock: the data behind the locks of this crate are either
+/// overwritten by the next run or plain counters.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits as [`lock`] locks.
+/// Waits on a condition variable, ignoring poisoning as [`lock`] does.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Launches that a test makes; an interpreter is slow.
+    /// Launches per test; Miri is slow.
     const LAUNCHES: usize = if cfg!(miri) { 12 } else { 2000 };
 
     #[test]

@@ -1,23 +1,25 @@
-//! Which schedule a grouped GEMM does well with, from its shapes.
+//! Recommends a schedule for a grouped GEMM from its shapes.
 
 use gauntlet_operations::{GemmShape, GroupedGemm};
 use gauntlet_operations::{Lookup, Order, Schedule, Setup};
 
 use crate::simd::{Blocks, Instructions, Operand};
 
-/// Tokens of a tile, blocks of weights from wide to narrow, and depth, for products by dots and by the tile unit. Widths are
-/// multiples of the register blocks'. Dots take weights as rows, which are packed with fewer instructions and bytes than columns.
+/// Tokens per tile, candidate numbers of weights per tile from wide to narrow, and depth, for products by dots and by
+/// the tile unit. Widths are multiples of the register block's. Dots take weights as rows, which need fewer
+/// instructions and bytes to pack than columns.
 const DOTS: (usize, [usize; 3], usize) = (128, [64, 32, 16], 2560);
 const TILE_UNIT: (usize, [usize; 3], usize) = (128, [128, 64, 32], 1024);
 
-/// Weights of a tile from many to few, and values of packed tokens that stay in the first-level cache, where all tokens are one
-/// panel and weights are multiplied straight from their codes. Rows of codes that are read whole are read fastest.
+/// Candidate numbers of weights per tile, and the number of packed token values that stay in the first-level cache, for
+/// the case that all tokens form one panel and weights are multiplied straight from their codes. Reading whole rows of
+/// codes is fastest.
 const UNPACKED: ([usize; 3], usize) = ([128, 64, 32], 1 << 14);
 
-/// The chunk of any instruction set divides it.
+/// A multiple of every instruction set's chunk.
 const CHUNKS: usize = 256;
 
-/// Tiles that each thread should have, so that the last one to finish keeps the others waiting but shortly.
+/// Tiles per thread, so that the last thread to finish delays the others only briefly.
 const TILES_A_THREAD: usize = 8;
 
 /// See [`Engine::recommend`](crate::Engine::recommend).
@@ -36,7 +38,7 @@ pub(crate) fn schedule(gemm: &GroupedGemm, instructions: Instructions, threads: 
         }
         Blocks::Dots(_) => DOTS,
     };
-    // As few parts of K as may be, and all of a size.
+    // As few steps along K as possible, all of the same size.
     let deepest = gemm.groups.iter().map(|shape| shape.k).max().unwrap_or(0).max(1);
     let even = deepest.div_ceil(deepest.div_ceil(depth)).next_multiple_of(CHUNKS);
     Schedule {
@@ -46,7 +48,7 @@ pub(crate) fn schedule(gemm: &GroupedGemm, instructions: Instructions, threads: 
     }
 }
 
-/// The widest blocks of weights that leave no thread without work.
+/// The widest block of weights that leaves no thread without work.
 fn narrow(gemm: &GroupedGemm, tokens: usize, widths: [usize; 3], threads: usize) -> usize {
     let enough = |width: &usize| {
         let blocks = |shape: &GemmShape| shape.m.div_ceil(tokens) * shape.n.div_ceil(*width);
@@ -55,7 +57,7 @@ fn narrow(gemm: &GroupedGemm, tokens: usize, widths: [usize; 3], threads: usize)
     widths.into_iter().find(enough).unwrap_or(widths[2])
 }
 
-/// What all good schedules have in common.
+/// The part that all recommended schedules share.
 fn dynamic() -> Schedule {
     Schedule {
         order: Order::Dynamic,

@@ -1,7 +1,7 @@
 //! Bounded queues of panels between one producer and its consumers, for specialised roles.
 //!
-//! Each consumer has a lane of as many slots as the schedule has stages. The panels themselves lie outside, each
-//! behind its own lock; the ring says whose turn a slot is, so those locks are never contended.
+//! Each consumer has a lane with one slot per stage of the schedule. The panels are stored elsewhere, each behind its
+//! own lock. The ring decides which thread may use a slot, so those locks are never contended.
 
 use std::sync::{Condvar, Mutex};
 
@@ -27,7 +27,7 @@ pub(crate) struct Ring {
 #[derive(Debug)]
 struct State {
     lanes: Vec<Lane>,
-    /// A thread of the team panicked: nobody waits any more.
+    /// A thread of the team panicked: waiting ends.
     aborted: bool,
 }
 
@@ -68,8 +68,8 @@ impl Ring {
         }
     }
 
-    /// Producer: waits for a free slot in an open lane, looking first at the lane after `last`. Returns lane and
-    /// slot; none when all lanes are closed.
+    /// Producer: waits for a free slot in an open lane, starting with the lane after `last`. Returns lane and slot;
+    /// `None` when all lanes are closed.
     pub fn claim(&self, last: usize) -> Option<(usize, usize)> {
         let mut state = lock(&self.state);
         loop {
@@ -90,7 +90,7 @@ impl Ring {
         }
     }
 
-    /// Producer: hands the claimed slot of `lane` over.
+    /// Producer: hands over the claimed slot of `lane`.
     pub fn publish(&self, lane: usize, item: Item) {
         let mut state = lock(&self.state);
         let lane = &mut state.lanes[lane];
@@ -101,13 +101,13 @@ impl Ring {
         self.filled.notify_all();
     }
 
-    /// Producer: says that nothing more comes in `lane`.
+    /// Producer: marks the end of `lane`.
     pub fn close(&self, lane: usize) {
         lock(&self.state).lanes[lane].closed = true;
         self.filled.notify_all();
     }
 
-    /// Consumer: waits for the next panel of `lane`. Returns it and its slot; none at the end.
+    /// Consumer: waits for the next panel of `lane`. Returns it and its slot; `None` at the end.
     pub fn take(&self, lane: usize) -> Option<(Item, usize)> {
         let mut state = lock(&self.state);
         loop {
@@ -125,13 +125,13 @@ impl Ring {
         }
     }
 
-    /// Consumer: gives the slot it took back.
+    /// Consumer: returns the slot that it took.
     pub fn release(&self, lane: usize) {
         lock(&self.state).lanes[lane].released += 1;
         self.freed.notify_all();
     }
 
-    /// Ends everybody's waiting, now and later.
+    /// Ends all waiting, now and later.
     pub fn abort(&self) {
         lock(&self.state).aborted = true;
         self.filled.notify_all();
@@ -139,8 +139,9 @@ impl Ring {
     }
 }
 
-/// Ends all waiting at rings unless its thread comes to the end of its share. All rings, not the thread's own alone: others may
-/// leave before they have served theirs, because a barrier tells them of the panic first, and their partners would wait for ever.
+/// Aborts waiting at all rings unless its thread completes its share. It must abort all rings, not only the thread's
+/// own: a barrier may tell other threads of the panic first, and they then leave without serving their rings, whose
+/// partners would wait forever.
 #[derive(Debug)]
 pub(crate) struct AbortUnlessDone<'a> {
     rings: &'a [Ring],
@@ -152,7 +153,7 @@ impl<'a> AbortUnlessDone<'a> {
         Self { rings, done: false }
     }
 
-    /// The share is done.
+    /// Marks the share as complete.
     pub fn done(mut self) {
         self.done = true;
     }
@@ -170,10 +171,10 @@ impl Drop for AbortUnlessDone<'_> {
 mod tests {
     use super::*;
 
-    /// Items of a lane; an interpreter is slow.
+    /// Items per lane; Miri is slow.
     const ITEMS: usize = if cfg!(miri) { 20 } else { 500 };
 
-    /// Every item arrives, in order, through slots that are never in two hands at once.
+    /// Every item arrives, in order, and no slot is used by two threads at the same time.
     #[test]
     fn items_arrive_in_order_through_exclusive_slots() {
         for (lanes, slots) in [(1, 1), (1, 3), (3, 1), (3, 2)] {

@@ -1,5 +1,5 @@
-//! What a serving engine does with this crate, on made-up weights and tokens; checks the result against the f64 oracle,
-//! and prints what a call costs on the device and on the host, as JSON.
+//! Calls this crate as a serving engine does, on made-up weights and tokens; checks the result against the f64 oracle,
+//! and prints the cost of a call on the device and on the host, as JSON.
 //!
 //! `cargo run --release -p gauntlet-kernels-cuda --example serve -- [problem.json [schedule.toml]]`
 //!
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 const PROBLEM: &str = r#"{"family": "grouped-gemm", "groups": [
     {"m": 80, "n": 4096, "k": 7168}, {"m": 176, "n": 4096, "k": 7168}, {"m": 1, "n": 4096, "k": 7168}]}"#;
-/// Calls whose time on the host is taken, and after how many the device may catch up: a queue that is full makes the host
+/// Calls that are timed on the host, and the number after which the device may catch up: a full queue makes the host
 /// wait.
 const HOST_CALLS: usize = 10_000;
 const CALLS_BEFORE_WAITING: usize = 100;
@@ -147,7 +147,7 @@ impl Operands {
     }
 }
 
-/// The rows of a matrix, of which a byte holds so many values, padded with zeros to the depth that kernels take.
+/// The rows of a matrix with `values` values a byte, padded with zeros to the depth that kernels require.
 fn padded(matrix: &Nvfp4Tensor, bytes: &[u8], values: usize) -> Vec<u8> {
     let row_bytes = matrix.columns() / values;
     let padding = matrix.columns().next_multiple_of(DEPTH_STEP) / values - row_bytes;
@@ -210,7 +210,7 @@ fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// What a file holds, or what was given if it is none.
+/// The contents of a file, or the argument itself if it is not a file.
 fn text(argument: &str) -> std::io::Result<String> {
     let path = Path::new(argument);
     match path.is_file() {

@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a file holds, or what was given if it is none.
+/// The contents of a file, or the argument itself if it is not a file.
 fn text(argument: &str) -> std::io::Result<String> {
     let path = Path::new(argument);
     if path.is_file() {

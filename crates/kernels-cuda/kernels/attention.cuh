@@ -1,5 +1,5 @@
-// Attention, O = softmax(Q·Kᵀ · scale) · V: what host and kernels agree on, byte for byte (the other half is
-// src/plan/attention/abi.rs), and what all of its kernels do alike.
+// Attention, O = softmax(Q·Kᵀ · scale) · V: the binary interface between host and kernels (the other half is
+// src/plan/attention/abi.rs), and the code that all of its kernels share.
 //
 // Definitions: HEAD, the head size; FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
 // 0 a scale for each head, 1 one for each SCALE_BLOCK positions of it; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1, a query
@@ -20,7 +20,7 @@ struct Sequence {
     u32 queries, keys;
 };
 
-// A unit of work: so many queries of a head, `queries`, from `query` on.
+// A unit of work: `queries` queries of a head, from `query` on.
 struct Tile {
     u32 sequence, head;
     u32 query, queries;
@@ -47,16 +47,16 @@ struct Parameter {
 struct Scales {
     float score;        // of raw scores, so that weights are powers of two; its sign is in `flip`
     float value;
-    u32 flip;           // other than 0 if raw scores change their sign: largest and smallest change places
+    u32 flip;           // nonzero if raw scores change their sign: largest and smallest change places
 };
 
 DEVICE Scales scales_of(float score, float value) {
-    // Kept from 0 and ∞, by which −∞ and 0 would become NaN.
+    // Clamped away from 0 and ∞, which would turn −∞ and 0 into NaN.
     float size = fminf(fmaxf(fabsf(score), 1.17549435e-38f), 3.40282347e38f);
     return {size, value, __float_as_uint(score) & 0x80000000u};
 }
 
-// Of a whole head; where its blocks have scales of their own, nothing to multiply by.
+// Of a whole head. Where its blocks have their own scales, all factors are 1.
 DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
     if (BY_BLOCK) return {1.0f, 1.0f, 0};
     if (!EIGHT_BITS) return {parameter.scale, 1.0f, 0};
@@ -81,14 +81,14 @@ struct BlockScales {
         first = begin.y + head / (parameter.heads / parameter.kv_heads) * ((keys + SCALE_BLOCK - 1) / SCALE_BLOCK);
     }
 
-    // Of the block that begins with key `key`, or that it is in; beyond the last, of nothing.
+    // Of the block that contains key `key`; beyond the last key, the score factor is 1 and the value scale 0.
     DEVICE Scales at(u32 key) const {
         if (key >= keys) return {1.0f, 0.0f, 0};
         u32 place = first + key / SCALE_BLOCK;
         return scales_of(query * __ldg(parameter.key_scales + place), __ldg(parameter.value_scales + place));
     }
 
-    // By what the block's raw scores become exponents of two.
+    // The factor that turns the block's raw scores into exponents of two.
     DEVICE float of_scores(u32 key) const {
         Scales scales = at(key);
         return __uint_as_float(__float_as_uint(scales.score) | scales.flip);
@@ -102,12 +102,13 @@ DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
     return visible <= sequence.queries ? 0 : min(visible - sequence.queries, sequence.keys);
 }
 
-// ---- Powers of two, beside `power_by_hardware`; −∞ gives 0, and what is beyond fp32 becomes 2¹²⁷ · 0.99992 or more.
+// ---- Powers of two, beside `power_by_hardware`: −∞ gives 0, and results beyond the range of fp32 become 2¹²⁷ ·
+// 0.99992 or more.
 
 constexpr float NEAREST_INTEGER = 12582912.0f;      // 1.5 · 2²³: added to a small number, leaves its integer in the low bits
 
-// A polynomial of degree 3 over [−½, ½], of least relative error (7.5e-5 by Remez' exchange): a third of what rounding
-// weights to fp16 costs at most. Under 2⁻¹²⁶ the result is 2⁻¹²⁶.
+// A polynomial of degree 3 over [−½, ½], of least relative error (7.5e-5 by Remez' exchange): a third of the largest
+// error of rounding weights to fp16. Below 2⁻¹²⁶ the result is 2⁻¹²⁶.
 DEVICE float power_by_polynomial(float exponent) {
     exponent = fminf(fmaxf(exponent, -126.0f), 127.0f);
     float shifted = exponent + NEAREST_INTEGER, part = exponent - (shifted - NEAREST_INTEGER);

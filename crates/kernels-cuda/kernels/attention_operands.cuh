@@ -1,13 +1,13 @@
-// Attention's operands for the matrix unit (wgmma): in which format they are multiplied, how they lie in shared memory,
-// and how operands in 8 bits are made ready there.
+// Attention's operands for the matrix unit (wgmma): their formats, their layout in shared memory, and the conversion of
+// 8-bit operands there.
 //
-// Definitions, beside those of attention.cuh: ARITHMETIC of operands in 8 bits: 0 fp16 (they convert exactly), 1 e4m3, which
-// they are.
+// Definitions, beside those of attention.cuh: ARITHMETIC of 8-bit operands: 0 fp16 (an exact conversion), 1 e4m3,
+// without conversion.
 #pragma once
 #include "attention.cuh"
 #include "products.cuh"
 
-constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;             // e4m3 is multiplied as it is
+constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;             // e4m3 is multiplied without conversion
 constexpr bool CONVERTED = EIGHT_BITS && ARITHMETIC == 0;           // 8 bits become fp16
 
 template <u32 FORMAT_NUMBER>
@@ -26,7 +26,7 @@ typedef Operand<CONVERTED ? 0 : FORMAT>::Format Format;             // of both p
 
 // ---- Matrices.
 
-// Rows as a swizzling tensor copy leaves them and the matrix unit takes them: what is longer than 128 bytes lies in
+// Rows as a swizzling tensor copy leaves them and the matrix unit takes them; rows longer than 128 bytes are split into
 // panels, one after another. (PTX ISA, "Tensor swizzling modes" and wgmma, "Matrix descriptor".)
 template <u32 ROWS, u32 BYTES>
 struct Matrix {
@@ -48,7 +48,7 @@ struct Matrix {
         return SWIZZLE | EIGHT_ROWS | 1ull << 16 | (u64)((address & 0x3FFFF) >> 4);
     }
 
-    // What `step` instructions, each 32 bytes deep, add to it.
+    // The increment for `step` instructions, each 32 bytes deep.
     DEVICE static constexpr u64 deeper(u32 step) {
         return step / (PANEL / 32) * (PANEL_SIZE >> 4) + step % (PANEL / 32) * 2;
     }
@@ -61,7 +61,7 @@ struct Matrix {
         return SWIZZLE | EIGHT_ROWS | NEXT_PANEL | (u64)((address & 0x3FFFF) >> 4);
     }
 
-    // What `step` instructions, each 16 rows deep, add to it.
+    // The increment for `step` instructions, each 16 rows deep.
     DEVICE static constexpr u64 further(u32 step) {
         return step * (16 * PANEL >> 4);
     }
@@ -81,8 +81,8 @@ DEVICE void convert_piece(u32 from, u32 to, u32 number) {
     store_shared_16(to + To::place(row, 2 * piece + 1), low(bytes.z), high(bytes.z), low(bytes.w), high(bytes.w));
 }
 
-// A warp's 16 queries of 8 bits, of which the lane has `row` and the one 8 further, as fragments: converted to fp16, 16 deep
-// each, or e4m3 as it is, 32 deep each.
+// A warp's 16 queries of 8 bits as fragments; the lane has rows `row` and `row` + 8. They are converted to fp16, 16
+// deep each, or remain e4m3, 32 deep each.
 template <class From, u32 STEPS>
 DEVICE void load_queries(u32 (&fragments)[STEPS][4], u32 from, u32 row, u32 lane) {
 #pragma unroll
@@ -96,17 +96,17 @@ DEVICE void load_queries(u32 (&fragments)[STEPS][4], u32 from, u32 row, u32 lane
         }
 }
 
-// Block `number`, by a warp, of V with a head element a row, keys along it: the order that the matrix unit wants of
-// 8-bit operands. In each 32 keys they lie as a thread's scores do (see round_weights): a lane i has of keys 8m to
-// 8m + 7, seen as pairs of head elements and transposed, keys 2·(i % 4) and the next; of two such eights it makes four
-// bytes of each element of the pair.
+// Transposes block `number` of V, by one warp: the result has a head element a row and keys along it, as the matrix
+// unit requires for 8-bit operands. Each 32 keys are ordered like a thread's scores (see round_weights). Of keys 8m to
+// 8m + 7, seen as pairs of head elements and transposed, lane i has keys 2·(i % 4) and the next; from two such groups
+// of eight it makes four bytes of each element of the pair.
 template <class From, class To>
 DEVICE void transpose_block(u32 from, u32 to, u32 number, u32 lane) {
     constexpr u32 PIECES_A_ROW = HEAD / 16;
     u32 keys = number / PIECES_A_ROW, piece = number % PIECES_A_ROW;
     uint4 pairs = load_matrices_turned(from + From::place(keys * 32 + lane, piece));
-    // Lanes 0 to 7 name the rows of even elements of the first 16 keys, the next those of odd ones; then of the other
-    // keys.
+    // Lanes 0 to 7 address the rows of even elements of the first 16 keys, the next eight the odd ones; the other lanes
+    // address the remaining keys.
     u32 row = piece * 16 + lane % 8 * 2 + lane / 8 % 2;
     store_matrices(to + To::place(row, keys * 2 + lane / 16), __byte_perm(pairs.x, pairs.y, 0x6420),
                    __byte_perm(pairs.x, pairs.y, 0x7531), __byte_perm(pairs.z, pairs.w, 0x6420),
@@ -115,7 +115,7 @@ DEVICE void transpose_block(u32 from, u32 to, u32 number, u32 lane) {
 
 // ---- Fragments: a thread has columns 8j + 2·(lane % 4) and the next of two rows, 8 apart.
 
-// Of each row's four threads.
+// The maximum over the four threads of each row.
 DEVICE float maximum_of_four(float value) {
     value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
     return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
@@ -126,14 +126,14 @@ DEVICE float sum_of_four(float value) {
     return value + __shfl_xor_sync(~0u, value, 2);
 }
 
-// Two neighbours in the format that 16-bit weights are multiplied in.
+// Two neighbours in the format of 16-bit weights.
 DEVICE u32 pair_of_weights(float low, float high) {
     return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
 }
 
-// Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth, and
-// a thread has pairs: its four are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V lies in the same order
-// (transpose_block), so the sums are the same.
+// Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth,
+// while a thread has pairs. So its four values are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V has the
+// same order (transpose_block), so the sums do not change.
 template <bool TO_EIGHTS>
 DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
 #pragma unroll
@@ -147,8 +147,8 @@ DEVICE void round_weights(u32 (&rounded)[4], const float* weights) {
     }
 }
 
-// Keeps the compiler from moving work on registers across this place: nothing else says that a wait for products
-// concerns them, and that wait would stand above the exponentials.
+// Keeps the compiler from moving work on registers across this point. Nothing else tells it that a wait for products
+// concerns these registers, and it would move that wait above the exponentials.
 template <u32 COUNT>
 DEVICE void pin(float (&values)[COUNT]) {
 #pragma unroll

@@ -1,7 +1,7 @@
-// Attention for short sequences: all keys are in shared memory at once. A cluster of SPLIT blocks computes 64 queries
-// of a head; each of its blocks' two warp groups has KEYS keys of its own and goes straight from loads to a partial
-// result, without a loop, and partial results meet in the blocks' shared memory. On an H200 a call of 1×8×512×64 is
-// bound by latency, one step after another: launch, loads, Q·Kᵀ, exponentials, weights · V, merge.
+// Attention for short sequences: all keys are in shared memory together. A cluster of SPLIT blocks computes 64 queries
+// of a head. Each of the two warp groups of each block has KEYS keys of its own and goes from loads to a partial result
+// without a loop; partial results are merged in the blocks' shared memory. On an H200 a call of 1×8×512×64 is bound by
+// the latency of consecutive steps: launch, loads, Q·Kᵀ, exponentials, weights · V, merge.
 //
 // Definitions: those of attention.cuh and of attention_resident_layout.cuh.
 #include "attention_resident_loads.cuh"

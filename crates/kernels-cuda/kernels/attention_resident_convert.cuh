@@ -1,4 +1,4 @@
-// What operands in 8 bits go through in shared memory, by the warp group that multiplies them: to fp16, or, of V, to columns
+// Conversion of 8-bit operands in shared memory, by the warp group that multiplies them: to fp16, or, for V, to columns
 // first. The copies have landed.
 #pragma once
 #include "attention_resident_layout.cuh"

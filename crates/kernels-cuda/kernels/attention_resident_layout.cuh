@@ -1,4 +1,4 @@
-// What a block of the resident kernel computes, and where its matrices lie in shared memory.
+// The work of a block of the resident kernel, and the layout of its shared memory.
 //
 // Definitions: KEYS of a warp group; SPLIT, the blocks of a cluster, each with keys of its own; PARTIALS, in which
 // blocks exchange results: 0 fp32, 1 fp16; UNIFORM 1, all sequences are equal, and the host describes them as one with
@@ -60,7 +60,7 @@ DEVICE Work find_work(const Parameter& parameter) {
     return {tile.x, tile.y, tile.z, {lengths.x, lengths.y, lengths.z, lengths.w}};
 }
 
-// Who a thread is.
+// The position of a thread.
 struct Place {
     u32 memory;             // where shared memory begins
     u32 rank;               // of the block in its cluster

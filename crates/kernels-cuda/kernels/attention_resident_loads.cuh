@@ -1,4 +1,4 @@
-// The start of a block: its barriers, and all of its loads at once.
+// The start of a block: it initialises its barriers and starts all of its loads.
 #pragma once
 #include "attention_resident_layout.cuh"
 
@@ -11,8 +11,9 @@ DEVICE void load_matrix(u32 to, const TensorMap* map, u32 row, u32 head, u32 bar
         copy_tensor(to + panel * MATRIX::PANEL_SIZE, map, panel * (MATRIX::PANEL / ELEMENT_BYTES), row, head, barrier);
 }
 
-// One thread of each warp group loads that group's keys and values; the first group's, the queries too. Keys beyond the
-// end arrive as zeros, also where a group has none: zeros are numbers, which what lay there before may not be.
+// One thread of each warp group loads that group's keys and values; that of the first group also loads the queries.
+// Keys beyond the end arrive as zeros, even where a group has no keys: old contents of shared memory might be NaN,
+// zeros are not.
 DEVICE void start_loads(const Parameter& parameter, const Place& place, const Work& work) {
     const TensorMap* maps = parameter.maps + 3 * work.sequence;
     u32 memory = place.memory, group = place.group, kv_head = work.head;
@@ -25,7 +26,7 @@ DEVICE void start_loads(const Parameter& parameter, const Place& place, const Wo
                            memory + VALUE_FULL + 8 * group);
 }
 
-// Maps are the host's, so they need not wait for the launch before.
+// The host writes the maps, so prefetching them need not wait for the previous launch.
 DEVICE void prefetch_maps(const Parameter& parameter, const Place& place, const Work& work) {
     const TensorMap* maps = parameter.maps + 3 * work.sequence;
     if (place.group == 0) prefetch_tensor_map(maps);
@@ -40,14 +41,15 @@ DEVICE void prepare_barriers(const Place& place) {
     if (EIGHT_BITS) barrier_init(memory + VALUE_CONVERTED + 8 * group, GROUP_THREADS);
     if (group == 0) {
         barrier_init(memory + QUERY_FULL, 1);
-        // All threads of the block whose slots it owns itself, and one that announces the bytes from other blocks.
+        // One arrival for each lane of the block's own warps whose slots the block owns, and one for the announcement
+        // of the bytes from other blocks.
         if (SPLIT > 1) barrier_init(memory + MERGE_FULL, GROUPS * OWNED * 32 + 1);
     }
     barrier_init_fence();
     if (SPLIT > 1 && group == 0) barrier_expect(memory + MERGE_FULL, REMOTE_BYTES);
 }
 
-// Beyond this, all barriers of the cluster are there, and loads are on their way.
+// After this, all barriers of the cluster are initialised, and loads are in flight.
 DEVICE void start(const Parameter& parameter, const Place& place, const Work& work) {
     if (place.warp % GROUP_WARPS == 0 && elect()) {
         prefetch_maps(parameter, place, work);

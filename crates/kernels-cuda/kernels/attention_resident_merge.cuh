@@ -1,11 +1,11 @@
-// Partial results meet: each warp gives those of its slot of 16 rows to the block that owns the slot, which merges all
-// parts.
+// Merging of partial results: each warp sends those of its slot of 16 rows to the block that owns the slot, and the
+// owner merges all parts.
 #pragma once
 #include "attention_resident_values.cuh"
 
-// A scale as a number from 1 up to 2 and a power of two. Multiplied by the number before they are rounded to fp16, partial
-// results that are all of a row are not rounded again at its end: the power changes no digit. By the scale itself they
-// could be beyond fp16 where the result is not.
+// A scale as a number from 1 up to 2 and a power of two. Multiplied by the number before they are rounded to fp16,
+// partial results that make up a whole row are not rounded again at its end, because the power changes no digit.
+// Multiplied by the scale itself they could exceed fp16 even if the result does not.
 struct ScaleParts {
     float digits, power;
 
@@ -14,7 +14,8 @@ struct ScaleParts {
           power(__uint_as_float(__float_as_uint(scale) & 0x7F800000u)) {}
 };
 
-// A warp's partial results in fp16 are divided by their sums of weights, so that they are about as large as values are.
+// A warp's partial results in fp16 are divided by their sums of weights, so their magnitude is about that of the
+// values.
 DEVICE u32 partial_word(const Sums& sums, u32 word, const float (&factors)[2]) {
     if (PARTIALS == 0) return __float_as_uint(sums[word]);
     return pair_of_halves(sums[2 * word] * factors[word % 2], sums[2 * word + 1] * factors[word % 2]);
@@ -39,8 +40,8 @@ DEVICE void write_partial(const Sums& sums, const Statistics& statistics, float 
 
 // To the owner of the warp's slot, by stores that count at its barrier if it is another block.
 //
-// A block may leave as soon as it has merged: it has waited for all bytes that others send it, and what it sent is in
-// registers until it arrives in blocks that wait for it. So no barrier of the cluster need follow.
+// A block may exit as soon as it has merged: it has waited for all bytes that others send it, and the data it sends is
+// in registers until it arrives in blocks that wait for it. So no final cluster barrier is needed.
 DEVICE void send_partial(const Sums& sums, const Statistics& statistics, float digits, const Place& place) {
     u32 owner = place.slot() / OWNED, number = place.part() * OWNED + place.slot() % OWNED;
     u32 partial = place.memory + PARTIALS_AT + number * PIECES * PIECE_BYTES + place.lane * 16;
@@ -60,7 +61,7 @@ DEVICE void send_partial(const Sums& sums, const Statistics& statistics, float d
     else __syncthreads();
 }
 
-// By how much each part's row counts in the result; no visible keys in all: the result is 0.
+// The weight of each part's row in the result; without visible keys the result is 0.
 struct Shares {
     float share[PARTS][2];
 
@@ -99,7 +100,7 @@ DEVICE float2 floats_of_halves(u32 pair) {
     return values;
 }
 
-// Adds a part's piece: pairs of neighbours, by turns of the first row and of the second.
+// Adds a part's piece: pairs of neighbours, alternately of the first row and of the second.
 DEVICE void add_piece(float2 (&sums)[PARTIALS == 1 ? 4 : 2], uint4 piece, const float (&share)[2]) {
     auto add = [&](u32 index, float2 pair) {
         sums[index].x = fmaf(share[index % 2], pair.x, sums[index].x);

@@ -33,7 +33,7 @@ DEVICE void multiply_converted(Scores& scores, const Place& place) {
     products_commit();
 }
 
-// Makes of V, while products run, what the matrix unit takes.
+// Prepares V for the matrix unit while products run.
 DEVICE void convert_values(const Place& place) {
     barrier_wait(place.memory + VALUE_FULL + 8 * place.group, 0);
     u32 from = place.memory + VALUE_AT + place.group * KeyMatrix::SIZE;
@@ -44,7 +44,7 @@ DEVICE void convert_values(const Place& place) {
     barrier_arrive(place.memory + VALUE_CONVERTED + 8 * place.group);
 }
 
-// Raw scores; what a query does not see is −∞.
+// Sets raw scores of invisible keys to −∞.
 DEVICE void mask(Scores& scores, const Work& work, const Place& place) {
     // The tile's first query sees the fewest keys.
     if (visible_keys(work.lengths, work.query) >= place.first_key() + KEYS) return;
@@ -56,7 +56,7 @@ DEVICE void mask(Scores& scores, const Work& work, const Place& place) {
         if ((int)(index / 4 * 8 + index % 2) >= visible[index / 2 % 2]) scores[index] = -INFINITE;
 }
 
-// Makes of raw scores exponents of two, where each block of keys has a scale of its own.
+// Turns raw scores into exponents of two, where each block of keys has a scale of its own.
 DEVICE void scale_by_block(Scores& scores, const Place& place, const BlockScales& blocks) {
 #pragma unroll
     for (u32 block = 0; block < KEYS / SCALE_BLOCK; ++block) {

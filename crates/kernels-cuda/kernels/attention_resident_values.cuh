@@ -7,7 +7,7 @@ static_assert(WEIGHT_STEPS % RUNS == 0, "runs are equally long");
 
 typedef float Sums[HEAD / 2];
 
-// Adds a step to sums, or, if it is the first of them, begins them.
+// Adds a step to sums; the first step overwrites them.
 template <class FORMAT_TAG>
 DEVICE void multiply_step(Sums& sums, const u32 (&weights)[4], u32 values, u32 step, bool first) {
     if constexpr (EIGHTS)

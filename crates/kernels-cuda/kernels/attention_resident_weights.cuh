@@ -12,7 +12,7 @@ struct Statistics {
     float maximum[2], sum[2];
 };
 
-// Scores as they are until their step's turn comes.
+// Scores remain unchanged until their step is processed.
 struct Softmax {
     Statistics statistics;
     float scale, bias[2], table, sums[4] = {};

@@ -1,8 +1,8 @@
 // Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for 8 bits, three warps convert.
 //
-// A warp group multiplies the scores of its next run of keys and the values of this one, then makes of the scores the next
-// weights; meanwhile the matrix unit works for the other groups. With PARTS, as many groups have the same queries, and each
-// of them a part of every step's keys; they merge at a tile's end.
+// A warp group starts the score products of its next run of keys and the value products of the current one, then
+// computes the next weights from the scores; meanwhile the matrix unit works for the other groups. With PARTS, that
+// many groups have the same queries, each with a part of every step's keys; they merge at the end of a tile.
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
 // step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
@@ -11,7 +11,7 @@
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"
 
-// Together what a block is launched with; converting takes more of them than copying.
+// Together they equal the registers of the launch; converting takes more registers than copying.
 constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : EIGHT_BITS ? 40 : 24;
 constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : EIGHT_BITS ? 232 : 240;
 
@@ -45,7 +45,8 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
         multiply_values(sums, weights, me.value_rows(stage, run));
         products_commit();
     };
-    // How many keys the group's first query sees, each next one more, up to all; less than none if some see none.
+    // The number of keys that the group's first query sees; each following query sees one more, up to all. Negative if
+    // some queries see none.
     int keys = job.sequence.keys, seen = CAUSAL ? (int)(job.query + me.group() * 64 + 1 - job.sequence.queries) + keys : keys;
     // The first key of number `number` of the tile's runs, the `run`th of a step, and the scales of its keys and values.
     auto first_key = [&](u32 run, u32 number) { return number / RUNS * KEYS + (me.part * RUNS + run) * RUN; };
@@ -73,8 +74,8 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
         Scales of_run = scales_of_run(run, number);
         begin_scores(stage, run);
         begin_values(last, last_run);
-        // Of both: the instructions that take weights from registers are only issued as the matrix unit gets to them, so
-        // little is left to wait for, and weights can be overwritten.
+        // Waits for both products: instructions that take weights from registers are issued only when the matrix unit
+        // reaches them, so little waiting remains, and afterwards weights can be overwritten.
         products_wait<0>();
         pin(sums);
         finish_scores(stage, run, number, of_run.flip);
@@ -98,7 +99,7 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     if constexpr (UNIFORM) {
         finish(parameter, job, me, scales, softmax, sums);
     } else {
-        // Where results go is looked up again: kept, it would take registers that the loop needs.
+        // The output position is looked up again: kept, it would take registers that the loop needs.
         asm volatile("" : "+r"(round));
         finish(parameter, locate(parameter, tile_of_round(round)), me, scales, softmax, sums);
     }

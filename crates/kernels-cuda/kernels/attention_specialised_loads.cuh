@@ -1,10 +1,10 @@
-// The warps that bring operands: one issues copies; for 8 bits three more make of them what the matrix unit takes.
+// The warps that load operands: one issues copies; for 8 bits three more convert the copies for the matrix unit.
 #pragma once
 #include "attention_specialised_ring.cuh"
 
 constexpr u32 PANEL_ELEMENTS = ROW_BYTES < 128 ? HEAD : 128 / ELEMENT_BYTES, PANELS = HEAD / PANEL_ELEMENTS;
 
-// So many rows of a head from `row` on, panel after panel; rows beyond the end arrive as zeros and count as bytes.
+// Copies rows of a head from `row` on, panel after panel; rows beyond the end arrive as zeros and count as bytes.
 DEVICE void copy_rows(u32 to, const TensorMap* map, u32 row, u32 head, u32 rows, u32 barrier) {
     barrier_expect(barrier, rows * ROW_BYTES);
 #pragma unroll
@@ -18,7 +18,7 @@ DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Uses&
     uses.count(stage);
 }
 
-// Of what is copied and yet to be converted, stages follow one another across tiles.
+// Position in the ring of copied operands that are not converted yet; its stages continue across tiles.
 struct RawPlace {
     Uses uses;
     u32 stage = 0;
@@ -33,7 +33,8 @@ DEVICE void copy_raw(u32 base, RawPlace& raw, const TensorMap* map, u32 row, u32
     raw.advance();
 }
 
-// One thread. A tile's Q comes once the scores of the tile before are done, then K and V as they are needed.
+// Run by one thread. A tile's Q is loaded after the scores of the previous tile are done, then K and V as they are
+// needed.
 DEVICE void load(const Parameter& parameter, u32 base) {
     Uses keys, values;
     RawPlace raw;
@@ -75,7 +76,7 @@ DEVICE void convert_rows(u32 from, u32 to, u32 thread) {
     }
 }
 
-// Takes the next copied rows, makes of them the ring's stage, and hands both on.
+// Takes the next copied rows, converts them into a stage of the ring, and signals both barriers.
 template <bool VALUES>
 DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) {
     constexpr u32 FULL = VALUES ? VALUE_FULL : KEY_FULL, EMPTY = VALUES ? VALUE_EMPTY : KEY_EMPTY;

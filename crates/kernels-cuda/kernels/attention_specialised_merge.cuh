@@ -1,4 +1,5 @@
-// Who multiplies in the specialised kernel, and how a tile ends: groups that have the same queries merge, one stores.
+// The multiplying warp groups of the specialised kernel, and the end of a tile: groups that have the same queries
+// merge, and one stores.
 #pragma once
 #include "attention_specialised_products.cuh"
 
@@ -14,10 +15,10 @@ struct Consumer {
 
     DEVICE explicit Consumer(u32 base) : base(base), part(PARTS == 1 ? 0 : __shfl_sync(~0u, threadIdx.x / (128 * QUERY_GROUPS), 0)) {}
 
-    // Among those of its part.
+    // The number of the group among those of its part.
     DEVICE u32 group() const { return threadIdx.x / 128 % QUERY_GROUPS; }
     DEVICE u32 lane() const { return threadIdx.x % 32; }
-    // The lane's first, in the tile.
+    // The lane's first row in the tile.
     DEVICE u32 row() const { return threadIdx.x / 32 % (4 * QUERY_GROUPS) * 16 + lane() / 4; }
 
     DEVICE void await_queries() {
@@ -45,27 +46,27 @@ struct Consumer {
 
 static_assert(STAGES <= Consumer::TILES - Consumer::VALUES, "a stage has no bit of its own");
 
-// The two barriers between groups of different parts with the same queries. Each tile passes them once, also one that a group has no
-// queries in: their phase is that of the tiles.
+// The two barriers between groups of different parts with the same queries. Each tile passes them once, even a tile in
+// which a group has no queries, so their phase follows the tile count.
 struct Merging {
     u32 full, empty, parity;
 
     DEVICE explicit Merging(const Consumer& me)
         : full(me.base + MERGED_FULL + 8 * me.group()), empty(me.base + MERGED_EMPTY + 8 * me.group()), parity(me.uses.full_parity(Consumer::TILES)) {}
 
-    // Of the second part: until there is room for its sums, and when they are there.
+    // For the second part: waits until there is room for its sums, and signals that they are stored.
     DEVICE void await_room() const { barrier_wait(empty, parity); }
     DEVICE void hand_over() const { barrier_arrive(full); }
-    // Of the first: until they are there, and when they are taken.
+    // For the first part: waits until the sums are stored, and signals that they have been read.
     DEVICE void await_sums() const { barrier_wait(full, parity ^ 1); }
     DEVICE void give_room() const { barrier_arrive(empty); }
 };
 
-// Whether groups look if a tile has queries for them. Of equal sequences only a head's last tile may have too few, and
-// looking costs more than it saves; four groups with a mask have no register left to tell by.
+// Whether groups check if a tile has queries for them. With equal sequences only a head's last tile may have too few,
+// and the check costs more than it saves; four groups with a mask have no register left for it.
 constexpr bool MAY_IDLE = !UNIFORM && !(CAUSAL && QUERY_GROUPS == 4);
 
-// What a group does in a tile without queries for it: it lets every stage pass.
+// A group's work in a tile without queries for it: it releases every stage.
 DEVICE void idle(const Job& job, Consumer& me) {
     me.await_queries();
     release(me.base + QUERY_EMPTY);
@@ -101,8 +102,8 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
-// Ends a tile: sums become results, of all parts together. The second part leaves its own in shared memory, float after
-// float, each of all threads, and the first adds them: always in this order, so results repeat.
+// Ends a tile: the sums of all parts together become results. The second part stores its sums in shared memory, one
+// float of all threads after another, and the first part adds them: always in this order, so results are reproducible.
 DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& me, const Scales& scales, const Softmax& softmax, Outputs& sums) {
     float totals[2] = {softmax.sum(0), softmax.sum(1)}, factors[2];
     if constexpr (PARTS == 2) {
@@ -138,8 +139,8 @@ DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& m
         }
         merging.give_room();
     }
-    // A row that sees no key has no result but 0, though its weights may have a sum: the polynomial and the table make something of
-    // −∞ too. The first part has key 0, which every row sees that sees any.
+    // A row that sees no key has the result 0, though its weights may have a nonzero sum: the polynomial and the table
+    // do not return 0 for −∞. The first part has key 0, which every row sees that sees any key.
 #pragma unroll
     for (u32 row = 0; row < 2; row++) factors[row] = softmax.has_seen(row) ? scales.value / totals[row] : 0.0f;
     store(parameter, job, me, sums, factors);

@@ -18,14 +18,14 @@ DEVICE u64 narrow_descriptor(u32 address) {
     return SWIZZLE_64 | EIGHT_ROWS | UNUSED_LEADING | (u64)((address & 0x3FFFF) >> 4);
 }
 
-// Depth `step` of operands whose panels are `panel` bytes apart, 32 bytes a step. (`Matrix` says the same in another
-// way, of which ptxas makes other code; this is the one that was measured.)
+// Depth `step` of operands whose panels are `panel` bytes apart, 32 bytes a step. (`Matrix` computes the same in
+// another way, but ptxas generates different code for it; the measurements are of this version.)
 DEVICE u64 depth_descriptor(u32 address, u32 panel, u32 step) {
     if (EIGHTS && HEAD == 64) return narrow_descriptor(address) + 2 * step;
     return matrix_descriptor(address + step / 4 * panel) + step % 4 * 2;
 }
 
-// Q·Kᵀ anew. `queries`, `keys`: where the warp group's rows and the run's begin.
+// Starts new sums of Q·Kᵀ. `queries`, `keys`: where the warp group's rows and the run's keys begin.
 DEVICE void multiply_scores(Scores& scores, u32 queries, const Queries& fragments, u32 keys) {
 #pragma unroll
     for (u32 step = 0; step < HEAD / SCORE_DEPTH; step++) {
@@ -43,23 +43,22 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
         Product<ValueFormat, HEAD>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, true);
 }
 
-// Weights are powers of two, 2^(score · scale + shift): relative to a score that was once the row's largest. To look for the
-// largest of every run before the first exponential takes a quarter of the kernel's time (H200); so a run is weighed by the
-// shift that is there, and only where weights turn out too large it becomes another, by the run's sum or, where fp32 does not
-// hold that, its maximum; weighed again is what belongs to the same of the lanes' two rows: of scores that scatter widely it is
-// seldom both.
+// Weights are powers of two, 2^(score · scale + shift), relative to an earlier maximum of the row. Finding the maximum
+// of every run before the first exponential takes a quarter of the kernel's time (H200). So a run is weighed with the
+// current shift. Only where weights turn out too large is the shift replaced, based on the run's sum or, where fp32
+// does not hold the sum, on its maximum. Then only the affected one of the lanes' two rows is weighed again: even with
+// widely scattered scores both are seldom affected.
 struct Softmax {
-    // Of rows r and r + 8. A row that has seen no key has a shift by which every weight is too large.
+    // Of rows r and r + 8. The initial shift of a row that has seen no key makes every weight too large.
     float shift[2], sums[2];
 
     DEVICE Softmax() : shift{BEYOND, BEYOND}, sums{0.0f, 0.0f} {}
 
-    // Makes weights of scores; where a row's shift becomes another, what was summed before is multiplied accordingly. All lanes
-    // of a warp take part.
+    // Turns scores into weights; where a row's shift changes, earlier sums are rescaled. All lanes of a warp take part.
     //
-    // What weights are rounded by cancels over many rows, over `few` it is a bias. Then maxima are looked for in any case, so
-    // that a row's largest weight, which may be most of its result, is 1 and not rounded; and what is summed are rounded
-    // weights, so that V = 1 gives 1.
+    // Rounding errors of weights cancel over many rows, but over `few` rows they are a bias. With `few`, maxima are
+    // always computed, so that a row's largest weight, which may dominate its result, is exactly 1. Then rounded
+    // weights are summed, so that V = 1 gives 1.
     DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, float scale, float table, bool few) {
         float added[2] = {};
         bool large[2] = {few, few};
@@ -85,7 +84,7 @@ struct Softmax {
         sums[1] += added[1];
     }
 
-    // The same with the first run, of which no weight can be known to be small enough.
+    // The same for the first run, where no weight is known to be small enough.
     DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table, bool few) {
         shift_to_maximum(0, scores, scale);
         shift_to_maximum(1, scores, scale);
@@ -96,11 +95,11 @@ struct Softmax {
     // Whether a row has seen a key.
     DEVICE bool has_seen(u32 row) const { return shift[row] < BEYOND; }
 
-    // Of a row, over all of its lanes.
+    // The sum of a row over all of its lanes.
     DEVICE float sum(u32 row) const { return sum_of_four(sums[row]); }
 
 private:
-    // Of the run's weights as they are rounded; of each lane a quarter of its row's sum.
+    // Sums of the run's rounded weights; each lane has a quarter of its row's sum.
     DEVICE static void add_rounded(float (&added)[2], const Weights& weights) {
         float rows[4] = {};
 #pragma unroll
@@ -109,16 +108,17 @@ private:
         added[1] = 0.25f * rows[2];
     }
 
-    // With all of these there is no register left for it.
+    // With all of these options there is no register left for it.
     static constexpr bool NO_SHIFT_BY_SUM = FEW && BY_BLOCK && CAUSAL;
     static constexpr float BEYOND = 1e30f;
-    // 2¹²⁶: where the polynomial and the table end, at 2¹²⁷ and a little less, a sum no longer tells how large its weights are.
+    // 2¹²⁶. The polynomial and the table saturate at 2¹²⁷ and slightly below; from there on, a sum no longer tells how
+    // large its weights are.
     static constexpr float BEYOND_SUMS = 8.507059e37f;
-    // A lane's weights of a run add up to no more, so none is beyond the largest of fp16.
+    // A lane's weights of a run add up to at most this, so none exceeds the largest fp16 number.
     static constexpr float MOST_ADDED = 65504.0f;
 
-    // Of a row, whose lanes' weights of the run come to `total`: so that these come to less than 2. As good as by its maximum,
-    // and there already. By what weights so far are to be multiplied.
+    // Changes a row's shift, given the sum `total` of its lanes' weights of the run, so that this sum becomes less than
+    // 2. This is as good as using the maximum, and the sum is already known. Returns the factor for earlier sums.
     DEVICE float shift_by_sum(u32 row, float total) {
         u32 powers = max(__float_as_uint(total) >> 23, 127u) - 127;     // of two, from 1 up to it
         float factor = __uint_as_float(127 - powers << 23);
@@ -127,7 +127,7 @@ private:
         return factor;
     }
 
-    // Of maxima that the run's is part of; likewise.
+    // Changes a row's shift to a maximum that includes the run's; returns the factor for earlier sums.
     DEVICE float shift_to_maximum(u32 row, const Scores& scores, float scale) {
         float largest = -INFINITE, before = shift[row];
 #pragma unroll
@@ -158,14 +158,14 @@ private:
     }
 };
 
-// If BY_BLOCK, what sums of weights and values are in units of: the scale of the values that are next added to them. Sums so
-// far are multiplied by what another scale makes of them.
+// If BY_BLOCK, the unit of the sums of weights and values: the scale of the values that are added next. When the scale
+// changes, earlier sums are converted to the new unit.
 struct Unit {
     float unit = 1.0f, largest = 0.0f;
 
     DEVICE void enter(Outputs& outputs, float scale) {
-        // A scale of 0, or next to it beside earlier ones, would make sums infinite: it is taken for one so small that what is
-        // added counts for nothing.
+        // A scale of 0, or one negligible beside earlier ones, would make sums infinite: it is replaced by a scale
+        // small enough that the added values do not count.
         constexpr float LEAST = 1.17549435e-38f, LEAST_PART = 5.42101086e-20f;      // 2⁻¹²⁶, 2⁻⁶⁴
         largest = fmaxf(largest, fabsf(scale));
         float next = copysignf(fmaxf(fmaxf(fabsf(scale), largest * LEAST_PART), LEAST), scale);

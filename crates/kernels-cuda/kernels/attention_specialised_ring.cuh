@@ -1,5 +1,6 @@
-// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, for operands
-// in 8 bits a ring of what was copied and is yet to be converted, and what warp groups leave each other of the same queries.
+// Shared memory of the specialised kernel: Q of the tile, a ring of K and one of V as the matrix unit takes them, for
+// 8-bit operands a ring of copies that are not converted yet, and the data exchanged by warp groups with the same
+// queries.
 //
 // Rows of 16-bit operands lie in panels of 64 elements, 128 bytes a row, swizzled; e4m3 rows of a head in one panel.
 #pragma once
@@ -7,7 +8,7 @@
 
 constexpr u32 QUERIES = 64 * CONSUMERS / PARTS;             // of a tile
 constexpr u32 QUERY_GROUPS = CONSUMERS / PARTS;             // warp groups that share out the queries
-// Keys whose scores a warp group has at a time: as many as its registers hold beside the sums.
+// Keys whose scores a warp group holds at a time: as many as fit in its registers beside the sums.
 constexpr u32 MOST = BY_BLOCK ? SCALE_BLOCK : CONSUMERS == 2 || CONSUMERS == 3 && HEAD == 64 ? 128 : 64;
 constexpr u32 RUN = KEYS / PARTS < MOST ? KEYS / PARTS : MOST, RUNS = KEYS / PARTS / RUN;    // runs of a step
 constexpr u32 RAW_STAGES = EIGHT_BITS ? 3 : 0;
@@ -15,14 +16,14 @@ constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS
 
 constexpr u32 QUERY_BYTES = QUERIES * ROW_BYTES, KEY_ROW_BYTES = HEAD * (EIGHTS ? 1 : 2);
 constexpr u32 KEY_BYTES = KEYS * KEY_ROW_BYTES, VALUE_BYTES = KEYS * HEAD * 2, RAW_BYTES = KEYS * ROW_BYTES;
-// Of each thread of a warp group: its sums, and of two rows the shift and the sum of weights.
+// For each thread of a warp group: its sums, and for two rows the shift and the sum of weights.
 constexpr u32 MERGED_FLOATS = HEAD / 2 + 4, MERGED_BYTES = PARTS == 1 ? 0 : QUERY_GROUPS * 128 * 4 * MERGED_FLOATS;
 
 constexpr u32 QUERIES_AT = 0, KEYS_AT = QUERIES_AT + QUERY_BYTES, VALUES_AT = KEYS_AT + STAGES * KEY_BYTES;
 constexpr u32 RAW_AT = VALUES_AT + STAGES * VALUE_BYTES, MERGED_AT = RAW_AT + RAW_STAGES * RAW_BYTES;
 constexpr u32 BARRIERS_AT = MERGED_AT + MERGED_BYTES;
 
-// Barriers, 8 bytes each: full ones are arrived at by who fills, empty ones by who has read.
+// Barriers, 8 bytes each: the filling warps arrive at full barriers, the reading warps at empty ones.
 constexpr u32 QUERY_FULL = BARRIERS_AT, QUERY_EMPTY = QUERY_FULL + 8, KEY_FULL = QUERY_EMPTY + 8;
 constexpr u32 KEY_EMPTY = KEY_FULL + 8 * STAGES, VALUE_FULL = KEY_EMPTY + 8 * STAGES;
 constexpr u32 VALUE_EMPTY = VALUE_FULL + 8 * STAGES, RAW_FULL = VALUE_EMPTY + 8 * STAGES;
@@ -31,8 +32,9 @@ constexpr u32 MERGED_EMPTY = MERGED_FULL + 8 * QUERY_GROUPS, END = MERGED_EMPTY 
 static_assert(END <= SHARED, "the plan has reserved less than the kernel needs");
 
 constexpr bool BY_CONVERTERS_KEYS = CONVERTED, BY_CONVERTERS_VALUES = EIGHT_BITS;
-// Queries that are converted have no other place. Those of e4m3 are in registers where there are some left, for shared memory is
-// what these products otherwise wait for: with 64 keys it hands on as many bytes of queries as of keys, all that it can.
+// Converted queries exist only in registers. Those of e4m3 are in registers where some are left, because these products
+// otherwise wait for shared memory: with 64 keys it delivers as many bytes of queries as of keys, which is all its
+// bandwidth.
 constexpr bool QUERIES_IN_REGISTERS = CONVERTED || EIGHTS && HEAD == 128 && !(BY_BLOCK && CAUSAL);
 
 DEVICE void init_barriers(u32 base) {
@@ -55,23 +57,23 @@ DEVICE void init_barriers(u32 base) {
     barrier_init_fence();
 }
 
-// How often, modulo 2, each stage of a ring has been used: a bit a stage. Each tile begins with the first stage, so that
-// the loops over steps, unrolled, know their stages when they are compiled: descriptors and barriers are then constants.
+// How often, modulo 2, each stage of a ring has been used: a bit a stage. Each tile begins with the first stage, so
+// that stages are compile-time constants in the unrolled loops over steps, and so are descriptors and barriers.
 struct Uses {
     u32 bits = 0;
 
     DEVICE u32 full_parity(u32 stage) const { return bits >> stage & 1; }
-    DEVICE u32 empty_parity(u32 stage) const { return full_parity(stage) ^ 1; }     // passes at once the first time
+    DEVICE u32 empty_parity(u32 stage) const { return full_parity(stage) ^ 1; }     // passes immediately the first time
     DEVICE void count(u32 stage) { bits ^= 1u << stage; }
 };
 
-// The block's tile of each round; beyond the last there is none. Every other round runs backward, so that of tiles in
-// descending order all blocks get about as much.
+// The block's tile of each round; beyond the last tile there is none. Every other round runs backward, so that blocks
+// get about equal work from tiles in descending order.
 DEVICE u32 tile_of_round(u32 round) {
     return round * gridDim.x + (round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
 }
 
-// A tile with all that its loops count by.
+// A tile with the numbers that its loops need.
 struct Job {
     Sequence sequence;
     u32 index, head, query, queries;
@@ -80,8 +82,8 @@ struct Job {
     DEVICE u32 kv_head(const Parameter& parameter) const { return head / (parameter.heads / parameter.kv_heads); }
 };
 
-// Equal sequences need no table: to read it takes a microsecond before the first copy. DESCENDING, those queries come
-// first that see the most keys: a head's last.
+// Equal sequences need no table: reading it would take a microsecond before the first copy. With DESCENDING, the
+// queries that see the most keys come first: a head's last.
 DEVICE Job locate(const Parameter& parameter, u32 tile) {
     Job job;
     if (UNIFORM) {

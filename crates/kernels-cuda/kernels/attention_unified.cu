@@ -1,5 +1,5 @@
-// Attention by mma.sync and cp.async, every warp doing everything: the staircase from one stage with scores, weights
-// and scalar products in shared memory to a ring of stages with all of it in registers.
+// Attention by mma.sync and cp.async, with the same work for every warp: the staircase from one stage with scores,
+// weights and scalar products in shared memory to a ring of stages with all of it in registers.
 //
 // A block has one tile, TILE_M queries of a head, and goes over the keys they see, TILE_N a step. All threads copy K
 // and V of a step to a slot of shared memory, STAGES − 1 steps ahead; each warp then has its sixteen queries to
@@ -14,7 +14,7 @@
 #include "attention_unified_results.cuh"
 #include "attention_unified_scalar.cuh"
 
-// ---- What a block has to do.
+// ---- The work of a block.
 
 struct Work {
     Sequence sequence;
@@ -41,7 +41,8 @@ struct Work {
         return (u64)sequence.query_row + (u64)tile.head * sequence.queries + tile.query;
     }
 
-    // Asks for a step, if there is one more; a group of copies either way, so that all threads count alike.
+    // Starts the copies of a step, if there is one more; commits a group of copies in either case, so that all threads
+    // count alike.
     DEVICE void load_step(u32 memory, u32 step) const {
         if (step < steps) {
             u32 first = step * TILE_N, slot = step % STAGES * STEP_BYTES;
@@ -159,8 +160,9 @@ attention_unified(const __grid_constant__ Parameter parameter) {
     Queries queries;
     if constexpr (!READ_AGAIN) read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
     for (u32 step = 0; step < work.steps; ++step) {
-        // With a ring, one barrier says both: the step has landed for all, and all are done with the one before,
-        // whose slot is loaded next. Without, the only slot is loaded after the barrier, and then awaited.
+        // With a ring, one barrier serves two purposes: the step has landed for all threads, and all are done with the
+        // previous step, whose slot is loaded next. Without a ring, the only slot is loaded after the barrier and then
+        // awaited.
         if constexpr (STAGES > 1) copy_wait<LATER_STEPS>();
         __syncthreads();
         work.load_step(memory, step + STAGES - 1);

@@ -16,7 +16,7 @@
 #include "attention_unified_memory.cuh"
 
 constexpr u32 HEAD_BLOCKS = HEAD / 8, KEY_BLOCKS = TILE_N / 8;
-// Two 16-byte pieces of each row are read at a time: so many blocks of 16 elements.
+// Two 16-byte pieces of each row are read at a time: this many blocks of 16 elements.
 constexpr u32 PIECE_PAIRS = ROW_BYTES / 32, PAIR_DEPTHS = HEAD / 16 / PIECE_PAIRS;
 
 DEVICE void multiply(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
@@ -40,7 +40,7 @@ DEVICE u32 upper_halves(u32 bytes) {
     return halves_of_bytes((u16)(bytes >> 16));
 }
 
-// Where a lane points ldmatrix: the matrices are rows 0 … 7 and 8 … 15 of a piece, then of the next piece.
+// The address that a lane gives ldmatrix: the matrices are rows 0 … 7 and 8 … 15 of a piece, then of the next piece.
 template <u32 ROW>
 DEVICE u32 sixteen_rows(u32 area, u32 row, u32 piece, u32 lane) {
     return area + place<ROW>(row + lane % 16, piece + lane / 16);
@@ -56,7 +56,7 @@ DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
 
 typedef u32 Queries[HEAD / 16][4];
 
-// If raw scores change their sign (of 8 bits only: Scales), queries do.
+// If raw scores change their sign (only for 8 bits: Scales), the queries are negated.
 DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, u32 lane) {
     u32 signs = flip ? 0x80008000u : 0;
 #pragma unroll
@@ -138,8 +138,8 @@ struct MatrixSums {
             multiply_pair(sums + 2 * PAIR_DEPTHS * pair, weights, values, first_key, pair, lane);
     }
 
-    // Adds SCALE_BLOCK keys, four fragments of weights, whose values are multiplied by a scale: as fp32, for weights and
-    // values are rounded.
+    // Adds SCALE_BLOCK keys, four fragments of weights, whose values are multiplied by a scale: in fp32, because
+    // weights and values are already rounded.
     DEVICE void add_block(const u32 (*weights)[4], u32 values, u32 first_key, float scale, u32 lane) {
         constexpr u32 FRAGMENTS = SCALE_BLOCK / 16, BLOCKS = 2 * PAIR_DEPTHS;
 #pragma unroll

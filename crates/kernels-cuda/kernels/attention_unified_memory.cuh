@@ -17,7 +17,7 @@ constexpr bool SWIZZLED = LAYOUT == 1, STAGED = EPILOGUE == 1;
 
 constexpr u32 STEP_BYTES = TILE_N * ROW_BYTES;
 constexpr u32 SCORE_ROW = TILE_N * 4;
-// In place, the weights of a row take the first half of where its scores were, or, in fp32, all of it.
+// In place, the weights of a row take the first half of the space of its scores, or, in fp32, all of it.
 constexpr u32 WEIGHT_ROW = WEIGHTS_APART ? TILE_N * (SCALAR ? 4 : 2) : SCORE_ROW;
 constexpr u32 OUTPUT_BYTES = OUTPUT == 2 ? 4 : 2, RESULT_ROW = HEAD * OUTPUT_BYTES;
 
@@ -40,7 +40,7 @@ DEVICE u32 place(u32 row, u32 piece) {
     return row * ROW + (piece ^ turn) * 16;
 }
 
-// ---- Copies, by all threads. Rows from `there` on become zeros, and what lies in memory behind them is not read.
+// ---- Copies, by all threads. Rows from `there` on become zeros, and the memory behind them is not read.
 
 template <u32 ROWS>
 DEVICE void load_rows(u32 to, const u8* from, u32 there) {

@@ -1,5 +1,6 @@
-// Results to memory: pairs straight from the lanes that have them, or through shared memory, to leave in whole 16-byte
-// pieces of rows that neighbouring lanes store side by side. A warp stages its own sixteen rows and waits for no other.
+// Stores results: pairs directly from the lanes that hold them, or through shared memory, in whole 16-byte pieces of
+// rows that neighbouring lanes store side by side. A warp stages its own sixteen rows and does not wait for other
+// warps.
 #pragma once
 #include "attention_unified_memory.cuh"
 

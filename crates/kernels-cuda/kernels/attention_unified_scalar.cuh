@@ -1,5 +1,5 @@
-// P·V by fused multiply-adds, from weights in fp32 and values in shared memory: what the matrix unit is measured
-// against.
+// P·V by fused multiply-adds, from weights in fp32 and values in shared memory: the kernel that the matrix unit is
+// compared with.
 //
 // A lane has HEAD / 32 neighbouring head elements of all of its warp's sixteen rows, so a value that it converts is
 // used sixteen times, and four weights of a row come by one load that all lanes share.

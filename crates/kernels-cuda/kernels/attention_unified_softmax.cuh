@@ -1,10 +1,10 @@
 // Scores to weights: which keys a query sees, and the softmax, in registers or in shared memory.
 //
-// It is online: weights are powers of two of scores less the largest score so far, and what was summed before a
-// larger one came is multiplied by what the difference makes. In shared memory, a warp's rows are its own: it stores
-// their scores, reads them row by row, eight lanes a row, and stores the weights, and needs no barrier but its own,
-// three in all: between scores stored by the lanes that have them and read by those of their row; in place, between a
-// row's scores read and its weights stored over them; and between weights stored and read by the product.
+// The softmax is online: weights are powers of two of scores minus the largest score so far; when a larger score
+// arrives, earlier sums are rescaled. In shared memory, each warp owns its rows: it stores their scores, reads them row
+// by row, eight lanes a row, and stores the weights. It needs only warp-level barriers, three in all: between storing
+// scores and reading them by the lanes of their row; in place, between reading a row's scores and overwriting them with
+// weights; and between storing weights and reading them for the product.
 #pragma once
 #include "attention_unified_fragments.cuh"
 
@@ -54,12 +54,12 @@ struct Row {
     float maximum = -INFINITE;      // of raw scores
     float base = 0.0f;              // what exponents are less by: the maximum's own
 
-    // Takes in the largest of further scores; returns what sums so far are to be multiplied by.
+    // Updates the maximum with further scores; returns the factor for earlier sums.
     DEVICE float raise(float largest, float scale) {
-        // Products are not fused with the difference: equal maxima make exactly 1.
+        // Products are not fused with the subtraction, so that equal maxima give exactly 1.
         float before = __fmul_rn(maximum, scale);
         maximum = fmaxf(maximum, largest);
-        // With nothing seen, −∞ less −∞ would be NaN.
+        // If no key was seen, −∞ minus −∞ would be NaN.
         base = maximum == -INFINITE ? 0.0f : __fmul_rn(maximum, scale);
         return power_by_hardware(__fsub_rn(before, base));
     }
@@ -79,8 +79,7 @@ DEVICE float quad_sum(float value) {
     return value + __shfl_xor_sync(~0u, value, 2);
 }
 
-// What a row's sums are to be multiplied by in the end. Where no key is seen, exponentials that do not reach 0 leave
-// a total.
+// The final factor of a row's sums. Where no key is seen, exponentials that do not reach 0 leave a nonzero total.
 DEVICE float row_share(u32 visible, float total, float value_scale) {
     return visible == 0 ? 0.0f : value_scale / total;
 }
@@ -193,8 +192,8 @@ struct SharedSoftmax {
         if (lane % 8 == 0) store_shared(memory + FACTORS_AT + row(turn) * 4, __float_as_uint(correction));
     }
 
-    // Leaves weights and corrections in shared memory for the whole warp. Before it, the warp is done with those of
-    // the step before.
+    // Leaves weights and corrections in shared memory for the whole warp. The warp must be done with those of the
+    // previous step.
     DEVICE void weigh(const RawScores& scores) {
         store_scores(scores);
         __syncwarp();
@@ -203,7 +202,7 @@ struct SharedSoftmax {
         __syncwarp();
     }
 
-    // Leaves what sums are to be multiplied by in the end where corrections were; `query` is the tile's first.
+    // Leaves the final factors of the sums in place of the corrections; `query` is the tile's first.
     DEVICE void finish(const Sequence& sequence, u32 query, float value_scale) {
         __syncwarp();
 #pragma unroll

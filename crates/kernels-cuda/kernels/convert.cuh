@@ -1,13 +1,13 @@
 // NVFP4 to fp16, exactly.
 //
-// The four bits of an e2m1, put where fp16 has its sign, the end of its exponent and the first bit of its mantissa,
-// are the fp16 of value · 2⁻¹⁴ (subnormals included). With scales as scale · 2⁷, at most 57344, products are value ·
-// scale · 2⁻⁷: six significant bits at most, between 2⁻¹⁷ and 21, exact. A product of two such is 2⁻¹⁴ times the true
-// one.
+// The four bits of an e2m1, placed at fp16's sign, the end of its exponent and the first bit of its mantissa, are the
+// fp16 number value · 2⁻¹⁴ (subnormals included). With scales as scale · 2⁷, at most 57344, products are value · scale
+// · 2⁻⁷: at most six significant bits, between 2⁻¹⁷ and 21, so exact. A product of two such numbers is 2⁻¹⁴ times the
+// true one.
 #pragma once
 #include "ptx.cuh"
 
-// What sums of products of converted operands are multiplied by.
+// The factor for sums of products of converted operands.
 constexpr float CONVERTED_UNIT = 16384.0f;
 
 DEVICE u32 multiply_halves(u32 left, u32 right) {
@@ -23,8 +23,8 @@ DEVICE u32 convert_scales(u16 scales) {
     return multiply_halves(halves, 0x58005800u);
 }
 
-// Two fp16, both times the first or the second of two: one instruction, which takes a half of a register twice. `second` is
-// known when it is compiled.
+// Two fp16, both times the first or the second of two: one instruction, which can use one half of a register twice.
+// `second` is a compile-time constant.
 DEVICE u32 multiply_by_half(u32 left, u32 right, bool second) {
     u32 product;
     if (second)
@@ -48,9 +48,9 @@ DEVICE u32 select_bits(u32 left, u32 right, u32 mask) {
 
 // Eight e2m1 as the upper bytes of fp16, four in a word: the sign in bit 7, the code in bits 3 to 1.
 //
-// Turned down by three bits, the codes of odd values lie so in their own bytes, and those of even ones four bits below, across
-// the byte's edge. So one word selects the odd values' codes and signs, another the even ones', four bits too low, which is
-// turned up: five instructions, and one for each of the four pairs.
+// Shifted right by three bits, the codes of odd values lie like this in their own bytes, and those of even ones four
+// bits lower, across the byte boundary. So one word selects the odd values' codes and signs, another the even ones',
+// four bits too low, which is shifted left: five instructions, and one for each of the four pairs.
 struct Eight {
     u32 even, odd;
 

@@ -1,11 +1,11 @@
-// NVFP4 grouped GEMM for few tokens: the time is that of reading the weights, so they are asked for early and
-// converted as they come.
+// NVFP4 grouped GEMM for few tokens: reading the weights determines the time, so they are requested early and converted
+// on arrival.
 //
 // A block has 32 weight rows (16 of each of the two in the dual form) against at most sixteen tokens, over the whole
-// depth. A step is TILE_K deep and each warp takes a chunk of 128 of it, with nothing shared until the sums are
-// added: its lanes copy weights and tokens packed to slots of the warp's own, STAGES ahead, and multiply what they
-// convert by mma.sync. Two stages are the best on an H200 (M = 16, N = 4096, K = 7168: 9.5 µs, with three 10.9): what
-// is converted is read by the load unit too, behind all copies that were asked for before.
+// depth. A step is TILE_K deep, and each warp takes a chunk of 128 of it; warps share nothing until the sums are added.
+// A warp's lanes copy packed weights and tokens to the warp's own slots, STAGES ahead, convert them, and multiply by
+// mma.sync. Two stages are the best on an H200 (M = 16, N = 4096, K = 7168: 9.5 µs, with three 10.9): reads of the
+// slots use the load unit too, behind all copies that were requested before.
 //
 // Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
 // are summed in an order of their own, and nothing is exchanged between lanes.
@@ -34,7 +34,7 @@ static_assert(WARPS * WARP_BYTES == SHARED_BYTES, "the host counts shared memory
 constexpr u32 SUM_STRIDE = (ROWS + 4) * 4;
 static_assert(TOKENS * SUM_STRIDE <= WARP_BYTES, "a warp's sums lie in its slots");
 
-// ---- What is to be done.
+// ---- The work of a block.
 
 struct Block {
     u32 group, row, token, width;
@@ -47,7 +47,7 @@ struct Parameter {
     const u8* token_scales;
     u8* output;
     const Group* groups;
-    // One for each block; none where there are few groups, whose first blocks are then here.
+    // One for each block; null where there are few groups, whose first blocks are then here.
     const Block* blocks;
     u32 first_blocks[FEW];
 };
@@ -78,13 +78,13 @@ DEVICE void copy_16_once(u32 to, const void* from) {
                  : "memory");
 }
 
-// Through the first-level cache, where the neighbours' scales wait for the next chunks. `bytes` is 8, or 0 for zeros.
+// Through the first-level cache, where the neighbours' scales remain for the next chunks. `bytes` is 8, or 0 for zeros.
 DEVICE void copy_8(u32 to, const void* from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// Bytes from a row of weights to the next, from a chunk to the next, and rows in memory. Repacked, chunks lie one after
-// another, filled up to a multiple of 16 rows.
+// Bytes from a row of weights to the next, from a chunk to the next, and rows in memory. Repacked chunks lie one after
+// another, padded to a multiple of 16 rows.
 struct Strides {
     u64 row, chunk;
     u32 rows;
@@ -98,7 +98,7 @@ struct Strides {
     }
 };
 
-// One lane's part of the weights; rows after the last are the last once more, and nobody stores their results.
+// One lane's part of the weights; rows after the last repeat the last, and their results are not stored.
 struct Weights {
     const u8* packed[WEIGHT_EIGHTS];
     const u8* scales;
@@ -304,10 +304,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) narrow(const __gri
     Weights weights(group, block, warp, lane);
     if (turns > 0) weights.load(slots, lane);
 
-    // Weights and tables are nobody's result; tokens may be the last launch's.
+    // Weights and tables are never results of a launch; tokens may be those of the previous one.
     grid_launch_dependents();
     grid_wait();
-    // Warps do alike; the first writes for all.
+    // All warps do the same; the first records for all.
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     Tokens tokens(parameter, group, block, warp, lane);
     if (turns > 0) tokens.load(slots, lane);

@@ -1,4 +1,4 @@
-// What host and kernels agree on, byte for byte; the other half is src/plan/abi.rs.
+// The binary interface between host and kernels; the other half is src/plan/abi.rs.
 #pragma once
 
 typedef unsigned char u8;

@@ -1,4 +1,4 @@
-// PTX instructions of sm_90a that C++ has no words for: each function is one instruction, or the loop that it needs.
+// PTX instructions of sm_90a without a C++ equivalent: each function is one instruction, or the loop that it needs.
 #pragma once
 #include "problem.cuh"
 
@@ -138,7 +138,7 @@ DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier, u64 poli
         : "memory");
 }
 
-// A box of a two-dimensional tensor map; what lies outside of the tensor arrives as zeros and counts as bytes.
+// A box of a two-dimensional tensor map; parts outside of the tensor arrive as zeros and count as bytes.
 DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 barrier) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
@@ -189,12 +189,12 @@ DEVICE void store_bulk_wait() {
     asm volatile("cp.async.bulk.wait_group %0;" ::"n"(LEFT) : "memory");
 }
 
-// Puts this thread's ordinary accesses to shared memory before later ones of the copy engine and the matrix unit.
+// Orders this thread's ordinary accesses to shared memory before later ones of the copy engine and the matrix unit.
 DEVICE void fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Puts what is known to be in memory, whoever stored it there, before later copies of it by the copy engine.
+// Orders writes to global memory that this thread has observed, by any thread, before later copies by the copy engine.
 DEVICE void fence_async_global() {
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
@@ -220,9 +220,9 @@ DEVICE void copy_arrive(u32 barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
-// ---- Approximations, exact but for the last bits of an fp32; numbers below 2⁻¹²⁶ are taken for zero, and become it.
+// ---- Approximations, exact except for the last bits of an fp32; numbers below 2⁻¹²⁶ are flushed to zero.
 
-// Two to the power of `exponent`: 0 for −∞, ∞ for what is beyond fp32.
+// Two to the power of `exponent`: 0 for −∞, ∞ beyond the range of fp32.
 DEVICE float power_by_hardware(float exponent) {
     float power;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
@@ -237,8 +237,8 @@ DEVICE float reciprocal_by_hardware(float number) {
 
 // ---- Warps and grids.
 
-// True in one lane of a converged warp; the compiler then knows that it is one, as with `threadIdx.x == 0` it does
-// not.
+// True in one lane of a converged warp. The compiler then knows that it is a single lane, which it does not with
+// `threadIdx.x == 0`.
 DEVICE bool elect() {
     u32 elected;
     asm volatile("{ .reg .pred one; elect.sync _|one, 0xFFFFFFFF; selp.u32 %0, 1, 0, one; }" : "=r"(elected));
@@ -262,7 +262,7 @@ DEVICE void grid_launch_dependents() {
 
 // ---- Clusters: blocks that reach each other's shared memory.
 
-// Arrives without ordering memory: all that must be seen beyond it is barriers, made visible by `barrier_init_fence`.
+// Arrives without ordering memory: later code only needs to see barriers, which `barrier_init_fence` makes visible.
 // (With the default, release, an arrival takes a microsecond.)
 DEVICE void cluster_arrive_relaxed() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -272,7 +272,7 @@ DEVICE void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Where this block's shared address lies in the block of that rank.
+// The address of this block's shared address in the block of that rank.
 DEVICE u32 address_in_block(u32 address, u32 rank) {
     u32 there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
@@ -350,7 +350,7 @@ DEVICE void products_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Waits until at most `LEFT` groups of products are on their way.
+// Waits until at most `LEFT` groups of products are in flight.
 template <u32 LEFT>
 DEVICE void products_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");

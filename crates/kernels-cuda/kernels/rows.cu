@@ -36,27 +36,27 @@ struct Multiplier {
         barrier_wait(memory + FULL + cursor.slot * 8, cursor.turn);
     }
 
-    // The last look at a slot: tokens to registers, and converted weights out to the matrix unit's view.
+    // The last access to a slot: loads tokens into registers, and makes converted weights visible to the matrix unit.
     DEVICE void finish_slot(u32 step) {
         fence_async();
         read_tokens(tokens, memory, cursor.slot, step, warp, lane);
-        // Every thread for itself: one arrival a warp is no faster (measured on an H200), and the race checker would
-        // not see that the warp's other threads have read.
+        // Every thread arrives by itself: one arrival a warp is no faster (measured on an H200), and the race checker
+        // would not see that the warp's other threads have read.
         if constexpr (SPECIALISED) barrier_arrive(memory + EMPTY + cursor.slot * 8);
         cursor.next();
     }
 
-    // Converts a loaded step with nothing else to do.
+    // Converts a loaded step without overlap.
     DEVICE void convert(u32 step) {
         for (u32 part = 0; part < PARTS; ++part)
             convert_weights(memory, cursor.slot, converted_slot, step, part, warp, lane);
         finish_slot(step);
     }
 
-    // Multiplies the converted step piece by piece, and beside each piece does `meanwhile` with its number. Before
-    // it, everyone has converted this step and is done with the products of the one before. Every other group of
-    // warps does the other things first, so that groups take turns at the matrix unit (measured on an H200: 6 % of
-    // the time at tiles of 128 × 128 × 256, 1 % at a depth of 128).
+    // Multiplies the converted step piece by piece, and beside each piece calls `meanwhile` with its number. Before it,
+    // all threads have converted this step and are done with the previous step's products. Every other group of warps
+    // calls `meanwhile` first, so that groups take turns at the matrix unit (measured on an H200: 6 % of the time at
+    // tiles of 128 × 128 × 256, 1 % at a depth of 128).
     template <typename Meanwhile>
     DEVICE void multiply_step(Meanwhile meanwhile) {
         bool products_first = warp / 4 % 2 == 0;
@@ -76,8 +76,8 @@ struct Multiplier {
         synchronise_multiplying();
     }
 
-    // Multiplies a step while the weights of the next are converted into the other slot, if there is a next: `more`
-    // says so once asked, after having waited for it.
+    // Multiplies a step while the weights of the next are converted into the other slot, if there is a next step:
+    // `more` waits for it and returns whether there is one.
     template <typename More>
     DEVICE void multiply_and_convert(const u32& next_step, More more) {
         bool there = false;
@@ -204,7 +204,7 @@ DEVICE void consumer(const Parameter& parameter, u32 memory, u32 warp, u32 lane,
     while (work.steps > 0) {
         if constexpr (STAGES == 1) recorder.end(Activity::Wait, work.number);
         multiplier.clear();
-        // Whose the step after the present one is: this work's, or already the next one's.
+        // The owner of the next step: the current work, or already the next one.
         Work next = work;
 #pragma unroll 1
         for (u32 step = 0; step < work.steps; ++step) {

@@ -65,7 +65,7 @@ DEVICE void load_weights(const Operands& operands, u32 memory, u32 slot, u32 ste
     }
 }
 
-// By all loading threads, once the slot is empty.
+// Called by all loading threads, once the slot is empty.
 DEVICE void load_step(const Operands& operands, u32 memory, u32 slot, u32 step, u32 thread) {
     u32 full = memory + FULL + slot * 8;
     if (thread < 32 && elect()) {

@@ -1,10 +1,9 @@
 // A step: weights converted into swizzled shared memory, tokens in registers, and their product.
 //
-// The order of the depth inside of 128 values is ours to choose, if tokens and weights agree on it. A row of 128
-// values is four quarters of 16 bytes, one for each lane of the four that hold a row of wgmma's A; word w of a
-// quarter is eight values, converted into four pairs. Piece 4w + p of a converted row (16 bytes) is pair p of word w
-// of each quarter: so a lane finds both its columns of every instruction in its own quarter, with one 16-byte load
-// for 32 values.
+// The order of the depth within 128 values is free, as long as tokens and weights use the same. A row of 128 values is
+// four quarters of 16 bytes, one for each lane of the four that hold a row of wgmma's A; word w of a quarter is eight
+// values, converted into four pairs. Piece 4w + p of a converted row (16 bytes) is pair p of word w of each quarter: so
+// a lane finds both its columns of every instruction in its own quarter, with one 16-byte load for 32 values.
 #pragma once
 #include "convert.cuh"
 #include "rows_loads.cuh"
@@ -27,8 +26,8 @@ DEVICE u32 word_of(const uint4& words, u32 index) {
 }
 
 // ---- Weights. A warp converts eight rows of 128 values at a time, a lane a quarter of one row: pair p of word w of
-// all lanes is then an 8×8 matrix, stored at once. With rows of 256 values a warp takes four rows of one chunk and
-// the other four of the other, so that neither loads nor stores meet in a bank; `turn` says which.
+// all lanes is then an 8×8 matrix, stored by one instruction. With rows of 256 values a warp takes four rows of one
+// chunk and the other four of the other, so that neither loads nor stores have bank conflicts; `turn` selects which.
 
 struct BlockRow {
     u32 row, chunk;

@@ -9,7 +9,7 @@
 using Results = float[COLUMNS / 2];
 
 // ---- Split depth: parts lie in the workspace, and the warp that arrives last adds them in their order, so that the
-// result does not depend on who that is. True for that warp.
+// result does not depend on which warp is last. Returns true in that warp.
 
 DEVICE bool add_parts(const Parameter& parameter, const Work& work, Sums& sums, u32 warp, u32 lane) {
     constexpr u32 WARP_SUMS = MATRICES * COLUMNS / 2 * 32;
@@ -25,7 +25,7 @@ DEVICE bool add_parts(const Parameter& parameter, const Work& work, Sums& sums, 
     __syncwarp();
     u32 arrived = 0;
     if (lane == 0) {
-        // The first counter is the order's.
+        // The first counter is used by the tile order.
         u32* counter = parameter.counters + 1 + work.number * MULTIPLYING_WARPS + warp;
         arrived = atomicAdd(counter, 1);
         if (arrived == SPLIT_K - 1) *counter = 0;

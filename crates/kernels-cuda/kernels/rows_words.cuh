@@ -1,4 +1,4 @@
-// The words of a schedule as this kernel is compiled for them, and what a launch hands over.
+// The schedule's parameters as compile-time constants, and the launch parameter.
 #pragma once
 #include "trace.cuh"
 

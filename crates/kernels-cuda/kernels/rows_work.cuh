@@ -45,14 +45,14 @@ DEVICE Work work_at(const Parameter& parameter, u32 place) {
     return {tile, number, part, first, end - first};
 }
 
-// Takes places from the counter. Each block takes one too many; the last of these puts the counter back.
+// Takes places from the counter. Each block takes one too many; the last of these resets the counter.
 DEVICE u32 take_place(const Parameter& parameter) {
     u32 place = atomicAdd(parameter.counters, 1);
     if (place == parameter.tiles * SPLIT_K + gridDim.x - 1) *parameter.counters = 0;
     return place;
 }
 
-// The block's next place after `place`, without a counter: one tile, or each so-many-th as there are blocks.
+// The block's next place after `place`, without a counter: one tile, or one in every `gridDim.x`.
 DEVICE u32 next_place(u32 place) {
     return order == Order::PerTile ? ~0u : place + gridDim.x;
 }

@@ -1,6 +1,6 @@
-// Weights are the rows of a tile, tokens its columns (swap-AB): each weight is converted once, in registers, and a tile is
-// as wide as a group has tokens, which a launch before this one converts (tokens.cu). One persistent block a multiprocessor:
-// two warp groups multiply, two warps load.
+// Weights are the rows of a tile, tokens its columns (swap-AB). Each weight is converted once, in registers, and a tile
+// is as wide as its group has tokens; a previous launch converts the tokens (tokens.cu). One persistent block a
+// multiprocessor: two warp groups multiply, two warps load.
 //
 // Definitions: WIDTH, the most columns of a tile; MIXED 1, tiles of all widths, by falling width in a worker's list, or 0,
 // all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1,
@@ -27,7 +27,7 @@ DEVICE void compute_tile(const Parameter& parameter, const Announced& announced,
     float sums[COLUMNS / 2];
     u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, ring, scale_pair, sums, recorder, number);
     finish_tile<COLUMNS>(parameter, announced, control, unit, sums, recorder, number);
-    fence_async();      // what was staged there, before the copies that take its place
+    fence_async();      // data staged there, before the copies that take its place
     barrier_arrive(ring_base + ring.empty_before(1));
 }
 

@@ -53,9 +53,9 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
     float2 next_scales = load_scales(parameter, next);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
-        // Before its first unit is announced; the entry's last tile has long been computed.
+        // Written before the tile's first unit is announced; the tile in this entry was finished long ago.
         if (elect()) control->tiles[i % ANNOUNCED] = {tile, {next_scales.x, next_scales.y}};
-        // The next tile is asked for early, so that its first unit does not wait for it.
+        // The next tile is loaded early, so that its first unit does not wait for it.
         if (tile.is_last()) next.chunks = 0;
         else next = load_tile(tiles + i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
@@ -88,8 +88,8 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& rec
     Filling filling;
     const Tile* tiles = first_tile(parameter);
     Tile next = load_tile(tiles);
-    // Until the launch that converts tokens is complete, and since that waited itself, all before it. No other warp has to
-    // wait: none stores anything before tokens have come.
+    // Waits until the launch that converts tokens is complete, and with it all earlier launches, because that launch
+    // waited for them. No other warp has to wait: none stores anything before tokens have arrived.
     grid_wait();
     fence_async_global();
     recorder.end(Activity::Wait, NO_TILE);

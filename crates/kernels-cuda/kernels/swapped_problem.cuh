@@ -1,5 +1,5 @@
-// The swapped kernel's parameter and tiles, byte for byte; the other half is src/plan/swapped/abi.rs. The kernel that converts
-// tokens before it takes the same parameter.
+// The binary interface of the swapped kernel: its parameter and tiles; the other half is src/plan/swapped/abi.rs. The
+// preceding kernel, which converts tokens, takes the same parameter.
 #pragma once
 #include "trace.cuh"
 
@@ -8,7 +8,7 @@ constexpr u32 WEIGHT_ROWS = 128;    // of a tile, 64 for each warp group; in the
 constexpr u32 ITEM_BYTES = 2048;    // of eight tokens by one chunk, converted
 constexpr u32 INLINE_SHAPES = 16;   // groups that fit the parameter: a table in memory costs a microsecond at the start
 
-// What all warps want to know of a group; see Group.
+// The numbers of a group that all warps need; see Group.
 struct Shape {
     u64 tokens, token_scales, output;
     u64 workspace;                  // bytes from the workspace's begin to its converted tokens

@@ -1,7 +1,7 @@
 // The product of one tile by two warp groups: each takes 64 weight rows through registers, tokens come from the ring.
 //
-// Of `wgmma`'s sixty-four rows a lane has two that are eight apart. In the dual form the second is the same row of the second
-// weights, so that a thread has both products of what it computes and needs nothing of another.
+// Of `wgmma`'s sixty-four rows a lane has two that are eight apart. In the dual form the second is the same row of the
+// second weights, so that a thread has both products of its results and needs nothing from other threads.
 //
 // In a chunk, lane quad q owns K = 32q … 32q + 31: 16 packed bytes and 2 scales, one load. Word w of them makes steps 2w
 // and 2w + 1 of `wgmma`, whose columns 2q, 2q + 1, 2q + 8 and 2q + 9 the lane gives; tokens are converted into the same order.
@@ -38,8 +38,8 @@ DEVICE u64 token_descriptor(u32 address) {
     return descriptor;
 }
 
-// The scales of the lane's two rows, two of a row for a chunk. What was loaded is not touched before it is converted: to put
-// it together at once had each round wait for it (measured: 1 to 2 % of a call).
+// The scales of the lane's two rows, two of a row for a chunk. Loaded words are not used before conversion: combining
+// them right after the load stalls every iteration (measured: 1 to 2 % of a call).
 struct RowScales {
     u32 words[2][2];     // of each row and chunk; repacked and plain, of each chunk those of both rows
 
@@ -67,12 +67,12 @@ struct RowScales {
     }
 };
 
-// While one step is in the matrix unit, the next one's weights are converted. A chunk is released when the first step of the
-// next is on its way, and the next one's packed weights are read before the last step: two units in the ring are enough. A
-// round of the loop is a pair of chunks.
+// While the matrix unit computes one step, the next one's weights are converted. A chunk is released when the first
+// step of the next is in flight, and the next one's packed weights are read before the last step: two units in the ring
+// are enough. An iteration of the loop is a pair of chunks.
 //
-// Of weights that are not repacked, the scales of the pair before are `scale_pair` bytes behind the first ones' place; a tile
-// begins with the other place. Returns where the last unit lies, which is not released: results pass through it.
+// If weights are not repacked, the scales of the previous pair are `scale_pair` bytes behind the first place; a tile
+// begins with the other place. Returns the position of the last unit, which is not released: results pass through it.
 template <u32 COLUMNS>
 DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale_pair, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
     constexpr u32 UNIT = unit_bytes(COLUMNS);

@@ -1,10 +1,10 @@
-// From sums to results: parts of a split tile added, both products of the dual form combined, scaled, rounded, stored. Each
-// warp group does so for itself, and may be a while before the other.
+// From sums to results: adds parts of a split tile, combines both products of the dual form, scales, rounds, stores.
+// Each warp group does this by itself, and may finish well before the other.
 #pragma once
 #include "swapped_products.cuh"
 
-// Of a tile whose depth is split, the part that arrives last adds up all in order, whichever it is: the result has the same
-// bits in every call. Returns whether this is that part.
+// For a tile whose depth is split, the part that arrives last adds all parts in a fixed order: the result has the same
+// bits in every call. Returns whether this is the last part.
 template <u32 COLUMNS>
 DEVICE bool reduce_parts(const Parameter& parameter, const Tile& tile, Control* control, const Lane& at, float (&sums)[COLUMNS / 2]) {
     constexpr u32 BUFFER = WEIGHT_ROWS * WIDTH / 4, BLOCKS = COLUMNS / 8, AT_ONCE = COLUMNS <= 192 ? 8 : 4;     // as registers allow
@@ -60,13 +60,14 @@ DEVICE u32 round_pair(float low, float high) {
     return pair;
 }
 
-// x / (1 + e⁻ˣ). Numbers below 2⁻¹²⁶ make no difference here, so C++'s own functions, which mind them, are not needed.
+// x / (1 + e⁻ˣ). Numbers below 2⁻¹²⁶ make no difference here, so C++'s own functions, which handle them, are not
+// needed.
 DEVICE float silu(float x) {
     constexpr float LOG2_E = 1.4426950408889634f;
     return x * reciprocal_by_hardware(1.0f + power_by_hardware(-LOG2_E * x));
 }
 
-// Results of a warp group: so many rows of the output for each token.
+// Results of a warp group: this many rows of the output for each token.
 constexpr u32 RESULT_ROWS = DUAL ? 32 : 64;
 
 // The results that a thread has of eight tokens, from block `i` of its sums: of tokens 2·(lane % 4) and the next, one row or, in the
@@ -87,16 +88,16 @@ struct Results {
     }
 };
 
-// What a warp group puts into shared memory at a time, for whole runs of a token's rows to leave: out of the registers it would be
-// 16 bytes of them, at a quarter of the rate.
+// The bytes that a warp group stages in shared memory at a time, so that whole runs of a token's rows are stored.
+// Directly from registers, runs would have 16 bytes, at a quarter of the rate.
 constexpr u32 STAGED_BYTES = 2048, STAGED_ROW = RESULT_ROWS * 2, STAGED_TOKENS = STAGED_BYTES / STAGED_ROW;
 static_assert(2 * 2 * STAGED_BYTES == WEIGHT_BYTES, "two places of two warp groups are not what a unit has of weights");
 
-// Two places take turns. They lie where the warp group's own rows of the weights were that were multiplied last, which it alone has
-// read: neither warp group waits for the other.
+// Two places alternate. They lie where the warp group's own rows of the last multiplied weights were, which only this
+// group has read: neither warp group waits for the other.
 constexpr u32 STAGED_APART = DUAL ? WEIGHT_BYTES / 2 : STAGED_BYTES, STAGED_GROUPS_APART = DUAL ? STAGED_BYTES : WEIGHT_BYTES / 2;
 
-// Where sixteen bytes of a token lie, so that eight lanes that go along either way use all banks.
+// Where sixteen bytes of a token lie, so that eight consecutive lanes use all banks in either direction.
 DEVICE u32 staged_place(u32 token, u32 piece) {
     return token * STAGED_ROW + (piece ^ (DUAL ? token / 2 % 4 : token % 8)) * 16;
 }

@@ -1,13 +1,13 @@
 // The ring of operand buffers between the warps that load and those that multiply.
 //
-// A unit is one chunk of a tile: converted tokens, then packed weights. Scales have places of their own: of weights that are
-// not repacked they come with every fourth chunk for four, 32 bytes of a row, the least that the level-2 cache gives
-// (docs/cuda-tried.md), in two places that take turns. With units of two sizes the ring held two of the widest where three fit
-// (measured: 13 % of all stalls). Units are as long as their tile is wide, so that narrow tiles have more of them on their way.
-// All who walk the ring step the same positions.
+// A unit is one chunk of a tile: converted tokens, then packed weights. Scales have places of their own: if weights are
+// not repacked, they arrive with every fourth chunk for four chunks, 32 bytes of a row, the least that the level-2
+// cache delivers (docs/cuda-tried.md), in two places that alternate. With units of two sizes the ring held two of the
+// widest where three fit (measured: 13 % of all stalls). Units are as long as their tile is wide, so that more units of
+// narrow tiles are in flight. All warps that walk the ring step through the same positions.
 //
-// The matrix unit and all warps share what a scheduler issues: an instruction that a chunk takes more, in any warp, delays
-// products (docs/cuda-tried.md). So a walk is counted as its users need it, and not in the fewest variables.
+// All warps and the matrix unit share a scheduler's issue slots: each additional instruction for a chunk, in any warp,
+// delays products (docs/cuda-tried.md). So a walk keeps the counters that its users need, not the fewest variables.
 #pragma once
 #include "swapped_problem.cuh"
 
@@ -20,9 +20,9 @@ constexpr u32 SCALE_ROW = SCALE_CHUNKS * CHUNK / 16;        // bytes of a row
 constexpr u32 SCALES_AT = RING, CONTROL_AT = SCALES_AT + SLOTS * CHUNK_SCALE_BYTES, CONTROL_BYTES = 1024;
 constexpr u32 FULL_AT = CONTROL_AT, EMPTY_AT = CONTROL_AT + 8 * SLOTS;
 
-// A tile on its way, for the warps that multiply: from memory it would cost each of them a microsecond a tile. It is written
-// before its first unit is acquired, and read until the next tile's. Seven tiles later there have been fourteen units, of which
-// at most `SLOTS` were unreleased, so all threads are past the entry that is taken.
+// A tile in flight, for the warps that multiply: reading it from memory would cost each of them a microsecond a tile.
+// It is written before its first unit is acquired, and read until the next tile's. Seven tiles later there have been
+// fourteen units, of which at most `SLOTS` were unreleased, so all threads are past the entry that is overwritten.
 struct Announced {
     Tile tile;
     float scales[2];
@@ -30,7 +30,7 @@ struct Announced {
 };
 constexpr u32 ANNOUNCED = SLOTS;
 
-// What is behind the ring. Barriers are first.
+// Data behind the ring. Barriers are first.
 struct Control {
     u64 full[SLOTS];
     u64 empty[SLOTS];
@@ -38,7 +38,7 @@ struct Control {
     alignas(16) Announced tiles[ANNOUNCED];
 };
 
-// Columns that are computed for a tile of so many tokens.
+// Columns that are computed for a tile of `tokens` tokens.
 DEVICE u32 computed_width(u32 tokens) {
     return MIXED ? (tokens + 7) / 8 * 8 : WIDTH;
 }
@@ -51,7 +51,8 @@ DEVICE constexpr u32 unit_bytes(u32 width) {
     return token_bytes(width) + WEIGHT_BYTES;
 }
 
-// Where a walk is. Tiles have an even number of chunks, so units come in pairs, and a pair's slots and phase are counted once.
+// The position of a walk. Tiles have an even number of chunks, so units come in pairs, and a pair's slots and phase are
+// counted once.
 struct Ring {
     u32 position = 0;       // where the unit before ended, in bytes
     u32 pair = 0;           // bytes from the first barrier to those of the pair's two slots
@@ -75,15 +76,16 @@ static_assert(RING % PIECE == 0 && WEIGHT_BYTES % PIECE == 0 && 2 * RING / PIECE
 static_assert(2 * (ANNOUNCED - 1) > SLOTS, "a tile has two units or more");
 static_assert(sizeof(Control) <= CONTROL_BYTES, "what is behind the ring overlaps");
 
-// A walk that fills units and knows what is still in use behind it: what each unit takes, with what was skipped before it at the
-// ring's end. Each producer keeps that for itself, for one may be a lap ahead of the other.
+// A walk that fills units and tracks the units still in use behind it: the size of each, including the bytes skipped
+// before it at the end of the ring. Each producer tracks this itself, because one may be a lap ahead of the other.
 struct Filling {
     Ring ring;
     u32 oldest = 0, oldest_parity = 0;      // bytes from the first barrier to that of the oldest unit in use; its phase
     u32 count = 0, used = 0;                // units in use, and the pieces that they take
     u64 taken = 0;                          // by each of them, the oldest in the lowest byte
 
-    // Waits until the next unit's bytes are free and at most so many units are in use before it; returns where it begins.
+    // Waits until the next unit's bytes are free and at most `most` units are in use before it; returns where it
+    // begins.
     DEVICE u32 acquire(u32 bytes, u32 ring_base, u32 most = SLOTS - 1) {
         u32 begin = ring.begin(bytes), need = bytes / PIECE + (begin == ring.position ? 0 : (RING - ring.position) / PIECE);
 #pragma unroll 1

@@ -1,12 +1,13 @@
-// Tokens to fp16, in a launch of its own before that of the swapped kernel, whose parameter it takes.
+// Converts tokens to fp16, in a launch of its own before that of the swapped kernel, whose parameter it takes.
 //
-// Each token is multiplied with every block of weight rows, so it is converted once a call and kept in memory (in the
-// second-level cache, mostly), in the order in which tiles copy it: [chunk][eight tokens][half a chunk][token][64],
+// Each token is multiplied by every block of weight rows, so it is converted once a call and kept in memory (mostly in
+// the second-level cache), in the order in which tiles copy it: [chunk][eight tokens][half a chunk][token][64],
 // swizzled. Eight tokens by one chunk are an item; a warp has one at a time.
 //
-// One block of sixteen warps a multiprocessor: the host asks for so much shared memory that no second one fits. A launch
-// that may begin before the last one's end puts its blocks where there is room first; several small ones to a multiprocessor
-// pile up on the few that are free, and the others have none (measured on an H200: a call of 13.1 µs took 14.9).
+// One block of sixteen warps a multiprocessor: the host requests so much shared memory that no second one fits. A
+// launch that may begin before the previous one has ended places its blocks wherever there is room first. Several small
+// blocks a multiprocessor would pile up on the few that are free, and leave the others without work (measured on an
+// H200: a call of 13.1 µs took 14.9).
 //
 // It has no definitions of its own, so that all plans share it.
 #include "convert.cuh"
@@ -41,13 +42,14 @@ struct Item {
         to = parameter.workspace + SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES;
     }
 
-    // Into the second-level cache, while the launch before still computes: what it writes arrives there too.
+    // Prefetches into the second-level cache while the previous launch still computes; that launch's writes also arrive
+    // there.
     DEVICE void prefetch() const {
         if (has_values) prefetch_level_2(values);
         if (has_scales) prefetch_level_2(scales);
     }
 
-    // Not by __ldg: the launch before may have written it.
+    // Not by __ldg: the previous launch may have written it.
     DEVICE Packed load() const {
         Packed packed{};
         if (has_values) packed.values = *(const uint4*)values;
@@ -102,10 +104,11 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_
     u32 warp = threadIdx.x / 32, index = warp * gridDim.x + blockIdx.x;
     if (index >= parameter.items) return;
     u32 packed = shared_address(memory) + warp * (PACKED_BYTES + ITEM_BYTES), converted = packed + PACKED_BYTES;
-    // Looked for while the launch before still computes: sizes may come from memory.
+    // Located while the previous launch still computes: sizes may come from memory.
     Item item(parameter, index);
     item.prefetch();
-    // Each warp that reads tokens or writes the workspace waits: the call before may still write the one and read the other.
+    // Each warp that reads tokens or writes the workspace waits: the previous call may still write the tokens and read
+    // the workspace.
     grid_wait();
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     while (true) {

@@ -1,13 +1,12 @@
-// What a traced build (TRACE 1) writes down: who does what from when to when. In other builds recorders are empty, and
-// nothing is left of them; the other half is src/trace.rs.
+// The records of a traced build (TRACE 1): which role does what, from when to when. In other builds recorders are empty
+// and compile to nothing; the other half is src/trace.rs.
 //
-// One thread writes for its role, one record after another, to a part of the buffer that is the role's own: a common
-// counter would be waited for. Nothing is written between products that are on their way, since ptxas would serialise
-// them.
+// One thread writes for its role, one record after another, to the role's own part of the buffer: a common counter
+// would cause waiting. Nothing is written while products are in flight, because ptxas would serialise them.
 #pragma once
 #include "ptx.cuh"
 
-// Who: a part of a block, or all of it, by its place in the host's list.
+// A part of a block, or all of it; the values are indices of the host's list.
 enum class Role : u32 {
     Everyone,
     Loader,
@@ -20,7 +19,7 @@ enum class Role : u32 {
     Count
 };
 
-// What is done, by its place in the host's list.
+// The activity; the values are indices of the host's list.
 enum class Activity : u32 { Lookup, Load, Convert, Multiply, Store, Reduce, Wait, Launch };
 
 constexpr u32 NO_TILE = ~0u, NO_STEP = ~0u;
@@ -30,7 +29,7 @@ constexpr u32 NO_TILE = ~0u, NO_STEP = ~0u;
 // Set by the host before a launch: in constant memory, which takes neither registers nor time to read.
 struct TraceBuffer {
     uint4* records;
-    u32* lost;  // how many records found no room
+    u32* lost;  // number of records that did not fit
     u32 room;   // records for each role of each block
     u32 reserved;
 };
@@ -46,20 +45,20 @@ DEVICE u64 trace_time() {
     return time;
 }
 
-// What a role did last has ended at `since`, of which the low half is enough for what takes less than four seconds: kernels
-// have few registers left.
+// Records a role's activities. The last one ended at `since`. Only the low half of the time is kept, which suffices for
+// activities shorter than four seconds: kernels have few registers left.
 struct Recorder {
     u32 since = (u32)trace_time(), role_and_count = NOBODY;
 
     static constexpr u32 NOBODY = ~0u, COUNT_BITS = 24, COUNT = (1u << COUNT_BITS) - 1;
 
-    // From now on this thread is of a role, the `index`-th of its kind; one of them `writes`.
+    // From now on this thread belongs to the `index`-th role of its kind; one thread of the role `writes`.
     DEVICE void begin(Role kind, u32 index, bool writes) {
         if (writes) role_and_count = ((u32)kind + index) << COUNT_BITS;
         end(Activity::Launch, NO_TILE);
     }
 
-    // Warps come whole and go on whole: hardware barriers and products want them so.
+    // Warps enter and leave as whole warps, as hardware barriers and products require.
     DEVICE void end(Activity activity, u32 tile) {
         if (role_and_count != NOBODY) write(activity, tile);
         __syncwarp();

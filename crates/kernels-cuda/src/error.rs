@@ -87,7 +87,7 @@ pub enum CompileError {
 }
 
 impl CompileError {
-    /// Whether another kernel might fare better with the same compiler.
+    /// Whether the error is specific to this kernel: another may compile with the same compiler.
     pub fn is_of_the_kernel(&self) -> bool {
         match self {
             Self::Architecture { .. }

@@ -1,9 +1,9 @@
-//! NVFP4 grouped GEMM and attention on NVIDIA Hopper GPUs, as a library: it depends on number formats, devices and plain types,
-//! and knows no worker protocol, no model and no judge.
+//! NVFP4 grouped GEMM and attention on NVIDIA Hopper GPUs, as a library: it depends only on number formats, devices and
+//! plain types, and is independent of the worker protocol, models and the judge.
 //!
 //! A problem and a schedule are [planned](plan) into one variant of a kernel with its tables. The variant's
-//! [source](mod@source) is [compiled](compiler) for the device, once, and cached on disk. The plan's launches run on a stream.
-//! Serving engines use [`api`], which is all that they need; [`Engine`] loads operands and times calls, for measurements.
+//! [source](mod@source) is [compiled](compiler) for the device once and cached on disk. The plan's launches run on a
+//! stream. Serving engines need only [`api`]; [`Engine`] loads operands and times calls, for measurements.
 
 pub mod api;
 pub mod compiler;

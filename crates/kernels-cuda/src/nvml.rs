@@ -37,7 +37,7 @@ pub struct Reading {
     pub power: f64,
     /// In degrees Celsius.
     pub temperature: u32,
-    /// Why the clock is not higher; empty if nothing holds it.
+    /// Reasons why the clock is limited; empty if nothing limits it.
     pub throttling: Vec<&'static str>,
 }
 
@@ -101,8 +101,8 @@ fn told(error: NvmlError) -> MonitorError {
     MonitorError { message }
 }
 
-/// What holds the clock down. That the device idles, or that somebody fixed its clocks, holds nothing down that a kernel
-/// under load would have.
+/// The reasons that limit the clock under load. An idle device and clocks fixed by a user are left out: they do not
+/// throttle a running kernel.
 fn names(reasons: ThrottleReasons) -> Vec<&'static str> {
     [
         (ThrottleReasons::SW_POWER_CAP, "power limit"),

@@ -1,12 +1,11 @@
 //! Weights repacked once, before any call, as schedules with `packing = "fragments"` take them.
 //!
-//! The values, their scales and their number stay what they are, so results are the same to the bit; only the order of
-//! bytes changes. K is cut into chunks of [`CHUNK`] values and rows are filled up with zeros to a multiple of
-//! [`ROWS`]:
+//! The values, their scales and their number do not change, so results are bit-identical; only the order of bytes
+//! changes. K is cut into chunks of [`CHUNK`] values, and rows are padded with zeros to a multiple of [`ROWS`]:
 //!
-//! - values `[depth / 128, rows, 64]`: what a block loads of a chunk lies in one piece.
-//! - scales `[depth / 128, rows / 16, 8, 4, 2, 2]`: of rows g and g + 8 of sixteen, the two scales of each of the chunk's four
-//!   quarters, so that a thread has all of its own in one word.
+//! - values `[depth / 128, rows, 64]`: the part of a chunk that a block loads is contiguous.
+//! - scales `[depth / 128, rows / 16, 8, 4, 2, 2]`: for rows g and g + 8 of sixteen, the two scales of each of the
+//!   chunk's four quarters, so that a thread finds all of its scales in one word.
 
 use thiserror::Error;
 
@@ -32,7 +31,7 @@ pub struct Packed {
 /// Why a matrix cannot be repacked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PackingError {
-    /// Rows are not padded as kernels take them.
+    /// Rows are not padded to the depth that kernels require.
     #[error(
         "rows of {depth} values: kernels take rows padded with zero scales to a multiple of {DEPTH_STEP}; pad them to {}",
         depth.next_multiple_of(DEPTH_STEP)
@@ -57,11 +56,11 @@ pub enum PackingError {
     },
 }
 
-/// Repacks a matrix of so many rows of `depth` values that lies as NVFP4 tensors do: values `[rows, depth / 2]`, two a byte,
-/// low nibble first, and scales `[rows, depth / 16]`.
+/// Repacks a matrix of `rows` rows of `depth` values in the layout of NVFP4 tensors: values `[rows, depth / 2]`, two a
+/// byte, low nibble first, and scales `[rows, depth / 16]`.
 ///
 /// # Errors
-/// If `depth` is no multiple of [`DEPTH_STEP`], or there are too few bytes or too many.
+/// If `depth` is not a multiple of [`DEPTH_STEP`], or the number of bytes is wrong.
 pub fn pack(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<Packed, PackingError> {
     if !depth.is_multiple_of(DEPTH_STEP) {
         return Err(PackingError::Depth { depth });

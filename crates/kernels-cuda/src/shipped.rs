@@ -1,6 +1,6 @@
 //! The variants that are shipped: what the compile gate compiles, on machines without a GPU too.
 //!
-//! They are the steps of the staircase, each under every result format and in both forms where a step changes how
+//! They are the steps of the staircase, each with every result format and in both forms where a step changes how
 //! results are made, and the widths that the fastest kernels are tuned over.
 
 mod attention;
@@ -68,7 +68,7 @@ impl Shipped {
     /// Plans it for a device.
     ///
     /// # Errors
-    /// If no kernel can do what the schedule says, or the device is of another architecture than kernels are for.
+    /// If no kernel supports the schedule, or the device's architecture has no kernels.
     pub fn plan(&self, device: &Device) -> Result<Box<dyn Plan>, CheckError> {
         if device.arch != Arch::Sm90a {
             let variant = self.name.clone();
@@ -83,8 +83,8 @@ impl Shipped {
         })
     }
 
-    /// Compiles its kernels and holds them against their budgets: registers and shared memory that let a block fit, no
-    /// spills, no warnings (the assembler warns where it serialises wgmma).
+    /// Compiles its kernels and checks their budgets: registers and shared memory that let a block fit, no spills, no
+    /// warnings (the assembler warns where it serialises wgmma).
     ///
     /// # Errors
     /// If it cannot be planned, or does not compile.
@@ -277,8 +277,9 @@ fn rows() -> Vec<Shipped> {
     shipped
 }
 
-/// Weights as rows: each form and result sorted, then widths and orders. With sorted tiles a kernel has the code of every
-/// width up to its widest, at 256 a minute's work for the compiler, so there is one such a result.
+/// Weights as rows: each form and result sorted, then widths and orders. With sorted tiles a kernel contains code for
+/// every width up to its widest; at 256 that takes the compiler a minute, so there is only one such kernel for each
+/// result.
 fn swapped() -> Vec<Shipped> {
     let swapped = |rows: usize, width: usize, order: Order| Schedule {
         tile: Tile::from([rows, width, 128]),

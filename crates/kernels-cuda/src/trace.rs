@@ -1,4 +1,4 @@
-//! What a traced kernel records: which role of which block does what, and when.
+//! The records of a traced kernel: which role of which block does what, and when.
 //!
 //! In a traced build one thread of each role writes records to a part of a buffer in device memory; their times are those
 //! of `%globaltimer` (PTX ISA: nanoseconds, the same for all multiprocessors), which may tick more coarsely than it
@@ -19,23 +19,23 @@ pub struct Record {
     pub end: u64,
     /// The block.
     pub block: u32,
-    /// The tile's place in the order of tiles; [`NONE`] for what is for no tile.
+    /// The tile's place in the order of tiles; [`NONE`] if the activity belongs to no tile.
     pub tile: u32,
-    /// The step of the tile; [`NONE`] for what is for none.
+    /// The step of the tile; [`NONE`] if the activity belongs to no step.
     pub step: u32,
     /// The multiprocessor that the block is on (`%smid`).
     pub processor: u16,
-    /// Who does it, one of [`ROLES`] by its place.
+    /// The role, an index of [`ROLES`].
     pub role: u8,
-    /// What is done, one of [`ACTIVITIES`] by its place.
+    /// The activity, an index of [`ACTIVITIES`].
     pub what: u8,
 }
 
 /// No tile, or no step.
 pub const NONE: u32 = u32::MAX;
 
-/// The roles of a block, by their number in records: all warps where they have no roles, else those that load and the
-/// warp groups that multiply.
+/// The roles of a block, by their number in records: all warps where they have no roles, else the loading warps and the
+/// multiplying warp groups.
 pub const ROLES: [&str; 8] = [
     "all warps",
     "loader",
@@ -105,7 +105,7 @@ pub struct Role {
 /// One activity of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracedSpan {
-    /// What is done.
+    /// The activity.
     pub activity: Activity,
     /// Nanoseconds since the first record's begin.
     pub begin: u64,
@@ -117,10 +117,10 @@ pub struct TracedSpan {
     pub step: Option<u32>,
 }
 
-/// Why records make no trace.
+/// Why records do not form a valid trace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
-    /// There are none.
+    /// There are no records.
     #[error("the kernel wrote no record; was it built with -DTRACE?")]
     Empty,
     /// More were written than there was room for.
@@ -131,17 +131,17 @@ pub enum TraceError {
         /// Records that fit.
         kept: usize,
     },
-    /// A record that cannot be.
+    /// An invalid record.
     #[error("record {index} of block {block} {why}; host and device code do not agree on its layout")]
     Malformed {
         /// Its place in the buffer.
         index: usize,
         /// Its block.
         block: u32,
-        /// What is wrong with it.
+        /// The error in the record.
         why: &'static str,
     },
-    /// Two activities of one role at once.
+    /// Two activities of one role at the same time.
     #[error(
         "{role} of block {block} does two things at once {nanoseconds} ns after the start; a role writes one record after \
          the other"
@@ -157,8 +157,8 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads the records of a buffer. Places that are all zero have not been written to; `lost` is how many records found no
-    /// place.
+    /// Reads the records of a buffer. All-zero entries were not written; `lost` is the number of records that did not
+    /// fit.
     ///
     /// # Errors
     /// If there are no records, some are lost, or they contradict one another.
@@ -214,7 +214,7 @@ fn check(index: usize, record: &Record) -> Result<(), TraceError> {
 }
 
 impl Role {
-    /// Of records whose roles and activities have been checked.
+    /// A role's spans, from records whose roles and activities have been checked.
     fn new(
         processor: u16,
         block: u32,

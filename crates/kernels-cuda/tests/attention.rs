@@ -1,4 +1,4 @@
-//! What the rules say of attention on Hopper is what its plans take.
+//! Checks that the constraint rules for attention on Hopper accept exactly what the plans accept.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,8 @@ fn problems() -> Vec<Operation> {
     problems
 }
 
-/// Tiles, stages and splits that some kernel takes and some that none does, under every other word that has a rule.
+/// Tiles, stages and splits that some kernel accepts and some that none does, with every value of the other parameters
+/// that have a rule.
 fn schedules(attention: &Attention) -> Vec<Schedule> {
     let mut schedules = Vec::new();
     for m in [32, 64, 96, 128, 192, 256] {

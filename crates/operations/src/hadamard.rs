@@ -2,9 +2,10 @@
 
 /// Multiplies each row of `head_size` values by the orthonormal Walsh–Hadamard matrix, whose entries are ±1/√`head_size`.
 ///
-/// It is its own inverse and orthogonal, so the products of mixed queries with mixed keys are those of the queries and keys
-/// themselves, while an outlier in one value is spread over all of its row: what shares its scale is rounded less
-/// coarsely ("incoherent processing", FlashAttention-3, arXiv 2407.08608, section 3.3). Sums are in `f64` and rounded once.
+/// The matrix is orthogonal and its own inverse, so the products of mixed queries with mixed keys equal those of the
+/// original ones. An outlier in one value is spread over its whole row, so values that share its scale are rounded less
+/// coarsely ("incoherent processing", FlashAttention-3, arXiv 2407.08608, section 3.3). Sums are in `f64` and rounded
+/// once.
 ///
 /// # Panics
 /// When `head_size` is no power of two, or `values` is not whole rows.

@@ -41,8 +41,8 @@ pub struct AttentionInputs {
 
 /// Values by sequence, head, position, and index in the head, the last fastest.
 ///
-/// A value is its element times its scale. Scales lie by sequence, head and block, the last fastest, whatever the
-/// [`Scaling`](crate::Scaling), and whoever computes reads them so:
+/// A value is its element times its scale. Scales lie by sequence, head and block, the last fastest, for every
+/// [`Scaling`](crate::Scaling), and every implementation reads them in this order:
 /// - per head: one scale a sequence and head;
 /// - per tensor: the same, all equal;
 /// - per block: a head of `p` positions has ⌈p / [`SCALE_BLOCK`](crate::SCALE_BLOCK)⌉ scales, of positions 0…63,

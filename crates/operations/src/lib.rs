@@ -1,8 +1,8 @@
 //! What the kernel libraries compute: grouped GEMM on NVFP4 operands, and attention on quantised operands.
 //!
-//! [`Operation`] says what is computed, [`Inputs`] hold its operands, and a [`Schedule`] says how: its parameters are
-//! declared in one table ([`Schedule::table`]). [`resources`] says what a schedule needs of a processor. Nothing here
-//! computes a result; kernels, oracles and models build on these types.
+//! [`Operation`] describes the computation, [`Inputs`] hold its operands, and a [`Schedule`] describes the
+//! implementation: its parameters are declared in one table ([`Schedule::table`]). [`resources`] gives a schedule's
+//! requirements on a processor. Nothing here computes a result; kernels, oracles and models build on these types.
 
 mod attention;
 mod display;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be computed: a kernel family with its sizes.
+/// The operation to compute: a kernel family with its sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "kebab-case")]
 pub enum Operation {
@@ -38,7 +38,7 @@ pub struct GemmShape {
     pub k: usize,
 }
 
-/// What a grouped GEMM does with its products.
+/// How a grouped GEMM combines its products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
@@ -89,8 +89,8 @@ pub struct Attention {
     pub causal: bool,
     /// The number format of Q, K and V.
     pub format: AttentionFormat,
-    /// Which values share a scale, in a format that has scales. Left out of what is written where it is per head, so
-    /// that such problems read and hash as they did before there was a choice.
+    /// Which values share a scale, in a format that has scales. The default (per head) is omitted when serialised, so
+    /// that such problems read and hash as they did before this field existed.
     #[serde(default, skip_serializing_if = "Scaling::is_default")]
     pub scaling: Scaling,
     /// What the result is rounded to.

@@ -16,7 +16,7 @@ pub struct Output {
     pub bytes: Vec<u8>,
 }
 
-/// Why bytes are not a problem's output.
+/// Why bytes cannot be a problem's output.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the output has {found} bytes, but the problem's takes {expected}: each of its elements, in {format}"
@@ -47,7 +47,7 @@ impl Output {
         Ok(Self { format, parts, bytes })
     }
 
-    /// An output in which every element is NaN, so that one never written can be told.
+    /// An output in which every element is NaN, so that elements that are never written are detected.
     pub fn poisoned(problem: &Operation) -> Self {
         let (parts, format) = (problem.parts(), problem.output_format());
         // 0xFF in every byte is a NaN in all three formats.

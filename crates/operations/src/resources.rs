@@ -1,4 +1,4 @@
-//! What a schedule needs of a processor: steps, buffers and accumulators.
+//! A schedule's requirements on a processor: steps, buffers and accumulators.
 
 mod attention;
 
@@ -10,7 +10,7 @@ pub use attention::{
     multiplied_value_bytes, operands_made_ready, resident_keys, warp_groups,
 };
 
-/// Rows of scales that Blackwell's tensor memory takes at once (PTX ISA, tcgen05 block scaling: 128×4 scales).
+/// Rows of scales that Blackwell's tensor memory takes in one block (PTX ISA, tcgen05 block scaling: 128×4 scales).
 const SCALE_ROWS: usize = 128;
 
 /// Bytes of a row that a bulk tensor copy brings at least (CUDA driver API, cuTensorMapEncodeTiled: boxDim).
@@ -19,7 +19,8 @@ const SCALE_COPY: usize = 16;
 const HALF: usize = 2;
 /// Bytes of an fp32 value.
 const SUM: usize = 4;
-/// Slots of scales of the swapped kernel on sm_90a; each is for two steps, the least that a bulk copy brings of a row 128 deep.
+/// Slots of scales of the swapped kernel on sm_90a. Each serves two steps, because of the least number of bytes that a
+/// bulk copy moves of a row 128 deep.
 const SWAPPED_SCALE_SLOTS: usize = 4;
 /// Bytes of that kernel's barriers.
 const BARRIERS: usize = 1024;
@@ -39,9 +40,9 @@ pub fn is_narrow(schedule: &Schedule) -> bool {
     schedule.swap_ab && (m == 16 || m == 32) && n <= 16
 }
 
-/// Whether operands are converted to fp16 by a kernel of their own, once, because bulk copies bring them to where the
+/// Whether a separate kernel converts operands to fp16 once, because bulk copies bring them directly to where the
 /// matrix unit reads them: tokens of a swapped GEMM on sm_90a, and 8-bit attention by `tcgen05` in fp16. (On sm_90a the
-/// blocks of attention convert for themselves.)
+/// blocks of attention convert their operands themselves.)
 pub fn converts_beforehand(schedule: &Schedule, problem: &Operation, arch: Arch) -> bool {
     match (problem, arch) {
         (Operation::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab,
@@ -74,12 +75,12 @@ pub fn fewest_steps(schedule: &Schedule, problem: &Operation) -> usize {
 
 /// Bytes of operands one stage holds for one block.
 ///
-/// NVFP4 operands are packed (half a byte a value and a scale for each 16). What multiplies them decides the rest:
-/// `tcgen05` takes them as they are, with scales rounded up to 128 rows; `mma.sync` takes dequantised registers, so
-/// nothing more lies in shared memory; `wgmma` takes rows from registers but columns from shared memory, so these
-/// are there as fp16. With swap-AB those are tokens, which are converted once beforehand; scales have slots of their own.
-/// Without, fp16 weights lie beside the packed ones, in [`block_bytes`]. Tiles so small that tokens are few
-/// ([`is_narrow`]) are for `mma.sync`. A CPU keeps dequantised `f32` panels.
+/// NVFP4 operands are packed (half a byte a value and a scale for each 16). The instruction decides the rest. `tcgen05`
+/// takes the operands without conversion, with scales rounded up to 128 rows. `mma.sync` takes dequantised registers,
+/// so shared memory holds only the packed operands. `wgmma` takes rows from registers but columns from shared memory,
+/// so the columns are stored as fp16. With swap-AB the columns are tokens, which are converted once beforehand; scales
+/// have slots of their own. Without swap-AB, fp16 weights lie beside the packed ones, in [`block_bytes`]. Tiles with
+/// few tokens ([`is_narrow`]) use `mma.sync`. A CPU keeps dequantised `f32` panels.
 pub fn stage_bytes(schedule: &Schedule, problem: &Operation, arch: Arch) -> usize {
     match problem {
         Operation::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
@@ -179,8 +180,8 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
     }
 }
 
-/// Bytes of the buffers of a block with swap-AB on sm_90a, of which the stages take so many: after the ring are
-/// slots of scales and barriers.
+/// Bytes of the buffers of a block with swap-AB on sm_90a, including `stages` bytes of stages: slots of scales and
+/// barriers follow the ring.
 fn swapped_bytes(schedule: &Schedule, gemm: &GroupedGemm, stages: usize) -> usize {
     if is_narrow(schedule) {
         return stages;

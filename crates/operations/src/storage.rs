@@ -42,7 +42,7 @@ pub enum StorageError {
     },
 }
 
-/// Files from this size on are read by several threads. Below it there is little to win, and a worker's threads that have
+/// Files from this size on are read by several threads. Below it there is little gain, and a worker's threads that have
 /// just been woken would disturb the call that follows.
 const READ_AT_ONCE: usize = 8 << 20;
 

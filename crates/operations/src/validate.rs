@@ -1,4 +1,4 @@
-//! Which sizes make a problem.
+//! Checks that sizes form a valid problem.
 
 use gauntlet_formats::BLOCK;
 use thiserror::Error;
@@ -8,14 +8,14 @@ use crate::{Attention, AttentionFormat, GemmShape, GroupedGemm, Operation, Scali
 /// The largest head size that the kernels' register and shared-memory budgets are made for.
 pub const MAX_HEAD_SIZE: usize = 256;
 
-/// Most elements or FLOPs of a problem: what is summed over groups stays in 64 bits.
+/// Most elements or FLOPs of a problem: sums over groups stay within 64 bits.
 const MAX_COUNT: f64 = (1u64 << 60) as f64;
 
-/// Most matrices of attention's output, sequences × heads: two numbers ask for as many as they say, and each has
-/// entries of its own in lists, however few its elements.
+/// Most matrices of attention's output, sequences × heads. Two short numbers can request very many, and each matrix has
+/// entries of its own in lists even if it has few elements.
 const MAX_HEADS: usize = 1 << 20;
 
-/// Why sizes make no problem.
+/// Why sizes do not form a valid problem.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OperationError {
     /// A grouped GEMM of no groups.
@@ -87,10 +87,10 @@ pub enum OperationError {
 }
 
 impl Operation {
-    /// Whether the sizes make a problem. M = 0, and a sequence without queries, are legal.
+    /// Whether the sizes form a valid problem. M = 0, and a sequence without queries, are legal.
     ///
     /// # Errors
-    /// Names the first group or sequence that is wrong, and what would be right.
+    /// Names the first group or sequence that is wrong, and a valid value.
     pub fn validate(&self) -> Result<(), OperationError> {
         match self {
             Self::GroupedGemm(gemm) => validate_gemm(gemm),
@@ -153,7 +153,7 @@ fn validate_attention(attention: &Attention) -> Result<(), OperationError> {
     within("all sequences together".into(), total).map(drop)
 }
 
-/// The product of sizes, near enough, if it can be counted.
+/// The approximate product of sizes, if it is within the limit.
 fn count(place: impl Fn() -> String, factors: &[usize]) -> Result<f64, OperationError> {
     within(place(), factors.iter().map(|&factor| factor as f64).product())
 }
@@ -246,7 +246,7 @@ mod tests {
                 Err(OperationError::Heads { heads, kv_heads })
             );
         }
-        // No element at all, and still a list of so many parts.
+        // No elements at all, but still a list with this many parts.
         let heads = 1 << 31;
         assert_eq!(
             attention(&[[0, 1]], heads, heads, 64),

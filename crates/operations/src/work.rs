@@ -1,4 +1,4 @@
-//! How much a problem has to compute and to move, whatever the schedule.
+//! The computation and memory traffic of a problem, independent of the schedule.
 
 use gauntlet_formats::BLOCK;
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn traffic_of_the_competition_s_third_case_is_its_speed_of_light() {
-        // 2.406 µs at the 7.68 TB/s behind the published figures.
+        // 2.406 µs at 7.68 TB/s, the bandwidth behind the published figures.
         let groups = [192, 320].map(|m| GemmShape { m, n: 3072, k: 4096 }).to_vec();
         let problem = Operation::GroupedGemm(GroupedGemm {
             groups,

@@ -223,7 +223,7 @@ fn files_that_do_not_fit_are_refused_by_name() {
     );
 }
 
-/// What is said of a file of this header, which claims to have one of this length, and is of `bytes` in all.
+/// The error for a file with this header, which claims this header length and has `bytes` bytes in all.
 fn complaint(header: &str, length: u64, bytes: u64) -> StorageError {
     let (_directory, path) = place();
     let mut file = std::fs::File::create(&path).unwrap();
@@ -245,8 +245,8 @@ fn a_header_of_a_bogus_length_is_refused() {
 
 #[test]
 fn tensors_that_end_past_all_addresses_are_refused() {
-    // As long as tensors may be, and so many that they end below 2⁶⁴ from where the first begins, and above it from
-    // where the file does.
+    // Of the maximum length, and of a number such that their end lies below 2⁶⁴ relative to the first tensor, and above
+    // it relative to the file.
     let size = u64::MAX / 8;
     let tensor = |number: u64| {
         let (begin, end) = (number * size, (number + 1) * size);

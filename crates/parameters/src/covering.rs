@@ -1,4 +1,4 @@
-//! A small set of candidates in which every pair of values that can occur together does.
+//! A small set of candidates that contains every pair of values that can occur together.
 //!
 //! Faults that depend on one or two parameters show in such a set, at a fraction of the cost of all combinations.
 
@@ -16,7 +16,7 @@ impl Space {
         Self::default()
     }
 
-    /// The same with the values of one more parameter.
+    /// Adds the values of one more parameter.
     #[must_use]
     pub fn with<V: Into<Value>>(mut self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
         self.0
@@ -24,7 +24,7 @@ impl Space {
         self
     }
 
-    /// How many combinations there are.
+    /// The number of combinations.
     pub fn len(&self) -> usize {
         self.0.iter().map(|(_, values)| values.len()).product()
     }
@@ -51,7 +51,7 @@ impl Space {
 /// A set of accepted combinations in which every pair of values of two parameters that occurs in any accepted
 /// combination occurs at least once. The same space gives the same set, in the same order.
 ///
-/// Greedy: each time the combination that covers most of the pairs still missing, the first of equals.
+/// Greedy: each step takes the combination that covers most of the missing pairs; the first one on a tie.
 pub fn pairwise(space: &Space, accepts: impl Fn(&Parameters) -> bool) -> Vec<Parameters> {
     let accepted: Vec<Parameters> = space.combinations().filter(accepts).collect();
     let covered: Vec<Vec<Pair>> = accepted.iter().map(|point| pairs(space, point)).collect();
@@ -74,7 +74,7 @@ pub fn pairwise(space: &Space, accepts: impl Fn(&Parameters) -> bool) -> Vec<Par
     chosen
 }
 
-/// Two parameters, each with the place of its value in its list.
+/// Two parameters, each with the index of its value in its list.
 type Pair = [(usize, usize); 2];
 
 fn pairs(space: &Space, point: &Parameters) -> Vec<Pair> {
@@ -106,7 +106,7 @@ mod tests {
             .with("d", [1_usize, 2])
     }
 
-    /// Two is refused beside `true`.
+    /// Two is refused together with `true`.
     fn accepts(point: &Parameters) -> bool {
         point.get("a") != Some(&Value::Number(2)) || point.get("b") != Some(&Value::Flag(true))
     }

@@ -1,4 +1,4 @@
-//! Which values a parameter accepts.
+//! The values that a parameter accepts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use crate::Value;
 use crate::error::did_you_mean;
 
-/// The largest number that the parameters of the built-in families take: beyond any device, and small enough that no
+/// The largest number that the parameters of the built-in families accept: beyond any device, and small enough that no
 /// product of three overflows.
 pub const LARGEST: u64 = 65_536;
 
-/// Which values a parameter accepts.
+/// The values that a parameter accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Domain {
     /// `true` or `false`.
@@ -26,7 +26,7 @@ pub enum Domain {
     OneOf(Vec<u64>),
     /// As many whole numbers as there are names, each in a range, both ends included.
     Numbers {
-        /// What each number is called, such as `m`, `n`, `k`.
+        /// The names of the numbers, such as `m`, `n`, `k`.
         names: &'static [&'static str],
         /// The least of each.
         least: u64,
@@ -58,7 +58,7 @@ impl Domain {
     /// Whether the value is accepted.
     ///
     /// # Errors
-    /// Says what is wrong with the value of the parameter `name`, and what is accepted.
+    /// The error in the value of the parameter `name`, and the accepted values.
     pub fn check(&self, name: &str, value: &Value) -> Result<(), String> {
         let refused = |number: &u64| format!("{number} is not allowed in `{name}`; it takes {self}");
         match (self, value) {
@@ -94,13 +94,13 @@ impl Domain {
                 let meant = did_you_mean(word, words.iter().map(AsRef::as_ref));
                 Err(format!("`{name}` does not know `{word}`{meant}; it takes {self}"))
             }
-            // In quotes, as written: `"3"` is no number.
+            // In quotes, as written: `"3"` is not a number.
             (_, Value::Word(word)) => Err(format!("`{name}` is \"{word}\"; it takes {self}")),
             _ => Err(format!("`{name}` is {value}; it takes {self}")),
         }
     }
 
-    /// Every value, where there are few; none for ranges of numbers.
+    /// Every accepted value, if there are few; none for ranges of numbers.
     pub fn values(&self) -> Vec<Value> {
         match self {
             Self::Flag => vec![Value::Flag(false), Value::Flag(true)],
@@ -111,7 +111,7 @@ impl Domain {
     }
 }
 
-/// What is accepted, as the end of a sentence.
+/// The accepted values, as the end of a sentence.
 impl fmt::Display for Domain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(values.len(), 2);
             for value in values {
                 assert_eq!(domain.check("p", &value), Ok(()));
-                // As command lines and messages write it.
+                // In the form of command lines and messages.
                 assert_eq!(Value::parse(&value.to_string()), value);
             }
         }

@@ -1,18 +1,18 @@
-//! What is wrong with a parameter.
+//! Errors in parameters.
 
 use thiserror::Error;
 
-/// What is wrong with a parameter that a candidate gives.
+/// An error in a parameter of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct ParameterError {
     /// The name as given.
     pub name: String,
-    /// What is wrong, and what would be right.
+    /// The error, and how to correct it.
     pub message: String,
 }
 
-/// `; did you mean …?` when one of `known` is near enough to `text`, else nothing.
+/// `; did you mean …?` if one of `known` is similar enough to `text`, else nothing.
 pub fn did_you_mean<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> String {
     let written = text.to_lowercase().replace(['_', ' '], "-");
     known

@@ -1,10 +1,11 @@
-//! Parameters of kernels: what may be varied about a kernel, and which values a candidate gives.
+//! Parameters of kernels: the properties of a kernel that can vary, and the values that a candidate sets.
 //!
-//! A [`Table`] declares the parameters of a kernel: name, accepted values, default and meaning. [`Parameters`] are names
-//! with values, as files, ledgers and the worker protocol carry them; they need no table to be read or written. All
-//! that depends on the table is a method of the table: [`check`](Table::check) names a wrong parameter and the
-//! likely intended one, [`complete`](Table::complete) fills in defaults, [`changes`](Table::changes) lists what differs,
-//! [`describe`](Table::describe) writes one line, and [`pairwise`] covers every pair of values with few candidates.
+//! A [`Table`] declares the parameters of a kernel: name, accepted values, default and meaning. [`Parameters`] are
+//! names with values, as stored in files, ledgers and the worker protocol; they can be read and written without a
+//! table. Everything that depends on the table is a method of the table: [`check`](Table::check) names a wrong
+//! parameter and the likely intended one, [`complete`](Table::complete) fills in defaults, [`changes`](Table::changes)
+//! lists the differences, [`describe`](Table::describe) writes one line, and [`pairwise`] covers every pair of values
+//! with few candidates.
 //!
 //! ```
 //! use gauntlet_parameters::{Domain, Parameter, Parameters, Shown, Table, Value};

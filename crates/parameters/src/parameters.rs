@@ -30,12 +30,12 @@ impl Parameters {
         self.0.get(name)
     }
 
-    /// Gives a parameter a value.
+    /// Sets the value of a parameter.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// The same with a parameter given a value.
+    /// The same parameters with one value set.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
@@ -47,7 +47,7 @@ impl Parameters {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// These, with the values that `change` names in place of their own.
+    /// These parameters, with the values in `change` taking precedence.
     #[must_use]
     pub fn changed(&self, change: &Self) -> Self {
         let mut values = self.0.clone();
@@ -59,7 +59,7 @@ impl Parameters {
     /// or spaces.
     ///
     /// # Errors
-    /// Says which part is not a name with a value, or names a parameter twice.
+    /// The part that is not a name with a value, or the parameter that is named twice.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parameters = Self::new();
         for part in assignments(text) {
@@ -76,7 +76,7 @@ impl Parameters {
     }
 }
 
-/// Cuts a text at its commas and spaces, but not at those within brackets or quotes, nor at spaces beside `=`.
+/// Splits a text at its commas and spaces, but not within brackets or quotes, nor at spaces beside `=`.
 fn assignments(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -112,7 +112,7 @@ impl FromIterator<(String, Value)> for Parameters {
     }
 }
 
-/// `stages=3, tile=128×128×256`, as [`Parameters::parse`] reads it.
+/// `stages=3, tile=128×128×256`, a form that [`Parameters::parse`] reads.
 impl fmt::Display for Parameters {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, value)) in self.0.iter().enumerate() {

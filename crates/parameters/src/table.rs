@@ -12,11 +12,11 @@ pub enum Shown {
     /// By name and value: `stages 3`.
     #[default]
     Named,
-    /// By its value alone, a word that speaks for itself: `staged`.
+    /// By its value alone, a self-explanatory word: `staged`.
     Value,
-    /// By name and value, where it differs from the default.
+    /// By name and value, if it differs from the default.
     Changed,
-    /// By its name alone, where it is `true`.
+    /// By its name alone, if it is `true`.
     Flag,
 }
 
@@ -25,13 +25,13 @@ pub enum Shown {
 pub struct Parameter {
     /// Its name, in kebab case.
     pub name: Cow<'static, str>,
-    /// Which values it accepts.
+    /// The values it accepts.
     pub domain: Domain,
-    /// Its value where a candidate does not name it.
+    /// Its value if a candidate does not name it.
     pub default: Value,
-    /// What it does, in a line.
+    /// A one-line description of its effect.
     pub meaning: Cow<'static, str>,
-    /// What it does on a CPU, where that differs.
+    /// Its effect on a CPU, if that differs.
     pub on_cpu: Option<Cow<'static, str>>,
     /// How it appears in one line.
     pub shown: Shown,
@@ -55,13 +55,13 @@ impl Parameter {
         }
     }
 
-    /// The same, shown in another way.
+    /// The same parameter, shown in another way.
     #[must_use]
     pub fn shown(self, shown: Shown) -> Self {
         Self { shown, ..self }
     }
 
-    /// The same, with another meaning on a CPU.
+    /// The same parameter, with another meaning on a CPU.
     #[must_use]
     pub fn on_cpu(self, meaning: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl fmt::Display for Change {
 }
 
 impl Table {
-    /// The parameters of `owner`, which messages name.
+    /// The parameters of `owner`, whose name appears in messages.
     pub fn new(owner: impl Into<Cow<'static, str>>, parameters: Vec<Parameter>) -> Self {
         Self {
             owner: owner.into(),
@@ -114,8 +114,8 @@ impl Table {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// These parameters, and those of `other` that have other names; messages name this table's owner. Where several
-    /// tasks share a candidate, each takes the parameters that it knows, see [`restrict`](Self::restrict).
+    /// These parameters, and those of `other` that have other names; messages name this table's owner. If several tasks
+    /// share a candidate, each takes the parameters that it knows, see [`restrict`](Self::restrict).
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         for parameter in &other.parameters {
@@ -158,7 +158,7 @@ impl Table {
         )
     }
 
-    /// The value of a parameter: as given, else its default.
+    /// The value of a parameter: the given value, else its default.
     pub fn value<'v>(&'v self, given: &'v Parameters, parameter: &'v Parameter) -> &'v Value {
         given.get(&parameter.name).unwrap_or(&parameter.default)
     }
@@ -171,7 +171,7 @@ impl Table {
         self.parameters.iter().map(value).collect()
     }
 
-    /// The parameters given that this table knows.
+    /// The given parameters that this table knows.
     #[must_use]
     pub fn restrict(&self, given: &Parameters) -> Parameters {
         let known = given.iter().filter(|(name, _)| self.find(name).is_some());
@@ -180,7 +180,7 @@ impl Table {
             .collect()
     }
 
-    /// The parameters whose values differ, in the order of the table.
+    /// The parameters with different values, in the order of the table.
     pub fn changes(&self, before: &Parameters, after: &Parameters) -> Vec<Change> {
         self.parameters
             .iter()
@@ -305,7 +305,7 @@ mod tests {
         Table::new(
             "layer norm",
             vec![
-                // Another domain and default than that of softmax.
+                // Its domain and default differ from those of softmax.
                 Parameter::new("stages", Domain::number(1, 2), 2_usize.into(), "passes"),
                 Parameter::new("rows", Domain::number(1, 64), 4_usize.into(), "rows a block"),
             ],

@@ -15,7 +15,7 @@ pub enum Value {
     Number(u64),
     /// Several whole numbers, such as the sides of a tile.
     Numbers(Vec<u64>),
-    /// A word, one of several that the parameter accepts.
+    /// A word, one of several accepted ones.
     Word(String),
 }
 
@@ -28,7 +28,8 @@ impl Value {
         }
     }
 
-    /// Reads a value as command lines and messages write it: `true`, `3`, `128x128x256`, `128×128×256`, `[2, 1]`, a word.
+    /// Reads a value in the form of command lines and messages: `true`, `3`, `128x128x256`, `128×128×256`, `[2, 1]`, a
+    /// word.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if let Ok(flag) = text.parse() {
@@ -97,8 +98,8 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Reads a value so that messages name its parameter, if it is known. Written by hand rather than as an untagged enum,
-/// whose only message is that nothing matched.
+/// Deserialises a value, with the parameter's name in errors if it is known. Written by hand, because the only error of
+/// an untagged enum is that nothing matched.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueOf<'n>(pub(crate) Option<&'n str>);
 
@@ -110,7 +111,7 @@ impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
     }
 }
 
-/// What a message begins with: `` `stages`: ``, or nothing where the parameter is not known.
+/// The start of a message: `` `stages`: ``, or nothing if the parameter is not known.
 impl fmt::Display for ValueOf<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
     use crate::Parameters;
 
-    /// Values with numbers up to the largest that a `toml::Value`, whose integers are signed, can hold.
+    /// Values with numbers up to the largest that a `toml::Value` can hold, which has signed integers.
     fn any_value() -> impl Strategy<Value = Value> {
         let number = 0..=i64::MAX.unsigned_abs();
         prop_oneof![
@@ -186,7 +187,7 @@ mod tests {
         ]
     }
 
-    /// Values whose text says what they are: lists of two or more numbers, and words of letters.
+    /// Values whose type is clear from their text: lists of two or more numbers, and words of letters.
     fn any_plain_value() -> impl Strategy<Value = Value> {
         prop_oneof![
             any::<bool>().prop_map(Value::Flag),

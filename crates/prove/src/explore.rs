@@ -1,4 +1,4 @@
-//! The search, breadth first, so that the first flaw found is found in the fewest moves.
+//! The breadth-first search; the first flaw that it finds is reached in the fewest moves.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,19 +12,19 @@ use super::narrate::Narrator;
 use super::streamed;
 use super::unroll::{Block, Event};
 
-/// How many moves each warp has made.
+/// The number of moves that each warp has made.
 type State = Rc<[u16]>;
 
-/// What the search came to if it met no flaw.
+/// The result of a search that found no flaw.
 pub(super) struct Explored {
-    /// States that the block can be in.
+    /// The number of states that the block can reach.
     pub(super) states: usize,
-    /// That there are products, and none ever runs beside a copy of operands.
+    /// The flaw that products exist but none ever overlaps a copy of operands.
     pub(super) idle: Option<Box<Flaw>>,
 }
 
-/// Explores everything that can happen in the block. A flaw is looked for again with no move hurried, for the shortest
-/// way to it. A barrier under a condition comes first: what races for want of it is its fault.
+/// Explores all executions of the block. If there is a flaw, searches again without making moves early, to find the
+/// shortest path to a flaw. Divergent barriers are reported first: the races they cause are symptoms.
 pub(super) fn explore(program: &TileProgram, block: &Block) -> Result<Explored, Box<Flaw>> {
     let links = Links::of(program, block);
     let divergent = |(_, _, event): (usize, usize, &Event)| {
@@ -37,14 +37,14 @@ pub(super) fn explore(program: &TileProgram, block: &Block) -> Result<Explored, 
         .or_else(|_| search(program, block, &links, Purpose::ShortestWay))
 }
 
-/// What a search is for.
+/// The goal of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To find out whether there is a flaw, in few states.
+    /// Decide whether there is a flaw, with few states.
     Proof,
-    /// To find the nearest flaw.
+    /// Find the flaw that takes the fewest moves.
     ShortestWay,
-    /// To find the nearest barrier under a condition, whatever else is wrong.
+    /// Find the nearest barrier inside a condition, regardless of other flaws.
     Barriers,
 }
 
@@ -73,7 +73,7 @@ fn search(
     })
 }
 
-/// A state, and how it was come to.
+/// A state, and how it was reached.
 struct Node {
     state: State,
     /// The node before, and the warp that moved.
@@ -88,9 +88,9 @@ struct Search<'a> {
     purpose: Purpose,
     nodes: Vec<Node>,
     seen: HashSet<State>,
-    /// Whether a product has been seen beside a copy.
+    /// Whether a product was seen to overlap a copy.
     overlaps: bool,
-    /// Where the first product was seen.
+    /// The node and event of the first product.
     first_product: Option<(usize, At)>,
 }
 
@@ -111,14 +111,14 @@ impl Search<'_> {
         }
     }
 
-    /// Makes every move that can be made in a state.
+    /// Makes every possible move from a state.
     fn expand(&mut self, node: usize) -> Result<(), Box<Flaw>> {
         let state = Rc::clone(&self.nodes[node].state);
         let agents = self.block.agents.len();
         let mut movable = Vec::with_capacity(agents);
         let mut eager = None;
         for agent in 0..agents {
-            // Of two alike, the one before is never behind.
+            // Of two warps that are alike, the first is never behind.
             if self.block.agents[agent].alike && state[agent] == state[agent - 1] {
                 continue;
             }
@@ -165,7 +165,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A state from which nobody can move on: the end, or a deadlock.
+    /// Handles a state without possible moves: the end of the block, or a deadlock.
     fn end(&self, node: usize, state: &State) -> Result<(), Box<Flaw>> {
         let waiting = (0..state.len()).find_map(|agent| {
             let part = self.moves.get(agent, state[agent].into())?;
@@ -184,7 +184,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the event is under a condition that not all warps of its role fulfil.
+    /// Whether the event is inside a condition that not all warps of its role fulfil.
     fn diverges(&self, (agent, index): At) -> bool {
         let warp = &self.block.agents[agent];
         warp.events[index].divergent && self.program.roles[warp.role].warps > 1
@@ -204,7 +204,7 @@ impl Search<'_> {
         })
     }
 
-    /// Holds every event of a warp's next move against what it needs.
+    /// Checks every event of a warp's next move against its needs.
     fn perform(&mut self, node: usize, state: &State, agent: usize) -> Result<(), Box<Flaw>> {
         let Some(part) = self.moves.get(agent, state[agent].into()) else {
             return Ok(());
@@ -229,7 +229,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Whether an event is past when `now` comes: by its place in the same warp, by the moves made in another.
+    /// Whether an event is past when `now` happens: by position within the same warp, by moves in another warp.
     fn is_past(&self, event: At, state: &State, now: At) -> bool {
         if event.0 == now.0 {
             event.1 < now.1
@@ -238,14 +238,15 @@ impl Search<'_> {
         }
     }
 
-    /// Whether what an event began is sure to be done.
+    /// Whether the work that an event began is certain to be done.
     fn is_done(&self, event: At, state: &State, now: At) -> bool {
         let link = self.links.at(event);
         self.is_past(event, state, now)
             && (!link.asynchronous || link.forced_by.iter().any(|wait| self.is_past(*wait, state, now)))
     }
 
-    /// The kind of flaw that an unfulfilled need is, a missing commit told from other reads of what has not landed.
+    /// The kind of flaw of an unfulfilled need; distinguishes a missing commit from other reads of data that have not
+    /// arrived.
     fn kind(&self, need: &Need, state: &State, now: At) -> FlawKind {
         let warp = &self.block.agents[need.of.0].events;
         let copy = is_group_copy(&warp[need.of.1].operation);
@@ -275,7 +276,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a product begins beside a copy of operands, or such a copy beside a product.
+    /// Whether a product begins while operands are copied, or a copy of operands begins during a product.
     fn meets(&self, now: At, state: &State) -> bool {
         let operation = self.block.agents[now.0].events[now.1].operation;
         let product = is_product(&operation);
@@ -341,7 +342,7 @@ impl Search<'_> {
         }
     }
 
-    /// The first wait of a move that cannot be passed.
+    /// The first wait of a move that is not satisfied.
     fn blocked(&self, agent: usize, part: &Move, state: &State) -> At {
         let passed = |signal: &At| self.is_past(*signal, state, (agent, part.first));
         let waits = (part.first..part.end).find(|index| {
@@ -351,7 +352,7 @@ impl Search<'_> {
         (agent, waits.unwrap_or(part.first))
     }
 
-    /// The moves that lead to a node, each as the node it is made from and the warp that makes it.
+    /// The moves that lead to a node, each as its source node and the warp that moves.
     fn path(&self, node: usize) -> Vec<(usize, usize)> {
         let steps = std::iter::successors(self.nodes[node].before, |(before, _)| self.nodes[*before].before);
         let mut path: Vec<_> = steps.collect();

@@ -1,20 +1,20 @@
-//! What may be wrong with a tile program.
+//! Flaws that a tile program may have.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a tile program.
+/// A flaw of a tile program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flaw {
-    /// What kind of thing.
+    /// The kind of flaw.
     pub kind: FlawKind,
-    /// What happens, in a sentence.
+    /// A one-sentence description.
     pub sentence: String,
     /// The steps of each tile of the smallest block in which it happens.
     pub tiles: Vec<usize>,
-    /// How it comes to happen, event by event, in as few moves of warps as possible; the last is `sentence`.
+    /// The events that lead to it, in as few warp moves as possible; the last one is `sentence`.
     pub interleaving: Vec<String>,
 }
 
@@ -28,17 +28,17 @@ impl fmt::Display for Flaw {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlawKind {
-    /// Warps wait for what will never be.
+    /// Warps wait for events that never happen.
     Deadlock,
-    /// A slot is read before everything that belongs there has been written.
+    /// A slot is read before all of its data have been written.
     ReadBeforeFull,
-    /// A slot is written, or a copy into it started, before everyone is done with what lies there.
+    /// A slot is written, or a copy into it started, before all readers are done with the old data.
     WrittenBeforeEmpty,
-    /// No product ever runs beside a copy, though there are stages for it: each wait asks for the copy just started.
+    /// No product ever overlaps a copy, although there are stages for it: each wait includes the copy just started.
     NothingOverlaps,
-    /// A wait counts groups of copies that are not all there, because one was not committed.
+    /// A wait counts groups of copies, but one of them was not committed.
     MissingCommit,
-    /// Not all warps that a barrier waits for come to it, because it stands under a condition.
+    /// Not all warps that a barrier waits for reach it, because it is inside a condition.
     DivergentBarrier,
     /// Sums are used, or stored, before the products are done.
     UnfinishedProducts,
@@ -62,7 +62,7 @@ impl FlawKind {
         Self::LeftUnderWay,
     ];
 
-    /// Whether results may depend on who is faster. The others stop the kernel, or make it slow.
+    /// Whether results may depend on timing. The other kinds hang the kernel or make it slow.
     pub fn is_race(self) -> bool {
         !matches!(
             self,

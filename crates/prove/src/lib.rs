@@ -1,14 +1,15 @@
-//! Whether a tile program is sound: every interleaving of its warps and of the engines they start, explored.
+//! Checks whether a tile program is sound by exploring every interleaving of its warps and of the engines they start.
 //!
-//! Without branches on data a warp's text is one list of events, so the state of a block is how far each warp is.
-//! What an asynchronous copy or product touches is taken to be touched from its start until a wait forces it: it may
-//! end at any time in between, and nothing that goes wrong when it ends early goes right when it ends late. For the
-//! same reason a warp's move may be everything from a wait up to the next, signals at its end included: waits never
-//! become unsatisfied again, and what is touched in the middle of a move is still to be touched at its beginning.
+//! Without branches on data, a warp's program is one list of events, so the state of a block is each warp's position in
+//! its list. The memory that an asynchronous copy or product accesses counts as in use from its start until a wait
+//! forces its completion. The operation may end at any time in between, and an error that occurs when it ends early
+//! also occurs if it counts as ending late. For the same reason one move of a warp may span everything from a wait up
+//! to the next wait, including the signals at its end: a satisfied wait stays satisfied, and an access in the middle of
+//! a move is still ahead when the move begins.
 //!
-//! Two warps stand for the warps of a role, or three where the first does more than the others. Every rule is about
-//! two events, and a signal or barrier waits for all warps: so what goes wrong among many goes wrong between two that
-//! are alike, or between the first and another. (The first and one other do not do: if they wait for each other by
+//! Two warps represent all warps of a role; three if the first warp does more than the others. Every rule concerns two
+//! events, and a signal or barrier waits for all warps. So a flaw among many warps also occurs between two that are
+//! alike, or between the first and another. (The first and one other are not enough: if they wait for each other by
 //! means that only the first has, two others may still race.)
 
 mod explore;
@@ -29,19 +30,18 @@ pub use flaw::{Flaw, FlawKind};
 use explore::explore;
 use unroll::Block;
 
-/// Tiles are explored with up to so many steps more than the deepest buffer has slots: enough for each slot to be
-/// used again, and for the loop to run with nothing left to load.
+/// How many more steps than the deepest buffer's slots a tile may have. This is enough for each slot to be reused, and
+/// for the loop to run with nothing left to load.
 const STEPS_BEYOND: usize = 3;
 
-/// Blocks are explored with up to so many tiles more than the deepest buffer of tiles has slots: each slot is used
-/// again.
+/// How many more tiles than the deepest tile buffer's slots a block may have: enough for each slot to be reused.
 const TILES_BEYOND: usize = 1;
 
-/// What was explored without finding a flaw.
+/// The extent of an exploration that found no flaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
-    /// States, over all sizes of block.
+    /// States, summed over all block sizes.
     pub states: usize,
     /// Slots of the operands' buffer.
     pub stages: usize,
@@ -51,12 +51,12 @@ pub struct Proof {
     pub tiles: usize,
 }
 
-/// Explores blocks of one tile up to one more than any buffer has slots for tiles, from one step to three more than
-/// any has slots for steps.
+/// Explores blocks from one tile up to one more than the slots of the deepest buffer of tiles, each tile from one step
+/// up to three more than the slots of the deepest buffer of steps.
 ///
 /// # Errors
-/// The first flaw, in the smallest block that has one, with the shortest interleaving that shows it. That nothing
-/// overlaps is said only of programs that are sound otherwise.
+/// The first flaw, in the smallest block that has one, with the shortest interleaving that shows it. Missing overlap is
+/// reported only for programs that are otherwise sound.
 pub fn prove(program: &TileProgram) -> Result<Proof, Box<Flaw>> {
     let steps = deepest(program, Filled::Step) + STEPS_BEYOND;
     let tiles = deepest(program, Filled::Tile) + TILES_BEYOND;
@@ -80,11 +80,12 @@ pub fn prove(program: &TileProgram) -> Result<Proof, Box<Flaw>> {
     idle.map_or(Ok(proof), Err)
 }
 
-/// The blocks to be explored, each as the steps of its tiles: so many and one, in every order.
+/// The blocks to explore, each as the step counts of its tiles: for each number of steps, every sequence of tiles with
+/// that many steps or one.
 fn blocks(tiles: usize, longest: usize) -> impl Iterator<Item = Vec<usize>> {
     (1..=tiles).flat_map(move |tiles| {
         (1..=longest).flat_map(move |steps| {
-            // The last pattern, all tiles short, is the first of one step.
+            // The last pattern, all tiles short, equals the first one of `steps` = 1.
             let patterns = if steps == 1 { 1 } else { (1_usize << tiles) - 1 };
             (0..patterns).map(move |short| {
                 let steps = |tile| if short >> tile & 1 == 1 { 1 } else { steps };
@@ -94,13 +95,13 @@ fn blocks(tiles: usize, longest: usize) -> impl Iterator<Item = Vec<usize>> {
     })
 }
 
-/// Slots of the deepest buffer that is filled so often.
+/// Slots of the deepest buffer that is filled at the rate `filled`.
 fn deepest(program: &TileProgram, filled: Filled) -> usize {
     let buffers = program.buffers.iter().filter(|buffer| buffer.filled == filled);
     buffers.map(|buffer| buffer.slots).max().unwrap_or(1)
 }
 
-/// Slots of the deepest buffer into which operands are loaded.
+/// Slots of the deepest buffer that operands are loaded into.
 fn stages(program: &TileProgram) -> usize {
     let loaded = program
         .roles
@@ -113,7 +114,7 @@ fn stages(program: &TileProgram) -> usize {
         .unwrap_or(1)
 }
 
-/// Whether the program sets out to copy operands while it multiplies: by engines, or in a role of its own.
+/// Whether the program is meant to copy operands while it multiplies: by engines, or in a separate role.
 fn copies_beside_products(program: &TileProgram) -> bool {
     program.roles.iter().any(|role| {
         let operations = operations(&role.body);
@@ -127,7 +128,7 @@ fn copies_beside_products(program: &TileProgram) -> bool {
     })
 }
 
-/// Where a copy of a step's operands goes, and what copies, if the operation is one.
+/// If the operation copies a step's operands: the target buffer, and the engine that copies.
 fn streamed(program: &TileProgram, operation: &Action) -> Option<(BufferIndex, CopyMethod)> {
     match operation {
         Action::Load { buffer, copy, .. } => {
@@ -138,7 +139,7 @@ fn streamed(program: &TileProgram, operation: &Action) -> Option<(BufferIndex, C
     }
 }
 
-/// All operations of a text, wherever they stand in it.
+/// All operations of a program text, including nested ones.
 fn operations(body: &[Statement]) -> Vec<Action> {
     body.iter()
         .flat_map(|statement| match statement {

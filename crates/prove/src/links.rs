@@ -1,5 +1,5 @@
-//! What each event of a block has to do with others: what it waits for, what it forces, and what must have been done
-//! before it for its data to be right.
+//! The relations between the events of a block: what each event waits for, what it forces, and what must be done before
+//! it for its data to be correct.
 
 use std::collections::HashMap;
 
@@ -8,27 +8,27 @@ use gauntlet_task::program::{Action, BufferIndex, Contents, CopyMethod, Product,
 use super::flaw::FlawKind;
 use super::unroll::{Block, Event};
 
-/// An event's place: which warp, and how far down its list.
+/// An event's place: the warp, and the index in its list.
 pub(super) type At = (usize, usize);
 
 /// An event's links.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Link {
-    /// Signals that must have been given before it can be passed; none where they can never be.
+    /// Signals that must be given before the event can be passed; `None` if that can never happen.
     pub(super) signals: Option<Vec<At>>,
-    /// Engines' work that is done once it has been passed.
+    /// Work of engines that is done once the event has been passed.
     pub(super) forces: Vec<At>,
-    /// Whether an engine goes on with it while the warp goes on too.
+    /// Whether an engine continues the work while the warp goes on.
     pub(super) asynchronous: bool,
     /// Whether it reads or writes a buffer.
     pub(super) touches: bool,
-    /// Who waits for that work to be done, the first of each warp.
+    /// The events that wait for this work to be done; the first one of each warp.
     pub(super) forced_by: Vec<At>,
-    /// What must be done when it begins, and what is wrong if it is not.
+    /// The work that must be done when the event begins, and the flaw if it is not.
     pub(super) needs: Vec<Need>,
 }
 
-/// Something that must be done before.
+/// Work that must be done before an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Need {
     pub(super) of: At,
@@ -74,14 +74,14 @@ type Filling = (BufferIndex, usize);
 #[derive(Debug, Default)]
 struct Uses {
     writes: Vec<At>,
-    /// Probabilities that take the place of scores.
+    /// Events that replace scores by probabilities.
     rewrites: Vec<At>,
     reads: Vec<At>,
-    /// Of what was rewritten.
+    /// Reads of the replaced data.
     rereads: Vec<At>,
 }
 
-/// What an operation does to a buffer.
+/// How an operation accesses a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Write,
@@ -93,7 +93,7 @@ enum Access {
 struct Linking<'a> {
     program: &'a TileProgram,
     block: &'a Block,
-    /// The buffer in which probabilities take the place of scores.
+    /// The buffer in which probabilities replace scores.
     rewritten: Option<BufferIndex>,
     uses: HashMap<Filling, Uses>,
     full: HashMap<Filling, Vec<At>>,
@@ -186,7 +186,7 @@ impl<'a> Linking<'a> {
         link
     }
 
-    /// Engines' work that is done when a signal arrives.
+    /// The work of engines that is done when a signal arrives.
     fn done_when_signalled(&self, signal: At) -> Vec<At> {
         match self.block.agents[signal.0].events[signal.1].operation {
             Action::Load { .. } => vec![signal],
@@ -199,7 +199,7 @@ impl<'a> Linking<'a> {
         }
     }
 
-    /// Copies in this warp's committed groups, but for those in the last so many.
+    /// The copies in this warp's committed groups, except for the last `outstanding` groups.
     fn groups(&self, at: At, outstanding: usize) -> Vec<At> {
         let commits = self.before(at, |operation| *operation == Action::CommitCopies);
         match commits.len().checked_sub(outstanding + 1) {
@@ -208,7 +208,7 @@ impl<'a> Linking<'a> {
         }
     }
 
-    /// The warp's earlier events of a kind.
+    /// The warp's earlier events of one kind.
     fn before(&self, (agent, index): At, is: impl Fn(&Action) -> bool) -> Vec<At> {
         let events = &self.block.agents[agent].events[..index];
         let matching = events
@@ -243,7 +243,7 @@ impl<'a> Linking<'a> {
                     uses.flat_map(|uses| &uses.rewrites).copied().collect(),
                     FlawKind::ReadBeforeFull,
                 ),
-                // Its rows were read by the same operation; that the others' are written follows from that.
+                // The same operation read this warp's rows; that the other warps' rows are written follows from that.
                 Access::Rewrite => continue,
                 Access::Write => {
                     let slots = self.program.buffers[buffer].slots;
@@ -267,7 +267,7 @@ impl<'a> Linking<'a> {
         needs
     }
 
-    /// What an event reads and writes, reads first.
+    /// The reads and writes of an event, reads first.
     fn accesses(&self, event: &Event) -> Vec<(Access, Filling)> {
         let reads = |buffer| (Access::Read, self.filling(event, buffer, 0));
         let writes = |buffer| (Access::Write, self.filling(event, buffer, 0));
@@ -351,7 +351,7 @@ fn is_asynchronous_product(operation: &Action) -> bool {
     )
 }
 
-/// A copy that belongs to a group, and is not waited for by a barrier of its slot.
+/// Whether the operation is a copy that belongs to a group, so that no barrier of its slot signals its completion.
 pub(super) fn is_group_copy(operation: &Action) -> bool {
     matches!(
         operation,

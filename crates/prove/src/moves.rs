@@ -1,26 +1,26 @@
-//! What a warp does at one go.
+//! Moves: the parts of a warp's events that are explored as one unit.
 
 use gauntlet_task::program::Action;
 
 use super::links::{At, Links};
 use super::unroll::Block;
 
-/// Some of a warp's events, one after the other: waits, then work, then signals; or a barrier.
+/// Consecutive events of a warp: waits, then work, then signals; or a barrier.
 #[derive(Debug)]
 pub(super) struct Move {
     /// The first event.
     pub(super) first: usize,
     /// The event after the last.
     pub(super) end: usize,
-    /// Who else goes at the same time.
+    /// The barrier, if the move is one: its other warps move at the same time.
     pub(super) barrier: Option<Barrier>,
-    /// How many moves others must have made before; none if that can never be.
+    /// The number of moves that other warps must have made before; `None` if that can never happen.
     pub(super) after: Option<Vec<(usize, usize)>>,
-    /// Whether it may as well be made as soon as it can be.
+    /// Whether it may be made as soon as it is possible, without exploring alternatives.
     pub(super) eager: bool,
 }
 
-/// Who waits for one another.
+/// The warps that wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Barrier {
     Block,
@@ -31,7 +31,7 @@ pub(super) enum Barrier {
 #[derive(Debug)]
 pub(super) struct Moves {
     by_agent: Vec<Vec<Move>>,
-    /// Which move an event belongs to.
+    /// The move that each event belongs to.
     of_event: Vec<Vec<usize>>,
 }
 
@@ -74,7 +74,7 @@ impl Moves {
         moves
     }
 
-    /// Notes of each move what must have been done before.
+    /// Records for each move what must have been done before it.
     fn order(&mut self, links: &Links) {
         for agent in 0..self.by_agent.len() {
             for number in 0..self.by_agent[agent].len() {
@@ -104,20 +104,21 @@ impl Moves {
         after
     }
 
-    /// A warp's next move once it has made so many; none when it is through.
+    /// A warp's next move after `made` moves; `None` when it is done.
     pub(super) fn get(&self, agent: usize, made: usize) -> Option<&Move> {
         self.by_agent[agent].get(made)
     }
 
-    /// Whether an event is past once its warp has made so many moves.
+    /// Whether an event is past once its warp has made `made` moves.
     pub(super) fn is_past(&self, (agent, index): At, made: usize) -> bool {
         self.of_event[agent][index] < made
     }
 }
 
-/// Whether nothing is lost if a move is made as soon as it can be: it only starts engines and gives signals. What it
-/// starts is not done until it is forced, begun or not, so nobody can tell how early it began, and what it needs is
-/// least likely to be done at once. A wait that forces something does settle that for others, so it may not hurry.
+/// Whether exploring a move as soon as it is possible hides no flaw. This holds if it only starts engines and gives
+/// signals: what it starts counts as unfinished until it is forced, so the start time does not matter, and the
+/// operations that it needs are least likely to be complete early. A wait that forces completion changes the state for
+/// other warps, so it may not be made early.
 fn is_eager(part: &Move, agent: usize, links: &Links) -> bool {
     part.barrier.is_none()
         && (part.first..part.end).all(|index| {

@@ -1,4 +1,4 @@
-//! Interleavings in words.
+//! Describes interleavings in words.
 
 use gauntlet_task::program::{Action, BufferIndex, Contents, CopyMethod, Product, Signal, TileProgram};
 
@@ -6,7 +6,7 @@ use super::flaw::{Flaw, FlawKind};
 use super::links::{At, Links, Need};
 use super::unroll::{Block, Event};
 
-/// Tells what happens, event by event.
+/// Builds the description event by event.
 pub(super) struct Narrator<'a> {
     program: &'a TileProgram,
     block: &'a Block,
@@ -26,7 +26,7 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// An event takes place, and with a wait what it forces.
+    /// Describes an event, and for a wait also what it forces.
     pub(super) fn tell(&mut self, at: At) {
         let event = self.event(at);
         if let Action::Synchronise | Action::SynchroniseRole = event.operation {
@@ -47,7 +47,7 @@ impl<'a> Narrator<'a> {
         self.told.push(sentence);
     }
 
-    /// The flaw that shows at an event: what it needs is not done, though perhaps begun.
+    /// The flaw that shows at an event: an operation that it needs is not done, though it may have begun.
     pub(super) fn flaw(self, kind: FlawKind, at: At, need: Option<(Need, bool)>) -> Box<Flaw> {
         let event = self.event(at);
         let subject = format!("{} {}", self.who(at), self.does(event));
@@ -83,7 +83,7 @@ impl<'a> Narrator<'a> {
         self.conclude(kind, sentence)
     }
 
-    /// Nobody can pass what they have come to.
+    /// A deadlock: no warp can pass its next event.
     pub(super) fn deadlock(self, waiting: Vec<At>) -> Box<Flaw> {
         let waiting: Vec<String> = waiting
             .into_iter()
@@ -131,7 +131,7 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// What an engine does for an event, as a warp would call it.
+    /// Describes an engine's work for an event, from the point of view of a warp.
     fn work(&self, at: At, whose: usize) -> String {
         let event = self.event(at);
         let work = match event.operation {
@@ -214,7 +214,7 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// What a warp has yet to do with a buffer.
+    /// Describes what a warp has yet to do with a buffer.
     fn will(&self, event: &Event, buffer: Option<BufferIndex>) -> String {
         let step = self.step(event, 0);
         match event.operation {
@@ -235,7 +235,7 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// What fills a buffer.
+    /// Describes what fills a buffer.
     fn what(&self, event: &Event, buffer: BufferIndex, ahead: usize) -> String {
         match self.program.buffers[buffer].contents {
             Contents::Queries => format!("the queries of {}", self.tile(event)),

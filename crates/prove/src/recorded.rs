@@ -1,5 +1,5 @@
-//! Three loops of the kind that the tournament's records speak of, each with the fault that went unseen there. All
-//! are attention with `cp.async`, its scores in shared memory.
+//! Three loops like those in the tournament's records, each with the fault that went unnoticed there. All are attention
+//! with `cp.async` and scores in shared memory.
 
 use gauntlet_task::program::{
     Action, Buffer, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Role,
@@ -7,7 +7,7 @@ use gauntlet_task::program::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One of them, by the name that a pitch calls it.
+/// One of the loops, named as in a pitch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordedLoop {
@@ -30,7 +30,7 @@ impl RecordedLoop {
         Self::RacesOnTheLastStep,
     ];
 
-    /// The loop written out.
+    /// The tile program of the loop.
     pub fn program(self) -> TileProgram {
         match self {
             Self::BarrierRemoved => barrier_removed(),
@@ -43,7 +43,7 @@ impl RecordedLoop {
 const OPERANDS: BufferIndex = 0;
 const SCORES: BufferIndex = 1;
 
-/// The barrier between writing the scores and their softmax was taken out.
+/// The barrier between writing the scores and their softmax is missing.
 pub fn barrier_removed() -> TileProgram {
     let mut step = vec![
         Action::AwaitCopies { outstanding: 0 }.into(),
@@ -57,7 +57,7 @@ pub fn barrier_removed() -> TileProgram {
     attention(2, vec![prologue(1), Statement::Repeat(Extent::Steps, step)])
 }
 
-/// The loop "with two stages": it starts the copy of the next step, and then waits for that very copy.
+/// The loop "with two stages": it starts the copy of the next step and then waits for that same copy.
 pub fn waits_for_the_copy_just_committed() -> TileProgram {
     let mut step = vec![
         if_ahead(1, vec![load(1).into()]),
@@ -70,8 +70,8 @@ pub fn waits_for_the_copy_just_committed() -> TileProgram {
     attention(2, vec![prologue(1), Statement::Repeat(Extent::Steps, step)])
 }
 
-/// The loop with three stages: on the last steps nothing is left to load and nothing is committed, so that the wait
-/// for all groups but one does not reach the one that is needed.
+/// The loop with three stages: in the last steps nothing is left to load and nothing is committed, so the wait for all
+/// groups but one does not cover the group that is needed.
 pub fn races_on_the_last_step() -> TileProgram {
     let mut step = vec![
         Action::AwaitCopies { outstanding: 1 }.into(),

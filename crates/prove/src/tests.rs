@@ -1,5 +1,5 @@
-//! The search against one without its short cuts: every event a move of its own, and every end of an engine's work a
-//! move too, at any time after its start.
+//! Compares the search with one without its shortcuts: every event is a separate move, and so is the end of an engine's
+//! work, at any time after its start.
 
 use std::collections::HashSet;
 
@@ -15,22 +15,22 @@ use super::explore::explore;
 use super::links::{At, Links};
 use super::unroll::Block;
 
-/// States beyond which a case is given up.
+/// The number of states after which a case is given up.
 const MOST: usize = 200_000;
 
-/// How far each warp is, and which engines' work is done.
+/// Each warp's position, and which engines' work is done.
 type State = (Vec<usize>, Vec<bool>);
 
 struct Plain<'a> {
     program: &'a TileProgram,
     block: &'a Block,
     links: &'a Links,
-    /// Work of engines.
+    /// The work of engines.
     works: Vec<At>,
 }
 
 impl Plain<'_> {
-    /// Whether there is a flaw; none if there are too many states to say.
+    /// Whether there is a flaw; `None` if there are too many states to tell.
     fn is_flawed(&self) -> Option<bool> {
         let start = (vec![0; self.block.agents.len()], vec![false; self.works.len()]);
         let mut seen = HashSet::from([start.clone()]);
@@ -51,7 +51,7 @@ impl Plain<'_> {
         Some(false)
     }
 
-    /// What may come after a state; none if there is a flaw.
+    /// The possible next states; `None` if there is a flaw.
     fn successors(&self, state: &State) -> Option<Vec<State>> {
         let (made, done) = state;
         let mut next = Vec::new();
@@ -205,7 +205,7 @@ prop_compose! {
     }
 }
 
-/// Takes the statement out that comes `nth` in the text, or exchanges it with the next of its body.
+/// Removes statement number `nth` of the text, or swaps it with the next one of its body.
 fn disturb(body: &mut Vec<Statement>, nth: &mut usize, take_out: bool) -> bool {
     for index in 0..body.len() {
         if *nth == 0 {

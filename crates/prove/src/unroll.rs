@@ -1,11 +1,11 @@
-//! A program laid out as one list of events for each warp, for a block of a few tiles.
+//! A program unrolled into one list of events per warp, for a block of a few tiles.
 
 use gauntlet_task::program::{Action, BufferIndex, Condition, Extent, Filled, Role, Statement, TileProgram};
 
-/// Warps that stand for those of a role in which all do the same.
+/// The number of warps that represent a role whose warps all do the same.
 const ALIKE: usize = 2;
 
-/// Warps that stand for those of a role in which the first does more: the first, and two that are alike.
+/// The number of warps that represent a role whose first warp does more: the first, and two that are alike.
 const WITH_FIRST: usize = 3;
 
 /// One warp.
@@ -13,15 +13,15 @@ const WITH_FIRST: usize = 3;
 pub(super) struct Agent {
     /// Its role's place in the program.
     pub(super) role: usize,
-    /// Which warp of the role.
+    /// The warp's number within the role.
     pub(super) warp: usize,
     /// Whether it does the same as the warp before it.
     pub(super) alike: bool,
-    /// What it does.
+    /// Its events.
     pub(super) events: Vec<Event>,
 }
 
-/// One operation, done once.
+/// One operation, executed once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     pub(super) operation: Action,
@@ -70,7 +70,7 @@ impl Block {
         })
     }
 
-    /// How many times a buffer has been filled before it is for this event, the step so far ahead.
+    /// How many times a buffer was filled before this event, for the step `ahead` steps later.
     pub(super) fn filling(
         &self,
         program: &TileProgram,
@@ -85,7 +85,7 @@ impl Block {
     }
 }
 
-/// Warps that stand for those of a role.
+/// The number of warps that represent a role.
 fn warps(role: &Role) -> usize {
     let enough = if has_first(&role.body) { WITH_FIRST } else { ALIKE };
     role.warps.min(enough)
@@ -110,7 +110,7 @@ fn events(role: &Role, warp: usize, tiles: &[usize]) -> Vec<Event> {
     unrolling.events
 }
 
-/// Where in its loops a warp is.
+/// A warp's position in its loops.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     tile: usize,

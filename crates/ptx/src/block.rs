@@ -8,12 +8,12 @@ use crate::memory::Shared;
 
 pub(crate) const WARP: usize = 32;
 
-/// What a thread is at.
+/// Where a thread stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It can go on.
+    /// It can run.
     Ready,
-    /// At an instruction that its warp executes at once.
+    /// At an instruction that its warp executes as a whole.
     AtWarp,
     /// At a numbered barrier.
     AtBarrier(u64),
@@ -28,12 +28,12 @@ pub(crate) struct Thread {
     pub next: usize,
     pub registers: Vec<u64>,
     pub state: State,
-    /// Groups of copies that it has closed: of those by threads, and of those to global memory.
+    /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
 }
 
 impl Thread {
-    /// The instruction that it is at: who has arrived somewhere waits behind it.
+    /// The instruction that the thread is at: a thread that has arrived at a barrier waits behind that instruction.
     pub fn place(&self) -> usize {
         match self.state {
             State::AtBarrier(_) | State::AtCluster => self.next - 1,
@@ -47,13 +47,13 @@ impl Thread {
 pub(crate) struct Barrier {
     arrivals: u64,
     left: u64,
-    /// Announced less those that came.
+    /// Bytes announced minus bytes that have arrived.
     bytes: i64,
     /// Phases that have ended.
     ended: u64,
 }
 
-/// A product that may still read its operands, and what it read.
+/// A warp-group product that may still read its operands, and the operand bytes that it read.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub product: GroupProduct,
@@ -63,7 +63,7 @@ pub(crate) struct InFlight {
     pub issued: usize,
 }
 
-/// Products of a warp that were not waited for: those of closed groups, and of the open one.
+/// Products that the warp has not waited for: those of closed groups, and those of the open group.
 #[derive(Debug, Default)]
 pub(crate) struct Products {
     pub closed: Vec<Vec<InFlight>>,
@@ -74,7 +74,7 @@ pub(crate) struct Products {
 pub(crate) struct Block {
     /// The number of its launch.
     pub launch: usize,
-    /// Whether the next launch may not begin for its sake.
+    /// Whether this block still keeps the next launch from beginning.
     pub holds: bool,
     /// Its number in the grid.
     pub index: u32,
@@ -85,7 +85,7 @@ pub(crate) struct Block {
     pub barriers: HashMap<u32, Barrier>,
     /// Threads that have arrived at each numbered barrier.
     pub arrived: HashMap<u64, u64>,
-    /// Of each warp.
+    /// The pending products of each warp.
     pub products: Vec<Products>,
 }
 
@@ -118,12 +118,12 @@ impl Block {
         }
     }
 
-    /// What an operand is for one thread.
+    /// The value of an operand for one thread.
     pub fn value(&self, thread: usize, operand: Operand) -> u64 {
         value(&self.threads[thread].registers, operand, || self.specials(thread))
     }
 
-    /// Executes what concerns one thread alone, at most so many instructions; returns how many.
+    /// Executes instructions that concern only this thread, at most `most`; returns how many.
     pub fn go_on(&mut self, thread: usize, instructions: &[Instruction], most: u32) -> u32 {
         let specials = self.specials(thread);
         let Thread { next, registers, .. } = &mut self.threads[thread];
@@ -164,7 +164,7 @@ impl Block {
         most
     }
 
-    /// What the hardware keeps for a thread, each at the place of its [`Special`].
+    /// The thread's special registers, each at the index of its [`Special`].
     fn specials(&self, thread: usize) -> [u64; 6] {
         let lane = (thread % WARP) as u64;
         let numbers = [self.index, self.blocks, self.rank].map(u64::from);
@@ -212,7 +212,7 @@ impl Block {
         Ok(())
     }
 
-    /// Bytes that a copy has brought.
+    /// Counts bytes that a copy has delivered.
     pub fn complete(&mut self, address: u32, bytes: usize) -> Result<(), Problem> {
         let barrier = self
             .barriers
@@ -247,7 +247,7 @@ impl Block {
     }
 }
 
-/// What an operand is for a thread with these registers.
+/// The value of an operand for a thread with these registers.
 fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; 6]) -> u64 {
     match operand {
         Operand::Register(register) => registers[register as usize],
@@ -257,7 +257,7 @@ fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; 6
 }
 
 impl Barrier {
-    /// The next phase begins when all have arrived and all bytes are there.
+    /// Begins the next phase if all threads have arrived and all bytes are there.
     fn end_phase(&mut self) {
         if self.left == 0 && self.bytes == 0 {
             self.ended += 1;

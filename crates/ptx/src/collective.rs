@@ -1,4 +1,4 @@
-//! What a warp does at once.
+//! Instructions that a warp executes as a whole.
 
 use crate::block::{Block, InFlight, WARP};
 use crate::fault::Problem;
@@ -72,7 +72,7 @@ impl Warp<'_> {
         self.block.threads[self.index * WARP + lane].registers[register as usize] = bits;
     }
 
-    /// An operand of each lane, all before any is written.
+    /// The operand's value in each lane, read before any lane writes.
     fn values(&self, operand: Operand) -> [u64; WARP] {
         std::array::from_fn(|lane| self.value(lane, operand))
     }
@@ -99,7 +99,7 @@ impl Warp<'_> {
         }
     }
 
-    /// Where row `row` of matrix `matrix` lies: a lane says it.
+    /// The address of row `row` of matrix `matrix`, which one of the lanes provides.
     fn matrix_row(&self, address: Address, matrix: usize, row: usize) -> Result<u32, Problem> {
         let at = self
             .value(matrix * 8 + row, address.base)
@@ -154,7 +154,7 @@ impl Warp<'_> {
         self.add(sums, &rows, &columns, element.depth(), old);
     }
 
-    /// Sixteen rows times columns, added to what was.
+    /// Adds the product of sixteen rows and the columns to the previous sums.
     fn add(
         &mut self,
         sums: &[Register],
@@ -176,8 +176,9 @@ impl Warp<'_> {
         }
     }
 
-    /// The warp's sixteen of a warp group's 64 rows. Sums are there at once, which a program must not count on, but what it does
-    /// with registers in between is the compiler's affair; what it does with shared memory is looked at when it waits.
+    /// Computes the warp's sixteen of the warp group's 64 rows. The sums are available immediately, which a program
+    /// must not rely on. The compiler is responsible for the registers until the wait; changes to shared memory are
+    /// checked when the warp waits.
     fn multiply_group(&mut self, product: &GroupProduct) -> Result<(), Problem> {
         let descriptors: Vec<u64> = match &product.left {
             Left::Fragments(_) => vec![self.value(0, product.right)],
@@ -214,7 +215,8 @@ impl Warp<'_> {
         Ok(())
     }
 
-    /// What a product reads of shared memory: all columns of the second operand, then the warp's rows of the first.
+    /// The bytes that a product reads from shared memory: all columns of the second operand, then the warp's rows of
+    /// the first.
     fn operands(&self, product: &GroupProduct, descriptors: &[u64]) -> Result<Vec<u8>, Problem> {
         let shared = &self.block.shared;
         let second = Descriptor::new(descriptors[0])?;
@@ -249,7 +251,7 @@ impl Warp<'_> {
     }
 }
 
-/// Which element of an 8×8 matrix is half `index` of a lane's word.
+/// The element of an 8×8 matrix that is half `index` of a lane's word.
 fn element_of_lane(lane: usize, index: usize, transposed: bool) -> (usize, usize) {
     let (row, column) = (lane / 4, lane % 4 * 2 + index);
     if transposed { (column, row) } else { (row, column) }

@@ -1,4 +1,4 @@
-//! Copies that land later than they are asked for.
+//! Asynchronous copies, which land some time after they are requested.
 
 use crate::block::Block;
 use crate::fault::Problem;
@@ -7,7 +7,7 @@ use crate::memory::{Memory, aligned, number};
 /// Bytes of an encoded map.
 const MAP_BYTES: usize = 128;
 
-/// How 16-byte pieces of a box's rows are exchanged in shared memory.
+/// How the 16-byte pieces of a box's rows are permuted in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swizzle {
     /// Not at all.
@@ -19,7 +19,7 @@ pub enum Swizzle {
 }
 
 impl Swizzle {
-    /// Where the byte lies that would lie at `address`.
+    /// The address at which the byte with the unswizzled address `address` lies.
     pub(crate) fn place(self, address: u32) -> u32 {
         address
             ^ match self {
@@ -30,23 +30,23 @@ impl Swizzle {
     }
 }
 
-/// What a tensor map says: elements without gaps, fetched in boxes; zeros beyond the edges.
+/// A decoded tensor map: a tensor without gaps, fetched in boxes, with zeros beyond the edges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
-    /// Where the first element lies.
+    /// The address of the first element.
     pub address: u64,
     /// Bytes of an element.
     pub element_bytes: usize,
     /// Elements along each dimension, at most five, the innermost first.
     pub sizes: Vec<u64>,
-    /// Elements of a box, likewise.
+    /// Elements of a box along each dimension, the innermost first.
     pub boxes: Vec<u32>,
     /// How a box's rows lie.
     pub swizzle: Swizzle,
 }
 
 impl TensorMap {
-    /// In so many bytes as a device's map has, but not in its form, which is not public.
+    /// Encodes the map. It has the size of a device's tensor map, but not its layout, which is not public.
     pub fn encode(&self) -> [u8; MAP_BYTES] {
         let swizzle = match self.swizzle {
             Swizzle::None => 0,
@@ -97,7 +97,7 @@ impl TensorMap {
         self.boxes.iter().product::<u32>() as usize * self.element_bytes
     }
 
-    /// The box that begins at these elements, row after row.
+    /// Reads the box that begins at these elements, row after row.
     fn fetch(&self, memory: &Memory, begin: &[i32]) -> Result<Vec<u8>, Problem> {
         let mut bytes = Vec::with_capacity(self.box_bytes());
         let row = self.boxes[0] as usize;
@@ -124,10 +124,10 @@ impl TensorMap {
     }
 }
 
-/// Where bytes come from and go to.
+/// The source and destination of a copy.
 #[derive(Debug)]
 pub(crate) enum Way {
-    /// Filled up with zeros.
+    /// Padded with zeros.
     ToShared {
         to: u32,
         from: u64,
@@ -150,27 +150,27 @@ pub(crate) enum Way {
     },
 }
 
-/// A copy that somebody asked for.
+/// A copy that a thread has requested.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    /// When it may land.
+    /// The time from which it may land.
     pub due: u64,
-    /// Whose shared memory it is about: the block's place among those that run.
+    /// The block whose shared memory it uses, as an index among the blocks that run.
     pub block: usize,
     pub way: Way,
     pub awaited: Awaited,
 }
 
-/// What is waited for until a copy has landed.
+/// How threads wait for a copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Awaited {
-    /// The block's barrier at this address, where its bytes count.
+    /// At the block's barrier at this address, which counts the copy's bytes.
     Barrier(u32),
-    /// A group of the thread that asked.
+    /// In a group of the thread that requested the copy.
     Group { thread: usize, kind: Kind, number: u64 },
 }
 
-/// Which of a thread's groups.
+/// The kinds of copy groups of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     OfThread,
@@ -178,7 +178,7 @@ pub(crate) enum Kind {
 }
 
 impl Copy {
-    /// Does it.
+    /// Carries out the copy.
     pub fn land(&self, memory: &mut Memory, block: &mut Block) -> Result<(), Problem> {
         let count = match &self.way {
             Way::ToShared {
@@ -229,7 +229,7 @@ impl Copy {
     }
 }
 
-/// What bulk copies ask of addresses and sizes.
+/// Checks the alignment and size that bulk copies require.
 pub(crate) fn bulk(addresses: [u64; 2], bytes: u64) -> Result<(), Problem> {
     addresses
         .into_iter()

@@ -1,4 +1,4 @@
-//! From a mnemonic with its operands to an instruction.
+//! Decodes a mnemonic and its operands into an instruction.
 
 use crate::fault::Problem;
 use crate::functions::function;
@@ -9,16 +9,16 @@ use crate::instruction::{
 use crate::module::Names;
 use crate::text::{operands, within};
 
-/// A mnemonic, cut at its dots.
+/// A mnemonic, split at its dots.
 struct Mnemonic<'t>(&'t str);
 
 impl<'t> Mnemonic<'t> {
-    /// The part of this number, empty if there are fewer.
+    /// The part with this index, empty if there are fewer.
     fn part(&self, index: usize) -> &'t str {
         self.0.split('.').nth(index).unwrap_or_default()
     }
 
-    /// The same, counted from the end.
+    /// The part with this index counted from the end.
     fn part_from_end(&self, index: usize) -> &'t str {
         self.0.rsplit('.').nth(index).unwrap_or_default()
     }
@@ -34,7 +34,7 @@ struct Operands<'t> {
     texts: Vec<&'t str>,
 }
 
-/// What a statement does, branches apart.
+/// Decodes any statement but a branch.
 pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Operation, Problem> {
     let operands = Operands {
         names,
@@ -98,7 +98,7 @@ impl Operands<'_> {
             .ok_or_else(|| "an operand is missing".to_owned())
     }
 
-    /// One that is written; of `register|predicate` the first.
+    /// A register that is written; of `register|predicate` the first.
     fn register(&self, index: usize) -> Result<Register, Problem> {
         let text = self.text(index)?;
         self.written(text.split('|').next().unwrap_or(text))
@@ -293,7 +293,7 @@ impl Operands<'_> {
                 barrier: self.address(0)?,
             }
         } else if is("cp.async.cg.shared.global") || is("cp.async.ca.shared.global") {
-            // The last operand of one with a hint is the hint.
+            // With a cache hint, the hint is the last operand.
             let count = self.texts.len() - usize::from(mnemonic.contains("cache_hint"));
             let bytes = self.number(2)?;
             let given = if count > 3 { self.number(3)? } else { bytes };
@@ -393,7 +393,8 @@ impl Operands<'_> {
         if 2 * sums.len() != columns || matches!(&left, Left::Fragments(words) if words.len() != 4) {
             return Err("registers that do not fit the shape".to_owned());
         }
-        // After both factors: for elements of 16 bits in shared memory, whether the operand is transposed, the second one's last.
+        // After both scale factors: for 16-bit elements in shared memory, whether each operand is transposed, the
+        // second operand last.
         let numbers = (4..self.texts.len())
             .map(|index| self.constant(index))
             .collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! Errors and faults.
 
 use thiserror::Error;
 
@@ -8,14 +8,14 @@ pub enum ReadError {
     /// No kernel of that name.
     #[error("the PTX has no kernel `{0}`")]
     NoKernel(String),
-    /// Something that is not understood; lines are counted from 1.
+    /// A line that is not understood; lines are counted from 1.
     #[error("line {line}: `{text}`: {problem}")]
     Line {
         /// Which line.
         line: usize,
         /// The statement.
         text: String,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
 }
@@ -23,35 +23,35 @@ pub enum ReadError {
 /// Why a launch did not end well.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// A launch that the kernel does not fit.
+    /// The launch does not fit the kernel.
     #[error("{0}")]
     Launch(String),
-    /// A thread did what it must not.
+    /// A thread did something forbidden.
     #[error("block {block}, thread {thread}, line {line}, `{text}`: {problem}")]
     Thread {
         /// Its block.
         block: u32,
-        /// Its number in the block.
+        /// The thread's number in its block.
         thread: u32,
         /// The line of the PTX.
         line: usize,
         /// The statement there.
         text: String,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
-    /// A copy failed when it was made.
+    /// A copy failed when it landed.
     #[error("a copy that block {block} asked for: {problem}")]
     Copy {
         /// The block.
         block: u32,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
-    /// Nobody can go on.
+    /// No thread can make progress.
     #[error("nothing goes on: {0}")]
     Deadlock(String),
 }
 
-/// What is wrong, before it is known where.
+/// An error message without its location.
 pub(crate) type Problem = String;

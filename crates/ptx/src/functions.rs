@@ -1,4 +1,4 @@
-//! Instructions that only compute: what each makes of the bits of its operands.
+//! Instructions that only compute: the bits of the result from the bits of the operands.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use half::{bf16, f16};
 
 use crate::instruction::Function;
 
-/// Of so many integers of one type to one of another; sizes wrap as the hardware's do.
+/// A function of integers of one type to an integer of another; operands and result are truncated as on the hardware.
 macro_rules! integer {
     ($from:ty, |$($name:ident),+| $result:expr) => {
         |[$($name,)+ ..]: [u64; 4]| { $(let $name = $name as $from;)+ bits(($result) as i128) & mask::<$from>() }
@@ -17,7 +17,7 @@ macro_rules! integer {
     };
 }
 
-/// Of fp32 numbers to one.
+/// A function of fp32 numbers to an fp32 number.
 macro_rules! float {
     (|$($name:ident),+| $result:expr) => {
         |[$($name,)+ ..]: [u64; 4]| { $(let $name = f32::from_bits($name as u32);)+ let result: f32 = $result; u64::from(result.to_bits()) }
@@ -47,7 +47,7 @@ fn mask<T>() -> u64 {
     u64::MAX >> (64 - 8 * size_of::<T>())
 }
 
-/// What a mnemonic computes and from how many operands; none for those that do something else.
+/// The function that a mnemonic computes and its number of operands; `None` for instructions that do something else.
 pub(crate) fn function(mnemonic: &str) -> Option<(Function, usize)> {
     if let Some(comparison) = mnemonic.strip_prefix("setp.") {
         return comparison_of(comparison).map(|function| (function, 2));
@@ -72,7 +72,7 @@ fn unary(mnemonic: &str) -> Option<Function> {
         "neg.s32" => integer!(i32, |a| a.wrapping_neg()),
         "neg.f32" => float!(|a| -a),
         "abs.f32" => float!(|a| a.abs()),
-        // Approximations are to a few last bits what these are.
+        // The hardware's approximations differ from these in the last few bits.
         "ex2.approx.ftz.f32" => float!(|a| flushed(flushed(a).exp2())),
         "ex2.approx.f32" => float!(|a| a.exp2()),
         "rcp.approx.ftz.f32" => float!(|a| flushed(flushed(a).recip())),
@@ -103,13 +103,13 @@ fn binary(mnemonic: &str) -> Option<Function> {
         "mul.wide.u16" => integer!(u16 => u32, |a, b| u32::from(a) * u32::from(b)),
         "mul.wide.u32" => integer!(u32 => u64, |a, b| u64::from(a) * u64::from(b)),
         "mul.wide.s32" => integer!(i32 => u64, |a, b| i64::from(a) * i64::from(b)),
-        // By zero all bits are set, as on the hardware.
+        // A division by zero sets all bits, as on the hardware.
         "div.u32" => integer!(u32, |a, b| a.checked_div(b).unwrap_or(u32::MAX)),
         "rem.u32" => integer!(u32, |a, b| a.checked_rem(b).unwrap_or(u32::MAX)),
         "and.pred" | "and.b16" | "and.b32" | "and.b64" => |[a, b, ..]| a & b,
         "or.pred" | "or.b16" | "or.b32" | "or.b64" => |[a, b, ..]| a | b,
         "xor.pred" | "xor.b16" | "xor.b32" | "xor.b64" => |[a, b, ..]| a ^ b,
-        // What is shifted by more bits than there are is gone.
+        // A shift by more bits than there are gives zero.
         "shl.b16" => |[a, b, ..]| shifted_left(a, b, 16),
         "shl.b32" => |[a, b, ..]| shifted_left(a, b, 32),
         "shl.b64" => |[a, b, ..]| shifted_left(a, b, 64),
@@ -125,7 +125,7 @@ fn binary(mnemonic: &str) -> Option<Function> {
         "sub.f32" | "sub.rn.f32" => float!(|a, b| a - b),
         "mul.f32" | "mul.rn.f32" => float!(|a, b| a * b),
         "div.rn.f32" | "div.approx.f32" => float!(|a, b| a / b),
-        // A number beside a NaN is the result.
+        // If one operand is NaN, the result is the other.
         "min.f32" => float!(|a, b| a.min(b)),
         "max.f32" => float!(|a, b| a.max(b)),
         "copysign.f32" => float!(|a, b| b.copysign(a)),
@@ -163,7 +163,7 @@ fn ternary(mnemonic: &str) -> Option<Function> {
 
 fn quaternary(mnemonic: &str) -> Option<Function> {
     Some(match mnemonic {
-        // The lowest bits of the first operand into the second, at a place and so many.
+        // Inserts the lowest `count` bits of the first operand into the second, at bit `place`.
         "bfi.b32" => |[a, b, place, count]| {
             let ones = shifted_left(1, count & 0xFF, 64).wrapping_sub(1);
             let (place, whole) = (place & 0xFF, mask::<u32>());
@@ -201,7 +201,7 @@ fn comparison_of(comparison: &str) -> Option<Function> {
         "le.f32" => compare_floats!(|a, b| a <= b),
         "gt.f32" => compare_floats!(|a, b| a > b),
         "ge.f32" => compare_floats!(|a, b| a >= b),
-        // With a NaN these are true.
+        // These are true if an operand is NaN.
         "neu.f32" => compare_floats!(|a, b| a != b),
         "ltu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(Ordering::is_lt)),
         "leu.f32" => compare_floats!(|a, b| a.partial_cmp(&b).is_none_or(Ordering::is_le)),
@@ -253,7 +253,8 @@ fn shifted_right(bits: u64, by: u64) -> u64 {
         .unwrap_or(0)
 }
 
-/// Four of eight bytes: each selector's lower three bits say which; with the fourth, its sign eight times.
+/// Selects four of eight bytes: the lower three bits of a selector give the byte; with the fourth bit, the byte's sign
+/// is repeated eight times.
 fn permuted(bytes: u64, selectors: u64) -> u64 {
     let byte = |place: u32| {
         let selector = selectors >> (4 * place);

@@ -1,14 +1,14 @@
-//! Instructions as they are executed.
+//! Decoded instructions.
 
 use crate::matrix::DEPTH_BYTES;
 
-/// A register of a thread: its index among all of the kernel's.
+/// A register of a thread: its index among all registers of the kernel.
 pub(crate) type Register = u32;
 
-/// Takes up to four operands as the bits of registers, the lowest first, and gives those of the result.
+/// Maps the bits of up to four operand registers (values in the low bits) to the bits of the result.
 pub(crate) type Function = fn([u64; 4]) -> u64;
 
-/// Where a number comes from.
+/// A source operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(Register),
@@ -16,7 +16,7 @@ pub(crate) enum Operand {
     Special(Special),
 }
 
-/// What the hardware keeps.
+/// Special registers, which the hardware maintains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Special {
     Thread,
@@ -40,19 +40,19 @@ pub(crate) enum Space {
     Parameter,
 }
 
-/// One instruction, and where it is from.
+/// An instruction and its position in the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Instruction {
-    /// Executed only if the register is (`true`) or is not (`false`) set.
+    /// Executed only if the register is set (`true`) or not set (`false`).
     pub guard: Option<(Register, bool)>,
     pub operation: Operation,
-    /// Byte of the text.
+    /// Byte offset in the text.
     pub at: usize,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
-    /// What concerns the thread alone.
+    /// Concerns only the thread itself.
     Own(Own),
     Load {
         space: Space,
@@ -66,21 +66,21 @@ pub(crate) enum Operation {
         to: Address,
         from: Vec<Operand>,
     },
-    /// Adds to a word of global memory, all at once.
+    /// Adds to a word of global memory atomically.
     Add {
         old: Register,
         to: Address,
         value: Operand,
     },
     Exit,
-    /// What the thread has stored in shared memory is there for the copy engine and the matrix unit.
+    /// Makes the thread's stores to shared memory visible to the copy engine and the matrix unit.
     Fence,
-    /// The next launch may begin, as far as this block goes.
+    /// Lets the next launch begin, as far as this block is concerned.
     LetNextBegin,
-    /// Waits for the end of the launch before.
+    /// Waits for the previous launch to end.
     WaitForBefore,
     Barrier(BarrierOperation),
-    /// Waits for so many threads at one of the block's numbered barriers, or all of the block.
+    /// Waits for a number of threads, or for all of the block, at one of the block's numbered barriers.
     Meet {
         number: Operand,
         threads: Option<Operand>,
@@ -88,18 +88,18 @@ pub(crate) enum Operation {
     },
     ArriveInCluster,
     WaitForCluster,
-    /// Where an address lies in the block of another rank.
+    /// Maps a shared-memory address to the block of another rank.
     MapAddress {
         to: Register,
         from: Operand,
         rank: Operand,
     },
     Copy(CopyOperation),
-    /// Executed by a warp at once.
+    /// Executed by a warp as a whole.
     Warp(WarpOperation),
 }
 
-/// What a thread does with its registers.
+/// Operations on a thread's own registers.
 #[derive(Debug, Clone)]
 pub(crate) enum Own {
     Compute {
@@ -107,7 +107,7 @@ pub(crate) enum Own {
         to: Register,
         from: [Operand; 4],
     },
-    /// Parts of so many bits each, the lowest first.
+    /// Joins parts of equal width, the lowest first.
     Join {
         to: Register,
         from: Vec<Operand>,
@@ -119,11 +119,11 @@ pub(crate) enum Own {
         bits: u32,
     },
     Branch(usize),
-    /// What changes nothing here: other fences, prefetching, registers given back.
+    /// Instructions without effect here: other fences, prefetches, releases of registers.
     Nothing,
 }
 
-/// Of barriers in shared memory.
+/// Operations on barriers in shared memory.
 #[derive(Debug, Clone)]
 pub(crate) enum BarrierOperation {
     Initialise {
@@ -142,10 +142,10 @@ pub(crate) enum BarrierOperation {
     },
 }
 
-/// Copies that land later, and what waits for them.
+/// Operations that start asynchronous copies and wait for them.
 #[derive(Debug, Clone)]
 pub(crate) enum CopyOperation {
-    /// By this thread, filled up with zeros.
+    /// A copy by this thread, padded with zeros.
     OfThread {
         to: Address,
         from: Address,
@@ -153,11 +153,11 @@ pub(crate) enum CopyOperation {
         given: Operand,
     },
     CommitOfThread,
-    /// Until all but so many groups are there.
+    /// Waits until at most `left` groups are pending.
     WaitOfThread {
         left: u64,
     },
-    /// Arrives once all that the thread has asked for is there.
+    /// Arrives at a barrier once all copies that the thread has requested have landed.
     ArriveOfThread {
         barrier: Address,
     },
@@ -182,7 +182,7 @@ pub(crate) enum CopyOperation {
     WaitToGlobal {
         left: u64,
     },
-    /// Registers to another block's shared memory.
+    /// Stores registers to another block's shared memory.
     Remote {
         to: Address,
         from: Vec<Operand>,
@@ -216,7 +216,7 @@ pub(crate) enum WarpOperation {
         from: Vec<Operand>,
         transposed: bool,
     },
-    /// m16n8: sums, the fragments of both operands, sums before.
+    /// An m16n8 product: result, fragments of both operands, previous sums.
     Multiply {
         element: Element,
         sums: Vec<Register>,
@@ -237,7 +237,7 @@ pub(crate) enum Shuffle {
     Butterfly,
 }
 
-/// What matrices consist of.
+/// The element types of matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     F16,
@@ -253,7 +253,7 @@ impl Element {
         }
     }
 
-    /// Of a product.
+    /// The depth (K) of one product.
     pub fn depth(self) -> usize {
         DEPTH_BYTES / self.bytes()
     }
@@ -268,9 +268,9 @@ pub(crate) struct GroupProduct {
     pub left: Left,
     /// The descriptor of the second operand.
     pub right: Operand,
-    /// Whether the second operand lies with its columns beside one another.
+    /// Whether the columns of the second operand are contiguous in memory.
     pub right_transposed: bool,
-    /// Not set: the sums begin anew.
+    /// If not set, the sums start from zero.
     pub add: Operand,
 }
 

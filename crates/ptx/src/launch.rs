@@ -1,4 +1,4 @@
-//! Launches: all blocks at once, in an order drawn from a seed.
+//! Launches: all blocks run concurrently, in an order drawn from a seed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,15 +15,15 @@ use crate::memory::Memory;
 use crate::module::Kernel;
 use crate::thread::{Turn, Who};
 
-/// A thread executes up to 2 to the power of 0 … 9 instructions before others have their turn: some go far ahead, and some stop
-/// between any two instructions.
+/// A thread executes 2^0 to 2^9 instructions in a turn before others continue: some threads run far ahead, and some
+/// stop between any two instructions.
 const TURN_POWERS: u32 = 9;
-/// A copy takes as long as 2 to the power of 0 … 12 turns of some warp, so that some overtake all others, and some come last; unless
-/// everybody has waited for that many turns.
+/// A copy lands after 2^0 to 2^12 draws, so that some overtake all others and some come last. It may land earlier if all
+/// threads have waited for `PATIENT_TURNS` turns of each warp.
 const DELAY_POWERS: u32 = 12;
 const PATIENT_TURNS: usize = 4;
-/// So many turns of each warp without a store, an arrival or a copy are taken for waiting in vain: no loop of a kernel that
-/// computes is as long.
+/// After this many turns of each warp without a store, an arrival or a copy, the launch counts as deadlocked: no loop
+/// of a kernel that computes is as long.
 const QUIET_TURNS: usize = 200;
 
 /// How a kernel is launched.
@@ -31,17 +31,17 @@ const QUIET_TURNS: usize = 200;
 pub struct Launch<'p> {
     /// The kernel.
     pub kernel: &'p Kernel,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Blocks of a cluster.
+    /// Blocks per cluster.
     pub cluster: u32,
-    /// Threads of a block, a multiple of 32.
+    /// Threads per block, a multiple of 32.
     pub threads: u32,
     /// Bytes of dynamic shared memory.
     pub shared_bytes: u32,
     /// The kernel's parameter.
     pub parameter: &'p [u8],
-    /// Whether it may begin before the launch before it has ended, as soon as all of that one's blocks have let it
+    /// Whether it may begin before the previous launch has ended, as soon as all blocks of that launch allow it
     /// (programmatic dependent launch).
     pub overlaps: bool,
 }
@@ -67,10 +67,10 @@ impl Launch<'_> {
     }
 }
 
-/// Runs launches, one queued behind the other, to their end; `seed` decides the order in which things happen.
+/// Runs launches in order, each queued behind the one before, to the end; `seed` decides the order of events.
 ///
 /// # Errors
-/// If one does not fit its kernel, a thread does what it must not, or nobody can go on.
+/// If a launch does not fit its kernel, a thread does something forbidden, or no thread can make progress.
 pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<(), Fault> {
     launches.iter().try_for_each(Launch::check)?;
     Machine {
@@ -88,38 +88,38 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
     .run()
 }
 
-/// How far a launch is.
+/// The progress of a launch.
 #[derive(Debug)]
 struct Begun {
     /// Threads that have not ended.
     threads: usize,
-    /// Blocks that have not let the next launch begin.
+    /// Blocks that do not yet allow the next launch to begin.
     holding: usize,
 }
 
-/// Launches while they run.
+/// The state of running launches.
 pub(crate) struct Machine<'m> {
     pub launches: &'m [Launch<'m>],
-    /// Of each launch that has begun.
+    /// The progress of each launch that has begun.
     begun: Vec<Begun>,
-    /// Those of all launches that have begun.
+    /// The blocks of all launches that have begun.
     pub blocks: Vec<Block>,
-    /// The warps that have not ended: their blocks, and their numbers there.
+    /// The warps that have not ended: the block's index and the warp's number in it.
     warps: Vec<(usize, usize)>,
     pub memory: &'m mut Memory,
-    /// Copies that were asked for and have not landed.
+    /// Copies that were requested and have not landed.
     pub copies: Vec<Copy>,
     /// Threads that have arrived at a cluster's barrier, by the cluster's first block.
     cluster_arrivals: HashMap<usize, usize>,
     random: ChaCha8Rng,
-    /// What has been drawn so far.
+    /// Number of draws so far, which serves as the time.
     clock: u64,
-    /// Turns since anything happened that somebody may wait for.
+    /// Turns since the last event that a thread may wait for.
     quiet: usize,
 }
 
 impl Machine<'_> {
-    /// Lets warps go on, copies land and launches begin, whichever is drawn, until all is done.
+    /// Runs warps, lands copies and begins launches in random order until everything is done.
     fn run(&mut self) -> Result<(), Fault> {
         loop {
             let (warps, copies) = (self.warps.len(), self.copies.len());
@@ -165,7 +165,7 @@ impl Machine<'_> {
         self.begun[launch].threads == 0 && !self.copies.iter().any(of_launch)
     }
 
-    /// The blocks of the next launch begin.
+    /// Begins the blocks of the next launch.
     fn begin(&mut self) {
         let number = self.begun.len();
         let launch = &self.launches[number];
@@ -190,7 +190,7 @@ impl Machine<'_> {
         self.happened();
     }
 
-    /// A block lets the next launch begin, or has ended.
+    /// Notes that a block allows the next launch to begin, or has ended.
     pub fn let_next_begin(&mut self, block: usize) {
         let block = &mut self.blocks[block];
         if std::mem::replace(&mut block.holds, false) {
@@ -199,7 +199,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the launch before has ended, if this one may have begun without it.
+    /// Whether the previous launch has ended, if this one may have begun before its end.
     pub fn before_has_ended(&self, block: usize) -> bool {
         let launch = self.blocks[block].launch;
         match launch.checked_sub(1) {
@@ -235,7 +235,7 @@ impl Machine<'_> {
         self.launches[self.blocks[block].launch].kernel
     }
 
-    /// Something happened that somebody may wait for.
+    /// Notes an event that a thread may wait for.
     pub fn happened(&mut self) {
         self.quiet = 0;
     }
@@ -244,7 +244,7 @@ impl Machine<'_> {
         &self.blocks[block].threads[warp * WARP..][..WARP]
     }
 
-    /// Each lane that can goes on for a while; then the warp does at once what all of its lanes have come to.
+    /// Lets each ready lane run for a while; then executes the warp-wide instruction if all lanes have reached it.
     fn turn(&mut self, block: usize, warp: usize) -> Result<(), Fault> {
         self.quiet += 1;
         let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
@@ -276,7 +276,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A thread goes on for at most so many instructions.
+    /// Lets a thread run for at most `most` instructions.
     fn go_on(&mut self, who: Who, most: u32) -> Result<(), Fault> {
         let mut left = most;
         while left > 0 && self.blocks[who.block].threads[who.thread].state == State::Ready {
@@ -297,7 +297,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Somebody asks for a copy from or to a block's shared memory, which lands after a while.
+    /// Requests a copy from or to a block's shared memory, which lands later.
     pub fn ask(&mut self, block: usize, way: Way, awaited: Awaited) {
         let due = self.clock + (1 << self.random.random_range(0..=DELAY_POWERS));
         self.copies.push(Copy {
@@ -309,7 +309,7 @@ impl Machine<'_> {
         self.happened();
     }
 
-    /// Does a copy that was asked for.
+    /// Lands a requested copy.
     pub fn land(&mut self, index: usize) -> Result<(), Problem> {
         let copy = self.copies.swap_remove(index);
         self.happened();
@@ -323,7 +323,7 @@ impl Machine<'_> {
         first..first + self.launches[launch].cluster as usize
     }
 
-    /// The place of a block of the same cluster.
+    /// The index of the block with this rank in the same cluster.
     pub fn block_of_rank(&self, who: Who, rank: u32) -> Result<usize, Problem> {
         let mut cluster = self.cluster(who.block);
         let found = cluster.nth(rank as usize);
@@ -370,7 +370,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Where threads wait, those of a warp together.
+    /// Describes where threads wait, grouped by warp.
     fn waiting(&self) -> String {
         let mut places: Vec<String> = Vec::new();
         for (place, block) in self.blocks.iter().enumerate() {

@@ -1,13 +1,14 @@
-//! Runs PTX kernels without a GPU, to see whether they compute what they should.
+//! Runs PTX kernels without a GPU to check that they compute the right results.
 //!
-//! All threads of all blocks of a launch run at once, one instruction after another, in an order drawn from a seed: which warp goes
-//! on for how long, and when a copy that was asked for lands, differs from seed to seed. So a kernel that reads before it has
-//! waited, or gives away a buffer that is still read, is seen in its results, or named: an access outside of what was allocated
-//! or across an alignment, a launch whose threads all wait, an operand that changes while the matrix unit may still read it.
+//! All threads of all blocks of a launch run concurrently, interleaved by instruction in an order drawn from a seed.
+//! How long each warp runs and when a requested copy lands differ from seed to seed. So a kernel that reads before it
+//! has waited, or releases a buffer that is still being read, shows wrong results or an error: an access outside an
+//! allocation or to a misaligned address, a launch in which all threads wait, an operand that changes while the matrix
+//! unit may still read it.
 //!
-//! What is not seen: what the assembler makes of the PTX, fences that are missing between ordinary accesses, and time. Instructions
-//! are those of sm_90a that Gauntlet's kernels use; any other is refused by name when a kernel is read. Their meaning is that of
-//! NVIDIA's "Parallel Thread Execution ISA".
+//! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. Only the
+//! sm_90a instructions that Gauntlet's kernels use are supported; any other is refused by name when a kernel is read.
+//! Their semantics follow NVIDIA's "Parallel Thread Execution ISA".
 
 mod block;
 mod collective;

@@ -1,5 +1,6 @@
-//! Matrices as warps and the matrix unit have them: which lane holds which element, and where elements lie in shared memory (PTX ISA,
-//! "Matrix fragments for mma.m16n8k16" and k32, "Register fragments and shared memory matrix layouts" of wgmma).
+//! Matrix layouts of warps and of the matrix unit: which lane holds which element, and where elements lie in shared
+//! memory (PTX ISA, "Matrix fragments for mma.m16n8k16" and k32, "Register fragments and shared memory matrix layouts"
+//! of wgmma).
 
 use std::ops::Range;
 
@@ -11,11 +12,11 @@ use crate::fault::Problem;
 use crate::instruction::Element;
 use crate::memory::{Shared, number};
 
-/// Bytes of a row over the depth of a product.
+/// Bytes of a row along the depth of one product.
 pub(crate) const DEPTH_BYTES: usize = 32;
 
 impl Element {
-    /// The number that an element's bytes stand for.
+    /// The number that the bytes of an element encode.
     fn decode(self, bytes: &[u8]) -> f32 {
         let bits = number(bytes) as u16;
         match self {
@@ -25,13 +26,13 @@ impl Element {
         }
     }
 
-    /// Elements in a register.
+    /// Elements per register.
     fn per_word(self) -> usize {
         4 / self.bytes()
     }
 }
 
-/// The numbers that bytes stand for.
+/// The numbers that the bytes encode.
 pub(crate) fn decoded(element: Element, bytes: &[u8]) -> Vec<f32> {
     bytes
         .chunks(element.bytes())
@@ -39,8 +40,8 @@ pub(crate) fn decoded(element: Element, bytes: &[u8]) -> Vec<f32> {
         .collect()
 }
 
-/// Sixteen rows of a first operand, row by row, from the fragments of a warp's lanes: of lane 4g + q word 0 has row g, word 1 row
-/// g + 8, both from column q of as many words as there are quads, and words 2 and 3 the same of the second half.
+/// Sixteen rows of a first operand, row by row, from the fragments of a warp's lanes. In lane 4g + q, word 0 belongs to
+/// row g and word 1 to row g + 8, both at word column q; words 2 and 3 are the same for the second half of the depth.
 pub(crate) fn left(element: Element, words: &[[u32; 4]]) -> Vec<f32> {
     let (per_word, depth) = (element.per_word(), element.depth());
     let mut rows = vec![0.0; 16 * depth];
@@ -54,7 +55,7 @@ pub(crate) fn left(element: Element, words: &[[u32; 4]]) -> Vec<f32> {
     rows
 }
 
-/// Eight columns of a second operand, column by column, from fragments of two words a lane.
+/// Eight columns of a second operand, column by column, from fragments of two words per lane.
 pub(crate) fn right(element: Element, words: &[[u32; 2]]) -> Vec<f32> {
     let (per_word, depth) = (element.per_word(), element.depth());
     let mut columns = vec![0.0; 8 * depth];
@@ -74,7 +75,7 @@ fn spread(element: Element, word: u32, to: &mut [f32]) {
     }
 }
 
-/// What a lane holds of the sums of sixteen rows: of its register `index` the row and the column.
+/// The row and the column, within sixteen rows of sums, of register `index` of a lane.
 pub(crate) fn place_of_sum(lane: usize, index: usize) -> (usize, usize) {
     (
         lane / 4 + index / 2 % 2 * 8,
@@ -82,7 +83,8 @@ pub(crate) fn place_of_sum(lane: usize, index: usize) -> (usize, usize) {
     )
 }
 
-/// A row times a column, added to a sum: exactly, but for one rounding of the products' sum and one at the end.
+/// Adds the product of a row and a column to a sum: exact except for one rounding of the products' sum and one at the
+/// end.
 pub(crate) fn added(sum: f32, row: &[f32], column: &[f32]) -> f32 {
     let products = row
         .iter()
@@ -91,11 +93,11 @@ pub(crate) fn added(sum: f32, row: &[f32], column: &[f32]) -> f32 {
     (f64::from(sum) + products.sum::<f64>()) as f32
 }
 
-/// A matrix in shared memory as the matrix unit is told of it.
+/// A matrix in shared memory, as its descriptor gives it to the matrix unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Descriptor {
     address: u32,
-    /// Bytes from one piece to the next along the one direction and along the other.
+    /// Bytes between adjacent pieces along one direction and along the other.
     leading: u32,
     stride: u32,
     swizzle: Swizzle,
@@ -122,10 +124,10 @@ impl Descriptor {
         })
     }
 
-    /// The bytes of rows (or columns) from `first` on, each over the depth of a product, one after another.
+    /// The bytes of rows (or columns) from `first` on, each along the depth of a product, one after another.
     ///
     /// # Errors
-    /// If the matrix lies where no memory is, or threads have stored there without a fence.
+    /// If the matrix lies outside of shared memory, or threads have stored there without a fence.
     pub fn gather(
         &self,
         shared: &Shared,
@@ -134,7 +136,7 @@ impl Descriptor {
         rows: Range<usize>,
     ) -> Result<Vec<u8>, Problem> {
         let mut gathered = Vec::with_capacity(rows.len() * DEPTH_BYTES);
-        // What lies together: pieces of 16 bytes, or single elements.
+        // The contiguous unit: a piece of 16 bytes, or a single element.
         let step = if transposed { element.bytes() } else { 16 };
         for row in rows {
             for byte in (0..DEPTH_BYTES).step_by(step) {
@@ -149,7 +151,7 @@ impl Descriptor {
         Ok(gathered)
     }
 
-    /// Depth first: eight rows are a piece, as wide as the swizzle; without one pieces are 16 bytes wide.
+    /// Depth contiguous: a piece has eight rows and is as wide as the swizzle, or 16 bytes wide without a swizzle.
     fn offset(&self, row: usize, byte: usize) -> u32 {
         let (row, byte) = (row as u32, byte as u32);
         let eights = row / 8 * self.stride;
@@ -161,7 +163,7 @@ impl Descriptor {
             }
     }
 
-    /// Rows beside one another: a piece has eight of the depth, and as many rows as the swizzle is wide.
+    /// Rows contiguous: a piece has eight steps of the depth, and as many rows as the swizzle is wide.
     fn offset_transposed(&self, byte: usize, at: usize) -> u32 {
         let (byte, at) = (byte as u32, at as u32);
         let width = match self.swizzle {

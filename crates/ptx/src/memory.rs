@@ -1,14 +1,14 @@
-//! Memory that knows what was allocated.
+//! Memory that checks accesses against allocations.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::fault::Problem;
 
-/// What unwritten bytes are: a NaN in all formats.
+/// The value of unwritten bytes: a NaN in all formats.
 pub(crate) const UNWRITTEN: u8 = 0xFF;
 
-/// Where the first allocation lies, and what lies between two: enough that an index that is too large hits nothing.
+/// The address of the first allocation, and the gap between two: large enough that an out-of-bounds index hits nothing.
 const FIRST: u64 = 1 << 32;
 const GAP: u64 = 1 << 20;
 
@@ -19,7 +19,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// None allocated.
+    /// Memory without allocations.
     pub fn new() -> Self {
         Self::default()
     }
@@ -34,7 +34,7 @@ impl Memory {
         address
     }
 
-    /// Allocates memory that nobody has written yet.
+    /// Allocates memory filled with [`UNWRITTEN`] bytes.
     pub fn allocate_unwritten(&mut self, bytes: usize) -> u64 {
         self.allocate(vec![UNWRITTEN; bytes])
     }
@@ -69,7 +69,7 @@ impl Memory {
         }
     }
 
-    /// The last allocation that does not begin behind an address.
+    /// The last allocation that begins at or before an address.
     fn index(&self, address: u64) -> Option<usize> {
         self.allocations
             .partition_point(|(begin, _)| *begin <= address)
@@ -92,22 +92,22 @@ impl Memory {
     }
 }
 
-/// A block's shared memory. Threads reach it in another way than the copy engine and the matrix unit do (PTX ISA, "Proxies"): these
-/// need not see what a thread stored before that thread has put up a fence.
+/// A block's shared memory. Threads access it through another proxy than the copy engine and the matrix unit (PTX ISA,
+/// "Proxies"): these need not see a thread's stores before that thread has executed a fence.
 #[derive(Debug)]
 pub(crate) struct Shared {
     bytes: Vec<u8>,
-    /// Of each piece, the thread that stored there and has not put up a fence since.
+    /// For each piece, the thread that stored there and has not executed a fence since.
     stored: Vec<Option<u32>>,
     /// The pieces of each such thread.
     pieces: HashMap<u32, Vec<usize>>,
 }
 
-/// What is told apart.
+/// The granularity, in bytes, at which unfenced stores are tracked.
 const PIECE: usize = 16;
 
-/// Where a block's shared memory begins; what lies below is the system's, as on a device. Addresses of the cluster's blocks have
-/// the block's rank in the upper byte.
+/// Where a block's shared memory begins; lower addresses are the system's, as on a device. Addresses within a cluster
+/// have the block's rank in the upper byte.
 pub(crate) const SHARED_BEGIN: u32 = 1024;
 pub(crate) const RANK_SHIFT: u32 = 24;
 
@@ -120,20 +120,20 @@ impl Shared {
         }
     }
 
-    /// As a thread reads.
+    /// Reads as a thread.
     pub fn read(&self, address: u32, count: usize) -> Result<&[u8], Problem> {
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         let found = begin.and_then(|begin| self.bytes.get(begin..begin + count));
         found.ok_or_else(|| self.outside(address, count))
     }
 
-    /// As the copy engine and the matrix unit read.
+    /// Reads as the copy engine and the matrix unit do.
     pub fn read_async(&self, address: u32, count: usize) -> Result<&[u8], Problem> {
         let read = self.read(address, count)?;
         self.check_fences(address, count, "read").map(|()| read)
     }
 
-    /// As a thread stores.
+    /// Stores as a thread.
     pub fn write(&mut self, thread: u32, address: u32, from: &[u8]) -> Result<(), Problem> {
         self.put(address, from)?;
         for piece in pieces(address, from.len()) {
@@ -145,13 +145,13 @@ impl Shared {
         Ok(())
     }
 
-    /// As the copy engine stores.
+    /// Stores as the copy engine does.
     pub fn write_async(&mut self, address: u32, from: &[u8]) -> Result<(), Problem> {
         self.put(address, from)?;
         self.check_fences(address, from.len(), "written")
     }
 
-    /// What a thread has stored is there for the others.
+    /// Makes a thread's stores visible to the copy engine and the matrix unit.
     pub fn fence(&mut self, thread: u32) {
         for piece in self.pieces.remove(&thread).unwrap_or_default() {
             if self.stored[piece] == Some(thread) {
@@ -188,13 +188,13 @@ impl Shared {
     }
 }
 
-/// The pieces that some bytes lie in.
+/// The pieces that a range of bytes overlaps.
 fn pieces(address: u32, count: usize) -> Range<usize> {
     let begin = (address - SHARED_BEGIN) as usize;
     begin / PIECE..(begin + count).div_ceil(PIECE)
 }
 
-/// Whether an address is a multiple of the bytes accessed.
+/// Checks that an address is a multiple of the access size.
 pub(crate) fn aligned(address: u64, to: usize) -> Result<(), Problem> {
     match address.is_multiple_of(to as u64) {
         true => Ok(()),
@@ -202,7 +202,7 @@ pub(crate) fn aligned(address: u64, to: usize) -> Result<(), Problem> {
     }
 }
 
-/// The number that up to eight bytes make.
+/// The little-endian number in up to eight bytes.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes
         .iter()

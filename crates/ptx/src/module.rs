@@ -1,4 +1,4 @@
-//! A kernel, read from PTX.
+//! Reads a kernel from PTX.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use crate::instruction::{Instruction, Operation, Own, Register};
 use crate::memory::SHARED_BEGIN;
 use crate::text::{Piece, pieces, within, without_comments};
 
-/// Addresses of the launch's parameter begin here, where no memory is.
+/// Addresses of the launch's parameter begin here, where there is no memory.
 pub(crate) const PARAMETER: u64 = 0x7000_0000_0000_0000;
 
-/// Where dynamic shared memory begins relative to the static: what kernels ask of it at most.
+/// Alignment of dynamic shared memory behind static: the most that kernels ask for.
 const DYNAMIC_ALIGNMENT: u32 = 1024;
 
 /// One kernel, ready to run.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     pub(crate) instructions: Vec<Instruction>,
-    /// Registers of a thread; the first is where results go that nobody wants.
+    /// Registers of a thread; unused results go to the first.
     pub(crate) registers: usize,
     /// Bytes of the parameter.
     pub(crate) parameter_bytes: usize,
@@ -28,10 +28,10 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Reads the kernel of this name, which has one parameter or none.
+    /// Reads the kernel with this name, which has at most one parameter.
     ///
     /// # Errors
-    /// If there is none, or a line of it is not understood.
+    /// If there is no such kernel, or one of its lines is not understood.
     pub fn read(text: &str, name: &str) -> Result<Self, ReadError> {
         let text = without_comments(text);
         let head = format!(".entry {name}(");
@@ -66,7 +66,7 @@ impl Kernel {
         })
     }
 
-    /// The line of an instruction, from 1, and what is there.
+    /// The line of an instruction, counted from 1, and its text.
     pub(crate) fn place(&self, instruction: usize) -> (usize, String) {
         match self.instructions.get(instruction) {
             Some(Instruction { at, .. }) => place(&self.text, *at),
@@ -115,7 +115,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The register of this name, looked for from the innermost scope outwards.
+    /// The register with this name, searched from the innermost scope outwards.
     pub fn register(&self, name: &str) -> Option<Register> {
         self.outwards(self.current)
             .find_map(|scope| scope.registers.get(name).copied())
@@ -169,13 +169,14 @@ impl Names {
 struct Reader {
     names: Names,
     instructions: Vec<Instruction>,
-    /// Branches whose targets are not looked up yet: instruction, label, scope.
+    /// Branches whose targets are not resolved yet: instruction, label, scope.
     branches: Vec<(usize, String, usize)>,
     static_bytes: u32,
 }
 
 impl Reader {
-    /// Variables in shared memory: `.shared .align 4 .b8 name[8];`, of the launch's size if they are `.extern`.
+    /// Declares variables in shared memory: `.shared .align 4 .b8 name[8];`, or, if `.extern`, with the size given by
+    /// the launch.
     fn declare_shared(&mut self, head: &str) {
         let declarations = || {
             head.split(';')

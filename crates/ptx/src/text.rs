@@ -1,4 +1,4 @@
-//! PTX as text, cut into pieces.
+//! Splits PTX text into pieces.
 
 /// A piece of a kernel's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,13 +7,13 @@ pub(crate) enum Piece<'t> {
     Open,
     /// The innermost scope ends.
     Close,
-    /// A place to branch to.
+    /// A branch target.
     Label(&'t str),
     /// Anything else, without its semicolon.
     Statement(&'t str),
 }
 
-/// The text with comments blanked out; lines stay where they are.
+/// The text with comments blanked out; line breaks are kept.
 pub(crate) fn without_comments(text: &str) -> String {
     let lines = text
         .lines()
@@ -21,8 +21,8 @@ pub(crate) fn without_comments(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The pieces of a text from byte `begin` on, which is just behind the body's opening brace, up to its closing one; each with the
-/// byte where it begins.
+/// The pieces of a text from byte `begin`, just behind the body's opening brace, up to its closing brace; each with the
+/// byte at which it begins.
 pub(crate) fn pieces(text: &str, begin: usize) -> Vec<(usize, Piece<'_>)> {
     let (mut pieces, mut at, mut depth) = (Vec::new(), begin, 0);
     loop {
@@ -46,7 +46,7 @@ pub(crate) fn pieces(text: &str, begin: usize) -> Vec<(usize, Piece<'_>)> {
     pieces
 }
 
-/// A label or a statement, and its length with what ends it.
+/// A label or a statement, and its length including its terminator.
 fn statement(rest: &str) -> (Piece<'_>, usize) {
     let name = rest
         .find(|letter: char| !(letter.is_alphanumeric() || "_$%".contains(letter)))
@@ -58,7 +58,7 @@ fn statement(rest: &str) -> (Piece<'_>, usize) {
     (Piece::Statement(rest[..end].trim()), (end + 1).min(rest.len()))
 }
 
-/// Operands, cut at the commas that are in no brackets.
+/// Operands, split at the commas outside of brackets.
 pub(crate) fn operands(text: &str) -> Vec<&str> {
     let (mut operands, mut begin, mut depth) = (Vec::new(), 0, 0);
     for (at, letter) in text.char_indices() {
@@ -79,7 +79,7 @@ pub(crate) fn operands(text: &str) -> Vec<&str> {
     operands
 }
 
-/// What is in brackets, if anything is.
+/// The text between the brackets, if there are any.
 pub(crate) fn within(text: &str, brackets: [char; 2]) -> Option<&str> {
     text.strip_prefix(brackets[0])?.strip_suffix(brackets[1])
 }

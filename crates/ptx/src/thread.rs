@@ -1,4 +1,4 @@
-//! One instruction of one thread.
+//! Executes one instruction of one thread.
 
 use crate::block::State;
 use crate::copies::{Awaited, Copy, Kind, Way, bulk};
@@ -8,15 +8,15 @@ use crate::launch::Machine;
 use crate::memory::{RANK_SHIFT, aligned, number};
 use crate::module::PARAMETER;
 
-/// How a thread goes on.
+/// How a thread continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Continues,
-    /// It asked for something that is not there yet: others first.
+    /// It waits for something that is not there yet: other threads run first.
     Yields,
 }
 
-/// A thread of a launch: the place of its block among those that run, and its number there.
+/// A thread of a launch: the index of its block among those that run, and its number in the block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Who {
     pub block: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Who {
 }
 
 impl Machine<'_> {
-    /// Executes the thread's next instruction, unless its warp has to, or it is the thread's own (`Block::go_on`).
+    /// Executes the thread's next instruction, except warp-wide instructions and those handled by `Block::go_on`.
     pub fn step(&mut self, who: Who) -> Result<Turn, Problem> {
         let launch = &self.launches[self.blocks[who.block].launch];
         let at = self.blocks[who.block].threads[who.thread].next;
@@ -166,7 +166,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Operands one after another, so many bytes of each.
+    /// The lowest `bytes` bytes of each operand, one operand after another.
     fn bytes(&self, who: Who, bytes: usize, from: &[Operand]) -> Vec<u8> {
         from.iter()
             .flat_map(|one| self.value(who, *one).to_le_bytes().into_iter().take(bytes))
@@ -339,7 +339,7 @@ impl Machine<'_> {
     }
 }
 
-/// The address within the block that it belongs to.
+/// An address within its own block, without the rank.
 fn local(address: u32) -> u32 {
     address & ((1 << RANK_SHIFT) - 1)
 }

@@ -1,10 +1,10 @@
-//! Small kernels, written by hand, and what is seen of their mistakes.
+//! Small kernels, written by hand, and the faults detected in them.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, run};
 
-/// A kernel whose parameter is one address, with these instructions after `%rd0` has it.
+/// A kernel with one address as its parameter; `body` runs after `%rd0` is set to it.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
         ".extern .shared .align 1024 .b8 memory[];
@@ -32,7 +32,7 @@ fn tried(kernel: &Kernel, grid: [u32; 3], words: &[u32], seed: u64) -> Tried {
     launched(&[(kernel, false)], grid, words, seed)
 }
 
-/// Runs launches of so many blocks, blocks of a cluster and threads, of which some overlap with the one before.
+/// Runs launches with the given numbers of blocks, blocks per cluster and threads; some overlap with the launch before.
 fn launched(
     kernels: &[(&Kernel, bool)],
     [blocks, cluster, threads]: [u32; 3],
@@ -71,12 +71,12 @@ fn fault(body: &str, words: &[u32]) -> String {
         .to_string()
 }
 
-/// %rd1 is where the thread's word lies.
+/// Sets %rd1 to the address of the thread's word.
 const OWN_WORD: &str = "mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1;";
 
 #[test]
 fn lanes_part_and_meet_again() {
-    // Odd lanes double their number, then each takes that of its neighbour.
+    // Odd lanes double their number, then each lane takes the number of its neighbour.
     let kernel = kernel(&format!(
         "{OWN_WORD}
         and.b32 %r1, %r0, 1; setp.eq.u32 %p0, %r1, 0; mov.u32 %r2, %r0;
@@ -128,7 +128,7 @@ fn who_waits_in_vain_is_named() {
     assert!(message.contains("bar.sync 0"), "{message}");
 }
 
-/// A copy to shared memory whose bytes count at a barrier, and then `wait`; lanes store what they find.
+/// Copies to shared memory, counting bytes at a barrier, then runs `wait`; lanes store the values that they find.
 fn copied(wait: &str) -> Kernel {
     kernel(&format!(
         "{OWN_WORD}
@@ -189,7 +189,7 @@ fn what_threads_stored_needs_a_fence_and_a_wait() {
 
 #[test]
 fn blocks_of_a_cluster_reach_each_other() {
-    // Each block's first lane stores its rank plus 10 to the other, which waits for it.
+    // The first lane of each block stores its rank plus 10 to the other block, which waits for it.
     let kernel = kernel(
         "mov.u32 %r1, memory; add.s32 %r2, %r1, 16;
         setp.ne.u32 %p0, %r0, 0; @%p0 bra MEET;
@@ -210,7 +210,8 @@ fn blocks_of_a_cluster_reach_each_other() {
     assert_eq!(words, [11, 10]);
 }
 
-/// The first launch counts a word up once it has let the second begin, which adds what it finds there to another.
+/// The first launch lets the second begin and then increments a word; the second adds the value that it finds to
+/// another word.
 #[test]
 fn a_launch_that_overlaps_waits_or_reads_too_early() {
     let one_thread = "setp.ne.u32 %p0, %r0, 0; @%p0 bra END;";

@@ -1,8 +1,8 @@
-//! A common axis for speed-ups. Logarithmic, so that twice and half as fast lie equally far from no change.
+//! A common axis for speed-ups. Logarithmic, so that twice and half as fast are equally far from no change.
 
 use gauntlet_stats::{Criteria, Interval, log_speedup, speedup_fraction};
 
-/// The least that an axis spans, in log speed-up: intervals of a thousandth need no magnifying glass.
+/// The least that an axis spans, in log speed-up: smaller intervals are not magnified.
 const LEAST_SPAN: f64 = 0.01;
 
 /// The part of the span left free at each end.
@@ -11,7 +11,7 @@ const MARGIN: f64 = 0.04;
 /// Steps of percentages, finest first.
 const STEPS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// From the span of ln 4 on, ticks are powers of two.
+/// From a span of ln 4 on, ticks are powers of two.
 const SPAN_OF_POWERS: f64 = 1.386;
 
 /// A range of log speed-ups.
@@ -37,7 +37,7 @@ impl Axis {
         }
     }
 
-    /// An axis that shows intervals and what they are judged by.
+    /// An axis that shows intervals and the criteria that judge them.
     pub fn of_intervals<'i>(intervals: impl IntoIterator<Item = &'i Interval>, criteria: &Criteria) -> Self {
         let bounds = intervals
             .into_iter()
@@ -45,7 +45,7 @@ impl Axis {
         Self::covering(bounds.chain([criteria.log_target(), criteria.log_practically_zero().0]))
     }
 
-    /// Where a log speed-up lies: 0 at the low end, 1 at the high end; what is beyond lies at the end.
+    /// The position of a log speed-up: 0 at the low end, 1 at the high end; values beyond the axis are put at its end.
     pub fn place(&self, value: f64) -> f64 {
         ((value - self.low) / self.span()).clamp(0.0, 1.0)
     }

@@ -7,7 +7,7 @@ use crate::text::paint;
 /// Blocks of one to seven eighths.
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Phases of a call in the order in which they are shown, each with a fill that tells it apart without colour.
+/// Phases of a call in display order, each with a fill that distinguishes it without colour.
 const PHASES: [(&str, char, Style); 5] = [
     ("setup", '░', Style::new().magenta()),
     ("load", '▓', Style::new().cyan()),
@@ -16,10 +16,10 @@ const PHASES: [(&str, char, Style); 5] = [
     ("wait", '·', Style::new().bright_black()),
 ];
 
-/// What fills a phase that has no fill of its own.
+/// The fill of phases without one of their own.
 const OTHER: (char, Style) = ('╳', Style::new().white());
 
-/// A bar for a part of a whole, to an eighth of a column, without what would fill up the rest.
+/// A bar for a fraction of a whole, to an eighth of a column, without trailing blanks.
 pub fn bar(part: f64, columns: usize) -> String {
     let eighths = (part.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
@@ -29,7 +29,7 @@ pub fn bar(part: f64, columns: usize) -> String {
     bar
 }
 
-/// A bar from one place of a whole to another, to half a column: blanks, then blocks. What is too short to fill half a
+/// A bar from one position of a whole to another, to half a column: blanks, then blocks. A bar shorter than half a
 /// column is a thin line.
 pub fn floating(from: f64, to: f64, columns: usize) -> String {
     let halves = |place: f64| (place.clamp(0.0, 1.0) * columns as f64 * 2.0).round() as usize;
@@ -51,7 +51,7 @@ pub fn floating(from: f64, to: f64, columns: usize) -> String {
     " ".repeat(low / 2) + &(low / 2..high.div_ceil(2)).map(cell).collect::<String>()
 }
 
-/// Where a phase comes in the order in which phases are shown.
+/// The position of a phase in display order.
 pub fn phase_order(name: &str) -> usize {
     PHASES
         .iter()
@@ -73,7 +73,7 @@ pub fn stacked(shares: &[(String, f64)], columns: usize) -> String {
         .collect()
 }
 
-/// What the bar's parts mean, greatest first: `█ multiply 62 %  ▓ load 30 %`.
+/// The legend of the bar, greatest share first: `█ multiply 62 %  ▓ load 30 %`.
 pub fn legend(shares: &[(String, f64)]) -> String {
     let mut shares: Vec<_> = shares.iter().collect();
     shares.sort_by(|one, other| other.1.total_cmp(&one.1));
@@ -90,7 +90,7 @@ fn fill(phase: &str) -> (char, Style) {
         .map_or(OTHER, |(_, fill, style)| (*fill, *style))
 }
 
-/// Whole columns in proportion to the parts, adding up to `columns`: what is left after rounding down goes to the
+/// Whole columns in proportion to the parts, adding up to `columns`: the columns left after rounding down go to the
 /// greatest remainders.
 fn apportioned(parts: &[f64], columns: usize) -> Vec<usize> {
     let sum: f64 = parts.iter().map(|part| part.max(0.0)).sum();
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(floating(0.5, 0.5, 4), "  ▏");
         assert_eq!(floating(0.63, 0.64, 4), "  │");
         assert_eq!(floating(1.0, 1.0, 4), "   │");
-        // To the left of what it is taken from.
+        // A bar that ends to the left of its start.
         assert_eq!(floating(0.5, 0.25, 4), " █");
     }
 

@@ -1,4 +1,4 @@
-//! The baseline: whether anything can be compared with it, and where its time goes.
+//! The baseline: whether candidates can be compared with it, and where its time goes.
 
 use gauntlet_tournament::BaselineReport;
 

@@ -1,11 +1,11 @@
-//! What was measured on the spot, as a table.
+//! Local measurements, as a table.
 
 use gauntlet_device::Calibration;
 
 use crate::table::{Column, table};
 use crate::text::{bold, paragraph, usable};
 
-/// The parameters with their spread, and what is known of the model that uses them.
+/// The parameters with their spread, and the known accuracy of the model that uses them.
 pub fn calibration(calibration: &Calibration, width: usize) -> String {
     let width = usable(width);
     let machine = &calibration.machine;

@@ -14,19 +14,19 @@ use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, widest};
 use crate::tone::Tone;
 
-/// A picture narrower than this shows nothing.
+/// A narrower picture shows nothing useful.
 const NARROWEST_PICTURE: usize = 12;
 
-/// A wider one shows no more.
+/// A wider picture shows nothing more.
 const WIDEST_PICTURE: usize = 48;
 
-/// What is between the columns of the table and left of it.
+/// Columns of the gaps between and left of the table's columns.
 const GAPS: usize = 8;
 
 /// Room for a time.
 const TIME_COLUMNS: usize = 9;
 
-/// The problems of a comparison and the whole suite: times, speed-up, and a picture where there is room.
+/// The problems of a comparison and the whole suite: times, speed-up, and a picture if there is room.
 pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) -> String {
     let lines = cases(comparison);
     let suite = comparison.assessment.suite.as_ref();
@@ -106,7 +106,7 @@ impl Canvas<'_> {
     }
 }
 
-/// The colour of an interval by the side of no change on which it lies.
+/// The colour of an interval, by its side of "no change".
 fn side(interval: &Interval, criteria: &Criteria) -> Style {
     Tone::from(gauntlet_judge::Verdict::from(gauntlet_stats::decide(
         Some(interval),
@@ -122,7 +122,7 @@ fn speedup(line: &CaseLine) -> String {
     }
 }
 
-/// A sign for how a problem stands to the floor, explained under the table.
+/// A sign for how a problem compares with the floor, explained under the table.
 fn mark(floor: Floor) -> char {
     match floor {
         Floor::Under => '▼',

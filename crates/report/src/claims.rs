@@ -1,4 +1,4 @@
-//! Claims against findings, over a whole tournament.
+//! Claims and findings, over a whole tournament.
 
 use gauntlet_tournament::TournamentReport;
 use owo_colors::Style;
@@ -13,7 +13,7 @@ use crate::tone::Tone;
 /// Longer names are cut.
 const NAME_COLUMNS: usize = 24;
 
-/// Each claim that was measured: what was claimed (○) and what was found (●) on one axis.
+/// Each claim that was measured: the claim (○) and the finding (●) on one axis.
 pub fn claims(report: &TournamentReport, width: usize) -> String {
     let tested = tested_claims(report);
     let untested = untested_claims(report);

@@ -1,4 +1,4 @@
-//! One comparison, for those who only want to know which of two is faster.
+//! A single comparison, for users who only want to know which of two is faster.
 
 use gauntlet_judge::{Comparison, Verdict};
 use gauntlet_stats::{Criteria, Interval};
@@ -10,7 +10,7 @@ use crate::table::{Column, table};
 use crate::text::{bold, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// The cases with their times and intervals, the looks taken, and the decision; for `void` times, why they decide nothing.
+/// The cases with their times and intervals, the looks taken, and the decision; for `void` times, why there is none.
 pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criteria, width: usize) -> String {
     let width = usable(width);
     let mut text = case_table(comparison, criteria, width);

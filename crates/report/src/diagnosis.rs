@@ -1,4 +1,4 @@
-//! What times alone say about where they go.
+//! A diagnosis from times alone.
 
 mod words;
 
@@ -16,10 +16,10 @@ use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 use words::{cost, families, interval, name, percent, share, until};
 
-/// Explanations in a table at the most; JSON holds all.
+/// The maximum number of explanations in a table; JSON has all.
 const MOST_ROWS: usize = 16;
 
-/// Measured times of which the parts are shown; JSON holds all.
+/// The maximum number of measured times shown with their parts; JSON has all.
 const MOST_TIMES: usize = 12;
 
 /// Columns of a probability's bar.
@@ -59,7 +59,7 @@ fn diagnosis(diagnosis: &Diagnosis, width: usize) -> String {
         .join("\n")
 }
 
-/// What it comes to, in a few sentences.
+/// The conclusion, in a few sentences.
 fn summary(diagnosis: &Diagnosis, width: usize) -> String {
     let Some((first, rivals)) = diagnosis.explanations.split_first() else {
         return String::new();
@@ -118,7 +118,7 @@ fn summary(diagnosis: &Diagnosis, width: usize) -> String {
     text
 }
 
-/// Every explanation that is kept with its probability and its costs.
+/// Every remaining explanation with its probability and its costs.
 fn explanations(diagnosis: &Diagnosis, width: usize) -> String {
     let header = [
         ("", Column::Figures),
@@ -145,7 +145,7 @@ fn explanations(diagnosis: &Diagnosis, width: usize) -> String {
     text
 }
 
-/// What each time is made of, by the likeliest explanation.
+/// The parts of each time, by the likeliest explanation.
 fn parts(diagnosis: &Diagnosis, width: usize) -> String {
     let Some(first) = diagnosis.explanations.first() else {
         return String::new();
@@ -177,7 +177,7 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
     let host = diagnosis.host_term();
     if host != HostTerm::default() {
         let microseconds = |seconds: f64| format!("{:.1}us", seconds * 1e6);
-        // In a line of its own: words with hyphens would be broken.
+        // On its own line, because words with hyphens would be broken.
         let term = format!(
             "--host constant={},per-group={}",
             microseconds(host.constant),
@@ -190,7 +190,7 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
     text
 }
 
-/// What holds whatever the right explanation is.
+/// Statements that hold under every explanation.
 fn average(diagnosis: &Diagnosis, width: usize) -> String {
     let header = [
         ("driver", Column::Words),
@@ -214,7 +214,7 @@ fn average(diagnosis: &Diagnosis, width: usize) -> String {
     )
 }
 
-/// The most that each kind of change could bring, under each explanation.
+/// The most that each kind of change could gain, under each explanation.
 fn gains(diagnosis: &Diagnosis, width: usize) -> String {
     let levers: Vec<String> = Lever::ALL.iter().map(ToString::to_string).collect();
     let mut header = vec![("explanation", Column::Words)];
@@ -239,7 +239,7 @@ fn gains(diagnosis: &Diagnosis, width: usize) -> String {
     text
 }
 
-/// What to measure next, with what each explanation expects of it.
+/// The next measurement to make, with the expectation of each explanation.
 fn next(diagnosis: &Diagnosis, width: usize) -> String {
     let Some((best, others)) = diagnosis.experiments.split_first() else {
         return String::new();
@@ -303,7 +303,7 @@ fn alternative(experiment: &Experiment) -> Vec<String> {
     ]
 }
 
-/// What changed from one variant to another.
+/// The differences between two variants.
 fn change(change: &VariantChange, width: usize) -> String {
     let title = format!(
         "From {} to {}: {} over {}",
@@ -326,7 +326,7 @@ fn change(change: &VariantChange, width: usize) -> String {
     format!("{}\n{}", bold(title), table(&header, rows.collect(), 2, width))
 }
 
-/// What a table leaves out.
+/// The number of rows that a table leaves out.
 fn rest(all: usize, shown: usize) -> String {
     if all > shown {
         dim(format!("  and {} more\n", all - shown))

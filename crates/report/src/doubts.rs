@@ -1,9 +1,9 @@
-//! What else is known about a comparison than its interval: second opinions and warnings, which decide nothing.
+//! Further information about a comparison besides its interval: second opinions and warnings, which decide nothing.
 
 use gauntlet_judge::Comparison;
 use gauntlet_stats::{ClockFinding, Instability, Stability};
 
-/// Each in a few words; none when nothing speaks against the interval.
+/// Each in a few words; none if nothing contradicts the interval.
 pub fn doubts(comparison: &Comparison) -> Vec<String> {
     let assessment = &comparison.assessment;
     let mut doubts = Vec::new();

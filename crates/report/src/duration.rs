@@ -3,8 +3,8 @@
 /// Units and their seconds, greatest first.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)];
 
-/// Seconds with three significant digits, from nanoseconds to seconds: `373 µs`, `1.25 ms`. A dash for what is no
-/// time.
+/// Seconds with three significant digits, from nanoseconds to seconds: `373 µs`, `1.25 ms`. A dash if the value is not
+/// a time.
 pub fn duration(seconds: f64) -> String {
     if !(seconds.is_finite() && seconds >= 0.0) {
         return "—".to_owned();
@@ -23,7 +23,7 @@ pub fn duration(seconds: f64) -> String {
     format!("{value:.digits$} {name}")
 }
 
-/// The same for the middle of a sentence: figure and unit stay in one line.
+/// The same within a sentence: number and unit stay on one line.
 pub fn unbroken(seconds: f64) -> String {
     duration(seconds).replace(' ', "\u{a0}")
 }

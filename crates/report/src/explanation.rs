@@ -19,18 +19,18 @@ use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, usable, widest};
 use lines::{Line, lines};
 
-/// One problem under one schedule on a device, taken apart.
+/// One problem under one schedule on a device, with the parts of its time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explanation {
-    /// What the problem is called.
+    /// The name of the problem.
     pub case: String,
-    /// What is computed.
+    /// The problem.
     #[serde(rename = "problem")]
     pub operation: Operation,
-    /// How.
+    /// The schedule.
     pub schedule: Schedule,
-    /// On what.
+    /// The device.
     pub device: String,
     /// Its instruction set.
     pub arch: Arch,
@@ -40,13 +40,13 @@ pub struct Explanation {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// What the interval rests on, in a few words.
+    /// The basis of the interval, in a few words.
     pub basis: String,
-    /// What other schedules could bring at most.
+    /// The most that other schedules could gain.
     pub greatest_gain: GreatestGain,
-    /// What the roofline is bound by.
+    /// The resource that limits the roofline.
     pub bound: Bound,
-    /// The roofline, and what comes on top.
+    /// The roofline, and the parts added to it.
     pub breakdown: Breakdown,
     /// Tiles, waves, steps.
     pub counts: Counts,
@@ -58,19 +58,20 @@ pub struct Explanation {
     pub buffer_bytes: usize,
 }
 
-/// What all schedules that change the kernel and nothing else could bring at most.
+/// The most that any schedule could gain by changing only the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GreatestGain {
-    /// The prediction over what no kernel can change: 1.5 is one and a half times as fast.
+    /// The prediction divided by the part that no kernel can change: 1.5 is one and a half times as fast.
     AtMost(f64),
-    /// No such bound can be given; the sentences say why, and what would help.
+    /// There is no such bound; the sentences give the reason and the remedy.
     Unknown(String),
 }
 
 impl GreatestGain {
-    /// The bound that follows from a prediction. Only a model that was calibrated on the device knows one: with rates from a
-    /// description alone it takes several times too long or too short, and so does every bound from it.
+    /// The bound that follows from a prediction. Only a model that was calibrated on the device gives one: with rates
+    /// from a description alone, predictions are off by a multiple in either direction, and so is every bound derived
+    /// from them.
     pub fn of(breakdown: &Breakdown, arch: Arch, basis: Basis) -> Self {
         match (basis, arch) {
             (Basis::Calibrated | Basis::Validated, _) => Self::AtMost(reading::greatest_gain(breakdown, arch)),
@@ -90,8 +91,8 @@ impl GreatestGain {
     }
 }
 
-/// The columns of the table besides the bars. The last one is a bound on what a change of the part can bring, and is
-/// left out where no bound is known.
+/// The columns of the table besides the bars. The last one is a bound on the gain from a change of the part, and is
+/// left out if no bound is known.
 const FIGURES: [(&str, Column); 4] = [
     ("part", Column::Whole),
     ("time", Column::Figures),
@@ -99,10 +100,10 @@ const FIGURES: [(&str, Column); 4] = [
     ("without it", Column::Figures),
 ];
 
-/// Columns that [`FIGURES`] take with their gaps, besides the names of parts.
+/// The columns of [`FIGURES`] with their gaps, without the names of parts.
 const FIGURE_COLUMNS: usize = 33;
 
-/// Longer bars are no clearer.
+/// Longer bars are not clearer.
 const LONGEST_BAR: usize = 60;
 
 /// One explanation in full, or several side by side.
@@ -130,7 +131,7 @@ fn whole(explanation: &Explanation, width: usize) -> String {
     text
 }
 
-/// The parts in a column, each bar beginning where the one before ended.
+/// The parts in a column; each bar begins where the previous one ended.
 fn waterfall(explanation: &Explanation, width: usize) -> String {
     let shown = lines(&explanation.breakdown);
     let names = widest(shown.lines.iter().map(|line| line.name).chain(["prediction"]));

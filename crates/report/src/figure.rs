@@ -1,6 +1,6 @@
 //! Plain figures with the true minus sign, so that columns line up.
 
-/// A figure that is seldom under zero: `0.12`, `−0.30`, `0.00`.
+/// A figure that is rarely negative: `0.12`, `−0.30`, `0.00`.
 pub fn plain(value: f64, digits: usize) -> String {
     signed(value, digits).trim_start_matches('+').to_owned()
 }

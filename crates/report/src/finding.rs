@@ -1,4 +1,4 @@
-//! What a gate found, as it happens.
+//! The finding of a gate, printed as it happens.
 
 use gauntlet_judge::{Finding, Outcome};
 use owo_colors::Style;
@@ -8,14 +8,14 @@ use crate::outline::interleaving;
 use crate::text::{dim, fitted, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// Room for the longest name of a gate, `race-free`.
+/// Columns for the longest name of a gate, `race-free`.
 const NAME_COLUMNS: usize = 10;
 
-/// Gates quicker than this go without their time.
+/// Gates faster than this are shown without their time.
 const WORTH_TELLING: f64 = 0.1;
 
-/// One line, wrapped if it must be: a mark, the gate, the reason and the time it took. A flaw of a tile program is
-/// followed by the interleaving that shows it.
+/// One line, wrapped if necessary: a mark, the gate, the reason and its time. A flaw of a tile program is followed by
+/// the interleaving that demonstrates it.
 pub fn finding(finding: &Finding, width: usize) -> String {
     let (mark, style) = match finding.outcome {
         Outcome::Pass => ('✓', Style::new().green()),

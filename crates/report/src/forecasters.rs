@@ -1,4 +1,4 @@
-//! How good everyone's forecasts were.
+//! The quality of all forecasts.
 
 use gauntlet_tournament::forecast::{Forecaster, Forecasters, OddsScores, SpeedupScores};
 
@@ -6,7 +6,7 @@ use crate::figure::{plain, signed};
 use crate::table::{Column, table};
 use crate::text::{bold, dim, paragraph, usable};
 
-/// What the columns of the odds mean.
+/// The meaning of the columns of the odds.
 const ODDS_LEGEND: [&str; 7] = [
     "settled: forecasts with a settled verdict, of all; the same one counts once, however often it was put to the test",
     "Brier: squared distance of the odds, given an answer, from what happened; 0 best, 2 worst",
@@ -17,7 +17,7 @@ const ODDS_LEGEND: [&str; 7] = [
     "resolution: how far different odds came out differently; more is better; with few settled, chance makes much of both",
 ];
 
-/// What the columns of the speed-ups mean.
+/// The meaning of the columns of the speed-ups.
 const SPEEDUP_LEGEND: [&str; 6] = [
     "found: forecasts with a speed-up that has an interval, measured or declared",
     "CRPS: distance of the claimed quantiles from the log speed-up found; 0 best",
@@ -27,7 +27,7 @@ const SPEEDUP_LEGEND: [&str; 6] = [
     "believed: the part of the next claim's logarithm that the panel takes",
 ];
 
-/// The tables of a ledger's forecasters, each with a legend of a line a column.
+/// The tables of a ledger's forecasters, each with a legend of one line per column.
 pub fn forecasters(report: &Forecasters, width: usize) -> String {
     let width = usable(width);
     let mut text = String::new();
@@ -124,7 +124,7 @@ fn speedup_table(report: &Forecasters, width: usize) -> String {
     table(&header, rows(report, row), 2, width)
 }
 
-/// The authors and, under them, the field.
+/// The authors and, below them, the field.
 fn rows(report: &Forecasters, row: impl Fn(&Forecaster) -> Vec<String>) -> Vec<Vec<String>> {
     report.authors.iter().chain([&report.field]).map(row).collect()
 }
@@ -133,7 +133,7 @@ fn name(one: &Forecaster) -> String {
     one.author.clone().unwrap_or_else(|| bold("the field"))
 }
 
-/// The constant forecast in a sentence, the verdicts that are likelier than the least likely ones by name.
+/// The constant forecast in a sentence; verdicts more likely than the least likely ones are named.
 fn constant(report: &Forecasters) -> String {
     let least = report
         .constant

@@ -1,4 +1,4 @@
-//! A verdict as it falls.
+//! A verdict, printed as it comes.
 
 use gauntlet_tournament::Judged;
 

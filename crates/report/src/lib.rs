@@ -1,7 +1,7 @@
-//! What the lab found, as text for a terminal and as a page of HTML. Pure functions: nothing is printed here.
+//! The lab's findings, as text for a terminal and as a page of HTML. Pure functions: nothing is printed here.
 //!
-//! Text carries ANSI styles; whoever prints it strips them where the terminal shows none. It is laid out for the
-//! width given, in columns, and no line is longer from 70 columns on.
+//! Text has ANSI styles; the caller strips them where the terminal does not support them. It is laid out for the given
+//! width in columns; from 70 columns on, no line is longer than the width.
 
 mod axis;
 mod bar;

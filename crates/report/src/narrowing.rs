@@ -1,4 +1,4 @@
-//! A comparison under way, in a line.
+//! A comparison in progress, in a line.
 
 use gauntlet_judge::Narrowing;
 use gauntlet_stats::log_speedup;
@@ -11,10 +11,10 @@ use crate::speedup::percent_interval;
 /// Columns of the picture.
 const COLUMNS: usize = 32;
 
-/// The least that the picture shows either way, so that the interval is seen to narrow rather than the axis to zoom.
+/// The minimum range of the picture on either side, so that the interval visibly narrows and the axis does not zoom.
 const LEAST: f64 = 0.10;
 
-/// How far it has come: `pair 5 of at most 9   ├──●──┤   +3.1 % [+0.4 … +6.0]`.
+/// The progress: `pair 5 of at most 9   ├──●──┤   +3.1 % [+0.4 … +6.0]`.
 pub fn narrowing(narrowing: &Narrowing) -> String {
     let Narrowing {
         pairs,

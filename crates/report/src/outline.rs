@@ -1,4 +1,4 @@
-//! What a report says, before it is said as text or as HTML.
+//! The contents of a report, independent of text or HTML.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use crate::bar::phase_order;
 use crate::doubts::doubts;
 use crate::speedup::{bound, percent, percent_interval};
 
-/// The finding that ended a candidate's way.
+/// The finding that stopped a candidate.
 pub fn stop(judged: &Judged) -> Option<&Finding> {
     judged.findings.iter().find(|finding| finding.stops().is_some())
 }
 
-/// How the flaw of a tile program comes about, event by event; nothing where there is none.
+/// The interleaving that demonstrates the flaw of a tile program, event by event; empty if there is none.
 pub fn interleaving(finding: &Finding) -> &[String] {
     match &finding.evidence {
         Evidence::Interleavings { flaw: Some(flaw), .. } => &flaw.flaw.interleaving,
@@ -29,7 +29,7 @@ pub fn suite(judged: &Judged) -> Option<&Interval> {
     judged.comparison()?.assessment.suite.as_ref()
 }
 
-/// What the baseline's or a candidate's time is made of: the mean over cases of each phase's share.
+/// The phases of the baseline's or a candidate's time: the mean over cases of each phase's share.
 pub fn phases(findings: &[Finding]) -> Vec<(String, f64)> {
     let cases = findings.iter().find_map(|finding| match &finding.evidence {
         Evidence::Profile { cases, .. } if !cases.is_empty() => Some(cases),
@@ -48,7 +48,7 @@ pub fn phases(findings: &[Finding]) -> Vec<(String, f64)> {
     phases
 }
 
-/// One problem of a comparison with its times in seconds, its interval and what is wrong with it.
+/// One problem of a comparison with its times in seconds, its interval and its errors.
 pub struct CaseLine<'c> {
     pub name: &'c str,
     pub baseline: f64,
@@ -58,7 +58,7 @@ pub struct CaseLine<'c> {
     pub floor: Option<Floor>,
 }
 
-/// What is wrong with a problem.
+/// An error of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Floor {
     Under,
@@ -107,8 +107,8 @@ pub fn cases(comparison: &Comparison) -> Vec<CaseLine<'_>> {
     comparison.cases.iter().map(whole).collect()
 }
 
-/// What stands behind a comparison's interval, how fine it could see, why it ended early if it did, and where the time of
-/// its pairs went.
+/// The basis of a comparison's interval, its resolution, the reason for an early end, and the use of the time of its
+/// pairs.
 pub fn ground(comparison: &Comparison) -> String {
     let assessment = &comparison.assessment;
     let mut parts = Vec::new();
@@ -148,7 +148,7 @@ pub fn ground(comparison: &Comparison) -> String {
     parts.join("; ")
 }
 
-/// A claim of the tournament that was measured.
+/// A measured claim of the tournament.
 pub struct TestedClaim<'r> {
     pub pitch: &'r str,
     pub claim: ClaimOutcome,
@@ -156,7 +156,7 @@ pub struct TestedClaim<'r> {
     pub verdict: Verdict,
 }
 
-/// The claims of a tournament for which there is a speed-up that somebody took, in the order examined.
+/// The measured claims of a tournament, in the order examined.
 pub fn tested_claims(report: &TournamentReport) -> Vec<TestedClaim<'_>> {
     let tested = |judged: &'_ Judged| {
         let claim = judged.claim?;
@@ -176,7 +176,7 @@ pub fn tested_claims(report: &TournamentReport) -> Vec<TestedClaim<'_>> {
     .collect()
 }
 
-/// How many claims there are without a speed-up.
+/// The number of claims without a measured speed-up.
 pub fn untested_claims(report: &TournamentReport) -> usize {
     let claims = report
         .rounds
@@ -186,7 +186,7 @@ pub fn untested_claims(report: &TournamentReport) -> usize {
     claims.filter(|claim| claim.found.is_none()).count()
 }
 
-/// How often each verdict fell; those that did not are left out.
+/// The number of times that each verdict occurred; verdicts that did not occur are left out.
 pub fn verdict_counts(report: &TournamentReport) -> Vec<(Verdict, usize)> {
     let count = |verdict: Verdict| {
         let all = report.rounds.iter().flat_map(|round| &round.judged);
@@ -199,7 +199,7 @@ pub fn verdict_counts(report: &TournamentReport) -> Vec<(Verdict, usize)> {
         .collect()
 }
 
-/// What was adopted, each with its round.
+/// The adopted candidates, each with its round.
 pub fn adoptions(report: &TournamentReport) -> Vec<(&RoundReport, &str)> {
     report
         .rounds
@@ -208,7 +208,7 @@ pub fn adoptions(report: &TournamentReport) -> Vec<(&RoundReport, &str)> {
         .collect()
 }
 
-/// What runs the candidates, on what, with which problems.
+/// The executor, the device and the suite.
 pub fn setting(round: &RoundReport) -> String {
     let executor = match round.executor {
         gauntlet_judge::ExecutorKind::Cpu => "cpu",
@@ -232,7 +232,7 @@ pub fn setting(round: &RoundReport) -> String {
     setting
 }
 
-/// What an outcome against another program comes to, in a sentence.
+/// An outcome against another program, in a sentence.
 pub fn peer(outcome: &gauntlet_tournament::PeerOutcome) -> String {
     let claimed = crate::speedup::times(outcome.claimed);
     match outcome.found {
@@ -266,7 +266,7 @@ pub fn criteria(criteria: &gauntlet_stats::Criteria) -> String {
     )
 }
 
-/// A verdict as it is shown: one that the model gave is marked.
+/// A verdict as shown: a predicted one is marked.
 pub fn said(judged: &Judged) -> String {
     if judged.predicted {
         format!("{} ({PREDICTED})", judged.verdict)
@@ -275,10 +275,10 @@ pub fn said(judged: &Judged) -> String {
     }
 }
 
-/// The same mark behind what a round came to; nothing for rounds that were played for real.
+/// The same mark after the results of a predicted round; empty for rounds that were measured.
 pub fn mark(round: &RoundReport) -> &'static str {
     if round.predicted { " (predicted)" } else { "" }
 }
 
-/// The mark on whatever the model says and nobody measured.
+/// The mark on everything that the model predicts and that was not measured.
 pub const PREDICTED: &str = "predicted";

@@ -11,16 +11,16 @@ use crate::table::{Column, table};
 use crate::text::{dim, paint, paragraph};
 use crate::tone::Tone;
 
-/// Scores reach from 0 to this.
+/// Scores range from 0 to this.
 const BEST_SCORE: f64 = 10.0;
 
-/// Columns of the bar beside a mean score, where there is room for it.
+/// Columns of the bar beside a mean score, if there is room for it.
 const BAR_COLUMNS: usize = 10;
 
-/// From this width on there is room.
+/// There is room from this width on.
 const ROOM_FOR_BARS: usize = 96;
 
-/// The ranking as a table, with what does not hold together under it. Nothing without pitches.
+/// The ranking as a table, with inconsistencies below it. Nothing without pitches.
 pub fn ranking(report: &RoundReport, width: usize) -> String {
     let standings = &report.ranking.standings;
     let Some(first) = standings.first() else {
@@ -73,7 +73,7 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
     text
 }
 
-/// What the model's error bars rest on and how its predictions did before, where the model was asked.
+/// The basis of the model's error bars and the accuracy of its earlier predictions, if the model was asked.
 fn basis(report: &RoundReport) -> Option<String> {
     let mut findings = report.judged.iter().flat_map(|judged| &judged.findings);
     findings.find_map(|finding| match &finding.evidence {

@@ -35,7 +35,7 @@ const DECLARED: Shape = Shape {
 };
 
 impl Picture {
-    /// An empty row with guides where speed-ups turn from one verdict to another.
+    /// An empty row with guides at the speed-ups between verdicts.
     pub fn with_guides(axis: &Axis, criteria: &Criteria, columns: usize) -> Self {
         let mut picture = Self {
             cells: vec![(' ', Style::new()); columns],
@@ -51,7 +51,7 @@ impl Picture {
         picture
     }
 
-    /// An empty row with a line at no change.
+    /// An empty row with a line at "no change".
     pub fn with_origin(axis: &Axis, columns: usize) -> Self {
         let mut picture = Self {
             cells: vec![(' ', Style::new()); columns],
@@ -60,7 +60,7 @@ impl Picture {
         picture
     }
 
-    /// Draws an interval over what is there. A bound beyond the axis becomes an arrow.
+    /// Draws an interval over the existing characters. A bound beyond the axis becomes an arrow.
     pub fn interval(mut self, axis: &Axis, interval: &Interval, style: Style) -> Self {
         let shape = match interval.origin {
             Origin::Measured { .. } => MEASURED,
@@ -77,7 +77,7 @@ impl Picture {
         self
     }
 
-    /// Draws one character over what is there.
+    /// Draws one character over the existing ones.
     pub fn mark(mut self, axis: &Axis, value: f64, mark: char, style: Style) -> Self {
         self.put(axis, value, mark, style);
         self
@@ -104,8 +104,8 @@ impl Picture {
     }
 }
 
-/// The figures under the guides, those that find room: no change first, then the target, then the lower bound of
-/// practically nothing, then round figures.
+/// The figures under the guides that fit: "no change" first, then the target, then the lower bound of "practically
+/// zero", then round figures.
 pub fn scale(axis: &Axis, criteria: &Criteria, columns: usize) -> String {
     let mut labels = vec![
         (0.0, "0".to_owned()),
@@ -131,7 +131,7 @@ pub fn scale_of_multiples(axis: &Axis, columns: usize) -> String {
     ruler(axis, &labels, columns)
 }
 
-/// Puts each label under its place, unless another is already there.
+/// Puts each label under its position, unless another label is already there.
 fn ruler(axis: &Axis, labels: &[(f64, String)], columns: usize) -> String {
     let mut row: Vec<char> = vec![' '; columns];
     let last = columns.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What to do first: the order in which the model would make the changes that were pitched.
+//! The order in which the model would make the changes that were pitched.
 
 use gauntlet_stats::Interval;
 use gauntlet_tournament::{CaseTime, Plan};
@@ -8,12 +8,12 @@ use crate::speedup::{percent_interval, times};
 use crate::table::{Column, table};
 use crate::text::{bold, dim, paragraph};
 
-/// What the figures are and are not; said once under them.
+/// The meaning of the figures; printed once below them.
 pub(crate) const NOTE: &str = "Predicted: each step is the change with the largest likeliest gain after those above \
                                it, until nothing gains more than what is practically nothing. × is the speed-up over \
                                the baseline with all steps so far; a gain whose range holds 0 may be none.";
 
-/// The steps, each change alone, and what is left out.
+/// The steps, each change alone, and the changes left out.
 pub fn plan(plan: &Plan, width: usize) -> String {
     let mut text = steps(plan, width);
     if plan.steps.is_empty() {
@@ -48,7 +48,7 @@ fn alone(plan: &Plan, width: usize) -> String {
     laid_out("change", "×", &plan.baseline, rows.collect(), width)
 }
 
-/// The gain with its range; a figure alone would look like a result.
+/// The gain with its range; a single figure would look like a result.
 pub(crate) fn gain(interval: &Interval) -> String {
     percent_interval(interval)
 }

@@ -1,4 +1,4 @@
-//! What to try next, and what the hours brought that were spent.
+//! What to try next, and the returns of the hours spent.
 
 use gauntlet_tournament::forecast::{Prospect, Return, Roi};
 
@@ -8,10 +8,10 @@ use crate::table::{Column, table};
 use crate::text::{dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// More than this is no advice; JSON holds all.
+/// More rows are not helpful; JSON has all.
 const MOST_ROWS: usize = 10;
 
-/// What the columns mean.
+/// The meaning of the columns.
 pub const LEGEND: [&str; 3] = [
     "expected: of one that survives the gates, from claim, model and measurements, each weighted by its precision, the \
      claim as far as its author's record lets it be believed",
@@ -20,7 +20,7 @@ pub const LEGEND: [&str; 3] = [
      twice as fast), and the range of eight outcomes in ten",
 ];
 
-/// What is still open, best first; nothing without any.
+/// The open candidates, best first; nothing without any.
 pub fn prospects(prospects: &[Prospect], width: usize) -> String {
     if prospects.is_empty() {
         return String::new();
@@ -61,7 +61,7 @@ fn row(prospect: &Prospect) -> Vec<String> {
     ]
 }
 
-/// What came of the hours that were said to be spent; nothing without any.
+/// The returns of the hours that were reported as spent; nothing without any.
 pub fn returns(returns: &[Return], width: usize) -> String {
     if returns.is_empty() {
         return String::new();
@@ -97,7 +97,7 @@ pub fn range(roi: &Roi) -> String {
     )
 }
 
-/// A log speed-up an hour in hundredths: `+3.1`.
+/// A log speed-up per hour in hundredths: `+3.1`.
 pub fn per_hour(log: f64) -> String {
     signed(log * 100.0, 1)
 }

@@ -11,7 +11,7 @@ use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 use crate::verdicts::{intervals, reasons, verdict_table};
 
-/// Everything that came of a round.
+/// All results of a round.
 pub fn round(report: &RoundReport, width: usize) -> String {
     let width = usable(width);
     let mut text = header(report, width);
@@ -23,7 +23,7 @@ pub fn round(report: &RoundReport, width: usize) -> String {
     if let Some(order) = &report.plan {
         section(&mut text, "What to do first (predicted)", plan(order, width));
     }
-    // A plan has the times of every change on every case already.
+    // A plan already has the times of every change on every case.
     for judged in report.judged.iter().filter(|_| report.plan.is_none()) {
         section(
             &mut text,

@@ -1,4 +1,4 @@
-//! How often verdicts err, as tables: the lab's own by machine and truth, the rivals' beside it, and the goals.
+//! How often verdicts err, as tables: the lab's own by machine and truth, those of other rules, and the goals.
 
 use gauntlet_selftest::characteristics::Characteristics;
 use gauntlet_selftest::characteristics::cell::Cell;
@@ -16,7 +16,8 @@ use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// The lab's false verdicts and power on each machine, what other rules say to the same calls, and how the goals stand.
+/// The lab's false verdicts and power on each machine, the results of other rules on the same calls, and the state of
+/// the goals.
 pub fn characteristics(found: &Characteristics, width: usize) -> String {
     let width = usable(width);
     let cells: Vec<&Cell> = found.synthetic.iter().chain(&found.live).collect();
@@ -34,10 +35,10 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
     text + "\n" + &goals(&found.goals, width)
 }
 
-/// What of a tally rules are compared by.
+/// The figure of a tally by which rules are compared.
 type Figure = fn(&Tally) -> Option<Share>;
 
-/// What rules are compared by: a title, the truth, and what is counted.
+/// The comparisons of rules: a title, the truth, and the figure that is counted.
 const COMPARED: [(&str, Effect, Figure); 4] = [
     ("The same, adopted, % by rule", Effect::NONE, |tally| {
         tally.false_adoption
@@ -66,7 +67,7 @@ fn introduction(found: &Characteristics) -> String {
     )
 }
 
-/// Names of machines, each once, in order.
+/// Names of machines, without duplicates, in order.
 fn machines<'c>(cells: &[&'c Cell]) -> Vec<&'c str> {
     let mut names: Vec<&str> = Vec::new();
     for cell in cells {

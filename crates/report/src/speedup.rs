@@ -18,7 +18,7 @@ pub fn percent_interval(interval: &Interval) -> String {
     )
 }
 
-/// How many times as fast: `1.65×`, `16.0×`, `0.065×`.
+/// A speed-up as a multiple: `1.65×`, `16.0×`, `0.065×`.
 pub fn times(ratio: f64) -> String {
     if !ratio.is_finite() {
         return "—".to_owned();
@@ -32,7 +32,7 @@ pub fn times(ratio: f64) -> String {
     format!("{ratio:.digits$}×")
 }
 
-/// A claim as its median and the range in which eight of ten outcomes are said to lie: `1.65× [1.50…1.80]`.
+/// A claim as its median and its range for eight of ten outcomes: `1.65× [1.50…1.80]`.
 pub(crate) fn claim(claimed: Quantiles) -> String {
     let bare = |ratio: f64| times(ratio).trim_end_matches('×').to_owned();
     format!(
@@ -43,7 +43,7 @@ pub(crate) fn claim(claimed: Quantiles) -> String {
     )
 }
 
-/// A criterion as a percentage with no more digits than it was given: `+2 %`, `−0.5 %`.
+/// A criterion as a percentage with no more digits than it was given with: `+2 %`, `−0.5 %`.
 pub(crate) fn bound(fraction: f64) -> String {
     // A millionth of a percent is binary noise.
     let value = (fraction.abs() * 1e8).round() / 1e6;

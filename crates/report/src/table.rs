@@ -1,27 +1,27 @@
-//! Thin tables: a line under the header and nothing else.
+//! Plain tables with a line under the header and no other lines.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 
 use crate::text::{bold, indented, widest};
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// Words, which may be wrapped.
     Words,
-    /// Words or pictures that stay in one line.
+    /// Words or pictures that stay on one line.
     Whole,
-    /// Figures: in one line, to the right.
+    /// Figures: on one line, aligned right.
     Figures,
 }
 
-/// Blanks behind a column; the table itself adds one.
+/// Blanks after a column; the table itself adds one.
 const GAP: u16 = 1;
 
-/// Words are not broken into shorter pieces than this.
+/// Words are not broken into pieces shorter than this.
 const SHORTEST_PIECE: usize = 6;
 
-/// Lays out rows under a header, within `width` columns, `indent` of them left free.
+/// Lays out rows under a header, within `width` columns, of which `indent` are left free.
 pub fn table(header: &[(&str, Column)], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
     let room = width.saturating_sub(indent);
     let least = least_columns(header, &rows, room);
@@ -48,8 +48,8 @@ pub fn table(header: &[(&str, Column)], rows: Vec<Vec<String>>, indent: usize, w
     indented(&table.to_string(), indent)
 }
 
-/// The least columns that each column may get: its longest word, or the whole of it where it must stay in one line.
-/// If all together are more than `room`, the longest words are broken until it fits.
+/// The minimum columns of each column: its longest word, or all of it if it must stay on one line. If the sum exceeds
+/// `room`, the longest words are broken until it fits.
 fn least_columns(header: &[(&str, Column)], rows: &[Vec<String>], room: usize) -> Vec<u16> {
     let mut least: Vec<usize> = Vec::new();
     for (index, (name, kind)) in header.iter().enumerate() {

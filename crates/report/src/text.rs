@@ -3,13 +3,13 @@
 use owo_colors::{OwoColorize, Style};
 use textwrap::core::display_width;
 
-/// Narrower than this, nothing can be laid out.
+/// The minimum width of a layout.
 const NARROWEST: usize = 40;
 
 /// Wider lines than this are hard to read.
 const WIDEST: usize = 140;
 
-/// The width to lay out for when the terminal has so many columns.
+/// The width of the layout for a terminal with `width` columns.
 pub fn usable(width: usize) -> usize {
     width.clamp(NARROWEST, WIDEST)
 }
@@ -17,7 +17,7 @@ pub fn usable(width: usize) -> usize {
 /// Text in a style.
 pub fn paint(text: impl std::fmt::Display, style: Style) -> String {
     let text = text.to_string();
-    // Codes around nothing would keep lines from being trimmed.
+    // Style codes around an empty text would prevent the trimming of lines.
     if text.is_empty() {
         text
     } else {
@@ -25,17 +25,17 @@ pub fn paint(text: impl std::fmt::Display, style: Style) -> String {
     }
 }
 
-/// Text that matters less.
+/// Text of less importance.
 pub fn dim(text: impl std::fmt::Display) -> String {
     paint(text, Style::new().dimmed())
 }
 
-/// Text that matters more.
+/// Text of more importance.
 pub fn bold(text: impl std::fmt::Display) -> String {
     paint(text, Style::new().bold())
 }
 
-/// A paragraph wrapped behind `first`, with all further lines indented by `hang` columns.
+/// A paragraph wrapped after `first`, with all further lines indented by `hang` columns.
 pub fn paragraph(first: &str, rest: &str, hang: usize, width: usize) -> String {
     let indent = " ".repeat(hang);
     let options = textwrap::Options::new(width)
@@ -46,7 +46,7 @@ pub fn paragraph(first: &str, rest: &str, hang: usize, width: usize) -> String {
     textwrap::fill(&bound, options).replace('\u{a0}', " ") + "\n"
 }
 
-/// Text filled up with blanks to so many columns, or cut to them with an ellipsis.
+/// Text padded with blanks to `columns`, or cut to it with an ellipsis.
 pub fn fitted(text: &str, columns: usize) -> String {
     let width = display_width(text);
     if width <= columns {
@@ -63,7 +63,7 @@ pub fn fitted(text: &str, columns: usize) -> String {
     cut + "…" + &" ".repeat(gap)
 }
 
-/// All lines moved to the right.
+/// All lines indented.
 pub fn indented(text: &str, columns: usize) -> String {
     let indent = " ".repeat(columns);
     text.lines()
@@ -71,7 +71,7 @@ pub fn indented(text: &str, columns: usize) -> String {
         .collect()
 }
 
-/// The columns that the longest of some texts takes.
+/// The columns of the longest of some texts.
 pub fn widest<'t>(texts: impl IntoIterator<Item = &'t str>) -> usize {
     texts.into_iter().map(display_width).max().unwrap_or(0)
 }

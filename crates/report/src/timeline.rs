@@ -1,5 +1,4 @@
-//! What happens when, for a viewer of traces, as a picture, and in sums. Whether it was simulated or measured makes no
-//! difference here.
+//! Timelines for a trace viewer, as a picture, and as sums. Simulated and measured timelines are treated alike.
 
 mod grain;
 mod picture;
@@ -27,7 +26,7 @@ const ACTIVITIES: [Activity; 10] = [
     Activity::Wait,
 ];
 
-/// What an activity is called.
+/// The name of an activity.
 fn name(activity: Activity) -> &'static str {
     match activity {
         Activity::Host => "host",
@@ -43,7 +42,7 @@ fn name(activity: Activity) -> &'static str {
     }
 }
 
-/// What a group of tracks is called: the processor, and how many do the same.
+/// The name of a group of tracks: the processor, and the number of processors that do the same.
 fn group(track: &Track) -> String {
     match (track.processor, track.alike) {
         (None, _) => "call".to_owned(),

@@ -1,14 +1,14 @@
-//! What a verdict feels like, for colours and marks.
+//! The tone of a verdict, for colours and marks.
 
 use gauntlet_judge::Verdict;
 use owo_colors::Style;
 
-/// The mood of a verdict.
+/// The tone of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// What was hoped for.
+    /// The desired result.
     Good,
-    /// Better, though not enough.
+    /// Better, but not enough.
     Fair,
     /// Known to make no difference.
     Neutral,
@@ -16,7 +16,7 @@ pub enum Tone {
     Bad,
     /// Ended before it could run.
     Stopped,
-    /// Still not known.
+    /// Not decided yet.
     Open,
 }
 
@@ -34,7 +34,7 @@ impl From<Verdict> for Tone {
 }
 
 impl Tone {
-    /// One character that tells it without colour.
+    /// A character that shows the tone without colour.
     pub fn mark(self) -> char {
         match self {
             Self::Good => '✓',

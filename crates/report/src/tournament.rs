@@ -1,4 +1,4 @@
-//! A tournament: its rounds and what they come to.
+//! A tournament: its rounds and its results.
 
 use gauntlet_tournament::TournamentReport;
 
@@ -13,7 +13,7 @@ use crate::tone::Tone;
 /// Columns of the longest bar of the verdict counts.
 const BAR_COLUMNS: usize = 24;
 
-/// Everything that came of a tournament.
+/// All results of a tournament.
 pub fn tournament(report: &TournamentReport, width: usize) -> String {
     let width = usable(width);
     let rule = dim("━".repeat(width)) + "\n";

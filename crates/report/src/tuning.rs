@@ -1,4 +1,4 @@
-//! What came of tuning: the schedule of each problem, and how far the model's first choice was from it.
+//! The results of tuning: the schedule of each problem, and how far the model's first choice was from it.
 
 use gauntlet_tuning::TunedCase;
 
@@ -8,7 +8,7 @@ use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// One case, as it is decided.
+/// One case, printed when it is decided.
 pub fn tuned_case(tuned: &TunedCase, width: usize) -> String {
     let width = usable(width);
     let tone = if tuned.winner.is_some() {
@@ -111,7 +111,7 @@ fn predicted(tuned: &TunedCase) -> String {
     }
 }
 
-/// What was looked at, in a line.
+/// The extent of the search, in a line.
 fn search(tuned: &TunedCase) -> String {
     let search = &tuned.search;
     let mut said = format!("{} schedules, ", search.points);

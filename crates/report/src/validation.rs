@@ -1,4 +1,4 @@
-//! How far the model is to be trusted: its errors on a grid of shapes and schedules, as tables.
+//! The accuracy of the model: its errors on a grid of shapes and schedules, as tables.
 
 use gauntlet_stats::Fit;
 use gauntlet_tuning::validation::{GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
@@ -7,7 +7,7 @@ use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
-/// What the columns mean.
+/// The meaning of the columns.
 const LEGEND: [&str; 3] = [
     "error: mean of |predicted / measured − 1|; in a shape: standard deviation of ln(measured / predicted) between its \
      schedules",
@@ -16,7 +16,7 @@ const LEGEND: [&str; 3] = [
     "bias: median of predicted over measured",
 ];
 
-/// The errors with and without calibration, by shape and by phase, and how the goals stand.
+/// The errors with and without calibration, by shape and by phase, and the state of the goals.
 pub fn validation(found: &Validation, width: usize) -> String {
     let width = usable(width);
     let known = match found.held_out {

@@ -1,4 +1,4 @@
-//! What diagnoses look like. The snapshots hold no colours.
+//! The text of diagnoses. The snapshots have no colours.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

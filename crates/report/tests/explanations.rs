@@ -1,4 +1,4 @@
-//! What explanations and timelines look like, on ones made by hand. The snapshots hold no colours.
+//! The text of explanations and timelines made by hand. The snapshots have no colours.
 
 mod explained;
 

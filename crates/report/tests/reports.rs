@@ -1,4 +1,4 @@
-//! What reports look like, on reports made by hand. The snapshots hold no colours.
+//! The text of reports made by hand. The snapshots have no colours.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -14,7 +14,7 @@ fn plain(text: &str) -> String {
     strip_str(text).to_string()
 }
 
-/// The columns of the longest line, styles left out.
+/// The columns of the longest line, without styles.
 fn longest(text: &str) -> usize {
     text.lines().map(textwrap::core::display_width).max().unwrap_or(0)
 }

@@ -23,7 +23,7 @@ pub struct RmsNormKernel {
     normalise: NormaliseRow,
 }
 
-/// Normalises one row in place; the weights are as many.
+/// Normalises one row in place; there is one weight per value.
 type NormaliseRow = fn(&mut [f32], &[f32]);
 
 impl CpuFamily for RmsNormKernels {
@@ -56,7 +56,7 @@ impl CpuFamily for RmsNormKernels {
     }
 }
 
-/// The same loop compiled for each instruction set. The engine has checked that the processor has it.
+/// The same loop compiled for each instruction set. The engine has checked that the processor supports it.
 fn by_path<const SUMS: usize>(path: SimdPath) -> NormaliseRow {
     match path {
         #[cfg(target_arch = "x86_64")]
@@ -85,7 +85,8 @@ fn normalise_avx2<const SUMS: usize>(row: &mut [f32], weight: &[f32]) {
     normalise::<SUMS>(row, weight);
 }
 
-/// Squares are added up in f64: those of values near 10¹⁸ overflow f32 in a sum, and many small ones lose bits.
+/// Squares are accumulated in f64: sums of squares of values near 10¹⁸ overflow f32, and sums of many small squares
+/// lose bits.
 #[inline(always)]
 fn normalise<const SUMS: usize>(row: &mut [f32], weight: &[f32]) {
     let mut sums = [0.0_f64; SUMS];
@@ -184,7 +185,7 @@ mod tests {
         sizes.checked().unwrap()
     }
 
-    /// What the rules say of an output for operands of this seed.
+    /// The rules' verdict on an output for operands of this seed.
     fn fault(sizes: &Sizes, kind: InputKind, seed: u64, output: &Output) -> Option<String> {
         let inputs = sizes.generate(kind, seed);
         let expected = sizes.expected(&*inputs, Coverage::Full).unwrap();

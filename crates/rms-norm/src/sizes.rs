@@ -23,7 +23,7 @@ pub const EPSILON: f64 = 1e-5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RmsNorm {
-    /// Rows, each of which is normalised alone.
+    /// Rows, which are normalised independently.
     pub rows: usize,
     /// Values of a row.
     pub columns: usize,
@@ -40,7 +40,7 @@ impl RmsNorm {
     /// The sizes as sizes of a task.
     ///
     /// # Errors
-    /// When there are no values, more than can be counted, or values of another type.
+    /// When there are no values, too many to count, or values of another type.
     pub fn checked(self) -> Result<Sizes, String> {
         if !matches!(self.format, DataType::F32 | DataType::Bf16) {
             return Err(format!("format = {}: use f32 or bf16", self.format));
@@ -77,7 +77,7 @@ fn row(kind: InputKind, row: usize, columns: usize, seed: u64) -> Vec<f32> {
         }
         InputKind::Outliers => outliers(columns, 1.0, &mut generator),
         InputKind::Adversarial => {
-            // Zeros of both signs, squares near the largest f32, and squares that vanish beside ε.
+            // Zeros of both signs, squares near the largest f32, and squares that are negligible compared with ε.
             let constant = [Some(0.0), Some(-0.0), Some(1e18), Some(1e-20), None][row % 5];
             let peak = |column| if column == columns / 2 { 1e4 } else { 1e-3 };
             let value = |column| constant.unwrap_or_else(|| peak(column));
@@ -173,7 +173,7 @@ impl TaskSizes for RmsNorm {
     }
 
     fn edge_sizes(&self, parameters: &Parameters, device: &Device) -> Vec<(&'static str, Sizes)> {
-        // One row more than all threads take at once, and a tail of every vector width.
+        // One row more than all threads take at the same time, and a tail for every vector width.
         let rows = rows_per_task(parameters) * device.processors.get() as usize + 1;
         let edges = [(DEEP, rows.min(4096), 67), (SMALLEST, 1, 1)];
         let sizes = |rows, columns| {
@@ -206,7 +206,7 @@ impl TaskSizes for RmsNorm {
     }
 }
 
-/// How many rows a thread takes at a time.
+/// The number of rows that a thread takes at a time.
 pub(crate) fn rows_per_task(parameters: &Parameters) -> usize {
     let complete = RMS_NORM.parameters().complete(parameters);
     complete.get(ROWS_PER_TASK).and_then(Value::number).unwrap_or(1) as usize

@@ -13,10 +13,10 @@ pub const RMS_NORM: &dyn Task = &RmsNormTask;
 #[derive(Debug)]
 struct RmsNormTask;
 
-/// How many rows one thread takes at a time.
+/// The number of rows that one thread takes at a time.
 pub const ROWS_PER_TASK: &str = "rows-per-task";
 
-/// How many partial sums of squares a row has.
+/// The number of partial sums of squares of a row.
 pub const PARTIAL_SUMS: &str = "partial-sums";
 
 static PARAMETERS: LazyLock<Table> = LazyLock::new(|| {
@@ -66,7 +66,7 @@ impl Task for RmsNormTask {
 
     fn open(&self, record: &serde_json::Value) -> Result<Sizes, String> {
         let mut record = record.clone();
-        // Records of suites name the task among the sizes.
+        // Records of suites have the task's name among the sizes.
         record.as_object_mut().and_then(|fields| fields.remove("family"));
         let sizes: RmsNorm = serde_json::from_value(record).map_err(|error| error.to_string())?;
         sizes.checked()

@@ -1,5 +1,5 @@
-//! The lab examines itself: how often its verdicts err where the truth is known, and whether it catches
-//! candidates that cheat.
+//! The lab's self-test: how often its verdicts are wrong when the truth is known, and whether it catches candidates
+//! that cheat.
 
 pub mod characteristics;
 pub mod cheats;

@@ -1,4 +1,4 @@
-//! The file that `selftest --json` writes, as others read it.
+//! The format of the file that `selftest --json` writes for other programs.
 
 use std::collections::BTreeMap;
 

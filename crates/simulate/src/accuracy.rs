@@ -1,4 +1,4 @@
-//! How far predictions on a device may be relied on: what is on record of them there.
+//! The accuracy of predictions on a device: recorded comparisons with measured times.
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use gauntlet_device::{Device, ModelTest};
 use gauntlet_task::Sizes;
 use serde::{Deserialize, Serialize};
 
-/// The most that predictions may err in the mean, as a share of the measured time, to be relied on.
+/// The largest mean error, as a share of the measured time, at which predictions are relied on.
 pub const MOST_MEAN_ERROR: f64 = 0.15;
 
-/// The least rank correlation within a shape of predictions that are relied on.
+/// The lowest rank correlation within a shape at which predictions are relied on.
 pub const LEAST_RANK_CORRELATION: f64 = 0.8;
 
-/// How predictions did against times on a device that the model had not been fitted to.
+/// Errors of predictions on a device that the model was not fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Accuracy {
     /// Schedules × shapes compared.
     pub points: usize,
-    /// The mean of |predicted / measured − 1|, where it is known.
+    /// The mean of |predicted / measured − 1|, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_error: Option<f64>,
-    /// Rank correlation within a shape, the lowest and highest over the sets compared.
+    /// Rank correlation within a shape: the lowest and highest over the sets compared.
     pub rank_correlation: [f64; 2],
-    /// Regret of the first choice, the lowest and highest over the sets compared.
+    /// Regret of the first choice: the lowest and highest over the sets compared.
     pub regret: [f64; 2],
-    /// Regret of a constant rule on the same points, where it is known.
+    /// Regret of a constant rule on the same points, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret_of_constant_rule: Option<f64>,
 }
 
 impl Accuracy {
-    /// What is on record for a device and the family of a problem: the validation noted in its calibration, else the test
-    /// in its description. None where predictions have never been compared with times there.
+    /// The record for a device and a problem's family: the validation in its calibration, otherwise the test in its
+    /// description. `None` if predictions have never been compared with times there.
     pub fn of(device: &Device, sizes: &Sizes) -> Option<Self> {
         let calibration = device.calibration.as_deref();
         if let Some(quality) = calibration.and_then(|calibration| calibration.quality.as_ref()) {
@@ -51,7 +51,7 @@ impl Accuracy {
         Some(Self::from(test))
     }
 
-    /// The record that says least for a whole suite: none if any of its families has none.
+    /// The weakest record of a suite; `None` if any of its families has none.
     pub fn of_suite<'a>(device: &Device, problems: impl IntoIterator<Item = &'a Sizes>) -> Option<Self> {
         let records: Option<Vec<_>> = problems
             .into_iter()
@@ -62,8 +62,8 @@ impl Accuracy {
             .min_by(|one, other| one.rank_correlation[0].total_cmp(&other.rank_correlation[0]))
     }
 
-    /// Whether predictions did well enough to decide anything: they rank, they err little where that is known, and they
-    /// choose no worse than a constant rule.
+    /// Whether predictions are accurate enough to decide anything: they rank well, their errors are small if known, and
+    /// their choices are no worse than a constant rule.
     pub fn suffices(&self) -> bool {
         self.rank_correlation[0] >= LEAST_RANK_CORRELATION
             && self.mean_error.is_none_or(|error| error <= MOST_MEAN_ERROR)
@@ -85,7 +85,7 @@ impl From<&ModelTest> for Accuracy {
     }
 }
 
-/// What is on record, in a few words, for the reader of a prediction.
+/// A summary of the record in a few words, shown next to a prediction.
 pub fn on_record(accuracy: Option<&Accuracy>) -> String {
     match accuracy {
         None => "the model is not validated on this device and decides nothing".to_owned(),
@@ -151,7 +151,7 @@ mod tests {
              13 % slower than the best (a constant rule: 3.6 %); too inaccurate to decide anything"
         );
         assert_eq!(of("l4", &gemm), None);
-        // A family without a record leaves a suite without one.
+        // One family without a record leaves the whole suite without one.
         let attention = problem("attention");
         assert_eq!(of("h200", &attention), None);
         let device = Device::builtin("h200").unwrap();

@@ -1,41 +1,41 @@
-//! Where the time goes: the gap from the roofline to a prediction, in parts that add up.
+//! Where the time goes: the gap from the roofline to a prediction, in parts that add up to it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One reason why a prediction is above the roofline.
+/// A reason why a prediction is above the roofline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// Work of the host in each call.
+    /// Host work in each call.
     Host,
-    /// Getting the kernel started (on a CPU: waking the threads, once a wave).
+    /// Starting the kernel (on a CPU: waking the threads, once per wave).
     Launch,
-    /// From the first block to all at work.
+    /// The time from the first block's start until all blocks work.
     Ramp,
     /// Products of rows and columns beyond the problem.
     Padding,
     /// Processors without a tile: incomplete waves, unequal shares.
     Idle,
-    /// Pipelines that fill at a tile's start and drain at its end.
+    /// Filling the pipeline at a tile's start and draining it at its end.
     FillAndDrain,
-    /// Multiplying that waits for copies in the steady state.
+    /// Multiplying waits for copies in the steady state.
     Copy,
-    /// Multiplying that waits for operands to be converted.
+    /// Multiplying waits for operands to be converted.
     Conversion,
-    /// Waiting at barriers, and signalling.
+    /// Barriers and signals.
     Barriers,
-    /// Results on their way out while nothing multiplies.
+    /// Writing results while nothing multiplies.
     Epilogue,
-    /// Processors in one another's way: memory, caches, units shared by blocks.
+    /// Contention between processors: memory, caches, units that blocks share.
     Contention,
-    /// After the last product.
+    /// The time after the last product.
     Tail,
 }
 
 impl Part {
-    /// All parts, in the order in which they are shown.
+    /// All parts, in display order.
     pub const ALL: [Self; 12] = [
         Self::Host,
         Self::Launch,
@@ -51,7 +51,7 @@ impl Part {
         Self::Tail,
     ];
 
-    /// What it is called in tables.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -76,13 +76,13 @@ impl fmt::Display for Part {
     }
 }
 
-/// A prediction taken apart: the roofline and what comes on top, in seconds.
+/// The breakdown of a prediction: the roofline and the further parts, in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Breakdown {
-    /// The time at the highest rates, every operand moved once, nothing padded.
+    /// The time at the highest rates, with every operand moved once and no padding.
     pub roofline: f64,
-    /// What comes on top, every part once, in the order of [`Part::ALL`].
+    /// The further parts, each once, in the order of [`Part::ALL`].
     pub parts: Vec<PartTime>,
 }
 
@@ -90,9 +90,9 @@ pub struct Breakdown {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartTime {
-    /// Which.
+    /// The part.
     pub part: Part,
-    /// How much of the prediction.
+    /// Its share of the prediction.
     pub seconds: f64,
 }
 

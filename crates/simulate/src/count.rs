@@ -13,27 +13,27 @@ pub use crate::gpu::Traffic;
 
 use crate::tiles;
 
-/// Bytes an NVFP4 value takes: half a byte, and one scale byte for each 16.
+/// Bytes per NVFP4 value: half a byte, and one scale byte for each 16 values.
 const NVFP4_BYTES: f64 = 0.5 + 1.0 / 16.0;
 
-/// What a schedule makes of a problem.
+/// Counts of a problem under a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counts {
-    /// Units of work, K-split parts counted apart.
+    /// Units of work; the parts of a split K count separately.
     pub tiles: usize,
-    /// Rounds needed to give every tile one of `processors` places.
+    /// Rounds needed to give every tile one of `processors` processors.
     pub waves: usize,
-    /// The most steps along the summed dimension that one tile takes.
+    /// The largest number of steps along the summed dimension of any tile.
     pub steps: usize,
-    /// Tokens (queries for attention) over those computed with the padding of the last tile of each group.
+    /// Tokens (queries for attention) divided by the rows computed, including the padding of each group's last tile.
     pub useful_rows: f64,
-    /// Operations with padding over [`flops`]: what the tiles compute beyond the problem.
+    /// Operations including padding, divided by [`flops`].
     pub padding: f64,
 }
 
 impl Counts {
-    /// Counts for `processors` tiles at once.
+    /// Counts for `processors` tiles at the same time.
     pub fn of(problem: &Operation, schedule: &Schedule, processors: usize) -> Self {
         let classes = tiles::classes(problem, schedule);
         let tiles: usize = classes.iter().map(|class| class.count).sum();
@@ -49,8 +49,8 @@ impl Counts {
     }
 }
 
-/// Bytes that must move if every operand is read once and every result written once. Groups without rows move
-/// nothing; attention's scales are left out (4 bytes a head).
+/// Bytes that must move if every operand is read once and every result written once. Groups without rows move nothing;
+/// attention's scales are left out (4 bytes per head).
 pub fn bytes(problem: &Operation) -> f64 {
     let output = problem.output_format().bytes() as f64;
     match problem {
@@ -59,8 +59,7 @@ pub fn bytes(problem: &Operation) -> f64 {
     }
 }
 
-/// Floating-point operations of the products; a multiply-add counts two. Keys that a causal mask hides count
-/// nothing.
+/// Floating-point operations of the products; a multiply-add counts as two. Keys that a causal mask hides do not count.
 pub fn flops(problem: &Operation) -> f64 {
     match problem {
         Operation::GroupedGemm(gemm) => {
@@ -123,13 +122,13 @@ fn attention_bytes(attention: &Attention, output: f64) -> f64 {
     positions * attention.head_size as f64
 }
 
-/// Pairs of a query and a key that it sees.
+/// The number of pairs of a query and a key that it sees.
 fn visible_pairs(attention: &Attention, sequence: Sequence) -> f64 {
     let (queries, keys) = (sequence.queries as f64, sequence.keys as f64);
     if !attention.causal {
         return queries * keys;
     }
-    // Query i of the last min(queries, keys) sees keys − queries + i + 1 keys; earlier ones see none.
+    // Query i of the last min(queries, keys) queries sees keys − queries + i + 1 keys; earlier ones see none.
     let seeing = queries.min(keys);
     seeing * keys - seeing * (seeing - 1.0) / 2.0
 }

@@ -1,4 +1,4 @@
-//! What a schedule should take, with an error bar: the simulation, and how far such simulations were off before.
+//! Estimates of a schedule's time with an error bar, from the simulation and the errors of earlier simulations.
 
 use gauntlet_device::{Arch, Device, Figure};
 use gauntlet_operations::Operation;
@@ -11,51 +11,52 @@ use crate::gpu;
 use crate::host::HostTerm;
 use crate::simulate::{break_down, simulate};
 
-/// Mean error, as a share, of a comparable model: gemm-model's waves on a B200 reach 37, 34 and 25 % in fp16, fp8
-/// and NVFP4. The worst of them is taken.
+/// The mean relative error of a comparable model: gemm-model's waves on a B200 have 37, 34 and 25 % in fp16, fp8 and
+/// NVFP4. The worst is used.
 const MEAN_ERROR: f64 = 0.37;
 
-/// Standard deviations over mean absolute deviations of a normal distribution, √(π/2).
+/// The standard deviation of a normal distribution divided by its mean absolute deviation, √(π/2).
 const DEVIATION_OVER_MEAN: f64 = 1.2533;
 
 /// Standard deviations from the middle to either end of a 90 % interval.
 pub(crate) const NINETY_PERCENT: f64 = 1.645;
 
-/// What a problem should take with a schedule on a device.
+/// The estimated time of a problem under a schedule on a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Estimate {
-    /// The likeliest time.
+    /// The most likely time.
     pub seconds: f64,
-    /// The lower end of a 90 % interval, never under the roofline of a GPU.
+    /// The lower end of a 90 % interval, never below a GPU's roofline.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// What the interval rests on.
+    /// The basis of the interval.
     pub basis: Basis,
-    /// The time at the highest rates, every operand moved once, nothing padded; operands in memory, not in a cache.
+    /// The time at the highest rates, with every operand moved once from memory rather than a cache, and no padding.
     pub roofline_seconds: f64,
-    /// What the roofline is bound by.
+    /// The side that limits the roofline.
     pub bound: Bound,
-    /// What the time is made of; adds up to `seconds`.
+    /// The parts of the time; they add up to `seconds`.
     pub shares: Vec<Share>,
 }
 
-/// What an error bar rests on.
+/// The basis of an error bar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// The errors that were published of such models: nothing was measured on the device.
+    /// Published errors of similar models: nothing was measured on the device.
     #[default]
     Published,
-    /// The same, though the rates were measured on the device: nobody has compared predictions with times there.
+    /// Published errors too, although the rates were measured on the device: predictions were not compared with times
+    /// there.
     Calibrated,
-    /// The errors that were measured on the device itself.
+    /// Errors that were measured on the device itself.
     Validated,
 }
 
 impl Basis {
-    /// What the estimates of a device rest on.
+    /// The basis of a device's estimates.
     pub fn of(device: &Device) -> Self {
         match device.calibration.as_deref() {
             None => Self::Published,
@@ -64,7 +65,7 @@ impl Basis {
         }
     }
 
-    /// What there is to know about the bar, in a few words.
+    /// An explanation of the bar in a few words.
     pub fn sentence(self) -> &'static str {
         match self {
             Self::Published => "not calibrated: bar from published models",
@@ -88,13 +89,13 @@ pub enum Bound {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// What the time goes to.
+    /// The name of the part.
     pub name: String,
-    /// How much of it.
+    /// Its time.
     pub seconds: f64,
 }
 
-/// A figure without which nothing can be estimated.
+/// A required figure that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "nothing can be estimated on `{device}`: its description has no {figure}; add the figure with its unit and source"
@@ -133,7 +134,7 @@ pub fn estimate(
     })
 }
 
-/// The ends of a 90 % interval about a simulated time, the host's work left out; the lower is never under [`limit`].
+/// The ends of a 90 % interval around a simulated time without host work; the lower end is never below [`limit`].
 pub fn error_bar(seconds: f64, problem: &Operation, device: &Device) -> (f64, f64) {
     let error = (error_deviation(device) * NINETY_PERCENT).exp();
     let low = seconds / error;
@@ -141,24 +142,24 @@ pub fn error_bar(seconds: f64, problem: &Operation, device: &Device) -> (f64, f6
     (low, seconds * error)
 }
 
-/// The time that nothing can undercut, so that a measurement below it is broken: the roofline of a GPU. That of a CPU is
-/// no such limit, since its clock is a guess and its peak that of fp32, which integer products exceed; there it follows
-/// from a ceiling that surely holds. None where nothing is sure.
+/// The time that no call can undercut; a measurement below it is faulty. On a GPU it is the roofline. A CPU's roofline
+/// is no such limit, because its clock is a guess and integer products exceed its fp32 peak; there the limit follows
+/// from a safe upper bound of the rates. `None` if no bound is certain.
 pub fn limit(problem: &Operation, device: &Device) -> Option<f64> {
     limit_of(problem, device, 0.0)
 }
 
-/// What a call may find in the last cache because the call before left it there.
+/// What a call may find in the last-level cache because of the call before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cached {
-    /// The result's place, written again before the cache has sent it to memory: operands are others each time.
+    /// Only the result's memory, which is written again before the cache has evicted it: operands differ each time.
     Results,
-    /// That and the operands.
+    /// The result's memory and the operands.
     Everything,
 }
 
-/// The same in calls one after another: of memory's traffic only what the last cache need not have, or cannot hold, is
-/// sure. A cache of unknown size holds all.
+/// The limit for consecutive calls: it counts only the memory traffic that the last-level cache cannot save. A cache of
+/// unknown size counts as holding everything.
 pub fn repeated_limit(problem: &Operation, device: &Device, cached: Cached) -> Option<f64> {
     let cache = device.memory.l2_size.as_ref();
     let cache = cache.map_or(f64::INFINITY, Figure::most);
@@ -169,7 +170,7 @@ pub fn repeated_limit(problem: &Operation, device: &Device, cached: Cached) -> O
     limit_of(problem, device, kept)
 }
 
-/// `kept` bytes of operands and results need not come from memory, nor go there.
+/// The limit if `kept` bytes of operands and results need not be moved from or to memory.
 fn limit_of(problem: &Operation, device: &Device, kept: f64) -> Option<f64> {
     if device.arch == Arch::Cpu {
         let ceiling = device.cpu.as_ref()?.ceiling.as_ref()?;
@@ -178,9 +179,9 @@ fn limit_of(problem: &Operation, device: &Device, kept: f64) -> Option<f64> {
     gpu::floor(problem, device, kept)
 }
 
-/// The standard deviation of the logarithm of time over estimate: as validated, else that of published models, errors
-/// taken as log-normal. No CPU model's error is published, and the peak of one is a guess: without a calibration the
-/// bar is twice as wide in logarithm.
+/// The standard deviation of the logarithm of time over estimate: from the validation, otherwise from published models,
+/// with errors assumed log-normal. No errors of CPU models are published, and a CPU's peak is a guess: without a
+/// calibration the bar is twice as wide in logarithm.
 fn error_deviation(device: &Device) -> f64 {
     let calibration = device.calibration.as_deref();
     if let Some(quality) = calibration.and_then(|calibration| calibration.quality.as_ref()) {
@@ -196,8 +197,9 @@ fn error_deviation(device: &Device) -> f64 {
 
 /// The standard deviation of the logarithm of measured over estimated speed-up of one schedule over another.
 ///
-/// As validated, what two schedules of one shape have in common cancels. Otherwise each errs on its own: models of this
-/// kind order the schedules of one shape with a rank correlation of only 0.36 to 0.71, so little of the error cancels.
+/// In validated data, errors that two schedules of one shape share cancel. Otherwise the errors count as independent:
+/// models of this kind order the schedules of one shape with a rank correlation of only 0.36 to 0.71, so little of the
+/// error cancels.
 pub(crate) fn ratio_deviation(device: &Device) -> f64 {
     let calibration = device.calibration.as_deref();
     let one = match calibration.and_then(|calibration| calibration.quality.as_ref()) {

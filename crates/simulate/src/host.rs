@@ -1,23 +1,23 @@
-//! What a call costs outside the kernel.
+//! The cost of a call outside the kernel.
 
 use gauntlet_operations::Operation;
 use gauntlet_operations::{Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
-/// Time on the host in every call, before the kernel can start: tensors, descriptors and tables made anew. It is the
-/// framework's, not the device's, so that it comes with the problem or from a diagnosis. With set-up made once
-/// ([`Setup::Once`](gauntlet_operations::Setup)) none of it is left but the launch.
+/// Time on the host in every call, before the kernel can start: making tensors, descriptors and tables. It depends on
+/// the framework, not the device, so it comes with the problem or from a diagnosis. With set-up done once
+/// ([`Setup::Once`](gauntlet_operations::Setup)) only the launch remains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct HostTerm {
-    /// Seconds a call.
+    /// Seconds per call.
     pub constant: f64,
-    /// Seconds a group of a GEMM, or a sequence of attention.
+    /// Seconds per group of a GEMM, or sequence of attention.
     pub per_group: f64,
 }
 
 impl HostTerm {
-    /// Seconds of a call; none where everything is set up once.
+    /// Seconds of one call; 0 if everything is set up once.
     pub fn seconds(self, problem: &Operation, schedule: &Schedule) -> f64 {
         let groups = match problem {
             Operation::GroupedGemm(gemm) => gemm.groups.len(),

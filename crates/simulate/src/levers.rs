@@ -1,11 +1,11 @@
-//! Which parameters act on which part of a call's time.
+//! The parameters that affect each part of a call's time.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Operation;
 
 use crate::Part;
 
-/// The parameters that act on a part most directly, by name; none where no parameter does.
+/// The names of the parameters that affect a part most directly; empty if there are none.
 pub fn levers(part: Part, operation: &Operation, arch: Arch) -> Vec<&'static str> {
     let shared: &[&str] = match part {
         Part::Host => &["setup"],
@@ -32,7 +32,7 @@ pub fn levers(part: Part, operation: &Operation, arch: Arch) -> Vec<&'static str
     }
 }
 
-/// The parameters that act on a part of attention in addition, on GPUs.
+/// Further parameters for a part of attention, on GPUs.
 fn of_attention(part: Part) -> &'static [&'static str] {
     match part {
         // Multiply-adds take longer than the matrix unit, whatever they wait for.

@@ -1,8 +1,8 @@
-//! What a schedule should cost on a device.
+//! Predicts the time of a schedule on a device.
 //!
-//! [`count`] counts exactly. [`simulate()`] plays a call event by event, [`break_down`] says where its time goes, and
-//! [`estimate()`] adds an error bar. [`Accuracy`] is what is on record of such predictions on a device; without a record, or
-//! with a poor one, a prediction is a hint and decides nothing.
+//! [`count`] counts exactly. [`simulate()`] simulates a call event by event, [`break_down`] says where its time goes,
+//! and [`estimate()`] adds an error bar. [`Accuracy`] holds the recorded errors of such predictions on a device;
+//! without a record, or with a poor one, a prediction is only a hint and decides nothing.
 
 mod accuracy;
 mod breakdown;

@@ -1,4 +1,4 @@
-//! What a schedule will do: its time, where that goes, and what happens when.
+//! Predicts a schedule's time, its breakdown, and its timeline.
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::Operation;
@@ -11,22 +11,22 @@ use crate::host::HostTerm;
 use crate::timeline::Timeline;
 use crate::{cpu, gpu};
 
-/// What a problem will take.
+/// The predicted time of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simulation {
-    /// The whole call, the host's work included.
+    /// The whole call, including the host's work.
     pub seconds: f64,
-    /// The time at the highest rates, every operand moved once, nothing padded.
+    /// The time at the highest rates, with every operand moved once and no padding.
     pub roofline: f64,
-    /// What the roofline is bound by.
+    /// The side that limits the roofline.
     pub bound: Bound,
 }
 
-/// The time of one call. The same arguments give the same answer to the bit.
+/// The time of one call. The same arguments give bit-identical results.
 ///
 /// # Errors
-/// [`MissingFigure`] if the device's description lacks a figure without which nothing can be said.
+/// [`MissingFigure`] if the device's description lacks a required figure.
 pub fn simulate(
     problem: &Operation,
     schedule: &Schedule,
@@ -55,7 +55,7 @@ pub fn break_down(
     }
 }
 
-/// What happens when in the call that [`simulate`] times.
+/// The timeline of the call that [`simulate`] times.
 ///
 /// # Errors
 /// As [`simulate`].

@@ -1,4 +1,4 @@
-//! What one schedule should gain over another.
+//! The predicted gain of one schedule over another.
 
 use gauntlet_device::Device;
 use gauntlet_operations::Operation;
@@ -15,17 +15,17 @@ use crate::simulate::simulate;
 pub struct Speedup {
     /// The lower end of a 90 % interval.
     pub low: f64,
-    /// The likeliest.
+    /// The most likely value.
     pub middle: f64,
     /// The upper end.
     pub high: f64,
-    /// What the interval rests on.
+    /// The basis of the interval.
     pub basis: Basis,
 }
 
-/// The geometric mean over a suite of the baseline's estimate over the candidate's; all 1 for an empty suite.
+/// The geometric mean over a suite of the baseline's estimate divided by the candidate's; all 1 for an empty suite.
 ///
-/// Estimates of one kind err alike on all shapes, so a longer suite narrows nothing.
+/// Estimates of one kind have the same error on all shapes, so a longer suite does not narrow the interval.
 ///
 /// # Errors
 /// As [`estimate()`](crate::estimate()).
@@ -47,7 +47,7 @@ pub fn predicted_speedup(
     for problem in problems {
         let before = simulate(problem, baseline, device, HostTerm::default())?.seconds;
         let after = simulate(problem, candidate, device, HostTerm::default())?.seconds;
-        // A problem without work takes no time with either.
+        // A problem without work takes no time under either schedule.
         if before > 0.0 && after > 0.0 {
             logarithms += (before / after).ln();
         }

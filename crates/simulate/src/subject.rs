@@ -1,4 +1,4 @@
-//! What is simulated: sizes and parameters of a task, if the model knows its kernels.
+//! The subject of a simulation: sizes and parameters of a task, if the model covers its kernels.
 
 use gauntlet_device::Device;
 use gauntlet_operations::{Operation, Schedule};
@@ -11,20 +11,20 @@ use crate::{
     error_bar, estimate, limit, predicted_speedup, repeated_limit, simulate, timeline,
 };
 
-/// Sizes and parameters whose kernel the model knows.
+/// Sizes and parameters of a kernel that the model covers.
 #[derive(Debug, Clone)]
 pub struct Subject<'s> {
     operation: &'s Operation,
     schedule: Schedule,
 }
 
-/// Why nothing can be estimated.
+/// Why no estimate is possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoEstimate {
     /// The device's description lacks a figure.
     #[error(transparent)]
     MissingFigure(#[from] MissingFigure),
-    /// The model knows no kernel of the task.
+    /// The model covers no kernel of the task.
     #[error("there is no model of `{task}`; only measurements tell how long its kernels take")]
     NoModel {
         /// The task.
@@ -36,7 +36,7 @@ impl<'s> Subject<'s> {
     /// These sizes under these parameters.
     ///
     /// # Errors
-    /// When the model knows no kernel of the task.
+    /// If the model covers no kernel of the task.
     pub fn of(sizes: &'s Sizes, parameters: &Parameters) -> Result<Self, NoEstimate> {
         match gauntlet_tiles::operation(sizes) {
             Some(operation) => Ok(Self {
@@ -49,12 +49,12 @@ impl<'s> Subject<'s> {
         }
     }
 
-    /// What is computed.
+    /// The problem.
     pub fn operation(&self) -> &Operation {
         self.operation
     }
 
-    /// How it is computed.
+    /// The schedule.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -75,7 +75,7 @@ impl<'s> Subject<'s> {
         Ok(break_down(self.operation, &self.schedule, device, host)?)
     }
 
-    /// What happens when in the simulated call.
+    /// The timeline of the simulated call.
     ///
     /// # Errors
     /// As [`simulate()`].
@@ -91,18 +91,18 @@ impl<'s> Subject<'s> {
         Ok(estimate(self.operation, &self.schedule, device)?)
     }
 
-    /// The ends of a 90 % interval about a simulated time.
+    /// The ends of a 90 % interval around a simulated time.
     pub fn error_bar(&self, seconds: f64, device: &Device) -> (f64, f64) {
         error_bar(seconds, self.operation, device)
     }
 }
 
-/// The time that no call can undercut: see [`limit()`]. None where nothing is sure, as for a task without a model.
+/// The time that no call can undercut: see [`limit()`]. `None` if no bound is certain, as for a task without a model.
 pub fn limit_of_sizes(sizes: &Sizes, device: &Device) -> Option<f64> {
     limit(gauntlet_tiles::operation(sizes)?, device)
 }
 
-/// The same for calls one after another: see [`repeated_limit()`].
+/// The same for consecutive calls: see [`repeated_limit()`].
 pub fn repeated_limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -> Option<f64> {
     repeated_limit(gauntlet_tiles::operation(sizes)?, device, cached)
 }
@@ -110,7 +110,7 @@ pub fn repeated_limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -
 /// The predicted speed-up of a candidate over several sizes: see [`predicted_speedup()`].
 ///
 /// # Errors
-/// When the model knows no kernel of a task, or the device's description lacks a figure.
+/// If the model covers no kernel of a task, or the device's description lacks a figure.
 pub fn predicted_speedup_of_sizes(
     sizes: &[Sizes],
     baseline: &Parameters,

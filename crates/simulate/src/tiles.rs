@@ -1,4 +1,4 @@
-//! The tiles of a problem in classes of equals, and how long processors are busy with them.
+//! The tiles of a problem in classes of equal tiles, and how long they keep processors busy.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,20 +7,20 @@ use gauntlet_operations::resources::weights;
 use gauntlet_operations::{Attention, GroupedGemm, Operation};
 use gauntlet_operations::{Order, Schedule, Tile};
 
-/// Tiles that cost the same and follow one another.
+/// Consecutive tiles with equal costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// How many.
+    /// The number of tiles.
     pub count: usize,
-    /// Steps along the summed dimension, each.
+    /// Steps along the summed dimension, per tile.
     pub steps: usize,
-    /// Floating-point operations of the products with padding, each.
+    /// Floating-point operations of the products with padding, per tile.
     pub flops: f64,
-    /// Exponentials with padding, each.
+    /// Exponentials with padding, per tile.
     pub exponentials: f64,
 }
 
-/// The tiles in the order in which groups, or sequences, follow one another.
+/// The tiles, in the order of their groups or sequences.
 pub fn classes(problem: &Operation, schedule: &Schedule) -> Vec<Class> {
     match problem {
         Operation::GroupedGemm(gemm) => gemm_classes(gemm, schedule),
@@ -28,12 +28,12 @@ pub fn classes(problem: &Operation, schedule: &Schedule) -> Vec<Class> {
     }
 }
 
-/// Tiles a processor of one class that are given out one by one; of longer classes everyone first gets an equal
-/// share of what is beyond, which bounds the work and changes nothing that shows.
+/// Tiles per processor of one class that are assigned one by one. Of longer classes, each processor first gets an equal
+/// share of the excess; this bounds the work and has no visible effect.
 const ROUNDS: usize = 64;
 
-/// The cost of the busiest of `processors` when tiles are given out in the schedule's order: each to the least loaded
-/// (`per-tile`, `dynamic`), or in turn (`static`; `sorted`, the dearest first).
+/// The cost of the busiest of `processors` when tiles are assigned in the schedule's order: each to the least loaded
+/// processor (`per-tile`, `dynamic`), or in turn (`static`; `sorted`, the most expensive first).
 pub fn busiest(classes: &[Class], processors: usize, order: Order, cost: impl Fn(&Class) -> f64) -> f64 {
     let processors = processors.max(1);
     let mut classes: Vec<_> = classes.iter().map(|class| (cost(class), class.count)).collect();
@@ -47,7 +47,7 @@ pub fn busiest(classes: &[Class], processors: usize, order: Order, cost: impl Fn
 }
 
 fn least_loaded(classes: &[(f64, usize)], processors: usize) -> f64 {
-    // Non-negative floats sort as their bits.
+    // The bit patterns of non-negative floats sort like their values.
     let mut loads: BinaryHeap<Reverse<u64>> = vec![Reverse(0); processors].into();
     let mut everyone = 0.0;
     let mut most = 0.0_f64;
@@ -188,7 +188,7 @@ mod tests {
                 let busiest = busiest(&classes, processors, order, |class| class.flops);
                 proptest::prop_assert!(mean - 1e-9 <= busiest && busiest <= mean + dearest + 1e-9);
             }
-            // Shares in turn of falling costs differ by at most the dearest tile, too.
+            // With falling costs, shares assigned in turn also differ by at most the most expensive tile.
             let sorted = busiest(&classes, processors, Order::Sorted, |class| class.flops);
             proptest::prop_assert!(mean - 1e-9 <= sorted && sorted <= mean + dearest + 1e-9);
             let fixed = busiest(&classes, processors, Order::Static, |class| class.flops);

@@ -1,4 +1,4 @@
-//! The grid that the model is validated on: shapes whose calls take milliseconds, and schedules that differ in every
+//! The grid on which the model is validated: shapes whose calls take milliseconds, and schedules that differ in every
 //! parameter.
 
 mod gpus;
@@ -10,16 +10,16 @@ use gauntlet_operations::{
 };
 use gauntlet_tiles::accepts;
 
-/// A shape with the schedules that it is computed with.
+/// A shape with its schedules.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// Its name.
     pub name: &'static str,
-    /// What is computed.
+    /// The problem.
     pub operation: Operation,
-    /// How: those that the device accepts.
+    /// The schedules that the device accepts.
     pub schedules: Vec<Schedule>,
-    /// Whether its times had been seen when the model was made.
+    /// Whether its times were known when the model was made.
     pub seen: bool,
 }
 
@@ -108,7 +108,7 @@ fn attention(
     })
 }
 
-/// The baseline, kept between calls unless a line says otherwise.
+/// The baseline; set-up is kept between calls unless a line of the table says otherwise.
 fn kept(tile: [usize; 3]) -> Schedule {
     Schedule {
         tile: Tile::from(tile),

@@ -1,4 +1,4 @@
-//! Counts and estimates against figures that were recorded or worked out by hand.
+//! Counts and estimates compared with figures that were recorded or worked out by hand.
 
 use gauntlet_device::Device;
 use gauntlet_operations::{
@@ -262,7 +262,7 @@ fn a_predicted_speedup_has_a_wide_bar_and_turns_around() {
 #[test]
 fn the_limit_of_a_cpu_lies_far_under_its_estimate() {
     let host = Device::host();
-    // Whether or not the system tells the clock.
+    // Whether or not the system reports the clock.
     let least = limit(&plain()[3], &host).unwrap();
     assert!(least > 0.0);
     match estimate(&plain()[3], &Schedule::baseline(), &host) {

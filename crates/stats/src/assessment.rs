@@ -1,4 +1,4 @@
-//! What a comparison came to, and on what ground.
+//! The result of a comparison, and the ground for it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::sign_flip::smallest_p_value;
 use crate::verdict::claim_refuted;
 use crate::{ClockCheck, Decision, FloorFinding, Interval, Origin};
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assessment {
     /// The decision on the suite, floors included.
     pub decision: Decision,
-    /// What the decision rests on.
+    /// The ground for the decision.
     pub ground: Ground,
     /// The geometric mean speed-up over the suite; none without enough evidence.
     pub suite: Option<Interval>,
     /// Each problem, in the order given.
     pub problems: Vec<ProblemFinding>,
-    /// The smallest speed-up that the suite's interval could have told from none, as a fraction.
+    /// The smallest speed-up that the suite's interval could have distinguished from zero, as a fraction.
     pub smallest_visible_effect: Option<f64>,
     /// Two-sided p-value of "no difference" over the suite by the sign-flip test (see [`SignFlip`](crate::SignFlip)); only for
     /// measured problems. A second opinion that is reported and decides nothing: see
@@ -33,7 +33,7 @@ pub struct Assessment {
     pub clock: Option<ClockCheck>,
 }
 
-/// What a decision rests on.
+/// The ground for a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "on", rename_all = "kebab-case")]
 pub enum Ground {
@@ -46,7 +46,7 @@ pub enum Ground {
         /// What the suite's interval alone would have said.
         otherwise: Decision,
     },
-    /// There is no interval, hence nothing to decide on.
+    /// There is no interval, so no decision is possible.
     NoInterval,
 }
 
@@ -57,7 +57,7 @@ pub struct ProblemFinding {
     pub name: String,
     /// Its speed-up, at the same confidence as the suite's and not corrected for the number of problems.
     pub interval: Option<Interval>,
-    /// How it stands to the floor.
+    /// How it compares with the floor.
     pub floor: FloorFinding,
     /// Holm's adjusted p-value of "under the floor"; only for measured problems.
     pub adjusted_p_value: Option<f64>,
@@ -72,13 +72,13 @@ impl Assessment {
             .map(|interval| claim_refuted(interval, lowest_claimed))
     }
 
-    /// Whether the sign-flip test, too, sees the difference that the suite's interval sees; none when the
-    /// interval holds zero, or nothing was measured.
+    /// Whether the sign-flip test also sees the difference that the suite's interval sees; none when the interval holds
+    /// zero, or nothing was measured.
     ///
-    /// It agrees with a p-value of at most the interval's error, or one as low as so few processes can give.
-    /// A disagreement is worth a warning, no more: with few processes the test sees less than the interval,
-    /// which keeps its level on the noise it was tried on (see [`Bootstrap`](crate::Bootstrap)). Nor does its
-    /// agreement make a decision of an interval that is inconclusive.
+    /// The test agrees if its p-value is at most the interval's error, or is the lowest that this number of processes
+    /// can give. A disagreement is only worth a warning: with few processes the test sees less than the interval, which
+    /// keeps its level on the noise it was tried on (see [`Bootstrap`](crate::Bootstrap)). An agreement does not turn
+    /// an inconclusive interval into a decision.
     pub fn sign_flip_agrees(&self) -> Option<bool> {
         let (interval, p_value) = (self.suite.as_ref()?, self.sign_flip_p_value?);
         let Origin::Measured {

@@ -1,11 +1,11 @@
-//! What is believed of a log speed-up before it is measured, and what trying is worth.
+//! Beliefs about a log speed-up before it is measured, and what an attempt is expected to bring.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
 use crate::{Interval, Origin};
 
-/// No belief counts as sharper than this, so that precisions stay finite.
+/// The smallest deviation that a belief may have, so that precisions stay finite.
 const SHARPEST: f64 = 1e-9;
 
 /// A belief about a log speed-up: a normal distribution.
@@ -17,7 +17,7 @@ pub struct Belief {
     pub deviation: f64,
 }
 
-/// What trying brings in log speed-up.
+/// What an attempt brings, in log speed-up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// On average.
@@ -29,7 +29,8 @@ pub struct Gain {
 }
 
 impl Belief {
-    /// The belief of which the part `confidence` lies between two bounds, as much below them as above.
+    /// The belief that puts the probability `confidence` between two bounds, and equal probabilities below and above
+    /// them.
     pub fn between(lower: f64, upper: f64, confidence: f64) -> Self {
         let reach = Normal::standard().inverse_cdf((1.0 + confidence) / 2.0);
         Self {
@@ -38,8 +39,8 @@ impl Belief {
         }
     }
 
-    /// What an interval leaves to believe. Declared bounds are taken for the ends of a uniform distribution, because
-    /// nothing is said of where between them the truth lies.
+    /// The belief that an interval supports. Declared bounds are taken as the ends of a uniform distribution, because a
+    /// declaration does not say where between them the truth lies.
     pub fn of_interval(interval: &Interval) -> Self {
         let deviation = match interval.origin {
             Origin::Measured { confidence, .. } | Origin::Predicted { confidence } => {
@@ -53,8 +54,8 @@ impl Belief {
         }
     }
 
-    /// Several beliefs about the same speed-up, taken to err independently, made one: the mean weighted by precision
-    /// (the inverse of the variance), the precisions added up. None of none.
+    /// Combines several beliefs about the same speed-up, assuming independent errors: the mean weighted by precision
+    /// (the inverse of the variance), with the sum of the precisions. None for an empty list.
     pub fn pooled(beliefs: &[Self]) -> Option<Self> {
         let precision = |belief: &Self| belief.deviation.max(SHARPEST).powi(-2);
         let total: f64 = beliefs.iter().map(precision).sum();
@@ -67,8 +68,8 @@ impl Belief {
         })
     }
 
-    /// What trying brings when it comes to a speed-up with `chance` and to nothing otherwise, and when no speed-up can
-    /// exceed `most` (a log speed-up): what is believed to lie above counts as `most`.
+    /// What an attempt brings if it reaches a speed-up with probability `chance` and nothing otherwise. No speed-up can
+    /// exceed `most` (a log speed-up): belief above `most` counts as `most`.
     ///
     /// None for a deviation that is not positive and finite, or a mean that is not finite.
     pub fn gain(&self, chance: f64, most: f64) -> Option<Gain> {
@@ -95,7 +96,7 @@ impl Belief {
     }
 }
 
-/// The mean of the lesser of a normal variable and `most`.
+/// The mean of the minimum of a normal variable and `most`.
 fn capped_mean(normal: &Normal, belief: &Belief, most: f64) -> f64 {
     if most == f64::INFINITY {
         return belief.mean;
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn gains_by_hand() {
-        // Certain to be measured and nothing in the way: the normal distribution itself; z of 0.9 is 1.281552.
+        // Certain to succeed and no cap: the normal distribution itself; z of 0.9 is 1.281552.
         let gain = belief(0.1, 0.2).gain(1.0, f64::INFINITY).unwrap();
         assert!((gain.mean - 0.1).abs() < 1e-12);
         assert!((gain.low - (0.1 - 0.2 * 1.281_551_565_545)).abs() < 1e-9);

@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::summary::median;
 
-/// The times of both arms measured close together in one worker process (one ABBA or BAAB).
+/// The times of both sides measured close together in one worker process (one ABBA or BAAB).
 ///
-/// Pairing within the block is what removes slow drift: both arms see the same clock and the same neighbours.
+/// Pairing within the block removes slow drift: both sides see the same clock and the same neighbours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// The worker process that measured it; its number is its own in the whole comparison, all looks
-    /// included.
+    /// The worker process that measured it; the number is unique in the whole comparison, across all looks.
     pub process: usize,
     /// Times of the baseline, in seconds.
     pub baseline: Vec<f64>,
@@ -42,23 +41,23 @@ impl Block {
 
     /// `ln(median(baseline) / median(candidate))`: positive when the candidate is faster.
     ///
-    /// Medians, so that one interrupted call does not carry the block; a log ratio, so that the arms are
-    /// symmetric and the unit of time drops out.
+    /// Medians, so that one interrupted call does not dominate the block; a log ratio, so that the sides are symmetric
+    /// and the unit of time drops out.
     ///
     /// # Errors
-    /// An arm without times, or with one that is not positive and finite.
+    /// A side without times, or with one that is not positive and finite.
     pub fn log_speedup(&self) -> Result<f64, Error> {
         self.check_arm("baseline", &self.baseline)?;
         self.check_arm("candidate", &self.candidate)?;
         Ok(log_ratio(&self.baseline, &self.candidate))
     }
 
-    /// The same in cycles, each time multiplied by its clock: what is left of the speed-up when neither arm had
-    /// the faster clock. None unless both arms have clocks.
+    /// The log speed-up in cycles, each time multiplied by its clock: the speed-up that remains when the difference in
+    /// clocks is removed. None unless both sides have clocks.
     ///
     /// # Errors
-    /// As [`Block::log_speedup`]; an arm with another number of clocks than of times, or with a clock that is
-    /// not positive and finite.
+    /// As [`Block::log_speedup`]; a side whose numbers of clocks and times differ, or with a clock that is not positive
+    /// and finite.
     pub fn log_speedup_in_cycles(&self) -> Result<Option<f64>, Error> {
         let arms = self.arms_in_cycles()?;
         Ok(arms.map(|[baseline, candidate]| log_ratio(&baseline, &candidate)))
@@ -74,7 +73,7 @@ impl Block {
         Ok(Some([baseline, candidate]))
     }
 
-    /// Times by clocks; in millions of cycles.
+    /// Times multiplied by clocks; in millions of cycles.
     fn cycles(&self, arm: &'static str, times: &[f64], clocks: &[f64]) -> Result<Vec<f64>, Error> {
         if times.len() != clocks.len() {
             return Err(Error::UnevenClocks {
@@ -139,7 +138,8 @@ pub struct Sample {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Process {
     blocks: Vec<f64>,
-    /// Of each time of the baseline and the candidate's beside it; of whole blocks where the arms have not as many.
+    /// One for each time of the baseline and the candidate's time beside it; one for each block if the sides have
+    /// different numbers of times.
     pairs: Vec<f64>,
 }
 
@@ -206,8 +206,8 @@ impl Sample {
             .collect()
     }
 
-    /// The log speed-ups of each process's pairs of times taken side by side, of which [`Self::process_effects`] takes the
-    /// median; no list is empty.
+    /// The log speed-ups of each process's pairs of adjacent times; [`Self::process_effects`] takes their median. No
+    /// list is empty.
     pub(crate) fn pairs_by_process(&self) -> Vec<&[f64]> {
         self.processes
             .values()
@@ -217,10 +217,10 @@ impl Sample {
 
     /// The log speed-up of each process, processes ascending: the independent observations.
     ///
-    /// It is the median over pairs of times taken side by side, two in a block, so that a neighbour's burst that falls
-    /// on some of them does not carry the process. On simulated bursts of 10…80 ms about once a second, a true 5 %
-    /// either way was found in 99 % of 500 comparisons of up to 9 processes of 3 blocks; by the median of blocks in
-    /// 95 %, by their mean in 66 %. On the other kinds of noise the three did about equally well.
+    /// It is the median over pairs of adjacent times, two in a block, so that a neighbour's burst that falls on some of
+    /// them does not dominate the process. On simulated bursts of 10…80 ms about once a second, a true 5 % either way
+    /// was found in 99 % of 500 comparisons of up to 9 processes of 3 blocks; by the median of blocks in 95 %, by their
+    /// mean in 66 %. On the other kinds of noise the three did about equally well.
     pub fn process_effects(&self) -> Vec<f64> {
         self.processes
             .values()
@@ -305,7 +305,7 @@ mod tests {
         let sample = Sample::from_blocks(&blocks).unwrap();
         assert!((sample.process_effects()[0] - 1.1f64.ln()).abs() < 1e-15);
         assert!(sample.in_cycles().unwrap().process_effects()[0].abs() < 1e-15);
-        // One block without clocks, or one arm, and there are no cycles to compare.
+        // If one block, or one side of it, lacks clocks, there are no cycles to compare.
         for bare in [times.clone(), clocked(times.clone(), &[1000.0; 2], &[])] {
             let some = [blocks[0].clone(), bare];
             assert_eq!(Sample::from_blocks(&some).unwrap().in_cycles(), None);

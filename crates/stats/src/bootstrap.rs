@@ -8,10 +8,10 @@ use crate::criteria::check_confidence;
 use crate::summary::{mean, quantile};
 use crate::{Error, Interval, Origin, Sample, student};
 
-/// Under this count the tails of a 95 % interval rest on a handful of resamples.
+/// With fewer resamples the tails of a 95 % interval rest on a handful of them.
 pub(crate) const LEAST_RESAMPLES: usize = 200;
 
-/// How to resample; the same figures give the same result on every machine.
+/// How to resample; the same settings give the same result on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resampling {
@@ -23,19 +23,18 @@ pub struct Resampling {
 
 /// The resampled effects of a suite and of each of its problems.
 ///
-/// The observation is the process: everything that a process got by luck (page placement, core, address
-/// layout) is shared by all its blocks, of all problems. So each resample draws processes with replacement,
-/// jointly for the whole suite, and keeps each process' mean (cluster bootstrap, strategy 1 of Davison &
-/// Hinkley 1997, "Bootstrap Methods and their Application", §3.8: the spread of the means already holds that
-/// of the blocks).
+/// The unit of observation is the process: all its blocks, of all problems, share the same luck (page placement, core,
+/// address layout). So each resample draws processes with replacement, jointly for the whole suite, and keeps each
+/// process' mean (cluster bootstrap, strategy 1 of Davison & Hinkley 1997, "Bootstrap Methods and their Application",
+/// §3.8: the spread of the means already holds that of the blocks).
 ///
-/// To draw blocks within the drawn processes as well would count the spread within processes twice. Simulated
-/// comparisons decided (`scripts/reference/resampling_study.py`: 4,000 for each of 10 kinds of noise and 4, 6
-/// or 9 pairs of 3 blocks: white, luck of the process with and without, Student's t with 2 or 3 degrees of
-/// freedom in slots or processes, lognormal interruptions, autocorrelation 0.8, bimodal processes, drift).
-/// Whole processes: coverage 94.6 … 98.7 % at a nominal 95 %, 97.5 … 99.7 % at 98 %, where the standard error
-/// is 0.35 and 0.22 %. With blocks as well 95.0 … 99.7 % and 97.7 … 100 %, intervals up to 26 % wider where
-/// blocks vary most and no wider where processes do.
+/// Drawing blocks within the drawn processes as well would count the spread within processes twice. This was decided by
+/// simulated comparisons (`scripts/reference/resampling_study.py`: 4,000 for each of 10 kinds of noise and 4, 6 or 9
+/// pairs of 3 blocks: white, with and without luck of the process, Student's t with 2 or 3 degrees of freedom in slots
+/// or processes, lognormal interruptions, autocorrelation 0.8, bimodal processes, drift). With whole processes,
+/// coverage is 94.6 … 98.7 % at a nominal 95 %, and 97.5 … 99.7 % at 98 %, with a standard error of 0.35 and 0.22 %.
+/// With blocks as well it is 95.0 … 99.7 % and 97.7 … 100 %; the intervals are up to 26 % wider where blocks vary most,
+/// and no wider where processes do.
 ///
 /// A problem's effect is the mean over processes of the median over their pairs of times (see
 /// [`Sample::process_effects`]); the suite's is the mean over its problems, the log of the geometric mean speed-up.
@@ -100,18 +99,17 @@ impl Distribution {
         &self.process_effects
     }
 
-    /// How many processes stand behind it.
+    /// The number of processes it is based on.
     pub fn processes(&self) -> usize {
         self.process_effects.len()
     }
 
-    /// The two-sided interval at `confidence`: on each side the farther of the expanded percentile bound
+    /// The two-sided interval at `confidence`: on each side, the bound farther out of the expanded percentile bound
     /// (Hesterberg 2015) and Student's bound on the process effects.
     ///
-    /// Both, because hardly a resample leaves the range of the process effects, and that range covers the
-    /// centre of a symmetric distribution with probability 1 − 2¹⁻ⁿ only: 75 % for 3 processes, 87.5 % for 4,
-    /// 93.75 % for 5. No expansion of the percentiles gets past it; Student's bound does, and the percentiles
-    /// keep the skew.
+    /// Both, because resamples hardly ever leave the range of the process effects, and that range covers the centre of
+    /// a symmetric distribution with probability 1 − 2¹⁻ⁿ only: 75 % for 3 processes, 87.5 % for 4, 93.75 % for 5.
+    /// Expanding the percentiles cannot exceed that range; Student's bound can, and the percentiles keep the skew.
     ///
     /// # Errors
     /// A confidence outside (0.5, 1).
@@ -131,12 +129,12 @@ impl Distribution {
         })
     }
 
-    /// One-sided p-value of "the true log speed-up is under `threshold`": small when it surely is.
+    /// One-sided p-value of "the true log speed-up is under `threshold`": small when it is surely under it.
     ///
-    /// The counterpart of [`Self::interval`]: the greater of Student's p-value and of the share of resamples
-    /// at or over the threshold, carried back through the expansion. A threshold that no resample reaches is
-    /// left to Student alone, as a bound beyond all resamples is: so few processes have few distinct
-    /// resamples, and to count one more than was seen would make a broken floor unprovable.
+    /// The counterpart of [`Self::interval`]: the greater of Student's p-value and the share of resamples at or over
+    /// the threshold, mapped back through the expansion. If no resample reaches the threshold, only Student's p-value
+    /// counts (likewise, a bound beyond all resamples is Student's): few processes have few distinct resamples, and
+    /// adding one to the count would make a broken floor unprovable.
     pub fn p_value_below(&self, threshold: f64) -> f64 {
         let student = student::p_value_below(&self.process_effects, threshold);
         let reaching = self
@@ -215,7 +213,7 @@ mod tests {
         seed: 5,
     };
 
-    /// Times of both arms for each process and block.
+    /// Times of both sides for each process and block.
     type Times = Vec<Vec<(f64, f64)>>;
 
     fn sample(times: &Times, of: fn(&(f64, f64)) -> (f64, f64)) -> Sample {
@@ -315,15 +313,15 @@ mod tests {
         let bootstrap = Bootstrap::new(&suite, RESAMPLING).unwrap();
         let interval = bootstrap.suite.interval(0.95).unwrap();
         assert!((interval.estimate_fraction() - 1.0).abs() < 1e-12);
-        // Nothing varies, so there is no width either.
+        // Nothing varies, so the width is zero too.
         assert!(interval.half_width() < 1e-12);
         assert!((bootstrap.problems[0].estimate() - 4f64.ln()).abs() < 1e-12);
     }
 
     #[test]
     fn problems_share_their_processes() {
-        // What one problem gains in a process the other loses there: only joint resampling sees that the
-        // suite's mean does not move at all.
+        // A gain of one problem in a process is a loss of the other there: only joint resampling sees that the suite's
+        // mean does not move at all.
         let gains: Times = (1..6).map(|process| vec![(process as f64, 1.0); 3]).collect();
         let suite = [
             sample(&gains, |pair| *pair),

@@ -1,4 +1,4 @@
-//! Decide in time, confirm in cycles: whether a speed-up is the kernel's or its clock's.
+//! Decide in time, confirm in cycles: whether a speed-up comes from the kernel or from its clock.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use crate::{Bootstrap, Error, Interval, Resampling, Sample};
 
 /// What the logged clocks say about a suite's speed-up in time.
 ///
-/// Time = cycles / clock, so a log speed-up in time is the one in cycles and the log ratio of the candidate's
-/// clock to the baseline's. The verdict stays with time, which is what users wait for: a candidate that draws
-/// less power and is given a higher clock for it is faster. But a clock that differed for another reason (a
-/// neighbour, heat, a governor that had not settled) will not do so tomorrow, hence the second look.
+/// Time = cycles / clock, so a log speed-up in time is the sum of the log speed-up in cycles and the log ratio of the
+/// candidate's clock to the baseline's. The verdict uses time, because time is what users wait for: a candidate that
+/// draws less power and therefore gets a higher clock is faster. But a clock that differed for another reason (a
+/// neighbour, heat, a governor that had not settled) may not differ tomorrow, so cycles are checked as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClockCheck {
     /// The suite's speed-up in cycles, at the confidence of the one in time.
@@ -17,18 +17,18 @@ pub struct ClockCheck {
     /// The clock's part of the estimated speed-up in time, as a log ratio: positive when the candidate ran at
     /// the faster clock.
     pub clock: f64,
-    /// What follows.
+    /// The conclusion.
     pub finding: ClockFinding,
 }
 
-/// Whether an effect in time is one in cycles.
+/// Whether an effect in time is also an effect in cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockFinding {
     /// The interval in cycles lies on the same side of zero as the one in time.
     Confirmed,
-    /// It does not, and the clock's part is more than half of the estimated effect: what was seen in time was
-    /// mostly the clock.
+    /// It does not, and the clock's part is more than half of the estimated effect: the effect in time was mostly the
+    /// clock.
     ExplainedByClock,
     /// It does not, but the clock's part is the smaller one: cycles vary too much to say.
     Unconfirmed,
@@ -37,7 +37,7 @@ pub enum ClockFinding {
 }
 
 impl ClockCheck {
-    /// Holds a suite's interval in time against the same blocks in cycles; none unless every block of every
+    /// Compares a suite's interval in time with that of the same blocks in cycles; none unless every block of every
     /// problem has clocks.
     pub(crate) fn of(
         time: &Interval,

@@ -1,4 +1,4 @@
-//! The whole comparison: a suite's evidence in, an assessment with its ground out.
+//! The whole comparison: from a suite's evidence to an assessment with its ground.
 
 use crate::floor::{examine_bounds, examine_measured};
 use crate::verdict::{decide, smallest_visible_effect};
@@ -114,8 +114,8 @@ pub fn compare_predicted(
     Ok(assess(Some(suite), findings, criteria))
 }
 
-/// The assessment of problems without an interval of any kind (one number a side, or fewer than 2 processes):
-/// inconclusive, with that as its ground.
+/// The assessment of problems without any interval (one number a side, or fewer than 2 processes): inconclusive, on the
+/// ground that there is no interval.
 pub fn without_interval(problems: &[String], criteria: &Criteria) -> Assessment {
     let finding = |name: &String| ProblemFinding {
         name: name.clone(),
@@ -297,7 +297,7 @@ mod tests {
             let text = toml::to_string(&assessment).unwrap();
             assert_eq!(toml::from_str::<Assessment>(&text).unwrap(), assessment);
         }
-        // What was written before there were clocks and sign flips is still read.
+        // Records written before clocks and sign flips existed can still be read.
         let bare = toml::to_string(&declared(&[(2.0, 1.0)], 0.01)).unwrap();
         assert!(!bare.contains("clock") && !bare.contains("sign_flip"), "{bare}");
     }

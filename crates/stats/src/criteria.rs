@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::bootstrap::LEAST_RESAMPLES;
 use crate::{Error, LookPlan, log_speedup};
 
-/// More would take gigabytes and say nothing more.
+/// More would take gigabytes and add no information.
 const MOST_RESAMPLES: usize = 1_000_000;
 
 /// The criteria of a round. Speed-ups are fractions: 0.02 is 2 % faster, −0.05 is 5 % slower.
@@ -42,7 +42,7 @@ impl Default for Criteria {
 }
 
 impl Criteria {
-    /// Checks each figure and how they stand to each other.
+    /// Checks each figure, alone and relative to the others.
     ///
     /// # Errors
     /// The first figure that makes no sense, with the rule it breaks.
@@ -94,7 +94,7 @@ impl Criteria {
         log_speedup(self.target)
     }
 
-    /// The bounds of practically nothing as log speed-ups, ln(1 − ε) and ln(1 + ε).
+    /// The bounds of "practically zero" as log speed-ups, ln(1 − ε) and ln(1 + ε).
     pub fn log_practically_zero(&self) -> (f64, f64) {
         (
             log_speedup(-self.practically_zero),

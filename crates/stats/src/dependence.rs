@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::summary::mean;
 
-/// How much neighbours in sequences have in common.
+/// How similar neighbours in sequences are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Dependence {
     /// Correlation of neighbours around their sequence's mean, corrected so that independent values give 0 on
     /// average.
     pub autocorrelation: f64,
-    /// As how many independent values all of them count: N·(1 − ρ)/(1 + ρ), as for a first-order
-    /// autoregression; never more than N.
+    /// How many independent values the sequences are worth: N·(1 − ρ)/(1 + ρ), as for a first-order autoregression;
+    /// never more than N.
     pub effective: f64,
     /// One-sided p-value of "neighbours are no more alike than others", by shuffling each sequence.
     pub p_value: f64,
 }
 
 impl Dependence {
-    /// Examines sequences; none when none has three values, or nothing varies.
+    /// Examines sequences; none if no sequence has three values, or if nothing varies.
     ///
     /// Shuffles 999 times with a seed of its own, so that the same sequences give the same p-value.
     pub fn of(sequences: &[&[f64]]) -> Option<Self> {

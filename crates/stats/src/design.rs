@@ -1,4 +1,4 @@
-//! The order in which the two arms run.
+//! The order in which the two sides run.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arm {
-    /// What is compared against (A).
+    /// The kernel that is compared against (A).
     Baseline,
-    /// What is judged (B).
+    /// The kernel that is judged (B).
     Candidate,
 }
 
-/// The order of the four runs of a block. Either cancels a drift that is linear over the block, because both
-/// arms have the same mean position.
+/// The order of the four runs of a block. Either order cancels a drift that is linear over the block, because both
+/// sides have the same mean position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockOrder {
@@ -26,7 +26,7 @@ pub enum BlockOrder {
 }
 
 impl BlockOrder {
-    /// Which arm runs in each of the four places.
+    /// Which side runs in each of the four places.
     pub fn arms(self) -> [Arm; 4] {
         use Arm::{Baseline, Candidate};
         match self {
@@ -39,9 +39,9 @@ impl BlockOrder {
 /// The orders of the `blocks` blocks of one process: the same for the same seed and process, independent
 /// between processes, and a longer list begins with the shorter one.
 ///
-/// Drawn in permuted pairs (each pair holds one ABBA and one BAAB, in random order; permuted-block
-/// randomisation, Matts & Lachin 1988), so that what only the first or last place of a block suffers falls on
-/// both arms equally often, and no periodic disturbance can stay in step with the design.
+/// Drawn in permuted pairs (each pair holds one ABBA and one BAAB, in random order; permuted-block randomisation, Matts
+/// & Lachin 1988), so that a disturbance of the first or last place of a block affects both sides equally often, and no
+/// periodic disturbance can stay in step with the design.
 pub fn block_orders(seed: u64, process: usize, blocks: usize) -> Vec<BlockOrder> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(process as u64);

@@ -1,8 +1,8 @@
-//! What can be wrong with times, samples and criteria.
+//! Errors in times, samples and criteria.
 
 use thiserror::Error;
 
-/// Every variant says what is wrong, where, and what to do about it.
+/// Every message names the error, its place and the remedy.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Error {
     /// A time that no clock can have measured.
@@ -13,7 +13,7 @@ pub enum Error {
     ImpossibleTime {
         /// "baseline" or "candidate".
         arm: &'static str,
-        /// Position in the block's list of this arm.
+        /// Position in the block's list of times of this side.
         index: usize,
         /// The process the block was measured in.
         process: usize,
@@ -28,7 +28,7 @@ pub enum Error {
         /// The process the block was measured in.
         process: usize,
     },
-    /// Clocks that cannot be told to which times they belong.
+    /// Clocks that cannot be matched with times.
     #[error(
         "a block of process {process} has {times} {arm} times and {clocks} clocks; log the clock of every time \
          of the block, or of none"
@@ -38,7 +38,7 @@ pub enum Error {
         arm: &'static str,
         /// The process the block was measured in.
         process: usize,
-        /// How many times the arm has.
+        /// The number of times of this side.
         times: usize,
         /// How many clocks.
         clocks: usize,
@@ -51,14 +51,14 @@ pub enum Error {
     ImpossibleClock {
         /// "baseline" or "candidate".
         arm: &'static str,
-        /// Position in the block's list of this arm.
+        /// Position in the block's list of clocks of this side.
         index: usize,
         /// The process the block was measured in.
         process: usize,
         /// The offending value, in MHz.
         value: f64,
     },
-    /// Nothing to estimate a spread between processes from.
+    /// Too few processes to estimate a spread between them.
     #[error(
         "{found} process(es) measured; an interval needs at least 2, because the spread between processes \
          cannot be seen from within one: measure in more worker processes (4 to 6 are sensible)"
@@ -83,7 +83,7 @@ pub enum Error {
     /// A suite without problems.
     #[error("the suite has no problems; compare on at least one")]
     EmptySuite,
-    /// A bootstrap that would resample too little to have tails.
+    /// Too few bootstrap resamples to have tails.
     #[error("{found} bootstrap resamples are too few; use at least {least} (10000 is usual)")]
     TooFewResamples {
         /// How many were asked for.
@@ -97,7 +97,7 @@ pub enum Error {
         /// The value given.
         value: f64,
     },
-    /// A criterion that makes no sense, alone or beside the others.
+    /// A criterion that makes no sense, alone or together with the others.
     #[error("criteria: {name} = {value}: {rule}")]
     Criterion {
         /// The field's name in the file.
@@ -117,7 +117,7 @@ pub enum Error {
         /// How many were planned.
         looks: usize,
     },
-    /// Predicted times whose deviation gives no interval.
+    /// Predicted times with a deviation that gives no interval.
     #[error("predicted interval: {name} = {value}: {rule}")]
     Predicted {
         /// Which figure.
@@ -127,7 +127,7 @@ pub enum Error {
         /// What it must satisfy.
         rule: &'static str,
     },
-    /// Recorded times whose declared uncertainty gives no bounds.
+    /// Recorded times with a declared uncertainty that gives no bounds.
     #[error("declared bounds: {name} = {value}: {rule}")]
     Declared {
         /// Which of the three figures.

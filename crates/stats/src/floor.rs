@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Criteria, Distribution, Interval, holm_adjusted};
 
-/// How a problem stands to the floor.
+/// How a problem compares with the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FloorFinding {
     /// The whole interval is at or over the floor.
     Held,
-    /// The interval reaches under the floor, but the evidence does not say that the speed-up is there.
+    /// The interval reaches under the floor, but the evidence does not show that the speed-up is under it.
     PossiblyBroken,
     /// The evidence says that the speed-up is under the floor.
     Broken,
-    /// There is no interval to tell by.
+    /// There is no interval to decide by.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn examine_measured(
 }
 
 /// Examines one problem by declared or predicted bounds: broken when even the upper bound is under the floor. Neither
-/// worst cases nor the model's error need a correction for their number: no chance is drawn again for each.
+/// worst cases nor the model's error need a correction for the number of problems: no chance is drawn again for each.
 pub(crate) fn examine_bounds(interval: &Interval, criteria: &Criteria) -> FloorFinding {
     let floor = criteria.log_floor();
     if interval.upper < floor {

@@ -1,4 +1,4 @@
-//! Several tests at once.
+//! Correction for several tests in one comparison.
 
 /// Holm's step-down adjusted p-values, in the order given (Holm 1979, "A Simple Sequentially Rejective
 /// Multiple Test Procedure"): sorted ascending, p̃₍ᵢ₎ = max over j ≤ i of min(1, (m − j + 1) · p₍ⱼ₎).

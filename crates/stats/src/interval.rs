@@ -1,4 +1,4 @@
-//! What is known about one speed-up: an estimate, bounds, and where the bounds come from.
+//! An estimate of one speed-up, its bounds, and the origin of the bounds.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,27 +26,27 @@ pub enum Origin {
     Measured {
         /// Two-sided confidence level of the interval.
         confidence: f64,
-        /// How many worker processes stand behind it.
+        /// How many worker processes it is based on.
         processes: usize,
     },
-    /// Recorded single numbers with an uncertainty that somebody declared: worst-case bounds, no statistics.
+    /// Recorded single numbers with a declared uncertainty: worst-case bounds, no statistics.
     Declared,
     /// A model's likeliest times with the model's own error: nothing was measured.
     Predicted {
-        /// Two-sided confidence level of the interval, if the model's error is what it is said to be.
+        /// Two-sided confidence level of the interval, if the model's error is as stated.
         confidence: f64,
     },
 }
 
 impl Origin {
-    /// Whether nothing was measured.
+    /// Whether the bounds are predicted, without any measurement.
     pub fn is_predicted(&self) -> bool {
         matches!(self, Self::Predicted { .. })
     }
 }
 
 impl Interval {
-    /// The greater distance of a bound from the estimate, in log speed-up.
+    /// The distance from the estimate to the farther bound, in log speed-up.
     pub fn half_width(&self) -> f64 {
         (self.upper - self.estimate).max(self.estimate - self.lower)
     }

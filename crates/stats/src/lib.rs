@@ -1,15 +1,15 @@
 //! Is the candidate faster than the baseline, and how sure are we? Pure functions, no I/O, the same answer
 //! for the same seed.
 //!
-//! The way of the data: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process;
-//! [`Bootstrap`] turns the samples of a suite into distributions, and those into an [`Interval`]; [`compare`]
-//! judges the interval by [`Criteria`] and looks after the floor on each problem. Beside the verdict stand a
-//! second opinion ([`SignFlip`]), the same in cycles ([`ClockCheck`]), what it would have needed
-//! ([`needed_processes`], [`Aim`]) and whether the machine was settled ([`Stability`]).
+//! The data flow: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process; [`Bootstrap`] turns the
+//! samples of a suite into distributions, and those into an [`Interval`]; [`compare`] judges the interval by
+//! [`Criteria`] and checks the floor on each problem. The verdict comes with a second opinion ([`SignFlip`]), the same
+//! comparison in cycles ([`ClockCheck`]), the number of processes that it would have needed ([`needed_processes`],
+//! [`Aim`]), and whether the machine was settled ([`Stability`]).
 //!
-//! Inside, an effect is always `ln(baseline time / candidate time)`: positive is faster, swapping the arms
-//! negates it, and means over problems are geometric means of speed-ups. At the edges (criteria, claims,
-//! printed figures) it is a fraction of speed-up: 0.02 is 2 % faster, ln 1.02 inside.
+//! Internally, an effect is always `ln(baseline time / candidate time)`: positive is faster, swapping the sides negates
+//! it, and means over problems are geometric means of speed-ups. In criteria, claims and printed figures it is a
+//! fraction of speed-up: 0.02 is 2 % faster, ln 1.02 internally.
 
 mod assessment;
 mod belief;

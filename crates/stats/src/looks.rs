@@ -3,16 +3,16 @@
 use crate::Error;
 use crate::criteria::check_confidence;
 
-/// A number of looks at growing evidence, fixed before the first, and the confidence to demand at each.
+/// A number of looks at growing evidence, fixed before the first, and the confidence required at each.
 ///
-/// The error α = 1 − confidence is spent by the function α·(k/L)² of the looks taken, k of L: an
-/// alpha-spending plan (Lan & DeMets 1983) of the power family (Kim & DeMets 1987), between Pocock's (1977)
-/// constant level and O'Brien & Fleming (1979), who save nearly all of the error for the end. Of three looks
-/// the first gets 1/9, the second 3/9, the last 5/9. Each look uses its own part and no more: by Bonferroni's
-/// inequality the probability that any look errs is at most α, whatever the dependence between looks or the
-/// distribution of the data, as long as each interval keeps its level. Plans that count on the correlation of
-/// normal increments get more out of α (O'Brien & Fleming's last look 0.0445), but were seen to err in 5.5 % of
-/// comparisons on as few processes as these, where 5 % was promised.
+/// The error α = 1 − confidence is spent by the function α·(k/L)² after k of L looks: an alpha-spending plan (Lan &
+/// DeMets 1983) of the power family (Kim & DeMets 1987), between Pocock's (1977) constant level and that of O'Brien &
+/// Fleming (1979), who save nearly all of the error for the end. Of three looks the first gets 1/9, the second 3/9, the
+/// last 5/9. Each look uses its own part and no more: by Bonferroni's inequality the probability that any look errs is
+/// at most α, whatever the dependence between looks or the distribution of the data, as long as each interval keeps its
+/// level. Plans that rely on the correlation of normal increments get more out of α (O'Brien & Fleming's last look
+/// 0.0445), but in simulations with as few processes as here they erred in 5.5 % of comparisons instead of the promised
+/// 5 %.
 ///
 /// Why the square: `scripts/reference/looks_study.py`, looks at 4, 6 and 9 pairs of processes, 40,000
 /// comparisons each, standard error at most 0.25 %, for spreads between processes of 0.5, 1 and 1.5 %:
@@ -23,9 +23,9 @@ use crate::criteria::check_confidence;
 /// | (k/L)² | 99.6, 62.7, 32.3 | 4.1, 5.2, 6.2 |
 /// | (k/L)³ | 99.8, 66.7, 35.3 | 4.6, 5.7, 6.5 |
 ///
-/// A true 5 % is adopted in at least 99.1 % by all. The square has most of the cube's power and leaves the
-/// first look, at which a short budget may end, three times its error. By it some look misses a true 0 in
-/// 4.2 % of comparisons on normal noise, in 3.0 % on Student's t with 3 degrees of freedom.
+/// All three adopt a true 5 % in at least 99.1 %. The square has most of the cube's power and gives the first look, at
+/// which a short budget may end, three times the cube's error. With the square, at least one look misses a true 0 in
+/// 4.2 % of comparisons on normal noise, and in 3.0 % on Student's t with 3 degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LookPlan {
     confidence: f64,

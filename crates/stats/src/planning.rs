@@ -1,4 +1,4 @@
-//! How much must be measured to see an effect.
+//! How many measurements are needed to see an effect.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -8,17 +8,17 @@ use crate::summary::{mean, standard_deviation};
 use crate::verdict::decide;
 use crate::{Criteria, Decision, Distribution, Error, Interval, Origin, Sample, log_speedup, student};
 
-/// Nobody measures in more pairs of processes, or in more blocks; a plan that needs them is no plan.
+/// The most pairs of processes, or blocks, that a plan may require; more is impractical.
 const MOST: usize = 1000;
 
-/// Times of each arm in a block, and so pairs of times side by side.
+/// Times of each side in a block, and therefore pairs of adjacent times.
 const PAIRS_A_BLOCK: usize = 2;
 
-/// How log speed-ups spread: what a process has by luck, and what each of its pairs of times side by side has besides,
-/// of which a block has two.
+/// The spread of log speed-ups: the luck of a process, and the additional noise of each of its pairs of adjacent times.
+/// A block has two pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Standard deviation between processes that infinitely many blocks would leave.
+    /// Standard deviation between processes that would remain with infinitely many blocks.
     pub between: f64,
     /// Standard deviation between the pairs of a process.
     pub within: f64,
@@ -26,9 +26,9 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of a suite's mean log speed-up, from a pilot measured by the same processes: the pairs' pooled
-    /// variance within processes, and what the variance of the process effects (see [`Sample::process_effects`]) has
-    /// beyond what the pairs explain of it, at least 0. That is the moment estimator of one-way analysis of variance
-    /// with a random factor, for medians in place of means.
+    /// variance within processes, and the variance of the process effects (see [`Sample::process_effects`]) that the
+    /// pairs do not explain, at least 0. This is the moment estimator of one-way analysis of variance with a random
+    /// factor, for medians in place of means.
     ///
     /// None with fewer than 2 processes, with problems measured by different processes, or when some problem
     /// has no process with 2 pairs.
@@ -57,32 +57,33 @@ impl Spread {
         })
     }
 
-    /// The standard deviation of the effect of a process with so many blocks, which is the median over their pairs.
+    /// The standard deviation of the effect of a process with this many blocks; the effect is the median over their
+    /// pairs.
     pub fn of_process(&self, blocks: usize) -> f64 {
         let pairs = blocks.saturating_mul(PAIRS_A_BLOCK);
         (self.between.powi(2) + self.within.powi(2) * variance_of_median(pairs)).sqrt()
     }
 }
 
-/// The variance of the median of so many independent normal values of variance 1.
+/// The variance of the median of `values` independent normal values of variance 1.
 ///
-/// π/2 over their number in the limit. Below it the median is nearer to the mean, and of one or two it is the mean: the
-/// denominators make these exact, and all others right within 3 %.
+/// In the limit it is π/2 over their number. For few values the median is nearer to the mean, and for one or two it is
+/// the mean: the denominators make these exact, and all others right within 3 %.
 fn variance_of_median(values: usize) -> f64 {
     let few = if values.is_multiple_of(2) { 2.0 } else { 1.0 };
     FRAC_PI_2 / (values as f64 + few * (FRAC_PI_2 - 1.0))
 }
 
-/// What a plan is to show, with effects as fractions of speed-up (0.02 is 2 % faster).
+/// The aim of a plan, with effects as fractions of speed-up (0.02 is 2 % faster).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Aim {
-    /// The true effect supposed.
+    /// The assumed true effect.
     pub effect: f64,
-    /// What the interval is to lie on one side of: the target, say.
+    /// The boundary that the interval must lie on one side of, such as the target.
     pub boundary: f64,
-    /// The interval's two-sided confidence; of a sequential plan that of the look meant.
+    /// The interval's two-sided confidence; in a sequential plan, that of the look in question.
     pub confidence: f64,
-    /// How often it is to succeed, inside (0, 1).
+    /// The required probability of success, inside (0, 1).
     pub power: f64,
 }
 
@@ -110,11 +111,11 @@ impl Aim {
     }
 }
 
-/// The chance that the interval from so many pairs of processes and blocks lies on the effect's side of the
-/// boundary; `aim.power` plays no part.
+/// The probability that the interval from this many pairs of processes and blocks lies on the effect's side of the
+/// boundary; `aim.power` is ignored.
 ///
-/// Student's interval on normal process effects, by the noncentral t distribution. The interval given in the end
-/// is never narrower (see [`Distribution::interval`]), so the truth is at most this; with skewed noise it is
+/// Based on Student's interval on normal process effects, by the noncentral t distribution. The reported interval is
+/// never narrower (see [`Distribution::interval`]), so the true probability is at most this; with skewed noise it is
 /// less.
 ///
 /// # Errors
@@ -124,7 +125,7 @@ pub fn power(spread: &Spread, processes: usize, blocks: usize, aim: &Aim) -> Res
     Ok(chance(spread, processes, blocks, aim))
 }
 
-/// How many pairs of processes with so many blocks each reach the aim; none when 1,000 do not, as when the
+/// How many pairs of processes with `blocks` blocks each reach the aim; none when 1,000 do not, for example because the
 /// effect lies on the boundary.
 ///
 /// # Errors
@@ -134,8 +135,8 @@ pub fn required_processes(spread: &Spread, blocks: usize, aim: &Aim) -> Result<O
     Ok(least(2, |processes| aim.reached(spread, processes, blocks)))
 }
 
-/// How many blocks in each of so many pairs of processes reach the aim; none when 1,000 do not: what a process
-/// has by luck no number of its blocks averages out.
+/// How many blocks in each of `processes` pairs of processes reach the aim; none when 1,000 do not: more blocks do not
+/// average out the luck of a process.
 ///
 /// # Errors
 /// An aim that makes no sense.
@@ -144,12 +145,12 @@ pub fn required_blocks(spread: &Spread, processes: usize, aim: &Aim) -> Result<O
     Ok(least(1, |blocks| aim.reached(spread, processes, blocks)))
 }
 
-/// How many pairs of processes an inconclusive comparison would have needed: the number, greater than there
-/// were, at which Student's interval around the same estimate with the same spread decides. None when 1,000
-/// do not: the estimate lies on a boundary, or as good as.
+/// How many pairs of processes an inconclusive comparison would have needed: the number, greater than the actual one,
+/// at which Student's interval around the same estimate with the same spread decides. None when 1,000 do not: the
+/// estimate lies on a boundary or very near one.
 ///
-/// A figure for orientation: estimate and spread are themselves uncertain, and with that number about every
-/// second repetition would decide. To plan a repetition use [`required_processes`].
+/// For orientation only: estimate and spread are themselves uncertain, and with that number about half of all
+/// repetitions would decide. To plan a repetition use [`required_processes`].
 pub fn needed_processes(distribution: &Distribution, criteria: &Criteria, confidence: f64) -> Option<usize> {
     let estimate = distribution.estimate();
     let spread = standard_deviation(distribution.process_effects());
@@ -180,7 +181,7 @@ fn chance(spread: &Spread, processes: usize, blocks: usize, aim: &Aim) -> f64 {
     student::power(processes, distance / deviation, aim.confidence)
 }
 
-/// The least number from `first` to [`MOST`] that suffices, where all greater ones do if it does.
+/// The least sufficient number from `first` to [`MOST`], given that all numbers above a sufficient one suffice.
 fn least(first: usize, suffices: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut low, mut high) = (first, MOST + 1);
     while low < high {
@@ -277,7 +278,7 @@ mod tests {
         };
         let on_it = Aim { effect: 0.02, ..AIM };
         assert_eq!(required_processes(&spread, 3, &on_it), Ok(None));
-        // Luck of the process is not averaged out by blocks.
+        // More blocks do not average out the luck of a process.
         assert_eq!(required_blocks(&spread, 4, &AIM), Ok(None));
         assert!(required_processes(&spread, 3, &AIM).unwrap().is_some());
         for wrong in [

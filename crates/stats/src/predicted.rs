@@ -1,4 +1,4 @@
-//! What a model predicts instead of measuring: likeliest times, and how far each may be off.
+//! Predictions of a model in place of measurements: likeliest times, and how far each may be off.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -17,11 +17,11 @@ pub struct PredictedPair {
     pub candidate: f64,
     /// Standard deviation of the logarithm of the baseline's true time over the predicted one.
     pub baseline_deviation: f64,
-    /// The same of the candidate's.
+    /// Standard deviation of the same logarithm for the candidate.
     pub candidate_deviation: f64,
 }
 
-/// The interval of a predicted speed-up: errors log-normal, and those of the two sides independent.
+/// The interval of a predicted speed-up, with log-normal errors that are independent between the two sides.
 ///
 /// # Errors
 /// Times that are not positive and finite, deviations that are not positive, a confidence outside (0.5, 1). A
@@ -42,7 +42,7 @@ pub fn predicted_interval(pair: &PredictedPair, confidence: f64) -> Result<Inter
 }
 
 /// The interval of the geometric mean over a suite. A model errs alike on all problems of a suite, so its deviation is
-/// the mean of the problems' and a longer suite narrows nothing.
+/// the mean of the problems' deviations, and a longer suite does not narrow the interval.
 ///
 /// # Errors
 /// As [`predicted_interval`], and a suite without problems.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_bounds_by_hand() {
-        // 3 and 4 parts in a hundred make 5, and 1.95996 standard deviations hold 95 %.
+        // Deviations of 3 % and 4 % combine to 5 %, and 1.95996 standard deviations hold 95 %.
         let interval = predicted_interval(&pair(2.0, 1.0, [0.03, 0.04]), 0.95).unwrap();
         assert!((interval.estimate - 2f64.ln()).abs() < 1e-12);
         assert!((interval.half_width() - 0.05 * 1.959_964).abs() < 1e-6);

@@ -1,4 +1,4 @@
-//! How well a model predicts times: its error, and what it costs to follow it.
+//! How well a model predicts times: its error, and the cost of following it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use crate::summary::mean;
 /// A predicted and a measured time, in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
-    /// What the model said.
+    /// The model's time.
     pub predicted: f64,
-    /// What was measured.
+    /// The measured time.
     pub measured: f64,
 }
 
@@ -54,8 +54,8 @@ impl Fit {
     }
 }
 
-/// Spearman's rank correlation of predicted with measured times: the correlation of ranks, tied ones sharing the mean of
-/// theirs. NaN if either side is all the same.
+/// Spearman's rank correlation of predicted with measured times: the correlation of ranks; ties share their mean rank.
+/// NaN if all values of either side are equal.
 pub fn rank_correlation(points: &[Predicted]) -> f64 {
     let predicted = ranks(points.iter().map(|point| point.predicted));
     let measured = ranks(points.iter().map(|point| point.measured));

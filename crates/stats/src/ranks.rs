@@ -2,7 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// The rank sum of one side less its mean if the sides do not differ, with its variance then, ties regarded.
+/// The rank sum of one side minus its mean under the hypothesis that the sides do not differ, and its variance under
+/// that hypothesis, corrected for ties.
 pub(crate) struct RankSum {
     pub(crate) distance: f64,
     pub(crate) variance: f64,
@@ -12,7 +13,7 @@ impl RankSum {
     pub(crate) fn of(one: &[f64], other: &[f64]) -> Self {
         let (count, other_count) = (one.len() as f64, other.len() as f64);
         let all = count + other_count;
-        // The values of both with their side, in groups of tied ones, which share the mean of their ranks.
+        // The values of both sides, each with its side, in groups of ties, which share their mean rank.
         let mut pooled: Vec<(f64, bool)> = one.iter().map(|value| (*value, true)).collect();
         pooled.extend(other.iter().map(|value| (*value, false)));
         pooled.sort_by(|left, right| left.0.total_cmp(&right.0));
@@ -31,7 +32,7 @@ impl RankSum {
     }
 }
 
-/// Two-sided p-value of a sum with mean 0 that moves in steps of twice `continuity`.
+/// Two-sided p-value of a sum with mean 0 and step size 2 · `continuity`.
 pub(crate) fn two_sided_p_value(sum: f64, continuity: f64, variance: f64) -> f64 {
     let statistic = (sum.abs() - continuity).max(0.0) / variance.sqrt();
     2.0 * Normal::standard().cdf(-statistic)

@@ -1,13 +1,13 @@
-//! Rules of the field that take every time for an independent observation. No verdict rests on them: they are
-//! here to be compared with, on the same samples.
+//! Common rules that take every time as an independent observation. No verdict rests on them: they serve for comparison
+//! on the same samples.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::ranks::{RankSum, two_sided_p_value};
 use crate::summary::{mean, variance};
 
-/// Two-sided p-value of Welch's t-test that `one` and `other` have the same mean, without assuming the same
-/// variance, with the degrees of freedom of Welch and Satterthwaite.
+/// Two-sided p-value of Welch's t-test of the hypothesis that `one` and `other` have the same mean, without assuming
+/// equal variances, with the degrees of freedom of Welch and Satterthwaite.
 ///
 /// None with fewer than 2 values on a side, with a value that is not finite, or when neither side varies.
 pub fn welch_p_value(one: &[f64], other: &[f64]) -> Option<f64> {
@@ -27,8 +27,8 @@ pub fn welch_p_value(one: &[f64], other: &[f64]) -> Option<f64> {
     Some(2.0 * distribution.cdf(-statistic.abs()))
 }
 
-/// Two-sided p-value of the rank-sum test of Mann & Whitney that values of `one` and `other` are as often the
-/// greater: the normal approximation, corrected for ties and for continuity.
+/// Two-sided p-value of the rank-sum test of Mann & Whitney of the hypothesis that a value of either side is equally
+/// likely to be the greater: the normal approximation, corrected for ties and for continuity.
 ///
 /// None with an empty side, with a value that is not finite, or when all values are the same.
 pub fn mann_whitney_p_value(one: &[f64], other: &[f64]) -> Option<f64> {
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(mann_whitney_p_value(&[], &OTHER), None);
         assert_eq!(mann_whitney_p_value(&[1.0, 1.0], &[1.0]), None);
         assert_eq!(mann_whitney_p_value(&[f64::INFINITY], &OTHER), None);
-        // One against one: nothing can be told, and the correction for continuity does not pass 1.
+        // With one value a side no conclusion is possible, and the correction for continuity does not exceed 1.
         assert_eq!(mann_whitney_p_value(&[1.0], &[2.0]), Some(1.0));
     }
 

@@ -1,4 +1,4 @@
-//! The sign-flip test on process effects: a second opinion that assumes next to nothing.
+//! The sign-flip test on process effects: a second opinion with very few assumptions.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,28 +10,28 @@ const MOST_ENUMERATED: usize = 13;
 
 /// p-values of "there is no difference", from process effects as log speed-ups.
 ///
-/// If there is none, each mean is as likely to have come out with the other sign: the arms could have been
-/// swapped in that process (Fisher 1935, "The Design of Experiments"). The p-value is the share of sign
-/// patterns whose sum is at least as far out as the one observed, the observed one among them. Whole processes
-/// are flipped, jointly for all problems of a suite, because what a process got by luck is shared by all of its
-/// blocks. Needs symmetry, and neither normality nor equal spread.
+/// Without a difference, each mean could equally well have had the other sign: the sides could have been swapped in
+/// that process (Fisher 1935, "The Design of Experiments"). The p-value is the share of sign patterns whose sum is at
+/// least as extreme as the observed one, including the observed pattern. Whole processes are flipped, jointly for all
+/// problems of a suite, because all blocks of a process share its luck. The test needs symmetry, but neither normality
+/// nor equal spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SignFlip {
-    /// Of "not faster": small when the candidate is faster.
+    /// p-value of "not faster": small when the candidate is faster.
     pub faster: f64,
-    /// Of "not slower": small when the candidate is slower.
+    /// p-value of "not slower": small when the candidate is slower.
     pub slower: f64,
-    /// Of "no difference": twice the smaller of both, at most 1. Never under 2 / 2ⁿ with n processes: 0.125
-    /// for 4, 0.031 for 6, 0.0039 for 9.
+    /// p-value of "no difference": twice the smaller of the other two, at most 1. At least 2 / 2ⁿ with n processes:
+    /// 0.125 for 4, 0.031 for 6, 0.0039 for 9.
     pub two_sided: f64,
-    /// Whether all patterns were tried; otherwise as many as there are resamples were drawn.
+    /// Whether all patterns were tried; otherwise random ones were drawn, as many as `resamples`.
     pub exact: bool,
 }
 
 impl SignFlip {
     /// Tests the process effects of a problem or suite.
     ///
-    /// Up to 13 processes by all patterns; beyond by random ones, where the observed pattern is counted with
+    /// Up to 13 processes, all patterns are tried; with more, random ones. The observed pattern is then counted with
     /// them, so that no p-value is 0 (Phipson & Smyth 2010, "Permutation P-values Should Never Be Zero").
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl SignFlip {
             return Err(Error::TooFewProcesses { found: 0 });
         }
         let observed: f64 = process_effects.iter().sum();
-        // Sums of the same terms in another order differ by rounding and are still ties.
+        // Equal sums in a different order differ by rounding and still count as ties.
         let slack = 1e-12 * process_effects.iter().map(|mean| mean.abs()).sum::<f64>();
         let (mut faster, mut slower) = (0_u64, 0_u64);
         let mut count = |flipped: &mut dyn FnMut(usize) -> bool| {
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!((found.faster, found.slower), (5.0 / 8.0, 4.0 / 8.0));
         assert_eq!((found.two_sided, found.exact), (1.0, true));
         assert_eq!(test(&[0.1, 0.2, 0.3, 0.1]).two_sided, 2.0 / 16.0);
-        // Nothing but ties.
+        // All sums are ties.
         assert_eq!(test(&[0.0; 4]).two_sided, 1.0);
         assert!(SignFlip::new(&[], RESAMPLING).is_err());
     }

@@ -1,4 +1,4 @@
-//! Was the machine settled while it measured? Warnings beside the verdict, never instead of it.
+//! Was the machine settled during the measurement? Warnings that accompany the verdict and never replace it.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,29 @@ use serde::{Deserialize, Serialize};
 use crate::summary::mean;
 use crate::{Block, Dependence, Error, Sample, Trend, WarmUp};
 
-/// The level of the warnings, each for itself: a hundred comparisons of one problem on a settled machine get
-/// four to five warnings.
+/// The level of each warning: a hundred comparisons of one problem on a settled machine get four to five warnings in
+/// all.
 pub const STABILITY_LEVEL: f64 = 0.01;
 
-/// What the order of blocks and times says about the machine and the measurement. Log units throughout: 0.01
-/// is 1 %. A part is none when there is too little to examine.
+/// What the order of blocks and times says about the machine and the measurement. Log units throughout: 0.01 is 1 %. A
+/// field is none when there is too little data to examine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Stability {
-    /// Of the log speed-up, block by block within processes: pairing does not remove it, and what the interval
-    /// says holds for processes as long as these only.
+    /// Trend of the log speed-up, block by block within processes: pairing does not remove it, and the interval is
+    /// valid only for processes of this length.
     pub effect_within: Option<Trend>,
-    /// Of the log speed-up, process by process: processes were not alike, and the interval takes them for that.
+    /// Trend of the log speed-up, process by process: the processes differed, although the interval assumes that they
+    /// do not.
     pub effect_across: Option<Trend>,
-    /// Of the times of both arms, time by time within processes: pairing removes it as far as it is slow.
+    /// Trend of the times of both sides, time by time within processes: pairing removes it if it is slow.
     pub time_within: Option<Trend>,
-    /// Of the times of both arms, process by process: pairing removes it.
+    /// Trend of the times of both sides, process by process: pairing removes it.
     pub time_across: Option<Trend>,
-    /// Of the times of both arms, at the start of processes.
+    /// Warm-up of the times of both sides, at the start of processes.
     pub warm_up: Option<WarmUp>,
-    /// Of the log speed-ups of the blocks of a process: how many blocks their number is worth. The interval
-    /// rests on process effects and does not need them to be independent; a plan of more blocks does.
+    /// Dependence of the log speed-ups of the blocks of a process: how many independent blocks they are worth. The
+    /// interval rests on process effects and does not need independent blocks; a plan with more blocks does.
     pub dependence: Option<Dependence>,
 }
 
@@ -44,9 +45,9 @@ pub enum Instability {
     TimesDriftWithin,
     /// Times change from process to process.
     TimesDriftAcross,
-    /// Processes start slower or faster than they go on.
+    /// Processes start slower or faster than they continue.
     WarmUp,
-    /// Blocks of a process repeat each other.
+    /// The blocks of a process are correlated.
     DependentBlocks,
 }
 
@@ -92,9 +93,8 @@ impl Stability {
     }
 }
 
-/// The log times of each process in the order measured, both arms' first, second … times of a block together:
-/// which of them came first differs from block to block, and what one arm has, the other's absence must not
-/// look like a change.
+/// The log times of each process in the order measured, the first, second … times of both sides of a block averaged:
+/// the side that runs first differs from block to block, and a missing time of one side must not look like a change.
 fn log_times(blocks: &[Block]) -> BTreeMap<usize, Vec<f64>> {
     let mut processes: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for block in blocks {
@@ -113,8 +113,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// 9 processes of 4 blocks of 2 times an arm, with white noise of 1 % and what `more` adds to the log times
-    /// of baseline and candidate in a process, at a block, at one of its two times.
+    /// 9 processes of 4 blocks of 2 times a side, with white noise of 1 % plus the result of `more`, which is added to
+    /// the log times of baseline and candidate in a process, at a block, at one of its two times.
     fn blocks(seed: u64, more: impl Fn(f64, f64, f64) -> (f64, f64)) -> Vec<Block> {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         let mut noise = || 0.035 * (generator.random::<f64>() - 0.5);

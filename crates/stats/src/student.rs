@@ -1,4 +1,4 @@
-//! Student's t on process effects, and the widening of percentile intervals that follows from it.
+//! Student's t on process effects, and the resulting widening of percentile intervals.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 use statrs::function::gamma::ln_gamma;
@@ -15,9 +15,9 @@ pub(crate) fn half_width_of(processes: usize, standard_deviation: f64, confidenc
     critical_value(processes, confidence) * standard_deviation / (processes as f64).sqrt()
 }
 
-/// The chance that Student's interval from `processes` means lies wholly over a boundary that the true mean is
-/// `distance` standard deviations of a process mean above: P(T′ > t_{1−α/2, n−1}), where T′ is noncentral t
-/// with noncentrality distance · √n.
+/// The probability that Student's interval from `processes` means lies wholly over a boundary that is `distance`
+/// standard deviations of a process mean below the true mean: P(T′ > t_{1−α/2, n−1}), where T′ is noncentral t with
+/// noncentrality distance · √n.
 pub(crate) fn power(processes: usize, distance: f64, confidence: f64) -> f64 {
     let noncentrality = distance * (processes as f64).sqrt();
     noncentral_upper_tail(processes, noncentrality, critical_value(processes, confidence))
@@ -26,14 +26,14 @@ pub(crate) fn power(processes: usize, distance: f64, confidence: f64) -> f64 {
 /// The tail that takes the place of α/2 in a percentile interval from `processes` observations:
 /// α′/2 = Φ(−√(n/(n−1)) · t_{1−α/2, n−1}).
 ///
-/// The percentile interval is too narrow twice over: the bootstrap variance has divisor n, not n − 1, and its
-/// tails are normal, not Student's. Hesterberg 2015, "What Teachers Should Know About the Bootstrap", §4.1
-/// (the expanded percentile interval).
+/// The percentile interval is too narrow for two reasons: the bootstrap variance has divisor n, not n − 1, and its
+/// tails are normal, not Student's. Hesterberg 2015, "What Teachers Should Know About the Bootstrap", §4.1 (the
+/// expanded percentile interval).
 pub(crate) fn expanded_tail(processes: usize, confidence: f64) -> f64 {
     Normal::standard().cdf(-expansion(processes) * critical_value(processes, confidence))
 }
 
-/// The inverse of [`expanded_tail`]: the one-sided p-value that a bootstrap tail stands for.
+/// The inverse of [`expanded_tail`]: the one-sided p-value that corresponds to a bootstrap tail.
 pub(crate) fn p_value_of_tail(processes: usize, tail: f64) -> f64 {
     lower_tail(
         processes,
@@ -64,8 +64,8 @@ fn expansion(processes: usize) -> f64 {
 }
 
 fn critical_value(processes: usize, confidence: f64) -> f64 {
-    // From the lower tail: 1 − α/2 would lose the digits of a small α. No distribution exists without a
-    // degree of freedom; then nothing is known, and the interval is infinite.
+    // From the lower tail: 1 − α/2 would lose the digits of a small α. With zero degrees of freedom there is no
+    // distribution and no information; the interval is infinite.
     with_freedom(processes).map_or(f64::INFINITY, |distribution| {
         -distribution.inverse_cdf((1.0 - confidence) / 2.0)
     })
@@ -75,17 +75,17 @@ fn lower_tail(processes: usize, statistic: f64) -> f64 {
     with_freedom(processes).map_or(1.0, |distribution| distribution.cdf(statistic))
 }
 
-/// P((Z + δ) / S > t) for t > 0, standard normal Z and S = √(χ²/ν): the integral of Φ(δ − t·s) over the density
-/// of S, by Simpson's rule where neither factor is constant to the last digit.
+/// P((Z + δ) / S > t) for t > 0, standard normal Z and S = √(χ²/ν): the integral of Φ(δ − t·s) over the density of S,
+/// by Simpson's rule on the range where the factors vary in double precision.
 fn noncentral_upper_tail(processes: usize, noncentrality: f64, statistic: f64) -> f64 {
-    /// Beyond so many standard deviations a normal distribution has nothing left for a double.
+    /// Beyond this many standard deviations the tail of a normal distribution is negligible in double precision.
     const REACH: f64 = 9.0;
     const STEPS: usize = 400;
     let freedom = processes as f64 - 1.0;
     let Ok(chi_squared) = ChiSquared::new(freedom) else {
         return 0.0;
     };
-    // S lies within REACH / √(2ν) of 1, as near as its standard deviation tells.
+    // S lies within about REACH / √(2ν) of 1: 1 / √(2ν) approximates its standard deviation.
     let width = REACH / (2.0 * freedom).sqrt();
     let from = ((noncentrality - REACH) / statistic).max(1.0 - width).max(0.0);
     let to = ((noncentrality + REACH) / statistic).min(1.0 + width);

@@ -1,4 +1,4 @@
-//! Is there a trend in short sequences? By ranks: times are anything but normal.
+//! Is there a trend in short sequences? Tested by ranks, because times are far from normal.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,19 @@ use crate::summary::median;
 /// A monotone trend in one or more sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
-    /// Change a step: the median of the slopes between all pairs of the same sequence (Theil 1950, Sen 1968).
+    /// Change per step: the median of the slopes between all pairs of the same sequence (Theil 1950, Sen 1968).
     pub slope: f64,
     /// Two-sided p-value of "no trend".
     pub p_value: f64,
 }
 
 impl Trend {
-    /// The test of Mann (1945) and Kendall, corrected for ties and for continuity: of all pairs, those that
-    /// rise less those that fall, against their spread if every order were as likely.
+    /// The test of Mann (1945) and Kendall, corrected for ties and for continuity: the number of rising pairs minus the
+    /// number of falling pairs, relative to its spread if every order were equally likely.
     ///
-    /// Several sequences are tested for a common trend by adding up both, as Hirsch, Slack & Smith (1982) do
-    /// with seasons; what differs between sequences then plays no part. The normal approximation is good from
-    /// about 8 values in all. None when no sequence has two different values.
+    /// Several sequences are tested for a common trend by adding up both, as Hirsch, Slack & Smith (1982) do with
+    /// seasons; differences between sequences then do not matter. The normal approximation is good from about 8 values
+    /// in all. None when no sequence has two different values.
     pub fn of(sequences: &[&[f64]]) -> Option<Self> {
         let (mut score, mut variance, mut slopes) = (0.0, 0.0, Vec::new());
         for sequence in sequences {
@@ -43,8 +43,8 @@ impl Trend {
     }
 }
 
-/// The variance of Kendall's score if every order is as likely: (n(n−1)(2n+5) − Σ t(t−1)(2t+5)) / 18 over
-/// groups of t tied values.
+/// The variance of Kendall's score if every order is equally likely: (n(n−1)(2n+5) − Σ t(t−1)(2t+5)) / 18 over groups
+/// of t ties.
 fn score_variance(sequence: &[f64]) -> f64 {
     let of = |count: f64| count * (count - 1.0) * (2.0 * count + 5.0);
     let mut ascending = sequence.to_vec();

@@ -12,15 +12,15 @@ pub enum Decision {
     Adopt,
     /// Faster, but under the target.
     Marginal,
-    /// Practically no difference, and that is known.
+    /// Known to be practically no difference.
     ValidNegative,
-    /// Slower by more than practically nothing, or a broken floor on some problem.
+    /// Slower by more than ε, or a broken floor on some problem.
     Regression,
-    /// The interval is too wide to say, or there is none.
+    /// The interval is too wide to decide, or there is none.
     Inconclusive,
 }
 
-/// The decision on one interval [lo, hi], the first that applies of:
+/// The decision on one interval [lo, hi]; the first rule that applies:
 ///
 /// - adopt: lo ≥ T
 /// - regression: hi ≤ −ε
@@ -51,18 +51,17 @@ pub fn decide(interval: Option<&Interval>, criteria: &Criteria) -> Decision {
 /// Whether the interval refutes a claim whose lowest stated quantile is the speed-up `lowest_claimed` (a
 /// fraction, over −1).
 ///
-/// Refuted when the whole interval is under it: the measurement then excludes even what the author called
-/// a poor outcome. The lowest quantile and not the median, because a claim of 1…5…12 % that comes out at
-/// 3 % was not wrong; that it was optimistic shows in the forecast's score. With one number claimed, that is
-/// the number to pass.
+/// Refuted when the whole interval is under it: the measurement then excludes even the outcome that the author called
+/// poor. The lowest quantile and not the median, because a claim of 1…5…12 % with a result of 3 % was not wrong; its
+/// optimism shows in the forecast's score. If a single number is claimed, pass that number.
 pub fn claim_refuted(interval: &Interval, lowest_claimed: f64) -> bool {
     interval.upper < log_speedup(lowest_claimed)
 }
 
-/// The smallest speed-up, as a fraction, that an interval of this width tells from none: exp(half-width) − 1.
+/// The smallest speed-up, as a fraction, that an interval of this width distinguishes from zero: exp(half-width) − 1.
 ///
-/// A true effect of this size is told from zero about every second time, a greater one more often: so
-/// anything smaller was most likely invisible to the measurement.
+/// A true effect of this size is distinguished from zero about half of the time, a greater one more often: so anything
+/// smaller was most likely invisible to the measurement.
 pub fn smallest_visible_effect(interval: &Interval) -> f64 {
     speedup_fraction(interval.half_width())
 }

@@ -1,30 +1,30 @@
-//! Do sequences that begin anew with each process begin off?
+//! Do sequences that restart with each process start at a different level?
 
 use serde::{Deserialize, Serialize};
 
 use crate::ranks::{RankSum, two_sided_p_value};
 use crate::summary::mean;
 
-/// A slow (or fast) start of sequences that begin anew with each process.
+/// A slow (or fast) start of sequences that restart with each process.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {
-    /// How many leading values it is, if there is one: from 1 to half of them.
+    /// The number of leading values in the start, if there is one: from 1 to half of them.
     pub values: usize,
-    /// Their mean less the mean of the rest.
+    /// Their mean minus the mean of the rest.
     pub excess: f64,
     /// Two-sided p-value of "the start is like the rest".
     pub p_value: f64,
 }
 
 impl WarmUp {
-    /// Examines sequences of the same kind, as the log times of each process; the shortest says how long.
+    /// Examines sequences of the same kind, such as the log times of each process; the shortest determines the length.
     ///
-    /// Whether there is a warm-up: the rank-sum test of the leading tenth, at least one value, against the rest
-    /// of its own sequence, added up over sequences (van Elteren 1960). Fixed beforehand, because a start
-    /// chosen by looking always looks odd. How long it is: the split of the mean over sequences that leaves the
-    /// least sum of squares around the means of both parts. For a start of two values that are 3 standard
-    /// deviations off it says two in 80 … 85 % of simulated sequences of 6 to 100 values; the marginal standard
-    /// error rule (White 1997) in 54 … 65 %.
+    /// Whether there is a warm-up is decided by the rank-sum test of the leading tenth, at least one value, against the
+    /// rest of its own sequence, added up over sequences (van Elteren 1960). The tenth is fixed beforehand, because a
+    /// start that is chosen after looking at the data always looks unusual. The length is the split of the mean over
+    /// sequences with the least sum of squares around the means of both parts. For a start of two values that are 3
+    /// standard deviations off, this gives two in 80 … 85 % of simulated sequences of 6 to 100 values; the marginal
+    /// standard error rule (White 1997) in 54 … 65 %.
     ///
     /// None without sequences of at least 4 values, or without two different ones.
     pub fn of(sequences: &[&[f64]]) -> Option<Self> {
@@ -62,7 +62,7 @@ impl WarmUp {
     }
 }
 
-/// After how many values, at most half of them, the sequence changes its level, by least squares.
+/// The number of values, at most half of them, after which the level of the sequence changes, by least squares.
 fn change(sequence: &[f64]) -> usize {
     let squares = |part: &[f64]| -> f64 {
         let centre = mean(part);

@@ -1,4 +1,4 @@
-//! Does the interval cover, and do the verdicts keep their error rates? Simulated comparisons with known
+//! Does the interval cover the truth, and do the verdicts keep their error rates? Simulated comparisons with known
 //! truth.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -44,7 +44,7 @@ impl Laboratory {
         measured
     }
 
-    /// Blocks as the lab measures them, of two pairs of times; `noise.within` is the spread of the pairs.
+    /// Blocks as the lab measures them, with two pairs of times each; `noise.within` is the spread of the pairs.
     fn paired(&mut self, effect: f64, noise: &Noise, processes: usize, blocks: usize) -> Sample {
         let mut measured = Vec::new();
         for process in 0..processes {
@@ -81,7 +81,7 @@ fn coverage(truth: f64, mut sample: impl FnMut() -> Sample) -> (f64, f64) {
 
 #[test]
 fn few_processes_do_not_under_cover() {
-    // Both extremes and the middle: luck of the process only, noise of the block only, both.
+    // Both extremes and the middle: only luck of the process, only noise of the block, both.
     for (between, within) in [(0.01, 0.002), (0.01, 0.02), (0.0, 0.02)] {
         for processes in [3, 4, 5, 6] {
             let noise = Noise { between, within };
@@ -279,18 +279,18 @@ fn ten_thousand_resamples_of_a_suite_take_a_moment() {
     let Some(seconds) = seconds_on_cpu().zip(before).map(|(after, before)| after - before) else {
         return;
     };
-    // 1.7 ms on a Xeon, tests being optimised.
+    // 1.7 ms on a Xeon (tests are compiled with optimisation).
     assert!(seconds < 0.5, "{seconds} s");
 }
 
-/// The time that this thread has had a processor, which other programs do not add to; none where the system does not tell.
+/// CPU time of this thread, which other programs do not add to; none where the system does not report it.
 fn seconds_on_cpu() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: f64 = stat.split_whitespace().next()?.parse().ok()?;
     Some(1e-9 * nanoseconds)
 }
 
-/// What is planned with must be what is compared with: a process's effect is the median over pairs of times.
+/// The plan must use the same effect as the comparison: a process's effect is the median over pairs of times.
 #[test]
 fn a_plan_expects_the_spread_that_process_effects_have() {
     const PROCESSES: usize = 20_000;

@@ -121,7 +121,7 @@ fn powers() {
         distance: f64,
         power: f64,
     }
-    // A spread of 1 % and an effect so many spreads over the boundary.
+    // A spread of 1 % and a true effect a given number of spreads over the boundary.
     let boundary = 0.02;
     let spread = Spread {
         between: 0.01,
@@ -184,7 +184,8 @@ fn quantiles() {
     }
 }
 
-/// A million resamples there and a hundred thousand here: their tails agree to a fraction of the standard error.
+/// The reference uses a million resamples and this test a hundred thousand: their tails agree to a fraction of the
+/// standard error.
 #[test]
 fn bootstraps() {
     #[derive(Deserialize)]

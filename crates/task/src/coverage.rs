@@ -1,4 +1,4 @@
-//! How much of an output the oracle computes.
+//! How much of an output the reference computes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,23 +10,24 @@ use serde::{Deserialize, Serialize};
 /// Below this many FLOPs a whole output is computed: less than a second of f64 products on two cores.
 pub const FULL_BELOW: u64 = 8_000_000_000;
 
-/// Below this many FLOPs even a look between measurements covers the whole output: some ten milliseconds.
+/// Below this many FLOPs even a spot check between measurements covers the whole output: some ten milliseconds.
 pub const FULL_AT_A_GLANCE: u64 = 100_000_000;
 
-/// How much of an output the oracle computes.
+/// How much of an output the reference computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
     /// Every element.
     Full,
-    /// In each part every element of some rows, and every element of some columns: the first and the last, those at
-    /// the edges of blocks of 128, and drawn ones. Attention, whose rows are short, has rows only.
+    /// Every element of some rows and of some columns of each part: the first and the last, those at the edges of
+    /// blocks of 128, and random ones. Attention, which has short rows, uses rows only.
     Sampled {
         /// Rows of each part, at most.
         rows: usize,
         /// Columns of each part, at most.
         columns: usize,
-        /// The seed of the drawn ones, fresh each time: with a fixed one a kernel could stay wrong where no one looks.
+        /// The seed of the random ones, different each time: with a fixed seed a kernel could stay wrong at elements
+        /// that are never checked.
         #[serde(default)]
         seed: u64,
     },
@@ -62,8 +63,8 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// `count` of `length` places: the ends and the edges of blocks of 128, but no more of these than leave a quarter, and one at least, to
-/// those that are drawn.
+/// `count` of `length` positions: the ends and the edges of blocks of 128, limited so that at least a quarter, and at
+/// least one, of the positions are random.
 fn sample([seed, stream]: [u64; 2], length: usize, count: usize) -> Vec<usize> {
     if count >= length {
         return (0..length).collect();

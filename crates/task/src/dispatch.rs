@@ -1,4 +1,4 @@
-//! Dispatch tables: which schedule computes which problem, and how that was found out.
+//! Dispatch tables: which schedule computes which problem, and the evidence for it.
 //!
 //! ```toml
 //! version = 1
@@ -24,21 +24,21 @@ use thiserror::Error;
 
 use crate::Sizes;
 
-/// Farther than this, as a factor, the parameters of other sizes say nothing.
+/// Parameters of sizes that differ by more than this factor are not used.
 pub const FARTHEST: f64 = 4.0;
 
-/// The form that this version reads and writes.
+/// The format version that this program reads and writes.
 pub const VERSION: u32 = 1;
 
 /// Which schedule computes which problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DispatchTable {
-    /// The form of the file.
+    /// The format version of the file.
     pub version: u32,
     /// The device that it is for.
     pub device: String,
-    /// What ran the candidates: `cpu`, or `model` where nothing was run.
+    /// The executor that ran the candidates: `cpu`, or `model` if nothing was run.
     pub executor: String,
     /// The version of the program that made it.
     pub gauntlet: String,
@@ -59,25 +59,25 @@ pub struct DispatchEntry {
     pub problem: serde_json::Value,
     /// How it is computed.
     pub schedule: Parameters,
-    /// What speaks for it.
+    /// The evidence for it.
     pub evidence: DispatchEvidence,
-    /// How many times as fast as the baseline; none where the baseline itself was kept.
+    /// How many times as fast as the baseline; none if the baseline itself was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup: Option<SpeedupRange>,
-    /// What the model would have chosen; none where nobody asked it.
+    /// The model's choice; none if the model was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_choice: Option<ModelChoice>,
 }
 
-/// What speaks for an entry.
+/// The evidence for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DispatchEvidence {
-    /// It was measured beside the baseline.
+    /// It was measured against the baseline.
     Measured,
     /// The model expects it; nothing was run.
     Predicted,
-    /// Nothing was shown to be faster than the baseline, so that is kept.
+    /// Nothing was shown to be faster than the baseline, so the baseline is kept.
     Kept,
 }
 
@@ -95,13 +95,13 @@ pub struct SpeedupRange {
     pub confidence: f64,
 }
 
-/// What the model put first, and how far from the best it was.
+/// The model's first choice, and how far it was from the best.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelChoice {
-    /// The schedule that the model put first.
+    /// The model's first choice.
     pub schedule: Parameters,
-    /// How much longer it takes than the entry's schedule: 0.02 is 2 % longer. None where it was not measured.
+    /// How much longer it takes than the entry's schedule: 0.02 is 2 % longer. None if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<f64>,
     /// The lower bound of the regret.
@@ -112,10 +112,10 @@ pub struct ModelChoice {
     pub high: Option<f64>,
 }
 
-/// What is wrong with a table's file.
+/// Why a dispatch table cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DispatchError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the dispatch table {} cannot be read: {message}; check the path", file.display())]
     Unreadable {
         /// The file.
@@ -123,15 +123,15 @@ pub enum DispatchError {
         /// Why.
         message: String,
     },
-    /// It is of another form.
+    /// The file is malformed.
     #[error("the dispatch table {} is malformed: {message}; `gauntlet tune` writes such tables", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What is wrong, with its place.
+        /// The error and its place.
         message: String,
     },
-    /// It is of another version.
+    /// The file has another format version.
     #[error(
         "the dispatch table {} is of version {version} and this program reads version {VERSION}; make it anew with \
          `gauntlet tune`",
@@ -140,7 +140,7 @@ pub enum DispatchError {
     Version {
         /// The file.
         file: PathBuf,
-        /// The version that it says.
+        /// The version in the file.
         version: u32,
     },
 }
@@ -148,13 +148,13 @@ pub enum DispatchError {
 /// How the schedule of a problem was found in a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Match<'t> {
-    /// The table has this very problem.
+    /// The table has exactly this problem.
     Exact(&'t DispatchEntry),
-    /// It has one near it.
+    /// The table has a problem near this one.
     Nearest {
         /// The entry.
         entry: &'t DispatchEntry,
-        /// How far, as a factor: 2 is as far as twice as many rows.
+        /// The distance as a factor: 2 means, for example, twice as many rows.
         factor: f64,
     },
 }
@@ -177,7 +177,7 @@ impl DispatchTable {
     /// Reads a table from a file.
     ///
     /// # Errors
-    /// If the file cannot be read, is no table, or is of another version.
+    /// If the file cannot be read, is not a table, or has another version.
     pub fn load(file: &Path) -> Result<Self, DispatchError> {
         let text = std::fs::read_to_string(file).map_err(|error| DispatchError::Unreadable {
             file: file.to_owned(),
@@ -186,10 +186,10 @@ impl DispatchTable {
         Self::parse(&text, file)
     }
 
-    /// Reads a table from text; `file` is what messages call it.
+    /// Reads a table from text; `file` is its name in messages.
     ///
     /// # Errors
-    /// If the text is no table or is of another version.
+    /// If the text is not a table or has another version.
     pub fn parse(text: &str, file: &Path) -> Result<Self, DispatchError> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -199,7 +199,7 @@ impl DispatchTable {
             file: file.to_owned(),
             message: error.to_string().trim_end().to_owned(),
         };
-        // A later version may have words that this one does not know, so its number is looked at first.
+        // A later version may have unknown keys, so the version is checked first.
         let Versioned { version } = toml::from_str(text).map_err(malformed)?;
         if version != VERSION {
             return Err(DispatchError::Version {
@@ -213,20 +213,20 @@ impl DispatchTable {
     /// The table as the text of a file.
     ///
     /// # Errors
-    /// If a number in it has no place in TOML.
+    /// If TOML cannot hold one of its numbers.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string(self)
     }
 
-    /// How many entries rest on the model's word alone.
+    /// The number of entries that rest on the model alone.
     pub fn predicted(&self) -> usize {
         let is_predicted = |entry: &&DispatchEntry| entry.evidence == DispatchEvidence::Predicted;
         self.entries.iter().filter(is_predicted).count()
     }
 
-    /// The parameters for these sizes: those of the entry with the same sizes; else, of the entries of the same task that
-    /// differ in sizes only, those of the nearest one no farther than a factor of [`FARTHEST`]; none otherwise. Entries
-    /// whose parameters are not `allowed` for the sizes are passed over.
+    /// The parameters for these sizes: those of the entry with the same sizes; else those of the nearest entry of the
+    /// same task that differs in sizes only, by a factor of at most [`FARTHEST`]; else none. Entries whose parameters
+    /// are not `allowed` for the sizes are skipped.
     pub fn find(&self, sizes: &Sizes, allowed: impl Fn(&Parameters) -> bool) -> Option<Match<'_>> {
         let usable = self.entries.iter().filter(|entry| allowed(&entry.schedule));
         let near = usable.filter_map(|entry| {

@@ -1,12 +1,12 @@
-//! What a result should be, in f64.
+//! The expected result, in f64.
 //!
-//! Small results are computed whole; of large ones some rows and columns.
+//! Small results are computed whole, large ones in some rows and columns only.
 
 use gauntlet_formats::{Tensor, TensorSpec};
 
 use crate::{Coverage, Output};
 
-/// What the reference computed of a result.
+/// The part of a result that the reference computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
     /// How much of the output.
@@ -15,18 +15,19 @@ pub struct Expected {
     pub parts: Vec<ExpectedPart>,
 }
 
-/// What the reference computed of one output tensor, seen as a matrix of its fastest dimension by all others.
+/// The part of one output tensor that the reference computed. The tensor is seen as a matrix of its fastest dimension
+/// by all others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedPart {
     /// Rows.
     pub rows: usize,
     /// Columns.
     pub columns: usize,
-    /// The elements computed; no two grids share one.
+    /// The elements computed; grids do not overlap.
     pub grids: Vec<Grid>,
 }
 
-/// The elements of one part where some rows cross some columns.
+/// The elements of one part at the intersections of some rows and some columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
     /// Row numbers in the part, ascending.
@@ -54,7 +55,7 @@ impl Grid {
 }
 
 impl Expected {
-    /// What the grids of each output tensor come to.
+    /// The expected result made of the grids of each output tensor.
     pub fn new(coverage: Coverage, outputs: &[TensorSpec], grids: Vec<Vec<Grid>>) -> Self {
         let part = |(spec, grids): (&TensorSpec, Vec<Grid>)| ExpectedPart {
             rows: spec.rows(),
@@ -84,7 +85,7 @@ impl Expected {
         }
     }
 
-    /// Another kernel's result in place of the reference: every element, as rounded as it is.
+    /// Another kernel's result in place of the reference: every element, with that kernel's rounding.
     pub fn of(output: &Output) -> Self {
         let values = |tensor: &Tensor| (0..tensor.len()).map(|index| tensor.get(index)).collect();
         Self::whole(output.0.iter().map(|tensor| (&tensor.spec, values(tensor))))

@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputKind {
-    /// As the competition draws them. Plain GEMM: values ±{0, .5, 1, 1.5}, scales {1, 2}, so that every order of
+    /// The competition's distribution. Plain GEMM: values ±{0, .5, 1, 1.5}, scales {1, 2}, so that every order of
     /// summation gives the same bits; dual: scales U[0, 1) rounded to e4m3. Attention: standard normal.
     #[default]
     Competition,
-    /// GEMM: every value and scale code, subnormal and negative scales too, with tensor scales that bring results
+    /// GEMM: every value and scale code, including subnormal and negative scales, with tensor scales that bring results
     /// near 16. Attention: heads of different magnitudes, with outliers.
     Wide,
-    /// N(0, 1) + N(0, 100)·Bernoulli(0.001): one value in a thousand is some ten times as large, which is what activations
-    /// of trained models look like to a quantiser (FlashAttention-3, arXiv 2407.08608, section 4.3). GEMM: times a
-    /// magnitude that brings results near 16, and quantised.
+    /// N(0, 1) + N(0, 100)·Bernoulli(0.001): one value in a thousand is about ten times as large, similar to the
+    /// activations of trained models that a quantiser sees (FlashAttention-3, arXiv 2407.08608, section 4.3). GEMM:
+    /// scaled so that results are near 16, and quantised.
     Outliers,
-    /// Rows of zeros, of −0, of the largest values, of alternating signs, with one value each, with the smallest
-    /// subnormals; scales of 0, of 2⁻⁹ and of 448 side by side. Attention: also values of 1 throughout, and keys whose
-    /// many small weights are all that the result consists of. No result exceeds the range of f16.
+    /// Rows of zeros, of −0, of the largest values, of alternating signs, with a single nonzero value, with the
+    /// smallest subnormals; scales of 0, of 2⁻⁹ and of 448 side by side. Attention: also values of 1 throughout, and
+    /// keys that give many small weights, which make up the whole result. No result exceeds the range of f16.
     Adversarial,
 }
 

@@ -1,10 +1,10 @@
-//! Tasks: what is to be computed, and what counts as right.
+//! Tasks: computations, and the rules for correct results.
 //!
-//! A [`Task`] reads sizes from files ([`Suite`]) and records; [`Sizes`] are one set of them, behind which the task answers
-//! all that the judge asks: the input and output tensors, operands drawn from a seed, the expected result in f64, and what
-//! it knows of its kernels' parameters ([`TaskSizes`]). A kernel's result is an [`Output`]; [`ErrorMeasures`] say how far
-//! it is from the [`Expected`] one, and [`Rules`] whether that is right. Nothing here names a task: each lives in a crate
-//! of its own, and a table lists them.
+//! A [`Task`] reads sizes from files ([`Suite`]) and records. [`Sizes`] are one set of them, and answer all questions
+//! of the judge: the input and output tensors, operands drawn from a seed, the expected result in f64, and the task's
+//! knowledge of its kernels' parameters ([`TaskSizes`]). A kernel's result is an [`Output`]; [`ErrorMeasures`] say how
+//! far it is from the [`Expected`] one, and [`Rules`] whether it is correct. This crate names no task: each task has
+//! its own crate, and a table lists them.
 
 mod coverage;
 pub mod dispatch;

@@ -1,4 +1,4 @@
-//! How far an output is from the oracle.
+//! How far an output is from the reference.
 
 use std::fmt;
 
@@ -13,45 +13,45 @@ use crate::{Coverage, Expected, ExpectedPart, Grid, Output};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tolerance {
-    /// In units of the expected magnitude.
+    /// As a fraction of the expected magnitude.
     pub relative: f64,
-    /// In units of the result.
+    /// In the units of the result.
     pub absolute: f64,
 }
 
-/// How far an output is from the oracle.
+/// How far an output is from the reference.
 ///
-/// The largest error alone hides a bias, so the root mean square and the mean signed error stand beside it. Everything
-/// but [`unwritten`](Self::unwritten) speaks of the elements that the oracle computed.
+/// The largest error alone hides a bias, so the root mean square and the mean signed error are given too. All fields
+/// except [`unwritten`](Self::unwritten) refer to the elements that the reference computed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorMeasures {
-    /// What the oracle computed.
+    /// How much the reference computed.
     pub coverage: Coverage,
     /// Elements of the whole output.
     pub elements: usize,
-    /// Elements of the whole output that are NaN: never written, or computed as NaN. Element types without NaN count none
-    /// here; see [`unwritten_between`].
+    /// Elements of the whole output that are NaN: never written, or computed as NaN. Always 0 for element types without
+    /// NaN; see [`unwritten_between`].
     pub unwritten: usize,
     /// Elements compared.
     pub compared: usize,
-    /// Root mean square of the error over that of the expected values. Infinite when a compared element is NaN, or
-    /// infinite where the oracle, rounded, is not.
+    /// Root mean square of the error, divided by the root mean square of the expected values. Infinite when a compared
+    /// element is NaN, or is infinite where the rounded reference is finite.
     #[serde(with = "crate::number")]
     pub nrmse: f64,
-    /// The bias: mean of found − expected over the root mean square of the expected values, finite elements only. Against
-    /// the expected values as the format rounds them: where operands repeat, so do their roundings, and the right result
-    /// would be biased.
+    /// The bias: mean of found − expected, divided by the root mean square of the expected values; finite elements
+    /// only. The expected values are rounded to the format first: where operands repeat, so do their roundings, and a
+    /// correct result would seem biased.
     #[serde(with = "crate::number")]
     pub mean_signed: f64,
-    /// Mean of (found − expected) · sign(expected) over the same, the bias away from zero: below 0 for results drawn
-    /// toward zero, as truncation does, which the mean signed error of results of both signs does not show.
+    /// Mean of (found − expected) · sign(expected), divided by the same: the bias away from zero. It is below 0 for
+    /// results drawn toward zero, as by truncation; the mean signed error of results of both signs does not show this.
     #[serde(with = "crate::number")]
     pub mean_outward: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
-    /// Elements that differ from the oracle rounded once to the output's format; zeros of either sign are equal.
+    /// Elements that differ from the reference rounded once to the output's format; zeros of either sign are equal.
     pub unequal: usize,
-    /// The element farthest off, in units of what is tolerated there. `None` when all are as expected.
+    /// The element farthest off, relative to its tolerance. `None` when all are as expected.
     pub worst: Option<Worst>,
     /// The same by part, to tell which group or head is wrong.
     pub parts: Vec<PartMeasures>,
@@ -75,7 +75,7 @@ pub struct PartMeasures {
     pub mean_outward: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
-    /// Elements that differ from the rounded oracle.
+    /// Elements that differ from the rounded reference.
     pub unequal: usize,
 }
 
@@ -88,10 +88,10 @@ pub struct Worst {
     pub row: usize,
     /// Column in the part.
     pub column: usize,
-    /// What was written.
+    /// The value written.
     #[serde(with = "crate::number")]
     pub found: f64,
-    /// What the oracle says, not rounded.
+    /// The value of the reference, not rounded.
     #[serde(with = "crate::number")]
     pub expected: f64,
 }
@@ -133,9 +133,9 @@ impl ErrorMeasures {
     }
 }
 
-/// Elements that hold the bytes of both poisons: in two results of the same operands, whose outputs were filled with
-/// different bytes beforehand, an element that was written is equal. Counts those of types without NaN, in which no
-/// single poison can be told from a result.
+/// Counts the elements that hold the bytes of both poisons. The two results have the same operands, and their outputs
+/// were filled with different bytes beforehand, so an element that was written is equal in both. This finds unwritten
+/// elements of types without NaN, where a single poison cannot be distinguished from a result.
 pub fn unwritten_between(one: &Output, other: &Output, poisons: [u8; 2]) -> usize {
     let of = |(one, other): (&Tensor, &Tensor)| {
         let bytes = one.spec.data_type.bytes();
@@ -152,22 +152,22 @@ pub fn unwritten_between(one: &Output, other: &Output, poisons: [u8; 2]) -> usiz
         .sum()
 }
 
-/// What adds up over elements and over parts.
+/// Sums over elements and over parts.
 #[derive(Default)]
 struct Sums {
     unwritten: usize,
     compared: usize,
     mismatches: usize,
     unequal: usize,
-    /// NaN, or infinite where the rounded oracle is not.
+    /// NaN, or infinite where the rounded reference is finite.
     broken: usize,
-    /// Elements whose error is a number.
+    /// Elements with a finite error.
     finite: usize,
     error: f64,
     outward_error: f64,
     squared_error: f64,
     squared_reference: f64,
-    /// With its error in units of the tolerance.
+    /// The worst element, and its error in units of the tolerance.
     worst: Option<(f64, Worst)>,
 }
 
@@ -197,7 +197,7 @@ impl Sums {
         self.compared += 1;
         let Worst { found, expected, .. } = element;
         if found == rounded {
-            // An overflow that the format makes of the oracle too has no error that could be added.
+            // Where the reference overflows the format too, there is no error that could be added.
             if found.is_finite() {
                 self.add_error(found - expected, 0.0, expected);
             }
@@ -224,7 +224,7 @@ impl Sums {
 
     fn add_error(&mut self, error: f64, signed: f64, expected: f64) {
         self.finite += 1;
-        // A finite result where the rounded oracle is infinite is an error of no known size.
+        // A finite result where the rounded reference is infinite is an error of unknown size.
         if signed.is_finite() {
             self.error += signed;
             self.outward_error += if expected == 0.0 {
@@ -277,7 +277,7 @@ impl Sums {
     }
 }
 
-/// An error of 0 stays 0 where all that is expected is 0; any other is infinite there.
+/// If all expected values are 0, an error of 0 stays 0, and any other is infinite.
 fn normalise(error: f64, reference: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / reference }
 }

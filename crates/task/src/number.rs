@@ -1,4 +1,4 @@
-//! Floating-point numbers in JSON, which has no infinity and no NaN: those are written as the strings `inf`, `-inf`
+//! Floating-point numbers in JSON, which has neither infinity nor NaN: they are written as the strings `inf`, `-inf`
 //! and `NaN`, so that a record of a broken result can be read back.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

@@ -9,7 +9,7 @@ use gauntlet_formats::{Tensor, TensorFile, TensorFileError, TensorSpec, save_ten
 pub struct Output(pub Vec<Tensor>);
 
 impl Output {
-    /// Outputs in which every element of a float type is NaN, so that one that is never written can be told.
+    /// Outputs in which every element of a float type is NaN, so that unwritten elements can be detected.
     pub fn poisoned(outputs: &[TensorSpec]) -> Self {
         Self(
             outputs

@@ -30,7 +30,7 @@ pub fn add_product_plain(product: &mut [f64], left: &Matrix, right: &Matrix) {
     add_product(product, left, right, [right.columns, right.columns, 1]);
 }
 
-/// `[columns, stride of the summed dimension, stride of the columns]` say how `right` is read.
+/// `right` is read with the layout `[columns, stride of the summed dimension, stride of the columns]`.
 fn add_product(product: &mut [f64], left: &Matrix, right: &Matrix, layout: [usize; 3]) {
     let [columns, sum_stride, column_stride] = layout;
     assert_eq!(
@@ -48,8 +48,8 @@ fn add_product(product: &mut [f64], left: &Matrix, right: &Matrix, layout: [usiz
         left.rows * columns,
         "the product has the sizes of its factors"
     );
-    // SAFETY: the assertions make every element that the sizes and strides reach lie in its slice, and `product` is
-    // borrowed exclusively, so it overlaps neither factor.
+    // SAFETY: the assertions ensure that every element reached by the sizes and strides lies in its slice, and
+    // `product` is borrowed exclusively, so it overlaps neither factor.
     unsafe {
         gemm::gemm(
             left.rows,
@@ -70,7 +70,7 @@ fn add_product(product: &mut [f64], left: &Matrix, right: &Matrix, layout: [usiz
             false,
             false,
             false,
-            // Callers are parallel over tiles already.
+            // Callers already run in parallel over tiles.
             Parallelism::None,
         );
     }

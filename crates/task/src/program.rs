@@ -1,56 +1,55 @@
-//! A schedule written out: what each role of one block does, in which order, and what it waits for.
+//! A schedule as a program: what each role of one block does, in which order, and what it waits for.
 //!
-//! One text for several readers: the simulator gives each operation its time, the prover explores every interleaving
-//! of the roles, and counts add up what is moved and multiplied. A program says nothing about sizes; readers take
-//! those from the problem and the schedule.
+//! One program has several readers: the simulator gives each operation its time, the prover explores every interleaving
+//! of the roles, and counters add up the bytes moved and the products. A program does not contain sizes; readers take
+//! them from the problem and the schedule.
 //!
-//! A loop over steps has an index, and operations name the step they are about by its distance `ahead`. A buffer
-//! filled once a step uses the slot of the step's number modulo its slots, counted on over all tiles of the block; a
-//! buffer filled once a tile, that of the tile's number.
+//! A loop over steps has an index, and operations name their step by its distance `ahead`. A buffer filled once a step
+//! uses slot (step number modulo number of slots); step numbers continue over all tiles of the block. A buffer filled
+//! once a tile uses the tile's number in the same way.
 //!
-//! What a block does for one tile depends on tile, stages, epilogue, roles and swap-AB. Order, lookup, setup, split-K
-//! and cluster decide which tiles it is given, and how many; where several follow one another, their sums may have two
-//! slots.
+//! The work of a block for one tile depends on tile, stages, epilogue, roles and swap-AB. Order, lookup, setup, split-K
+//! and cluster decide which tiles it gets, and how many; if a block gets several tiles, their sums may have two slots.
 
-/// What one block of threads does for the tiles it is given.
+/// What one block of threads does for its tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileProgram {
     /// Memory that the roles, or asynchronous engines, share.
     pub buffers: Vec<Buffer>,
-    /// Who runs, all at the same time.
+    /// The roles, which all run at the same time.
     pub roles: Vec<Role>,
 }
 
 /// Memory with one or more slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buffer {
-    /// What lies in it.
+    /// The contents.
     pub contents: Contents,
-    /// How many times it is there.
+    /// The number of slots.
     pub slots: usize,
     /// How often it is filled.
     pub filled: Filled,
-    /// What keeps its readers and writers apart.
+    /// How readers and writers are synchronised.
     pub guard: Guard,
 }
 
-/// What lies in a buffer.
+/// The contents of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Contents {
-    /// Both operands of a step as they lie in memory (K and V for attention).
+    /// Both operands of a step in the format of memory (K and V for attention).
     Operands,
-    /// An operand of a step as it is multiplied, where that differs from how it lies in memory.
+    /// An operand of a step in the format that is multiplied, if that differs from the format in memory.
     Converted,
     /// The queries of a tile.
     Queries,
-    /// Scores of a step, on their way from one product to the other. A softmax may put the probabilities in their
-    /// place: each warp then overwrites rows that it alone reads.
+    /// Scores of a step, between the two products. A softmax may overwrite them with the probabilities: each warp then
+    /// overwrites only rows that no other warp reads.
     Scores,
-    /// Probabilities of a step, where they do not take the place of the scores.
+    /// Probabilities of a step, if they do not overwrite the scores.
     Probabilities,
-    /// Sums that live outside registers (tensor memory).
+    /// Sums outside registers (tensor memory).
     Accumulators,
-    /// Results on their way out.
+    /// Results before they are stored.
     Staging,
 }
 
@@ -63,19 +62,19 @@ pub enum Filled {
     Tile,
 }
 
-/// What keeps the readers and writers of a buffer apart.
+/// How the readers and writers of a buffer are synchronised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Guard {
-    /// A barrier a slot that says it is full, and one that says it is empty.
+    /// Two barriers a slot: one for full, one for empty.
     Barriers,
-    /// Nothing of its own: the program waits for its copies and synchronises the block.
+    /// No barriers: the program waits for its copies and synchronises the block.
     Block,
 }
 
 /// A number of warps that run the same statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {
-    /// What it is called in pictures and messages.
+    /// Its name in pictures and messages.
     pub name: &'static str,
     /// Warps (threads of a CPU).
     pub warps: usize,
@@ -83,12 +82,12 @@ pub struct Role {
     pub body: Vec<Statement>,
 }
 
-/// Part of a role's text.
+/// Part of a role's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
-    /// The body again and again.
+    /// Repeats the body.
     Repeat(Extent, Vec<Statement>),
-    /// The body where the condition holds.
+    /// The body if the condition holds.
     If(Condition, Vec<Statement>),
     /// One operation.
     Do(Action),
@@ -107,64 +106,64 @@ pub enum Extent {
     Tiles,
     /// Once for each step of the tile; the index of the loop is the step.
     Steps,
-    /// Once for each of the first steps of the tile, at most so many; the index of the loop is the step.
+    /// Once for each of the first steps of the tile, at most this many; the index of the loop is the step.
     FirstSteps(usize),
-    /// Exactly so often, however few steps the tile has; the index of the loop is the step.
+    /// Exactly this many times, even if the tile has fewer steps; the index of the loop is the step.
     Times(usize),
-    /// Once for each run of so many consecutive steps of the tile, the last perhaps shorter.
+    /// Once for each run of this many consecutive steps of the tile; the last run may be shorter.
     Batches(usize),
-    /// Inside of [`Extent::Batches`], once for each step of the batch; the index of the loop is the step.
+    /// Inside [`Extent::Batches`], once for each step of the batch; the index of the loop is the step.
     StepsOfBatch,
 }
 
 /// When a body is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// The tile has a step so far ahead of the present one.
+    /// The tile has a step this many steps after the present one.
     HasStepAhead(usize),
-    /// In the role's first warp only: it diverges.
+    /// In the role's first warp only, which diverges.
     FirstWarp,
 }
 
 /// The number of a buffer in [`TileProgram::buffers`].
 pub type BufferIndex = usize;
 
-/// One thing a warp does.
+/// One operation of a warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Waits until the slot of the step so far ahead is empty.
+    /// Waits until the slot of the step `ahead` of the present one is empty.
     Acquire {
         /// Which buffer.
         buffer: BufferIndex,
         /// Steps ahead.
         ahead: usize,
     },
-    /// Starts to copy from memory into the slot of the step so far ahead.
+    /// Starts to copy from memory into the slot of the step `ahead` of the present one.
     Load {
         /// Which buffer.
         buffer: BufferIndex,
         /// Steps ahead.
         ahead: usize,
-        /// By what.
+        /// The copy method.
         copy: CopyMethod,
     },
     /// Closes the group of all asynchronous copies that this warp has started since the last group (`cp.async`).
     CommitCopies,
-    /// Waits until at most so many of this warp's groups of copies are on their way (`cp.async.wait_group`).
+    /// Waits until at most `outstanding` of this warp's groups of copies are in flight (`cp.async.wait_group`).
     AwaitCopies {
-        /// Groups that may still be on their way.
+        /// Groups that may still be in flight.
         outstanding: usize,
     },
-    /// Asks the caches for the bytes of the step so far ahead.
+    /// Prefetches the bytes of the step `ahead` of the present one into the caches.
     Prefetch {
         /// Steps ahead.
         ahead: usize,
     },
-    /// Says that the slot of the present step or tile is full. (A bulk copy says so of itself.)
+    /// Signals that the slot of the present step or tile is full. (A bulk copy signals this itself.)
     Publish {
         /// Which buffer.
         buffer: BufferIndex,
-        /// When it is said; the warp goes on at once.
+        /// When it is signalled; the warp does not wait for it.
         when: Signal,
     },
     /// Waits until the slot of the present step or tile is full.
@@ -172,22 +171,22 @@ pub enum Action {
         /// Which buffer.
         buffer: BufferIndex,
     },
-    /// Says that the slot of the present step or tile is empty.
+    /// Signals that the slot of the present step or tile is empty.
     Release {
         /// Which buffer.
         buffer: BufferIndex,
-        /// When it is said; the warp goes on at once.
+        /// When it is signalled; the warp does not wait for it.
         when: Signal,
     },
     /// Converts operands of the present step to the format that is multiplied.
     Convert {
-        /// From where.
+        /// The source.
         from: BufferIndex,
-        /// To where; registers if none.
+        /// The destination; registers if none.
         to: Option<BufferIndex>,
     },
-    /// Multiplies the present step. The product of the scores also reads the queries, that of the values the
-    /// probabilities, where there is a buffer for them.
+    /// Multiplies the present step. The product of the scores also reads the queries, and the product of the values the
+    /// probabilities, if there is a buffer for them.
     Multiply {
         /// Which product.
         product: Product,
@@ -195,24 +194,25 @@ pub enum Action {
         from: BufferIndex,
         /// The buffer of the sums; registers if none.
         to: Option<BufferIndex>,
-        /// Whether the warp goes on while the matrix unit works.
+        /// Whether the warp continues while the matrix unit works.
         asynchronous: bool,
     },
-    /// Waits until at most so many of this warp's products are under way.
+    /// Waits until at most `outstanding` of this warp's products are in flight.
     AwaitProducts {
-        /// Products that may still be under way.
+        /// Products that may still be in flight.
         outstanding: usize,
     },
-    /// Exponentials and their sums for the scores of the present step; rescales the sums of the values so far.
+    /// Computes exponentials of the scores of the present step and their sums; rescales the sums of the values
+    /// accumulated before.
     Softmax {
-        /// Where the scores are; registers if none.
+        /// The buffer of the scores; registers if none.
         from: Option<BufferIndex>,
-        /// Where the probabilities go, perhaps in place of the scores; registers if none.
+        /// The buffer of the probabilities, which may be that of the scores; registers if none.
         to: Option<BufferIndex>,
     },
-    /// Takes the sums of the tile, scales and rounds them and writes them to memory, or into the staging buffer.
+    /// Scales and rounds the sums of the tile and writes them to memory, or into the staging buffer.
     Store {
-        /// Where the sums are; registers if none. From the staging buffer: copies whole rows out of it.
+        /// The buffer of the sums; registers if none. From the staging buffer: copies whole rows out of it.
         from: Option<BufferIndex>,
         /// The staging buffer; memory if none.
         to: Option<BufferIndex>,
@@ -230,25 +230,25 @@ pub enum Action {
     SynchroniseRole,
 }
 
-/// When a barrier is told.
+/// When a barrier is signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Signal {
-    /// At once.
+    /// Immediately.
     Now,
-    /// When all asynchronous copies that this warp has started are done (`cp.async.mbarrier.arrive`).
+    /// When all asynchronous copies that this warp has started are complete (`cp.async.mbarrier.arrive`).
     CopiesDone,
-    /// When all asynchronous products that this warp has started are done (`tcgen05.commit`).
+    /// When all asynchronous products that this warp has started are complete (`tcgen05.commit`).
     ProductsDone,
 }
 
-/// What copies from memory.
+/// How data is copied from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CopyMethod {
-    /// Through registers; done when the operation is.
+    /// Through registers; complete when the operation is.
     Registers,
-    /// `cp.async`, each thread its own part; waited for in groups.
+    /// `cp.async`, by each thread for its own part; waited for in groups.
     Asynchronous,
-    /// A bulk tensor copy by one thread; fills the slot's barrier when it is done.
+    /// A bulk tensor copy by one thread; it signals the slot's barrier when it is complete.
     Bulk,
 }
 

@@ -1,13 +1,13 @@
-//! When a result counts as right.
+//! The rules for correct results.
 
 use gauntlet_formats::{DataType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::{ErrorMeasures, InputKind, Tolerance};
 
-/// What counts as right, against the reference.
+/// The rules for a correct result, compared with the reference.
 ///
-/// The limits are those of results in f16 and finer types; [`suited_to`](Self::suited_to) gives the limits of coarser ones.
+/// The limits apply to results in f16 and finer types; [`suited_to`](Self::suited_to) gives the limits of coarser ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Rules {
@@ -15,9 +15,9 @@ pub struct Rules {
     pub inputs: Vec<InputKind>,
     /// Each element within `absolute + relative · |expected|`.
     pub tolerance: Tolerance,
-    /// The largest root-mean-square error, over the root mean square of the result.
+    /// The largest root-mean-square error, divided by the root mean square of the result.
     pub nrmse: f64,
-    /// The largest mean signed error, over the same; a maximum error alone hides a bias.
+    /// The largest mean signed error, divided by the same; a maximum error alone hides a bias.
     pub bias: f64,
     /// The share of elements that may be outside the tolerance: none unless a task says otherwise.
     #[serde(skip_serializing_if = "is_zero")]
@@ -32,7 +32,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             inputs: InputKind::ALL.to_vec(),
-            // The tolerance of the competition that the GEMM suites come from.
+            // The tolerance of the competition from which the GEMM suites come.
             tolerance: Tolerance {
                 relative: 1e-3,
                 absolute: 1e-3,
@@ -45,14 +45,15 @@ impl Default for Rules {
     }
 }
 
-/// What a task knows of right results, beyond the general rules.
+/// A task's knowledge of correct results, in addition to the general rules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rightness {
-    /// Whether every order of summation gives the same bits, so that a right result equals the rounded reference.
+    /// Whether every order of summation gives the same bits, so that a correct result equals the rounded reference.
     pub is_exact: bool,
-    /// How many times the allowed bias one output tensor may have alone.
+    /// The allowed bias of a single output tensor, as a multiple of the allowed bias of all.
     pub bias_of_part: f64,
-    /// Neighbouring elements that share their errors and so count as one when a bias is told from chance.
+    /// The number of neighbouring elements that share their errors and so count as one in the test whether a bias is
+    /// chance.
     pub dependent: usize,
 }
 
@@ -66,18 +67,19 @@ impl Default for Rightness {
     }
 }
 
-/// How many standard deviations a bias may lie from none by chance.
+/// The number of standard deviations within which a bias counts as chance.
 ///
-/// Rounding to nearest errs either way with even odds, so over n elements the mean strays by NRMSE/√n; five times that
-/// comes once in a hundred thousand comparisons (Hoeffding's bound, 2·exp(−t²/2)), and on few elements is over the rules'
-/// limit.
+/// Rounding to nearest errs up or down with equal probability, so over n elements the mean strays by NRMSE/√n. Five
+/// times that happens once in a hundred thousand comparisons (Hoeffding's bound, 2·exp(−t²/2)), and exceeds the rules'
+/// limit when there are few elements.
 const CHANCE_DEVIATIONS: f64 = 5.0;
 
-/// The biases that count as no bias.
+/// The limit under which a bias is ignored.
 struct BiasLimit {
     /// The rules' limit.
     allowed: f64,
-    /// How many biases are examined, each of which may stray: as likely in all as one alone, by the same bound.
+    /// The number of biases examined. Each may stray by chance, so the bound is widened until the probability for all
+    /// together equals that for one alone.
     tried: usize,
 }
 
@@ -100,8 +102,8 @@ impl BiasLimit {
     }
 }
 
-/// The largest relative error of rounding to nearest: 2⁻¹ over 2 to the number of fraction bits. None for types that are
-/// not floating-point.
+/// The largest relative error of rounding to nearest: 2⁻¹ divided by 2 to the number of fraction bits. None for types
+/// that are not floating-point.
 fn unit_roundoff(data_type: DataType) -> Option<f64> {
     let exponent = match data_type {
         DataType::F64 => -53,
@@ -117,11 +119,12 @@ fn unit_roundoff(data_type: DataType) -> Option<f64> {
 }
 
 impl Rules {
-    /// The rules for results of these types. The error of a right result is mostly that of its one rounding, which grows
-    /// with the unit roundoff of its type: 2⁻¹¹ for f16, 2⁻⁸ for bf16. So the relative tolerance and the limits of NRMSE
-    /// and bias are multiplied by the unit roundoff of the coarsest floating-point output over that of f16, by 8 for
-    /// bf16. The limits of f32 are not narrower than those of f16: most of a result's error there comes from the order of
-    /// summation. The absolute tolerance stays, as it is not relative to a result.
+    /// The rules for results of these types. The error of a correct result is mostly that of its one rounding, which
+    /// grows with the unit roundoff of its type: 2⁻¹¹ for f16, 2⁻⁸ for bf16. So the relative tolerance and the limits
+    /// of NRMSE and bias are multiplied by the ratio of the unit roundoff of the coarsest floating-point output to that
+    /// of f16; this is 8 for bf16. The limits of f32 are not narrower than those of f16: most of a result's error there
+    /// comes from the order of summation. The absolute tolerance stays the same, because it is not relative to a
+    /// result.
     #[must_use]
     pub fn suited_to(&self, outputs: &[TensorSpec]) -> Self {
         let roundoffs = outputs.iter().filter_map(|spec| unit_roundoff(spec.data_type));
@@ -138,7 +141,7 @@ impl Rules {
         }
     }
 
-    /// What is wrong with a result, worst first; none if it is right.
+    /// The error of a result, worst first; none if it is correct.
     pub fn fault(&self, errors: &ErrorMeasures, rightness: Rightness) -> Option<String> {
         if errors.unwritten > 0 {
             return Some(format!(
@@ -147,8 +150,8 @@ impl Rules {
             ));
         }
         if errors.unequal == 0 {
-            // Every compared element equals the rounded reference. Where results are so small that the format has few
-            // bits for them, that alone may be farther from the reference than the limits below.
+            // Every compared element equals the rounded reference. If results are so small that the format has few bits
+            // for them, rounding alone may exceed the limits below.
             return None;
         }
         if rightness.is_exact {
@@ -176,7 +179,7 @@ impl Rules {
         if let Some(bias) = limit.exceeded(whole, errors.nrmse, errors.compared) {
             return Some(format!("{bias}; {errors}"));
         }
-        // Each part too: what one head of eight has is an eighth of it in the whole.
+        // Each part is checked too: the bias of one head of eight is only an eighth of it in the whole.
         let limit = BiasLimit {
             allowed: self.bias * rightness.bias_of_part,
             tried: errors.parts.len(),
@@ -193,7 +196,8 @@ impl Rules {
     }
 
     fn tolerance_fault(&self, errors: &ErrorMeasures) -> Option<String> {
-        // A quotient is rounded once: 29 of 100 elements are the share 0.29, though 0.29 · 100 is less than 29.
+        // The share is a quotient, rounded once: 29 of 100 elements are the share 0.29, whereas 0.29 · 100 is less than
+        // 29.
         let share = errors.mismatches as f64 / errors.compared.max(1) as f64;
         (share > self.allowed_share).then(|| {
             format!(
@@ -211,7 +215,7 @@ mod tests {
     use super::*;
     use crate::{Expected, Output};
 
-    /// What the rules say where `wrong` of 100 elements are off by ten times the tolerance.
+    /// The rules' message where `wrong` of 100 elements are off by ten times the tolerance.
     fn said(rules: &Rules, wrong: usize) -> Option<String> {
         let spec = TensorSpec::new("c", DataType::F32, [10, 10]);
         let expected = Expected::whole([(&spec, vec![1.0; 100])]);

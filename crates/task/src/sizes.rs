@@ -20,7 +20,7 @@ pub const DEEP: &str = "deep, with tails";
 /// The name of the smallest edge sizes.
 pub const SMALLEST: &str = "smallest";
 
-/// Operands of a case. Only the task that made them knows their type.
+/// Operands of a case. Only the task that made them knows their concrete type.
 pub trait Inputs: Any + fmt::Debug + Send + Sync {
     /// Writes the input tensors to a file, where workers read them.
     ///
@@ -28,7 +28,7 @@ pub trait Inputs: Any + fmt::Debug + Send + Sync {
     /// When the file cannot be written.
     fn save(&self, path: &Path) -> Result<(), TensorFileError>;
 
-    /// This, as the type that the task knows.
+    /// As `Any`, for a downcast to the task's own type.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -60,8 +60,8 @@ impl Inputs for InputTensors {
     }
 }
 
-/// What a task knows about one set of its sizes. The judge asks only this; what a task cannot answer it leaves at the
-/// default, and gates that need the answer skip with a reason.
+/// A task's knowledge of one set of its sizes. The judge uses only this interface. A task leaves questions that it
+/// cannot answer at the default, and gates that need the answer skip with a reason.
 pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The task.
     fn task(&self) -> &'static dyn Task;
@@ -69,13 +69,14 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The sizes as records and the worker protocol carry them, without the task's name. [`Task::open`] reads them.
     fn record(&self) -> serde_json::Value;
 
-    /// This, as the type that the task knows.
+    /// As `Any`, for a downcast to the task's own type.
     fn as_any(&self) -> &dyn Any;
 
     /// The input tensors.
     fn inputs(&self) -> Vec<TensorSpec>;
 
-    /// Names of the input tensors that stay the same in every call, such as weights. A kernel may prepare them beforehand.
+    /// Names of the input tensors that stay the same in every call, such as weights. A kernel may prepare them in
+    /// advance.
     fn constant_inputs(&self) -> Vec<String> {
         Vec::new()
     }
@@ -102,30 +103,30 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         }
     }
 
-    /// The result that these operands should have, as far as `coverage` asks for it.
+    /// The expected result for these operands, as far as `coverage` asks for it.
     ///
     /// # Errors
     /// When the operands do not fit these sizes.
     fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String>;
 
-    /// How much of a result to compare when a kernel is examined: about a second of reference at most. The seed draws the
-    /// sample.
+    /// How much of a result to compare when a kernel is examined: at most about a second of reference computation. The
+    /// seed selects the sample.
     fn coverage(&self, _seed: u64) -> Coverage {
         Coverage::Full
     }
 
-    /// How much of a result to compare between measurements: milliseconds of reference.
+    /// How much of a result to compare between measurements: milliseconds of reference computation.
     fn spot(&self, seed: u64) -> Coverage {
         self.coverage(seed)
     }
 
-    /// What is known of right results on operands of this kind, beyond the general rules. Operands that come from a file
-    /// are of no kind.
+    /// Known properties of correct results on operands of this kind, in addition to the general rules. Operands from a
+    /// file have no kind.
     fn rightness(&self, _kind: Option<InputKind>) -> Rightness {
         Rightness::default()
     }
 
-    /// The task's own check, in addition to the rules: what is wrong with a result, if anything.
+    /// The task's own check, in addition to the rules: the error of a result, if any.
     fn check(&self, _inputs: &dyn Inputs, _output: &Output, _errors: &ErrorMeasures) -> Option<String> {
         None
     }
@@ -135,13 +136,13 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         None
     }
 
-    /// Bytes that a call must move at least, each operand read once and each result written once.
+    /// The minimum number of bytes that a call must move: each operand read once and each result written once.
     fn bytes(&self) -> u64 {
         let tensors = [self.inputs(), self.outputs()].concat();
         tensors.iter().map(|spec| spec.bytes() as u64).sum()
     }
 
-    /// Constraints that the parameters break on a device; none means that the kernel can be built.
+    /// Constraints that the parameters break on a device; if empty, the kernel can be built.
     fn violations(&self, _parameters: &Parameters, _device: &Device) -> Vec<Violation> {
         Vec::new()
     }
@@ -156,8 +157,8 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         None
     }
 
-    /// Sizes that no suite knows are needed: around the edges of what these parameters compute at a time. Each comes with
-    /// a name.
+    /// Sizes that suites do not contain but that must be tested: around the edges of the tiles that these parameters
+    /// give. Each has a name.
     fn edge_sizes(&self, _parameters: &Parameters, _device: &Device) -> Vec<(&'static str, Sizes)> {
         Vec::new()
     }
@@ -172,8 +173,8 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         Space::new()
     }
 
-    /// How far other sizes of the same task are, as the logarithm of the largest ratio of a size: a dispatch table gives
-    /// the parameters of the nearest sizes. None where they differ in more than sizes.
+    /// How far other sizes of the same task are, as the logarithm of the largest ratio of a size: a dispatch table
+    /// gives the parameters of the nearest sizes. None if they differ in more than sizes.
     fn distance(&self, _other: &dyn TaskSizes) -> Option<f64> {
         None
     }
@@ -189,7 +190,7 @@ impl Sizes {
         Self(Arc::new(sizes))
     }
 
-    /// The sizes as the type that its task knows; none if they are another task's.
+    /// The sizes as the type of their task; none if they belong to another task.
     pub fn downcast<T: TaskSizes>(&self) -> Option<&T> {
         self.0.as_any().downcast_ref()
     }

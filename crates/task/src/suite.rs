@@ -10,7 +10,7 @@
 //!
 //! [[benchmark]]                     # to be timed, at least one
 //! name = "large"
-//! inputs = "competition"            # or "wide", "outliers", "adversarial"; what is timed
+//! inputs = "competition"            # or "wide", "outliers", "adversarial": the operands that are timed
 //! data = "layer-3.safetensors"      # real operands in place of made ones, from the suite's folder (see `storage`)
 //! speed-of-light = { device = "B200", microseconds = 18.833 }
 //! grouped-gemm = { groups = { m = [80, 176], n = 4096, k = 7168 } }   # a number stands for every group
@@ -40,13 +40,13 @@ pub use written::WrittenSizes;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Suite {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is, in a line; may be empty.
+    /// A one-line description; may be empty.
     pub description: String,
-    /// What a candidate must be right on.
+    /// The cases on which a candidate must be correct.
     pub correctness: Vec<Case>,
-    /// What is timed; at least one.
+    /// The cases that are timed; at least one.
     pub benchmark: Vec<Case>,
 }
 
@@ -54,17 +54,17 @@ pub struct Suite {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Case {
-    /// What it is called, unlike any other case of its list.
+    /// Its name, unique in its list.
     pub name: String,
-    /// What is computed. Records call it `problem`.
+    /// The computation and its sizes. Records call it `problem`.
     #[serde(rename = "problem")]
     pub sizes: Sizes,
-    /// On what it is timed.
+    /// The kind of operands it is timed on.
     pub inputs: InputKind,
-    /// A safetensors file of operands that take the place of made ones, in both the timing and the examination.
+    /// A safetensors file of operands that replace generated ones, in both timing and examination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
-    /// What the best kernel imaginable would take.
+    /// The time of the best conceivable kernel.
     pub speed_of_light: Option<SpeedOfLight>,
 }
 

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Violation {
-    /// The parameter at fault, down to its part (`tile.m`). Records call it `word`.
+    /// The faulty parameter, down to its part (`tile.m`). Records call it `word`.
     #[serde(rename = "word")]
     pub parameter: String,
     /// The value it has.
     pub value: String,
     /// The rule, with its figures.
     pub rule: String,
-    /// Where the rule is from.
+    /// The source of the rule.
     pub source: String,
     /// The nearest parameters that keep every rule, one entry for each kind of change; empty if none was found.
     pub remedies: Vec<Remedy>,

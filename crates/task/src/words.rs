@@ -1,4 +1,4 @@
-//! Sizes in words, as command lines give them.
+//! Sizes given in words on the command line.
 
 /// Words as an inline table of TOML.
 pub fn inline_table(words: &[(String, String)]) -> String {
@@ -17,7 +17,7 @@ pub fn list(value: &str) -> Vec<&str> {
     value.split(separator).filter(|part| !part.is_empty()).collect()
 }
 
-/// Numbers and truth values as they are, several numbers as a list, all else as text.
+/// Numbers and booleans unchanged, several numbers as a list, everything else as text.
 fn toml_value(value: &str) -> String {
     let parts = list(value);
     let numbers = !parts.is_empty() && parts.iter().all(|part| part.parse::<i64>().is_ok());

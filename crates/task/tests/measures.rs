@@ -21,11 +21,11 @@ fn outputs() -> Vec<TensorSpec> {
         .collect()
 }
 
-/// Where the elements of the last output begin, all counted.
+/// Where the elements of the last output begin, counted over all outputs.
 const LAST: usize = 240;
 
-/// What a reference says of the outputs, all drawn: of `Competition` quarters under 2048 in magnitude, which f16 holds,
-/// of other kinds values that it rounds.
+/// Random reference values for the outputs: for `Competition`, multiples of a quarter under 2048 in magnitude, which
+/// f16 holds; for other kinds, values that f16 rounds.
 fn drawn(kind: InputKind, coverage: Coverage) -> Expected {
     let part = |(number, spec): (usize, &TensorSpec)| {
         let values: Vec<f64> = normal(spec.elements(), &mut stream(11, number))
@@ -56,7 +56,7 @@ fn drawn(kind: InputKind, coverage: Coverage) -> Expected {
     Expected::new(coverage, &outputs, grids)
 }
 
-/// The output whose elements are those of the reference after `change`, rounded.
+/// The elements of the reference after `change`, rounded to the output types.
 fn rounded(expected: &Expected, change: impl Fn(usize, f64) -> f64) -> Output {
     let mut output = Output::poisoned(&outputs());
     for (part, index, value) in expected.values() {
@@ -65,7 +65,7 @@ fn rounded(expected: &Expected, change: impl Fn(usize, f64) -> f64) -> Output {
     output
 }
 
-/// The reference, and the output that is its rounding.
+/// The reference, and its rounding as an output.
 fn right(coverage: Coverage) -> (Expected, Output) {
     let full = drawn(InputKind::Competition, Coverage::Full);
     let output = rounded(&full, |_, value| value);
@@ -87,7 +87,7 @@ fn the_rounded_oracle_is_right_in_every_measure() {
         (0, 0, 0)
     );
     assert_eq!(measures.worst, None);
-    // Competition data are quarters under 2048 in magnitude here: rounding to f16 costs nothing or next to nothing.
+    // Competition data are multiples of a quarter under 2048 in magnitude here: rounding to f16 costs almost nothing.
     assert!(measures.nrmse < 5e-4);
     assert_eq!(measures.parts.len(), 3);
     assert_eq!((measures.parts[1].compared, measures.parts[1].nrmse), (0, 0.0));
@@ -256,7 +256,7 @@ fn elements_never_written_are_found_between_two_poisons_in_types_without_nan() {
     const POISONS: [u8; 2] = [0xAA, 0x55];
     for data_type in DataType::ALL {
         let spec = TensorSpec::new("c", data_type, [4]);
-        // Elements 1 and 3 are written; element 3 has, in each result, the bytes that the other's poison has.
+        // Elements 1 and 3 are written; in each result, element 3 has the bytes of the other result's poison.
         let results = POISONS.map(|poison| {
             let mut tensor = Tensor::filled(spec.clone(), poison);
             let bytes = data_type.bytes();

@@ -38,7 +38,7 @@ fn limits_grow_with_the_rounding_step_of_the_coarsest_float() {
     }
 }
 
-/// What the rules say of results that are off by the relative error `error` and then rounded to the type.
+/// The rules' verdict on results with the relative error `error`, then rounded to the type.
 fn fault(data_type: DataType, error: f64) -> Option<String> {
     let specs = outputs(&[data_type]);
     let values: Vec<f64> = (0..64 * 64)

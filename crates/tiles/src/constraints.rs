@@ -1,5 +1,5 @@
-//! What each instruction set accepts. A rule is a row: the parameter it is about, what may be changed to keep it, its
-//! source, and the test. An instruction set is a file with its rows and a line in [`rules`].
+//! The constraints of each instruction set. A rule is a row: the parameter it is about, the parameters that may be
+//! changed to satisfy it, its source, and the test. An instruction set is a file with its rows and a line in [`rules`].
 
 mod attention;
 mod common;
@@ -82,17 +82,17 @@ fn broken<'a>(situation: &'a Situation<'a>) -> impl Iterator<Item = (&'static Ru
 
 /// One rule.
 struct Rule {
-    /// What is at fault when it is broken.
+    /// The parameter at fault when the rule is broken.
     parameter: Lever,
-    /// What may be changed to keep it, the likeliest first.
+    /// The parameters that may be changed to satisfy the rule, the likeliest first.
     levers: &'static [Lever],
     /// Where it is from.
     source: &'static str,
-    /// The rule in words if it is broken.
+    /// A message if the rule is broken.
     broken: fn(&Situation) -> Option<String>,
 }
 
-/// What a rule looks at.
+/// The input of a rule.
 struct Situation<'a> {
     schedule: &'a Schedule,
     operation: &'a Operation,
@@ -122,7 +122,7 @@ impl Situation<'_> {
         }
     }
 
-    /// The instruction by which attention is multiplied without its scores coming into shared memory, if it is.
+    /// The instruction that multiplies attention without storing its scores in shared memory, if there is one.
     fn fused(&self) -> Option<&'static str> {
         self.attention()?;
         match self.arch() {

@@ -1,8 +1,8 @@
-//! What the tiled kernels of grouped GEMM and attention share.
+//! The parts that the tiled kernels of grouped GEMM and attention share.
 //!
-//! [`check`] holds a schedule against the constraints of a device and searches the nearest schedules that keep them;
-//! [`program()`] writes a schedule out as the tile program that provers and simulators read. A family implements
-//! [`TiledFamily`]; [`TiledSizes`] makes sizes of a task out of it.
+//! [`check`] checks a schedule against the constraints of a device and searches for the nearest schedules that satisfy
+//! them; [`program()`] writes a schedule out as the tile program that provers and simulators read. A family implements
+//! [`TiledFamily`]; [`TiledSizes`] makes sizes of a task from it.
 
 mod constraints;
 mod program;

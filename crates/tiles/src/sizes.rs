@@ -14,7 +14,7 @@ use gauntlet_task::{
     Violation,
 };
 
-/// What a family of tiled kernels adds to what all of them share.
+/// The parts that each family of tiled kernels provides.
 pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// Its sizes.
     type Sizes: Clone + fmt::Debug + fmt::Display + PartialEq + serde::Serialize + Send + Sync;
@@ -43,7 +43,7 @@ pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// Which part of a large result to compare between measurements.
     fn glance(seed: u64) -> Coverage;
 
-    /// What is known of right results.
+    /// The criteria for a correct result.
     fn rightness(sizes: &Self::Sizes, kind: Option<InputKind>) -> Rightness;
 
     /// Sizes around the edges of what a schedule computes at a time.
@@ -87,8 +87,8 @@ pub fn operation(sizes: &Sizes) -> Option<&Operation> {
     sizes.as_any().downcast_ref()
 }
 
-/// The schedule that the parameters stand for. Parameters are checked when they are read; what does not fit the table here
-/// has the baseline's value.
+/// The schedule that the parameters describe. Parameters are checked when they are read; a value that does not fit the
+/// table here becomes the baseline's value.
 pub fn schedule(parameters: &Parameters) -> Schedule {
     Schedule::of(&Schedule::table().restrict(parameters)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Attention's words on sm_90a: what a block takes, and what it does.
+//! Attention's parameters on sm_90a: a block's memory and its program.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use gauntlet_device::Device;
@@ -69,8 +69,8 @@ fn hopper_takes_each_step_of_attention() {
             operands
         );
     }
-    // By roles queries lie as they were copied, and keys and values as they are multiplied: fp16, or half of it. Beside
-    // them are three stages that are yet to be converted, and barriers.
+    // With roles, queries lie as they were copied, and keys and values as they are multiplied: fp16, or half of it.
+    // Beside them are three stages that are not converted yet, and barriers.
     let roles = "tile = [128, 128, 64]\nroles = \"specialised\"\nstages = 3\n";
     let copied = 8_192 + 3 * 8_192 + 1_024;
     assert_eq!(bytes(roles), copied + 3 * 32_768);
@@ -79,11 +79,11 @@ fn hopper_takes_each_step_of_attention() {
         copied + 3 * (8_192 + 16_384) + 128 * (256 + 32),
         "keys of e4m3, values of fp16, and sums of 128 queries with what belongs to them"
     );
-    // All keys at once: queries, 256 keys and values as copied and converted, and parts of 2 × 64 rows.
+    // All keys together: queries, 256 keys and values as copied and converted, and parts of 2 × 64 rows.
     let resident = "tile = [64, 128, 64]\nroles = \"specialised\"\nsplit-k = 2\ncluster = [1, 2]\n";
     let parts = 128 * (128 + 8) + 64;
     assert_eq!(bytes(resident), 4_096 + 2 * 16_384 + 2 * 32_768 + parts);
-    // A smaller block takes half of a multiprocessor all the same, and so has it alone.
+    // A smaller block still takes half of a multiprocessor, so that it has the multiprocessor alone.
     assert_eq!(bytes(&format!("{resident}arithmetic = \"fp8\"")), 114 << 10);
 }
 
@@ -117,7 +117,7 @@ fn scores_say_which_buffers_there_are_and_who_meets() {
             .count();
         (contents, barriers)
     };
-    // In registers: when a step's operands are there, and when a tile's queries are done with.
+    // In registers: barriers when a step's operands have arrived, and when a tile's queries are done with.
     assert_eq!(of("registers"), (vec![], 2));
     assert_eq!(of("in-place"), (vec![Contents::Scores], 3));
     assert_eq!(
@@ -166,7 +166,7 @@ fn roles_say_what_copies_and_what_multiplies() {
         [true, true],
         "wgmma"
     );
-    // Who multiplies converts, where all keys are there at once.
+    // The multiplying warps also convert, where all keys are in shared memory together.
     let resident = program("tile = [64, 128, 64]\nroles = \"specialised\"\nsplit-k = 2\ncluster = [1, 2]");
     assert_eq!(resident.roles.len(), 2);
     assert!(converts(&resident.roles[1]));

@@ -1,4 +1,4 @@
-//! What each instruction set accepts, what is said about the rest, and the remedies.
+//! The constraints of each instruction set, their messages, and the remedies.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -45,7 +45,7 @@ fn attention(format: AttentionFormat) -> Operation {
     })
 }
 
-/// A CPU of known figures, so that messages do not depend on where the tests run.
+/// A CPU with fixed figures, so that messages do not depend on the machine that runs the tests.
 fn cpu(threads: usize) -> Device {
     let text = format!(
         "name = \"desk\"\ntitle = \"A desk\"\narch = \"cpu\"\n\
@@ -167,7 +167,7 @@ fn shared_memory_on_hopper_is_what_its_kernels_take() {
         bytes(&swapped("[128, 256, 128]", 3), &plain()),
         3 * 73_728 + 4 * 2_048 + 1_024
     );
-    // Two stages are enough, also of narrow tiles.
+    // Two stages are enough, even for narrow tiles.
     assert_eq!(
         bytes(&swapped("[128, 16, 128]", 2), &plain()),
         2 * 12_288 + 4 * 2_048 + 1_024

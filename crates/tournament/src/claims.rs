@@ -1,4 +1,4 @@
-//! What became of claims.
+//! Checks claims against results.
 
 use gauntlet_worker::Record;
 
@@ -6,7 +6,7 @@ use crate::outcome::{ClaimOutcome, PeerOutcome};
 use crate::pitch::Pitch;
 use gauntlet_judge::Comparison;
 
-/// Holds a pitch's claim against its comparison.
+/// Compares a pitch's claim with its comparison.
 pub fn claim_outcome(pitch: &Pitch, comparison: Option<&Comparison>) -> ClaimOutcome {
     let claimed = pitch.claim.speedup;
     let assessment = comparison.map(|comparison| &comparison.assessment);
@@ -18,14 +18,14 @@ pub fn claim_outcome(pitch: &Pitch, comparison: Option<&Comparison>) -> ClaimOut
     }
 }
 
-/// Holds claims against other programs against the recorded times of both.
+/// Checks claims against other programs by the recorded times of both.
 pub fn peer_outcomes(pitch: &Pitch, record: Option<&Record>) -> Vec<PeerOutcome> {
     let outcome = |claim: &crate::pitch::PeerClaim| {
         let found = record.and_then(|record| recorded_ratio(record, &pitch.name, &claim.peer));
         let slack = record
             .and_then(|record| record.uncertainty.as_ref())
             .map_or(0.0, |bound| bound.relative);
-        // Each side may be off by the declared bound, in the claim's favour.
+        // Each side may be off by the declared bound; the check assumes the errors that favour the claim.
         let contradicted = found.is_some_and(|found| found * (1.0 + slack) / (1.0 - slack) < claim.times);
         PeerOutcome {
             peer: claim.peer.clone(),
@@ -37,7 +37,7 @@ pub fn peer_outcomes(pitch: &Pitch, record: Option<&Record>) -> Vec<PeerOutcome>
     pitch.claim.against.iter().map(outcome).collect()
 }
 
-/// How many times as fast as the peer the candidate was, over the cases that both have times for.
+/// The candidate's speed-up over the peer, over the cases for which both have times.
 fn recorded_ratio(record: &Record, candidate: &str, peer: &str) -> Option<f64> {
     let (own, peer) = (&record.candidates.get(candidate)?.times, record.peers.get(peer)?);
     let logs: Vec<f64> = peer

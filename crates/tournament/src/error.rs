@@ -1,4 +1,4 @@
-//! What can end a tournament.
+//! Errors that end a tournament.
 
 use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;

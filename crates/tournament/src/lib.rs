@@ -1,7 +1,7 @@
-//! Tournaments: pitches enter rounds, a panel ranks them, the judge examines them, verdicts fall, and what is adopted
-//! becomes the next baseline.
+//! Tournaments: pitches enter rounds, a panel ranks them, the judge examines them and gives verdicts, and the adopted
+//! candidate becomes the next baseline.
 //!
-//! The way of the data: files ([`Tournament::load`]) → [`play`] → panel → [`gauntlet_judge`] → verdicts and ledger →
+//! Data flow: files ([`Tournament::load`]) → [`play`] → panel → [`gauntlet_judge`] → verdicts and ledger →
 //! [`TournamentReport`].
 
 mod claims;

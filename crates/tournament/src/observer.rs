@@ -6,7 +6,7 @@ use crate::outcome::{Judged, RoundReport};
 use crate::panel::Ranking;
 use crate::round::Round;
 
-/// Told what happens in a round beyond the examination of each candidate. Every method has an empty default.
+/// Receives a round's events beyond the examination of each candidate. Every method has an empty default.
 pub trait RoundObserver: Observer {
     /// A round begins.
     fn round_begins(&self, _round: &Round) {}

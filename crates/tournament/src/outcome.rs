@@ -1,4 +1,4 @@
-//! What came of a tournament, as reports show it and JSON holds it.
+//! The result of a tournament, as shown in reports and stored in JSON.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::RunId;
 use gauntlet_judge::{Comparison, Finding};
 
-/// What came of a tournament.
+/// The result of a tournament.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TournamentReport {
@@ -25,37 +25,37 @@ pub struct TournamentReport {
     pub run: RunId,
     /// Its name.
     pub name: String,
-    /// What it was about.
+    /// What it is about.
     pub title: String,
     /// The program's version.
     pub version: String,
-    /// What it ran on.
+    /// The environment.
     pub environment: BTreeMap<String, String>,
     /// Its rounds.
     pub rounds: Vec<RoundReport>,
     /// What is worth trying next, best first.
     pub prospects: Vec<Prospect>,
-    /// What the hours brought that were spent, best first.
+    /// The return on the hours spent, best first.
     pub returns: Vec<Return>,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundReport {
     /// Its name.
     pub name: String,
-    /// What it was about.
+    /// What it is about.
     pub title: String,
-    /// What ran the candidates.
+    /// The executor of the candidates.
     pub executor: ExecutorKind,
-    /// On what.
+    /// The device.
     pub device: String,
-    /// What the criteria and everything else were fixed by.
+    /// The digest of the criteria and all other fixed inputs.
     pub digest: String,
     /// The file as it was applied, criteria included.
     pub file: RoundFile,
-    /// What all was compared with.
+    /// The baseline.
     pub baseline: BaselineReport,
     /// The panel's ranking.
     pub ranking: Ranking,
@@ -63,16 +63,16 @@ pub struct RoundReport {
     pub judged: Vec<Judged>,
     /// The pitch that becomes the next baseline.
     pub adopted: Option<String>,
-    /// Whether the model played it and nothing was run.
+    /// Whether the model decided the round and nothing ran.
     pub predicted: bool,
-    /// In which order to do what is pitched; none for rounds that the model did not play.
+    /// The order in which to make the pitched changes; none for rounds that the model did not decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// Things worth knowing.
+    /// Notices.
     pub notices: Vec<String>,
 }
 
-/// How the baseline fared.
+/// The result of examining the baseline.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BaselineReport {
@@ -80,9 +80,9 @@ pub struct BaselineReport {
     pub schedule: Parameters,
     /// The same in one line, such as `stages 3 · direct`.
     pub described: String,
-    /// What the gates found.
+    /// The gates' findings.
     pub findings: Vec<Finding>,
-    /// Why nothing can be compared with it; none when all is well.
+    /// Why nothing can be compared with it; none if all is well.
     pub fault: Option<String>,
 }
 
@@ -90,74 +90,75 @@ pub struct BaselineReport {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Judged {
-    /// The candidate's name: its pitch's, or that with `(fallback)`.
+    /// The candidate's name: its pitch's name, with `(fallback)` for a fallback.
     pub name: String,
-    /// Who pitched it.
+    /// The author.
     #[serde(rename = "contestant")]
     pub author: String,
-    /// What would be changed.
+    /// The proposed change.
     pub change: String,
-    /// The words of the schedule that differ from the control, such as `stages: 1 → 3`.
+    /// The words of the schedule that differ from the candidate it is compared with, such as `stages: 1 → 3`.
     pub words: Vec<String>,
-    /// What it was compared with.
+    /// The candidate it was compared with.
     pub control: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the model gave the verdict and nothing was run.
+    /// Whether the model gave the verdict and nothing ran.
     pub predicted: bool,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What each gate found.
+    /// The finding of each gate.
     pub findings: Vec<Finding>,
-    /// What was stated beforehand; none for fallbacks, which state nothing.
+    /// The forecast; none for fallbacks, which state none.
     pub forecast: Option<Forecast>,
-    /// What became of the claim; none for fallbacks, which claim nothing.
+    /// The check of the claim; none for fallbacks, which claim nothing.
     pub claim: Option<ClaimOutcome>,
-    /// What became of claims against other programs.
+    /// The checks of claims against other programs.
     pub peers: Vec<PeerOutcome>,
-    /// How it computes; the next baseline if adopted.
+    /// Its parameters, which become the next baseline's if it is adopted.
     #[serde(skip)]
     pub candidate: Candidate,
-    /// The lower bound of the log speed-up, added up over what it is built on; none where one of them has no interval.
+    /// The lower bound of the log speed-up, summed over this candidate and those it is built on; none if one of them
+    /// has no interval.
     #[serde(skip)]
     pub gain: Option<f64>,
 }
 
-/// A claim and what was found.
+/// A claim and the result.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClaimOutcome {
-    /// What was claimed.
+    /// The claimed speed-up.
     pub claimed: Quantiles,
     /// The speed-up found; none if it was not measured.
     pub found: Option<f64>,
-    /// Whether even the upper bound lies under the least that was claimed.
+    /// Whether the claim is refuted: the upper bound is below the least claimed speed-up.
     pub refuted: Option<bool>,
 }
 
-/// A claim against another program and what the record says.
+/// A claim against another program, and the recorded result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PeerOutcome {
     /// The program.
     pub peer: String,
-    /// How many times as fast as it the candidate was said to be.
+    /// The claimed speed-up over it.
     pub claimed: f64,
-    /// How many times as fast it is by the recorded times; none without such times.
+    /// The speed-up over it by the recorded times; none without such times.
     pub found: Option<f64>,
     /// Whether the recorded times, with their declared uncertainty, rule the claim out.
     pub contradicted: bool,
 }
 
 impl Judged {
-    /// The comparison, if it came so far.
+    /// The comparison, if there was one.
     pub fn comparison(&self) -> Option<&Comparison> {
         self.findings.iter().find_map(Finding::comparison)
     }
 
-    /// The speed-up found over the suite; none without an interval, or where the comparison is void.
+    /// The speed-up found over the suite; none without an interval, or if the comparison is void.
     pub fn found(&self) -> Option<&Interval> {
-        // What was compared and yet is blocked had times that cannot be.
+        // A candidate that was compared and is still blocked had impossible times.
         let comparison = self.comparison().filter(|_| self.verdict != Verdict::Blocked)?;
         comparison.assessment.suite.as_ref()
     }

@@ -10,73 +10,73 @@ use serde::{Deserialize, Serialize};
 use gauntlet_judge::AbortRule;
 use gauntlet_judge::Verdict;
 
-/// A candidate with its claim and what surrounds it. Every part without a default is compulsory: a pitch that does
-/// not say what it costs or when it gives up is not a pitch.
+/// A candidate with its claim and all commitments. Every part without a default is required: a pitch must say what it
+/// costs and when it gives up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pitch {
     /// Its name, unique in the round.
     pub name: String,
-    /// Who pitches; records and scores belong to this name.
+    /// The author; records and scores belong to this name.
     #[serde(
         rename(serialize = "contestant", deserialize = "author"),
         alias = "contestant"
     )]
     pub author: String,
-    /// What is wrong today, in the author's view.
+    /// The current problem, in the author's view.
     pub problem: String,
-    /// What would be changed, in a sentence.
+    /// The proposed change, in a sentence.
     pub change: String,
     /// The words of the schedule that change.
     #[serde(default)]
     pub schedule: Parameters,
-    /// A dispatch table, which says the schedule of each problem; `schedule` then changes that of problems to which no
-    /// entry comes near.
+    /// A dispatch table, which gives the schedule of each problem; `schedule` then applies to problems that no entry
+    /// comes near.
     #[serde(default)]
     pub dispatch: Option<PathBuf>,
-    /// Someone else's program that speaks the worker protocol, in place of the round's executor.
+    /// An external program that speaks the worker protocol, in place of the round's executor.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
-    /// A loop of attention from the records, in place of the one that `schedule` stands for. There is no kernel of it:
-    /// the prover says what is wrong with it, and that is all there is to examine.
+    /// An attention loop from the records, in place of the loop of `schedule`. It has no kernel: the prover reports its
+    /// flaws, and nothing else is examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_loop: Option<RecordedLoop>,
-    /// What it promises.
+    /// The claim.
     pub claim: Claim,
-    /// How likely each verdict is, in the author's view.
+    /// The chance of each verdict, in the author's view.
     pub odds: Odds,
-    /// What it takes to build.
+    /// The cost of building it.
     pub cost: Cost,
     /// What may go wrong.
     pub risk: Risk,
-    /// Why anyone should believe it.
+    /// The evidence for the claim.
     pub evidence: Vec<Evidence>,
-    /// When to give up; may be empty, but must be said.
+    /// When to give up; may be empty, but must be stated.
     pub abort: Vec<AbortRule>,
     /// What to do instead if it fails.
     pub fallback: Fallback,
-    /// Another pitch of the round that must have been adopted first; this one is then built on it.
+    /// Another pitch of the round that must be adopted first; this one is then built on it.
     #[serde(default)]
     pub after: Option<String>,
-    /// Whether it is built on that one even if it was not adopted, as long as only the comparison spoke against it: a
-    /// step of a staircase, each told apart from the one before.
+    /// Whether to build on that pitch even if it was not adopted, provided only the comparison went against it. This
+    /// allows a sequence of steps in which each step is measured against the one before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub regardless: bool,
-    /// Taken back by its author, and why.
+    /// Withdrawn by its author, with the reason.
     #[serde(default)]
     pub withdrawn: Option<String>,
-    /// What is new since the same change was last judged.
+    /// The new evidence since the same change was last judged.
     #[serde(default)]
     pub new_evidence: Option<String>,
 }
 
-/// What a pitch promises.
+/// The claim of a pitch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The geometric-mean speed-up over the suite, as quantiles.
     pub speedup: Quantiles,
-    /// Claims of being so many times as fast as some other program.
+    /// Claimed speed-ups over other programs.
     #[serde(default)]
     pub against: Vec<PeerClaim>,
 }
@@ -87,7 +87,7 @@ pub struct Claim {
 pub struct PeerClaim {
     /// Its name in the record's `peers`.
     pub peer: String,
-    /// How many times as fast as the peer the candidate is said to be.
+    /// The claimed speed-up over the peer.
     pub times: f64,
 }
 
@@ -95,11 +95,11 @@ pub struct PeerClaim {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "RawQuantiles")]
 pub struct Quantiles {
-    /// One chance in ten of less.
+    /// The 10 % quantile.
     pub q10: f64,
-    /// As likely more as less.
+    /// The median.
     pub q50: f64,
-    /// One chance in ten of more.
+    /// The 90 % quantile.
     pub q90: f64,
 }
 
@@ -125,7 +125,7 @@ impl TryFrom<RawQuantiles> for Quantiles {
     }
 }
 
-/// The chance given to each verdict; those not named have none.
+/// The chance given to each verdict; verdicts that are not named have none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<Verdict, f64>", into = "BTreeMap<Verdict, f64>")]
 pub struct Odds(BTreeMap<Verdict, f64>);
@@ -161,7 +161,7 @@ impl Odds {
         self.0.get(&verdict).copied().unwrap_or(0.0)
     }
 
-    /// The chance that it is neither wrong, nor stopped, nor slower.
+    /// The chance that the candidate is not wrong, not stopped and not slower.
     pub fn of_no_harm(&self) -> f64 {
         use Verdict::{Adopt, Inconclusive, Marginal, ValidNegative};
         [Adopt, Marginal, ValidNegative, Inconclusive]
@@ -171,7 +171,7 @@ impl Odds {
     }
 }
 
-/// What a pitch takes to build.
+/// The cost of building a pitch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawCost")]
 pub struct Cost {
@@ -203,23 +203,23 @@ impl TryFrom<RawCost> for Cost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Risk {
-    /// How bad.
+    /// Its level.
     pub level: RiskLevel,
-    /// What.
+    /// A description.
     pub why: String,
 }
 
-/// How risky a pitch says it is, least first.
+/// The risk that a pitch declares, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RiskLevel {
     /// Nothing can go wrong.
     None,
-    /// Little can.
+    /// Few things can.
     Low,
-    /// Some can.
+    /// Some things can.
     Medium,
-    /// Much can.
+    /// Many things can.
     High,
     /// Most things can.
     VeryHigh,
@@ -229,13 +229,13 @@ pub enum RiskLevel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// Of what sort.
+    /// The kind of evidence.
     pub kind: EvidenceKind,
     /// What it says.
     pub text: String,
 }
 
-/// Sorts of evidence, weakest first.
+/// Kinds of evidence, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvidenceKind {
@@ -259,16 +259,16 @@ pub enum EvidenceKind {
 pub struct Fallback {
     /// In words; "keep the baseline" is an answer.
     pub plan: String,
-    /// A lesser change to try in its place, at once.
+    /// A smaller change to try immediately in its place.
     #[serde(default)]
     pub schedule: Option<Parameters>,
 }
 
-/// What the name of a fallback ends in, after the pitch's own.
+/// The suffix of a fallback's name, after the pitch's own name.
 pub const FALLBACK: &str = " (fallback)";
 
 impl Pitch {
-    /// Whether it names anything that is built, run or proved otherwise.
+    /// Whether it names anything that changes what is built, run or proved.
     pub fn changes_something(&self) -> bool {
         self.schedule != Parameters::default()
             || self.command.is_some()
@@ -276,9 +276,9 @@ impl Pitch {
             || self.recorded_loop.is_some()
     }
 
-    /// What makes two pitches the same change: the words changed and the program run.
+    /// The identity of a change: the changed words and the program.
     pub fn identity(&self) -> String {
-        // A change that no word of a schedule can say is known by its sentence.
+        // A change that schedule words cannot express is identified by its sentence.
         if !self.changes_something() {
             return self.change.clone();
         }
@@ -289,7 +289,7 @@ impl Pitch {
         format!("{:?} {:?}{dispatch}{recorded}", self.schedule, self.command)
     }
 
-    /// The same of what is tried in its place, if something is.
+    /// The identity of the fallback, if there is one.
     pub fn identity_of_fallback(&self) -> Option<String> {
         let schedule = self.fallback.schedule.as_ref()?;
         Some(format!("{schedule:?} {:?}", None::<Vec<PathBuf>>))

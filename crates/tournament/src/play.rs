@@ -1,8 +1,8 @@
-//! Playing rounds: the panel ranks, each candidate goes through the gates, verdicts fall, what is adopted becomes
-//! the next baseline. Everything is in the ledger before the next step begins.
+//! Playing rounds: the panel ranks, each candidate passes through the gates and gets a verdict, and the adopted
+//! candidate becomes the next baseline. Everything is in the ledger before the next step begins.
 
 mod clock;
-mod entrants;
+mod entries;
 mod history;
 mod sentence;
 mod sharing;
@@ -17,11 +17,11 @@ use gauntlet_judge::{
     Candidate, Executor, ExecutorKind, Finding, Journal, Metrics, Proposal, RecordPlace, Verdict, Workers,
     predict,
 };
-use gauntlet_worker::{Limits, Patience};
+use gauntlet_worker::{Limits, Timeouts};
 use serde_json::json;
 
 use self::clock::Clock;
-use self::entrants::{Entrant, most_to_come, next_wave, queue};
+use self::entries::{Entry, most_to_come, next_wave, queue};
 use self::history::History;
 use self::wave::{Played, Underway};
 use crate::error::TournamentError;
@@ -34,27 +34,27 @@ use crate::plan::Plan;
 use crate::round::Round;
 use crate::tournament::Tournament;
 
-/// Rounds without an adoption after which the practice asks for research before more pitches.
+/// Rounds without an adoption after which the practice calls for research before more pitches.
 const PATIENT_ROUNDS: usize = 3;
 
 /// How candidates are run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Which programs serve the executors.
+    /// The programs that serve the executors.
     pub workers: Workers,
-    /// How long to wait for workers.
-    pub patience: Patience,
-    /// What a worker may take up.
+    /// Timeouts for workers.
+    pub timeouts: Timeouts,
+    /// Resource limits of a worker.
     pub limits: Limits,
     /// Whether to run the gates that measure.
     pub measure: bool,
     /// The program's version.
     pub version: String,
-    /// What it runs on.
+    /// The environment.
     pub environment: BTreeMap<String, String>,
 }
 
-/// Plays a tournament from its first round, or from where an earlier run of the journal stopped.
+/// Plays a tournament from its first round, or from the point where an earlier run of the journal stopped.
 pub fn play(
     tournament: &Tournament,
     journal: &Journal,
@@ -103,7 +103,7 @@ fn own_baseline(round: &Round) -> Option<Candidate> {
     })
 }
 
-/// What a baseline is called, in reports and in records.
+/// The name of a baseline in reports and records.
 const BASELINE: &str = "baseline";
 
 fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
@@ -120,7 +120,7 @@ fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
     }
 }
 
-/// One round being played.
+/// A round in progress.
 struct Player<'a> {
     round: &'a Round,
     journal: &'a Journal<'a>,
@@ -143,14 +143,15 @@ impl Player<'_> {
 
         let baseline_report = self.qualify(baseline, &executor)?;
         let judged = self.judge(baseline, &baseline_report, &ranking, &executor, history)?;
-        // What builds on something slower than the baseline may be faster than that, and still not than the baseline.
+        // A candidate that builds on something slower than the baseline may beat that and still be slower than the
+        // baseline.
         let adopted = judged
             .iter()
             .filter(|one| one.verdict == Verdict::Adopt)
             .filter_map(|one| Some((one, one.gain.filter(|gain| *gain > 0.0)?)))
             .max_by(|(_, one), (_, other)| one.total_cmp(other))
             .map(|(one, _)| one.name.clone());
-        // What is predicted settles nothing: it is neither an answer to a forecast nor a round without an adoption.
+        // A prediction settles nothing: it is neither an answer to a forecast nor a round without an adoption.
         let predicted = round.file().executor == ExecutorKind::Model;
         if !predicted {
             notices.extend(self.notify(advice(history.add(round, &judged, adopted.is_some())))?);
@@ -181,7 +182,8 @@ impl Player<'_> {
         Ok(report)
     }
 
-    /// Judges every pitch and every fallback, wave after wave: an entrant waits for the verdict on what it builds on.
+    /// Judges every pitch and every fallback, wave after wave: an entry waits for the verdict on the entry it builds
+    /// on.
     fn judge(
         &self,
         baseline: &Candidate,
@@ -198,28 +200,26 @@ impl Player<'_> {
             let wave = next_wave(&mut waiting);
             let mut underway = Vec::new();
             let mut played = Vec::new();
-            for entrant in wave {
-                let control = entrant
-                    .control(&judged, self.settings.measure)
-                    .unwrap_or(baseline);
+            for entry in wave {
+                let control = entry.control(&judged, self.settings.measure).unwrap_or(baseline);
                 let barred = match &report.fault {
                     Some(fault) => Some((Verdict::Blocked, fault.clone())),
-                    None => self.bar(&entrant, control, &judged, history),
+                    None => self.bar(&entry, control, &judged, history),
                 };
                 match barred {
                     Some((verdict, reason)) => {
-                        let refused = self.refuse(&entrant, control, verdict, reason);
+                        let refused = self.refuse(&entry, control, verdict, reason);
                         self.announce(&refused)?;
-                        played.push(Played::refused(entrant, refused));
+                        played.push(Played::refused(entry, refused));
                     }
                     None => {
-                        let candidate = self.candidate(&entrant, control);
-                        underway.push(Underway::new(entrant, control.clone(), candidate));
+                        let candidate = self.candidate(&entry, control);
+                        underway.push(Underway::new(entry, control.clone(), candidate));
                     }
                 }
             }
-            let entrants = underway.iter().map(Underway::entrant);
-            let share = clock.share(most_to_come(entrants.chain(&waiting)));
+            let entries = underway.iter().map(Underway::entry);
+            let share = clock.share(most_to_come(entries.chain(&waiting)));
             self.play_wave(underway, executor, &metrics, share, |one| {
                 self.announce(&one.judged)?;
                 played.push(one);
@@ -227,8 +227,8 @@ impl Player<'_> {
             })?;
             for one in played {
                 clock.spend(one.spent);
-                waiting.extend(one.entrant.fallback(one.judged.verdict));
-                judged.push(self.with_gain(one.judged, &one.entrant, &judged));
+                waiting.extend(one.entry.fallback(one.judged.verdict));
+                judged.push(self.with_gain(one.judged, &one.entry, &judged));
             }
         }
         Ok(judged)
@@ -248,11 +248,11 @@ impl Player<'_> {
             (kind, _) => {
                 let Settings {
                     workers,
-                    patience,
+                    timeouts,
                     limits,
                     ..
                 } = self.settings;
-                workers.executor(kind, &self.round.setting.device, *patience, *limits)?
+                workers.executor(kind, &self.round.setting.device, *timeouts, *limits)?
             }
         })
     }
@@ -309,8 +309,8 @@ impl Player<'_> {
         })
     }
 
-    /// Examines gate after gate until one stops or is pending; what the ledger already knows is not examined again. Returns
-    /// the gate that is pending, if one is.
+    /// Examines gate after gate until one stops the candidate or is pending. Findings that the ledger already holds are
+    /// reused. Returns the pending gate, if there is one.
     fn pass_gates<'g>(
         &self,
         examination: &mut Examination,
@@ -337,7 +337,7 @@ impl Player<'_> {
         Ok(None)
     }
 
-    /// What a gate found before the run was cut short.
+    /// The finding of a gate from before the run was interrupted.
     fn known(&self, examination: &Examination, gate: &dyn Gate) -> Option<Finding> {
         self.journal.finding(self.place_of(examination, gate))
     }
@@ -353,27 +353,27 @@ impl Player<'_> {
     /// Why a pitch is not examined at all.
     fn bar(
         &self,
-        entrant: &Entrant,
+        entry: &Entry,
         control: &Candidate,
         judged: &[Judged],
         history: &History,
     ) -> Option<(Verdict, String)> {
-        let pitch = entrant.pitch;
-        let candidate = self.candidate(entrant, control);
+        let pitch = entry.pitch;
+        let candidate = self.candidate(entry, control);
         let runs = self.round.file().executor != ExecutorKind::Replay;
         if runs && !candidate.differs_from(control) {
             let reason =
                 "it changes nothing: what it builds on already has all of it, so there is nothing to compare";
             return Some((Verdict::Blocked, reason.to_owned()));
         }
-        if entrant.is_fallback() {
+        if entry.is_fallback() {
             return None;
         }
         if let Some(reason) = &pitch.withdrawn {
             return Some((Verdict::Aborted, format!("withdrawn by its author: {reason}")));
         }
         if let Some(after) = &pitch.after
-            && entrant.control(judged, self.settings.measure).is_none()
+            && entry.control(judged, self.settings.measure).is_none()
         {
             let missing = if pitch.regardless || !self.settings.measure {
                 "did not pass every gate before the comparison"
@@ -396,7 +396,7 @@ impl Player<'_> {
         None
     }
 
-    /// Writes a verdict down and tells it.
+    /// Records a verdict and notifies the observer.
     fn announce(&self, judged: &Judged) -> Result<(), TournamentError> {
         self.write_verdict(judged)?;
         self.observer.judged(judged);
@@ -417,7 +417,7 @@ impl Player<'_> {
         Ok(self.journal.write(RecordKind::Verdict, place, &body)?)
     }
 
-    /// Writes notices down and tells them.
+    /// Records notices and notifies the observer.
     fn notify(&self, notices: Vec<String>) -> Result<Vec<String>, TournamentError> {
         for notice in &notices {
             self.journal
@@ -428,7 +428,7 @@ impl Player<'_> {
     }
 }
 
-/// What a pitch fixed beforehand, as the judge takes it.
+/// A pitch's commitments, in the form that the judge takes.
 fn proposal(pitch: &Pitch) -> Proposal<'_> {
     Proposal {
         abort: &pitch.abort,
@@ -436,7 +436,7 @@ fn proposal(pitch: &Pitch) -> Proposal<'_> {
     }
 }
 
-/// What the practice asks for after so many rounds.
+/// The advice of the practice after so many rounds without an adoption.
 fn advice(rounds_without_adoption: usize) -> Vec<String> {
     if rounds_without_adoption < PATIENT_ROUNDS {
         return Vec::new();
@@ -447,7 +447,7 @@ fn advice(rounds_without_adoption: usize) -> Vec<String> {
     )]
 }
 
-/// The figures that a baseline's findings hold for abort rules.
+/// A baseline's figures from its findings, for abort rules.
 fn metrics_of(findings: &[Finding]) -> Metrics {
     findings
         .iter()

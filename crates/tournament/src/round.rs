@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::pitch::Pitch;
 use crate::source::{FileError, Source};
 
-/// What a round file says.
+/// The content of a round file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RoundFile {
@@ -25,31 +25,31 @@ pub struct RoundFile {
     pub name: String,
     /// What it is about, in a sentence.
     pub title: String,
-    /// What runs the candidates that bring no program of their own.
+    /// The executor of candidates that bring no program of their own.
     pub executor: ExecutorKind,
     /// A built-in device, `host`, or a path to a device file.
     pub device: String,
     /// A built-in suite or a path to a suite file.
     pub suite: String,
-    /// Only these of the suite's benchmark cases.
+    /// The names of the suite's benchmark cases to use.
     #[serde(default)]
     pub cases: Vec<String>,
-    /// What `replay` serves.
+    /// The record that `replay` serves.
     #[serde(default)]
     pub record: Option<PathBuf>,
-    /// What a call costs on the host, for `model`.
+    /// The cost of a call on the host, for `model`.
     #[serde(default)]
     pub host: Option<HostCost>,
-    /// Where it starts from; without it, from what the round before ended with.
+    /// The baseline; without it, the round starts from the previous round's result.
     #[serde(default)]
     pub baseline: Option<Baseline>,
-    /// What counts as what.
+    /// The criteria of the verdict.
     #[serde(default)]
     pub criteria: Criteria,
-    /// How it is measured.
+    /// The measurement plan.
     #[serde(default)]
     pub measurement: Measurement,
-    /// What counts as right.
+    /// The rules for a correct result.
     #[serde(default)]
     pub correctness: Rules,
     /// Upper bounds on resources, by name.
@@ -64,7 +64,7 @@ pub struct RoundFile {
     /// Pitches written here.
     #[serde(default)]
     pub pitch: Vec<Pitch>,
-    /// Whether it is a research round, which starts the count of rounds without an adoption anew.
+    /// Whether it is a research round, which resets the count of rounds without an adoption.
     #[serde(default)]
     pub research: bool,
 }
@@ -73,13 +73,13 @@ pub struct RoundFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
-    /// The words in which it differs from the plainest schedule.
+    /// The words in which it differs from the default schedule.
     #[serde(default)]
     pub schedule: Parameters,
-    /// A dispatch table, which says the schedule of each problem.
+    /// A dispatch table, which gives the schedule of each problem.
     #[serde(default)]
     pub dispatch: Option<PathBuf>,
-    /// Someone else's program that speaks the worker protocol.
+    /// An external program that speaks the worker protocol.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
 }
@@ -90,14 +90,14 @@ pub struct Baseline {
 pub struct PanelMember {
     /// A name.
     pub name: String,
-    /// What counts for how much.
+    /// The weights of the dimensions.
     pub weights: Weights,
-    /// Scores given by hand, by pitch; those left out follow from the written rules.
+    /// Scores given by hand, by pitch; missing ones follow from the written rules.
     #[serde(default)]
     pub scores: BTreeMap<String, GivenScores>,
 }
 
-/// What counts for how much; adds up to 1.
+/// The weights of the dimensions; they add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawWeights")]
 pub struct Weights {
@@ -147,7 +147,7 @@ impl TryFrom<RawWeights> for Weights {
     }
 }
 
-/// Scores from 0 to 10 given by hand; what is absent follows from the written rules.
+/// Scores from 0 to 10 given by hand; missing ones follow from the written rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenScores {
@@ -159,28 +159,28 @@ pub struct GivenScores {
     pub risk: Option<f64>,
     /// How well it is argued.
     pub quality: Option<f64>,
-    /// The weighted score that the judge printed; compared with the arithmetic.
+    /// The weighted score that the judge printed; it is checked against the arithmetic.
     pub printed: Option<f64>,
 }
 
-/// A round with everything that its file names read in and checked.
+/// A round with everything that its file names, read and checked.
 #[derive(Debug, Clone)]
 pub struct Round {
     /// The file.
     pub source: Source<RoundFile>,
-    /// The device, the cases that were chosen, and the rules, as the judge takes them.
+    /// The device, the chosen cases and the rules, in the form that the judge takes.
     pub setting: Setting,
-    /// What `replay` serves.
+    /// The record that `replay` serves.
     pub record: Option<Record>,
     /// The dispatch tables named, by their paths as written.
     pub dispatch: BTreeMap<PathBuf, DispatchTable>,
     /// All pitches, those from files first, in order.
     pub pitches: Vec<Pitch>,
-    /// A digest of all that was read, so that criteria cannot change after the fact.
+    /// A digest of everything that was read, so that criteria cannot change afterwards.
     pub digest: String,
 }
 
-/// What the command line may put in place of what a round says.
+/// Replacements from the command line for values in a round file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Overrides {
     /// Another executor.
@@ -189,14 +189,14 @@ pub struct Overrides {
     pub device: Option<String>,
     /// Another suite.
     pub suite: Option<String>,
-    /// Another budget a round.
+    /// Another budget for each round.
     pub budget: Option<SignedDuration>,
-    /// Another cost of the host.
+    /// Another cost of a call on the host.
     pub host: Option<HostCost>,
 }
 
 impl Round {
-    /// Reads a round file and all that it names.
+    /// Reads a round file and everything that it names.
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
         let mut source: Source<RoundFile> = Source::read(path, "round")?;
         named::override_with(&mut source.value, overrides);
@@ -245,12 +245,12 @@ impl Round {
         })
     }
 
-    /// What the file says.
+    /// The content of the file.
     pub fn file(&self) -> &RoundFile {
         &self.source.value
     }
 
-    /// A program as a round file names it; one with a slash is sought from the file's folder.
+    /// A program as a round file names it; a name with a slash is relative to the file's folder.
     pub fn command(&self, command: &Option<Vec<PathBuf>>) -> Option<Vec<PathBuf>> {
         let mut command = command.clone()?;
         if let Some(program) = command.first_mut()
@@ -261,13 +261,13 @@ impl Round {
         Some(command)
     }
 
-    /// A dispatch table as a round file or a pitch names it.
+    /// A dispatch table that a round file or a pitch names.
     pub fn dispatch(&self, file: &Option<PathBuf>) -> Option<DispatchTable> {
         self.dispatch.get(file.as_ref()?).cloned()
     }
 
-    /// The candidate that a pitch makes of what it builds on. The pitch's parameters change how the program of that is
-    /// built, unless the pitch has another program.
+    /// The candidate that a pitch makes from the candidate it builds on. The pitch's parameters change how that
+    /// candidate's program is built, unless the pitch brings its own program.
     pub fn pitched(&self, pitch: &Pitch, onto: &Candidate) -> Candidate {
         let changed = onto.changed(&pitch.name, &pitch.schedule);
         Candidate {
@@ -278,7 +278,7 @@ impl Round {
         }
     }
 
-    /// The parameters of the round's own baseline, if it does not start from the round before.
+    /// The parameters of the round's own baseline, unless it starts from the previous round.
     pub fn baseline_schedule(&self) -> Option<Parameters> {
         let baseline = self.file().baseline.as_ref()?;
         Some(self.setting.parameters.complete(&baseline.schedule))
@@ -297,7 +297,7 @@ pub fn digest_of<T: AsRef<str>>(texts: &[T]) -> String {
 
 #[cfg(test)]
 impl Round {
-    /// A round without pitches, in no file.
+    /// A round without pitches, not in any file.
     fn without_pitches(device: gauntlet_device::Device, suite: &gauntlet_task::Suite) -> Self {
         let executor = match device.arch {
             gauntlet_device::Arch::Cpu => "cpu",

@@ -1,4 +1,4 @@
-//! Reading the files that people write, with errors that point into them.
+//! Reads user-written files, with errors that point into them.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,18 +8,18 @@ use gauntlet_task::SuiteError;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// A file that cannot be used, and where in it the trouble lies.
+/// An error in a file, with its place.
 #[derive(Debug, Error)]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// Its text, empty if it could not be read.
     pub text: String,
-    /// Where in the text, in bytes.
+    /// The byte range in the text.
     pub span: Option<Range<usize>>,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -45,7 +45,7 @@ impl FileError {
         }
     }
 
-    /// An error about a suite: in its own file where that can be told, else at the place that `named` makes of it.
+    /// An error about a suite: in the suite's own file if possible, otherwise at the place that `named` gives.
     pub fn of_suite(error: SuiteError, named: impl Fn(String, String) -> Self) -> Self {
         match error {
             SuiteError::Invalid {
@@ -69,7 +69,7 @@ impl FileError {
         }
     }
 
-    /// The line of the trouble, counted from 1.
+    /// The line of the error, counted from 1.
     pub fn line(&self) -> Option<usize> {
         let start = self.span.as_ref()?.start.min(self.text.len());
         Some(
@@ -89,12 +89,12 @@ pub struct Source<T> {
     pub path: PathBuf,
     /// Its text.
     pub text: String,
-    /// What it says.
+    /// The parsed content.
     pub value: T,
 }
 
 impl<T: DeserializeOwned> Source<T> {
-    /// Reads a TOML file; `what` names the sort of file in messages, such as "round".
+    /// Reads a TOML file; `what` names the kind of file in messages, such as "round".
     pub fn read(path: &Path, what: &str) -> Result<Self, FileError> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             FileError::whole(
@@ -132,7 +132,8 @@ impl<T> Source<T> {
         }
     }
 
-    /// An error about this file, pointing at the first place where `needle` stands in quotation marks, or else at all.
+    /// An error about this file, pointing at the first place where `needle` stands in quotation marks, or else its
+    /// first occurrence.
     pub fn error_at(&self, needle: &str, message: impl Into<String>, remedy: impl Into<String>) -> FileError {
         // A short name is part of many words.
         let quoted = self.text.find(&format!("\"{needle}\"")).map(|start| start + 1);
@@ -146,7 +147,7 @@ impl<T> Source<T> {
         }
     }
 
-    /// A path that the file names, seen from the file's own folder.
+    /// A path that the file names, relative to the file's own folder.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match self.path.parent() {
             Some(folder) if path.is_relative() => folder.join(path),

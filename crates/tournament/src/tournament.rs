@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::round::{Overrides, Round, digest_of};
 use crate::source::{FileError, Source};
 
-/// What a tournament file says.
+/// The content of a tournament file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TournamentFile {
@@ -15,7 +15,7 @@ struct TournamentFile {
     name: String,
     /// What it is about, in a sentence or more.
     title: String,
-    /// Round files, and tournament files whose rounds are put in at that place.
+    /// Round files, and tournament files whose rounds are inserted at that place.
     rounds: Vec<PathBuf>,
 }
 
@@ -32,10 +32,10 @@ pub struct Tournament {
     pub digest: String,
 }
 
-/// The file looked for in a folder.
+/// The file name looked for in a folder.
 const FILE_IN_FOLDER: &str = "tournament.toml";
 
-/// More nesting than this is a file that includes itself.
+/// Nesting deeper than this means that a file includes itself.
 const DEEPEST: usize = 8;
 
 impl Tournament {

@@ -1,4 +1,4 @@
-//! The example tournament can be read, and names what its README speaks of.
+//! The example tournament can be read, and contains everything that its README mentions.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;

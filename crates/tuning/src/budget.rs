@@ -1,5 +1,5 @@
-//! What a time budget can decide: before anything is ranked one pair of processes of each case is timed, and what a case
-//! would take at least is reckoned from that.
+//! The decisions that a time budget allows. Before anything is ranked, one pair of processes of each case is timed, and
+//! the minimum time of each case is computed from that.
 
 use std::time::{Duration, Instant};
 
@@ -15,21 +15,21 @@ use gauntlet_judge::Observer;
 use gauntlet_judge::PairedComparison;
 use gauntlet_judge::Workshop;
 
-/// The needed budget is named with this much on top of the pairs: the ranking takes up to [`RANKING_PART`], and pairs
-/// vary.
+/// The required budget is stated with this factor on top of the pairs: the ranking takes up to [`RANKING_PART`], and
+/// pair times vary.
 const MARGIN: f64 = 1.5;
 
-/// The part of a case's time that the model may rank for.
+/// The fraction of a case's time that the model may use for ranking.
 pub const RANKING_PART: f64 = 0.25;
 
-/// What one pair of processes takes of each case.
+/// The time of one pair of processes for each case.
 pub struct Paces(Vec<Duration>);
 
 impl Paces {
-    /// Times a pair of each case, of the baseline beside itself.
+    /// Times one pair for each case, with the baseline on both sides.
     ///
     /// # Errors
-    /// [`TuningError::ShortBudget`] as soon as it is plain that the budget does not suffice for all cases.
+    /// [`TuningError::ShortBudget`] as soon as it is clear that the budget does not suffice for all cases.
     pub fn measure(
         tuning: &Tuning,
         baselines: &[Candidate],
@@ -49,12 +49,12 @@ impl Paces {
         Ok(Self(paces))
     }
 
-    /// What a pair of this case takes.
+    /// The time of a pair for this case.
     pub fn of(&self, case: usize) -> Duration {
         self.0[case]
     }
 
-    /// This case's share of the time left for it and those after it: as much as its pairs take of theirs.
+    /// This case's share of the remaining time, in proportion to the pair times of this case and those after it.
     pub fn share(&self, case: usize, left: Duration) -> Duration {
         let seconds = |paces: &[Duration]| paces.iter().sum::<Duration>().as_secs_f64();
         left.mul_f64(self.0[case].as_secs_f64() / seconds(&self.0[case..]).max(f64::MIN_POSITIVE))
@@ -74,24 +74,24 @@ fn pace(
         baseline.clone(),
         Candidate::new("baseline again", baseline.schedule.clone()),
     );
-    // The first pair is measured however little time there is.
+    // The first pair is measured no matter how little time there is.
     let measured = PairedComparison::new(workshop, &setting, control, other, 0)
         .and_then(|mut contest| contest.advance(Duration::ZERO, observer));
     match measured {
         Err(ExaminationFailure::Judge(error)) => Err(error.into()),
-        // What else is wrong with the baseline is found out, and said, where candidates are compared with it.
+        // Other faults of the baseline are detected and reported when candidates are compared with it.
         Ok(_) | Err(_) => Ok(start.elapsed()),
     }
 }
 
-/// What deciding these cases takes: the first look at the model's first choice of each.
+/// The time to decide these cases: the first look at the model's first choice of each.
 fn needed(paces: &[Duration]) -> Duration {
     let pairs = u32::try_from(pairs_of_a_look()).unwrap_or(u32::MAX);
     (paces.iter().sum::<Duration>() * pairs).mul_f64(MARGIN)
 }
 
 fn too_short(budget: Duration, cases: &[Case], paces: &[Duration]) -> TuningError {
-    // Of the cases that were not timed only their size is known.
+    // For cases that were not timed, only the size is known.
     let work = |cases: &[Case]| {
         cases
             .iter()
@@ -113,23 +113,23 @@ fn too_short(budget: Duration, cases: &[Case], paces: &[Duration]) -> TuningErro
     }
 }
 
-/// Pairs of processes before anything is decided.
+/// Pairs of processes before the first decision.
 pub fn pairs_of_a_look() -> usize {
     Measurement::default().looks.first().copied().unwrap_or(1)
 }
 
-/// How the pairs that there is time for are spent on the rivals at the head of the model's order.
+/// How the available pairs are spent on the candidates at the top of the model's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spending {
-    /// How many rivals are measured at all.
+    /// How many candidates are measured.
     pub rivals: usize,
-    /// How many of them are measured again, each up to a look at least.
+    /// How many of them are measured again, each at least up to a look.
     pub finalists: usize,
 }
 
 impl Spending {
-    /// As many rivals as leave time for a look at two finalists; else a look at the model's first choice alone. Rivals
-    /// that cannot be compared to an interval decide nothing.
+    /// As many candidates as leave time for a look at two finalists; otherwise a look at the model's first choice
+    /// alone. Candidates without an interval decide nothing.
     pub fn of(pairs: usize, rivals: usize) -> Self {
         let look = pairs_of_a_look();
         let fits = |rivals: &usize| pairs_of_heats(*rivals) + FINALISTS.min(*rivals) * look <= pairs;
@@ -140,13 +140,13 @@ impl Spending {
         }
     }
 
-    /// Pairs to be kept for the finalists.
+    /// Pairs reserved for the finalists.
     pub fn kept(self) -> usize {
         self.finalists * pairs_of_a_look()
     }
 }
 
-/// How many pairs there is time for.
+/// How many pairs fit into the time.
 pub fn pairs_within(time: Duration, pace: Duration) -> usize {
     (time.as_secs_f64() / pace.as_secs_f64().max(f64::MIN_POSITIVE)) as usize
 }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(pairs_of_a_look(), 4);
         assert_eq!(spending(4), of(1, 1));
         assert_eq!(spending(8), of(2, 2));
-        // Three rivals take a heat of two pairs each before the final.
+        // Three candidates take a heat of two pairs each before the final.
         assert_eq!(spending(13), of(2, 2));
         assert_eq!(spending(14), of(3, 2));
         assert_eq!(spending(8 * PAIRS + 4 * PAIRS + 8), of(8, 2));

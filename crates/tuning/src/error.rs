@@ -1,4 +1,4 @@
-//! What can end a tuning.
+//! Errors that end a tuning.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub enum TuningError {
     /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),
-    /// Nothing to compare with.
+    /// The baseline of a case is invalid.
     #[error("no baseline for {case}: {rule}; give one that keeps the rule")]
     NoBaseline {
         /// The case.
@@ -24,11 +24,11 @@ pub enum TuningError {
         "a budget of {budget:.0?} is too short to decide anything: {why}; give about {needed:.0?}, or tune fewer cases"
     )]
     ShortBudget {
-        /// What was given.
+        /// The given budget.
         budget: Duration,
-        /// What it would take.
+        /// The required budget.
         needed: Duration,
-        /// What that estimate rests on.
+        /// The basis of that estimate.
         why: String,
     },
 }

@@ -1,5 +1,5 @@
-//! The measured end of tuning: heats down to two, and those measured again on pairs of processes that took no part in
-//! choosing them, for what chose them flatters them.
+//! The measured end of tuning: heats reduce the candidates to two finalists. These are measured again on pairs of
+//! processes that took no part in choosing them, because the times they were chosen by flatter them.
 
 use std::time::{Duration, Instant};
 
@@ -17,36 +17,36 @@ use gauntlet_judge::Setting;
 use gauntlet_judge::Workshop;
 use gauntlet_judge::{PairedComparison, measure};
 
-/// Where and against what candidates are measured.
+/// The setting in which candidates are measured.
 pub struct Measuring<'a> {
-    /// Where they run.
+    /// The workshop that runs them.
     pub workshop: &'a Workshop,
     /// The case, the device and the rules.
     pub setting: &'a Setting,
-    /// What all is compared with.
+    /// The baseline.
     pub baseline: &'a Candidate,
     /// The model's first choice.
     pub first: &'a Candidate,
-    /// What a pair of processes takes.
+    /// The time of a pair of processes.
     pub pace: Duration,
-    /// Told of progress.
+    /// Receives progress reports.
     pub observer: &'a dyn Observer,
 }
 
-/// What came of it.
+/// The result.
 pub struct Verdict {
-    /// All that was measured, in the model's order.
+    /// All measured candidates, in the model's order.
     pub contenders: Vec<Contender>,
-    /// What was measured afresh.
+    /// The candidates measured again.
     pub finalists: Vec<Finalist>,
-    /// What is surely faster than the baseline, and fastest.
+    /// The fastest candidate that is certainly faster than the baseline.
     pub winner: Option<Winner>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Measuring<'_> {
-    /// Measures as many of the chosen as can be decided between within the time allowed.
+    /// Measures as many of the chosen candidates as can be decided within the allowed time.
     pub fn run(&self, chosen: &[Ranked], allowed: Duration) -> Result<Verdict, TuningError> {
         let start = Instant::now();
         let left = || allowed.saturating_sub(start.elapsed());
@@ -63,7 +63,7 @@ impl Measuring<'_> {
         for (place, index) in chosen_by_heats.iter().enumerate() {
             let time = left();
             let pairs = pairs_within(time, self.pace);
-            // A second finalist without an interval decides nothing: then all of the time is the first one's.
+            // A second finalist without an interval decides nothing, so the first one gets all of the time.
             let looks_left = pairs / pairs_of_a_look();
             if place > 0 && looks_left == 0 {
                 break;
@@ -72,7 +72,7 @@ impl Measuring<'_> {
             let share = time / u32::try_from(sharing).unwrap_or(u32::MAX);
             finalists.push(self.over_baseline(rivals[*index], share)?);
         }
-        // How much the model's first choice lacks is worth knowing, and decides nothing.
+        // How far the model's first choice is from the best is worth knowing, but decides nothing.
         for finalist in &mut finalists {
             if pairs_within(left(), self.pace) >= pairs_of_a_look() {
                 self.add_over_first(finalist, chosen, left())?;
@@ -111,7 +111,7 @@ impl Measuring<'_> {
                     places.push(place);
                     None
                 }
-                Err(trouble) => Some(fault(trouble)?),
+                Err(failure) => Some(fault(failure)?),
             };
             contenders.push(Contender {
                 ranked: (*ranked).clone(),
@@ -127,11 +127,11 @@ impl Measuring<'_> {
                 heats,
                 pairs,
                 estimate,
-                trouble,
+                failure,
             } = course;
             let contender = &mut contenders[*place];
             (contender.heats, contender.pairs, contender.estimate) = (heats, pairs, estimate);
-            contender.fault = trouble.map(fault).transpose()?;
+            contender.fault = failure.map(fault).transpose()?;
         }
         Ok((contenders, left.into_iter().map(|index| places[index]).collect()))
     }
@@ -158,7 +158,7 @@ impl Measuring<'_> {
         })
     }
 
-    /// Measures a finalist over the model's first choice, unless it is that, or the baseline is.
+    /// Measures a finalist against the model's first choice, unless the finalist or the baseline is that choice.
     fn add_over_first(
         &self,
         finalist: &mut Finalist,
@@ -173,14 +173,14 @@ impl Measuring<'_> {
             return Ok(());
         }
         let one = Candidate::new(ranked.name(), ranked.schedule.clone());
-        // A fault here may be that of the model's first choice, and says nothing about this one.
+        // The fault here may lie with the model's first choice, and says nothing about this finalist.
         if let Ok(interval) = self.interval(first, &one, allowed)? {
             finalist.over_first = interval;
         }
         Ok(())
     }
 
-    /// The interval of one comparison, none if the time was up before there was one; or what went wrong.
+    /// The interval of one comparison, none if the time was up before there was one; or the error.
     fn interval(
         &self,
         control: &Candidate,
@@ -195,11 +195,11 @@ impl Measuring<'_> {
                     None => Ok(comparison.assessment.suite),
                 })
             }
-            Err(trouble) => Ok(Err(fault(trouble)?)),
+            Err(failure) => Ok(Err(fault(failure)?)),
         }
     }
 
-    /// The fastest of the finalists, if it is surely faster than the baseline; and why.
+    /// The fastest of the finalists if it is certainly faster than the baseline, and the reason.
     fn decide(&self, finalists: &[Finalist], chosen: &[Ranked]) -> (Option<Winner>, String) {
         let compared: Vec<_> = finalists
             .iter()
@@ -210,7 +210,8 @@ impl Measuring<'_> {
             let reason = "nothing came to an interval, for want of time or for the faults named: the baseline stays; give more --budget";
             return (None, reason.to_owned());
         }
-        // First what is sure, then what is fastest: what may be fastest and may be slower is not.
+        // Certainty first, then speed: a finalist that may be the fastest but may also be slower than the baseline is
+        // not chosen.
         let surely_faster = compared.into_iter().filter(|(_, interval)| interval.lower > 0.0);
         let fastest = surely_faster
             .max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate))
@@ -237,9 +238,9 @@ impl Measuring<'_> {
     }
 }
 
-/// What is wrong with a candidate, in words; a failure of the judge itself ends the tuning.
-fn fault(trouble: ExaminationFailure) -> Result<String, TuningError> {
-    match trouble {
+/// The failure of a candidate, in words; a failure of the judge itself ends the tuning.
+fn fault(failure: ExaminationFailure) -> Result<String, TuningError> {
+    match failure {
         ExaminationFailure::Candidate(error) => Ok(error.to_string()),
         ExaminationFailure::Baseline(error) => Ok(format!("what it was compared with failed: {error}")),
         ExaminationFailure::Void(reason) | ExaminationFailure::Wrong(reason) => Ok(reason),
@@ -253,7 +254,7 @@ mod tests {
     use gauntlet_device::Device;
     use gauntlet_parameters::{Parameters, Value};
     use gauntlet_stats::Origin;
-    use gauntlet_worker::{Limits, Patience, WorkerCommand};
+    use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 
     use super::*;
     use crate::setting_of;
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn the_fastest_wins_if_it_is_surely_faster_and_nothing_is_wrong_with_it() {
         let nobody = WorkerCommand::new("", []);
-        let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
+        let workshop = Workshop::new(nobody, Timeouts::default(), Limits::default()).unwrap();
         let case = &gauntlet_families::suite("group-gemm").unwrap().benchmark[0];
         let chosen = [ranked(1, 2), ranked(2, 3)];
         let measuring = Measuring {

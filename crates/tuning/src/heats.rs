@@ -1,4 +1,5 @@
-//! Successive halving: all are measured a little, the slower half drops out, the others are measured more.
+//! Successive halving: all candidates are measured briefly, the slower half drops out, and the others are measured
+//! more.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +7,15 @@ use gauntlet_judge::ExaminationFailure;
 use gauntlet_judge::Observer;
 use gauntlet_judge::PairedComparison;
 
-/// As many are left in the end.
+/// The number of finalists.
 pub const FINALISTS: usize = 2;
 
 /// Pairs of processes in each heat.
 pub const PAIRS: usize = 2;
 
-/// Something that is measured heat by heat.
+/// Something that is measured in heats.
 pub trait Runner {
-    /// Measures up to the end of its next heat; false when the time allowed does not reach so far.
+    /// Measures up to the end of its next heat; false if the allowed time is too short for that.
     fn advance(&mut self, allowed: Duration, observer: &dyn Observer) -> Result<bool, ExaminationFailure>;
     /// Its log speed-up so far; none before the first pair.
     fn estimate(&self) -> Option<f64>;
@@ -36,20 +37,20 @@ impl Runner for PairedComparison<'_> {
     }
 }
 
-/// How far a runner came.
+/// The progress of a runner.
 #[derive(Debug)]
 pub struct Course {
-    /// Heats that it was in.
+    /// Heats that it took part in.
     pub heats: usize,
     /// Pairs of processes measured.
     pub pairs: usize,
-    /// Its log speed-up when it was measured last.
+    /// Its log speed-up at its last measurement.
     pub estimate: Option<f64>,
     /// Why it was not measured to the end; none if it was.
-    pub trouble: Option<ExaminationFailure>,
+    pub failure: Option<ExaminationFailure>,
 }
 
-/// As many heats as it takes to halve so many down to the finalists.
+/// The number of heats that halve this many runners down to the finalists.
 pub fn heats_for(runners: usize) -> usize {
     let mut heats = 0;
     let mut left = runners;
@@ -60,7 +61,7 @@ pub fn heats_for(runners: usize) -> usize {
     heats
 }
 
-/// Pairs of processes that all heats of so many take.
+/// The total pairs of processes in all heats of this many runners.
 pub fn pairs_of_heats(runners: usize) -> usize {
     let mut pairs = 0;
     let mut left = runners;
@@ -75,9 +76,9 @@ fn survivors(runners: usize) -> usize {
     runners.div_ceil(2).max(FINALISTS)
 }
 
-/// Runs heats until the finalists are left or the time is up; each course in the order of the runners, and the places of
-/// those left, the fastest first and those that were never measured last. A heat that a pair, at this `pace`, would
-/// lengthen beyond the time allowed ends there.
+/// Runs heats until only the finalists are left or the time is up. Returns the course of each runner, in the order of
+/// the runners, and the indices of those left, the fastest first and those that were never measured last. A heat ends
+/// early if another pair, at this `pace`, would exceed the allowed time.
 pub fn halve<R: Runner>(
     runners: Vec<R>,
     allowed: Duration,
@@ -91,7 +92,7 @@ pub fn halve<R: Runner>(
             heats: 0,
             pairs: 0,
             estimate: None,
-            trouble: None,
+            failure: None,
         })
         .collect();
     let mut left: Vec<(usize, R)> = runners.into_iter().enumerate().collect();
@@ -117,7 +118,7 @@ pub fn halve<R: Runner>(
                     in_time &= reached;
                     next.push((index, runner));
                 }
-                Err(trouble) => course.trouble = Some(trouble),
+                Err(failure) => course.failure = Some(failure),
             }
         }
         let speed = |index: usize| courses[index].estimate.unwrap_or(f64::MIN);
@@ -136,7 +137,7 @@ mod tests {
 
     const PACE: Duration = Duration::from_secs(1);
 
-    /// Two pairs a heat; every pair says the same, and takes time that is only counted.
+    /// Two pairs for each heat; every pair gives the same speed-up, and its time is only counted.
     struct Fake {
         speed: f64,
         pairs: usize,
@@ -197,7 +198,7 @@ mod tests {
         runners[0].fails = true;
         let (courses, left) = halve(runners, Duration::MAX, PACE, &Blind);
         assert_eq!(left, [2, 1]);
-        assert!(matches!(&courses[0].trouble, Some(ExaminationFailure::Wrong(_))));
+        assert!(matches!(&courses[0].failure, Some(ExaminationFailure::Wrong(_))));
     }
 
     #[test]

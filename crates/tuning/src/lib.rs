@@ -1,9 +1,10 @@
 //! Tuning: which schedule a device should use for each problem of a suite.
 //!
-//! The space of a device's schedules is pruned by its constraints, ranked by the model, and the best of the ranking are
-//! proved and then measured beside the baseline, half of them dropping out in each heat. What is left is measured again,
-//! on pairs of processes that took no part in the choice, so that it does not flatter the figures; that the fastest of the
-//! finalists is named does, a little. Where the device is not here the model's ranking is all there is, and says so.
+//! The space of a device's schedules is pruned by its constraints and ranked by the model. The best of the ranking are
+//! proved and then measured beside the baseline, and half of them drop out in each heat. The finalists are measured
+//! again, on pairs of processes that took no part in the choice, so that the choice does not flatter the figures;
+//! choosing the fastest of the finalists still does, a little. If the device is not present, the model's ranking is the
+//! only result, and is marked as such.
 
 mod budget;
 mod error;
@@ -33,29 +34,29 @@ use gauntlet_judge::{Measurement, Setting};
 pub use error::TuningError;
 pub use outcome::{Contender, Finalist, Search, TunedCase, Winner, table};
 
-/// What is tuned, and how.
+/// The inputs of a tuning.
 pub struct Tuning<'a> {
-    /// Its benchmark cases are tuned, each for itself.
+    /// The suite; each of its benchmark cases is tuned separately.
     pub suite: &'a Suite,
-    /// The device that is tuned for.
+    /// The target device.
     pub device: &'a Device,
-    /// What runs candidates; none where the model alone decides.
+    /// The workshop that runs candidates; none if the model alone decides.
     pub workshop: Option<&'a Workshop>,
-    /// What all is compared with.
+    /// The baseline.
     pub baseline: Parameters,
     /// Whether the workshop's executor has a kernel for a schedule that the device accepts.
     pub builds: &'a (dyn Fn(&Sizes, &Parameters) -> bool + Sync),
-    /// How many of the ranking are measured.
+    /// How many candidates of the ranking are measured.
     pub keep: usize,
-    /// Time for all cases together, from the first pair that is timed to the last verdict; a tuning that measures nothing
-    /// takes what it takes.
+    /// Time for all cases together, from the first timed pair to the last verdict; a tuning that measures nothing has
+    /// no limit.
     pub budget: Duration,
 }
 
-/// Tunes case after case; `decided` is told of each as soon as it is.
+/// Tunes case after case; `decided` is called for each case as soon as it is decided.
 ///
 /// # Errors
-/// [`TuningError::ShortBudget`] before anything is ranked, if the budget does not suffice to decide anything.
+/// [`TuningError::ShortBudget`] before anything is ranked, if the budget is too short to decide anything.
 pub fn tune(
     tuning: &Tuning,
     observer: &dyn Observer,
@@ -90,12 +91,12 @@ pub fn tune(
     Ok(cases)
 }
 
-/// The time of a case that is measured.
+/// The time of a measured case.
 struct Time<'a> {
     workshop: &'a Workshop,
     begun: Instant,
     allowed: Duration,
-    /// What a pair of processes takes.
+    /// The time of a pair of processes.
     pace: Duration,
 }
 
@@ -104,7 +105,7 @@ impl Time<'_> {
         self.allowed.saturating_sub(self.begun.elapsed())
     }
 
-    /// Whether there is still time for the model, and not yet only for measurements.
+    /// Whether the model may still use time, or only measurements may.
     fn is_for_the_model(&self) -> bool {
         self.begun.elapsed() < self.allowed.mul_f64(RANKING_PART)
     }
@@ -163,8 +164,8 @@ fn tune_case(
     }
 }
 
-/// Every point of the tuning space, whether the device accepts it or not, always in the same order. All parameters are
-/// named, so that equal points are equal to the baseline too.
+/// Every point of the tuning space, whether or not the device accepts it, always in the same order. All parameters are
+/// explicit, so that a point can be compared for equality with the baseline too.
 fn points(sizes: &Sizes, device: &Device) -> Vec<Parameters> {
     let parameters = sizes.task().parameters();
     let space = sizes.tuning_space(device);
@@ -190,7 +191,8 @@ fn setting_of(case: &Case, device: &Device) -> Setting {
     )
 }
 
-/// The baseline as the device accepts it for the problem: itself, or the nearest schedule that keeps every rule.
+/// The baseline in a form that the device accepts for the problem: itself, or the nearest schedule that keeps every
+/// rule.
 fn baseline(wanted: &Parameters, case: &Case, device: &Device) -> Result<Parameters, TuningError> {
     let violations = case.sizes.violations(wanted, device);
     let Some(violation) = violations.first() else {
@@ -205,7 +207,7 @@ fn baseline(wanted: &Parameters, case: &Case, device: &Device) -> Result<Paramet
         })
 }
 
-/// What the model alone says.
+/// The model's result without measurements.
 fn predicted(
     setting: &Setting,
     case: &Case,

@@ -1,4 +1,4 @@
-//! What came of tuning, and the table that is made of it.
+//! The results of tuning, and the table made from them.
 
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Interval, Origin, speedup_fraction};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::ranking::Ranked;
 
-/// What came of a case.
+/// The result for a case.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TunedCase {
@@ -16,39 +16,39 @@ pub struct TunedCase {
     pub case: String,
     /// Its problem.
     pub problem: Sizes,
-    /// What all was compared with.
+    /// The baseline.
     pub baseline: Parameters,
-    /// What was looked at.
+    /// The numbers of schedules considered.
     pub search: Search,
-    /// The model's first choice; none if nothing is accepted.
+    /// The model's first choice; none if no schedule is accepted.
     pub first: Option<Ranked>,
-    /// What was measured, in the model's order.
+    /// The measured schedules, in the model's order.
     pub contenders: Vec<Contender>,
-    /// What was measured again.
+    /// The schedules measured again.
     pub finalists: Vec<Finalist>,
     /// The schedule that takes the baseline's place; none if the baseline stays.
     pub winner: Option<Winner>,
-    /// Why it came out so.
+    /// The reason for the result.
     pub reason: String,
-    /// Whether anything was run.
+    /// Whether anything ran.
     pub measured: bool,
     /// The time that the measurements took.
     pub measured_seconds: f64,
 }
 
-/// What was looked at.
+/// The numbers of schedules considered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Search {
     /// Schedules in the space.
     pub points: usize,
-    /// Of these, looked at by the model before its time was up.
+    /// Schedules in the space that the model simulated before its time was up.
     pub simulated: usize,
     /// Of these, accepted by the device's constraints.
     pub accepted: usize,
-    /// Of these, told apart by the model.
+    /// Of these, distinct to the model.
     pub told_apart: usize,
-    /// Refuted by proof before enough were found to measure.
+    /// Schedules refuted by proof before enough were found to measure.
     pub refuted: usize,
 }
 
@@ -56,16 +56,16 @@ pub struct Search {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Contender {
-    /// The schedule and what the model expected.
+    /// The schedule with the model's prediction.
     #[serde(flatten)]
     pub ranked: Ranked,
-    /// Heats that it was measured in.
+    /// Heats that it took part in.
     pub heats: usize,
     /// Pairs of processes measured.
     pub pairs: usize,
-    /// Log speed-up over the baseline in the heats; it served to choose and flatters those chosen.
+    /// Log speed-up over the baseline in the heats. It was used for the choice, so it flatters the chosen schedules.
     pub estimate: Option<f64>,
-    /// What went wrong; none if nothing did.
+    /// The error, if any.
     pub fault: Option<String>,
 }
 
@@ -73,13 +73,13 @@ pub struct Contender {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finalist {
-    /// Its place in the model's order.
+    /// Its rank in the model's order.
     pub rank: usize,
-    /// Over the baseline; none if it could not be measured.
+    /// Speed-up over the baseline; none if it could not be measured.
     pub over_baseline: Option<Interval>,
-    /// Over the model's first choice; none if it could not be measured or is that choice.
+    /// Speed-up over the model's first choice; none if it could not be measured or is that choice.
     pub over_first: Option<Interval>,
-    /// What went wrong; none if nothing did.
+    /// The error, if any.
     pub fault: Option<String>,
 }
 
@@ -89,11 +89,12 @@ pub struct Finalist {
 pub struct Winner {
     /// The schedule.
     pub schedule: Parameters,
-    /// Its place in the model's order.
+    /// Its rank in the model's order.
     pub rank: usize,
-    /// Over the baseline.
+    /// Speed-up over the baseline.
     pub speedup: Interval,
-    /// Over the model's first choice: how far that was from the best. None if it was not measured or is that choice.
+    /// Speed-up over the model's first choice: how far that choice was from the best. None if it was not measured or is
+    /// that choice.
     pub over_first: Option<Interval>,
 }
 
@@ -122,7 +123,7 @@ impl TunedCase {
             .map_or(&self.baseline, |winner| &winner.schedule)
     }
 
-    /// How much longer the model's first choice takes than the winner, as a fraction; none where it was not measured.
+    /// How much longer the model's first choice takes than the winner, as a fraction; none if that was not measured.
     pub fn regret(&self) -> Option<f64> {
         let (winner, first) = (self.winner.as_ref()?, self.first.as_ref()?);
         if !self.measured {
@@ -135,7 +136,7 @@ impl TunedCase {
     }
 }
 
-/// The table of what has been decided so far.
+/// The table of all cases decided so far.
 pub fn table(cases: &[TunedCase], device: &str, executor: &str, version: &str, made: &str) -> DispatchTable {
     DispatchTable {
         version: gauntlet_task::dispatch::VERSION,

@@ -1,4 +1,4 @@
-//! Proof prunes: what is measured, and so may become the schedule of a problem, must not be able to hang or race.
+//! Pruning by proof: a measured schedule, which may become the schedule of a problem, must not be able to hang or race.
 
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
@@ -7,8 +7,9 @@ use gauntlet_task::Case;
 
 use super::ranking::Ranked;
 
-/// The first `keep` of the ranking that are not refuted, and how many were refuted on the way. Only as many are proved
-/// as are needed, for a proof takes far longer than a simulation; and one at least, even if there is no `time`.
+/// The first `keep` schedules of the ranking that are not refuted, and the number refuted on the way. Only as many are
+/// proved as are needed, because a proof takes far longer than a simulation; at least one is proved, even if there is
+/// no `time`.
 pub fn sound(
     ranked: &[Ranked],
     keep: usize,
@@ -31,8 +32,8 @@ pub fn sound(
     (sound, refuted)
 }
 
-/// Whether the tile program, if there is one, neither hangs nor races. How slow it is when nothing overlaps, the clock will
-/// tell.
+/// Whether the tile program, if there is one, neither hangs nor races. A program without overlap passes: measurements
+/// show how slow it is.
 fn is_sound(schedule: &Parameters, case: &Case, device: &Device) -> bool {
     let Some(program) = case.sizes.program(schedule, device) else {
         return true;

@@ -10,43 +10,44 @@ use serde::Serialize;
 
 use crate::error::TuningError;
 
-/// A schedule with what the model expects of it.
+/// A schedule with the model's prediction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ranked {
-    /// Its place, from 1.
+    /// Its rank, from 1.
     pub rank: usize,
     /// The schedule.
     pub schedule: Parameters,
-    /// The time that the model expects, in seconds; none where there is no model of the task.
+    /// The predicted time in seconds; none if the model does not cover the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
 }
 
 impl Ranked {
-    /// What it is called while it is measured.
+    /// Its name during measurements.
     pub fn name(&self) -> String {
         format!("number {} of the model's order", self.rank)
     }
 }
 
-/// Schedules simulated between two signs of life.
+/// Schedules simulated between two progress reports.
 const CHUNK: usize = 1024;
 
-/// What the model makes of a space.
+/// The model's ranking of a space.
 #[derive(Debug, PartialEq)]
 pub struct Ranking {
-    /// The accepted points, the fastest by the model first.
+    /// The accepted points, fastest first by the model.
     pub ranked: Vec<Ranked>,
-    /// How many points were looked at.
+    /// How many points were considered.
     pub simulated: usize,
     /// How many of these were accepted.
     pub accepted: usize,
 }
 
-/// Ranks the accepted points. Of schedules that the model cannot tell apart the one with the fewest words unlike the
-/// plainest is there, so that what is measured is not eight times the same. `go_on` is told how many points are done, and
-/// ends the ranking by `false`; what was looked at by then is spread over the whole space, and is a chunk at least.
+/// Ranks the accepted points. Of schedules that the model cannot distinguish, only the one with the fewest words
+/// different from the default is kept, so that equivalent schedules are not measured repeatedly. `go_on` receives the
+/// number of points done, and returns `false` to end the ranking; the points done by then are spread over the whole
+/// space, and are at least one chunk.
 pub fn rank(
     points: &[Parameters],
     problem: &Sizes,
@@ -56,7 +57,7 @@ pub fn rank(
 ) -> Result<Ranking, TuningError> {
     let mut times: Vec<(Option<f64>, usize, usize)> = Vec::new();
     let mut simulated = 0;
-    // A chunk takes one point in so many, so that each is spread over the whole space.
+    // Each chunk takes points at a fixed stride, so that it is spread over the whole space.
     let chunks = points.len().div_ceil(CHUNK).max(1);
     for chunk in 0..chunks {
         if !go_on(simulated) && chunk > 0 {
@@ -102,8 +103,8 @@ pub fn rank(
     })
 }
 
-/// The time that the model expects; none where there is no model of the task, so that candidates rank by how few parameters
-/// they change.
+/// The predicted time; none if the model does not cover the task, so that candidates rank by how few parameters they
+/// change.
 fn predicted(sizes: &Sizes, parameters: &Parameters, device: &Device) -> Result<Option<f64>, NoEstimate> {
     match Subject::of(sizes, parameters) {
         Ok(subject) => Ok(Some(subject.simulate(device, HostTerm::default())?.seconds)),

@@ -1,7 +1,8 @@
-//! What a worker's process group takes: processes, memory, processor time.
+//! Resources used by a worker's process group: processes, memory, processor time.
 //!
-//! Only Linux tells ([`Group::count`] reads `/proc`). Processor time is summed so that it never falls: what a child
-//! took is counted while it lives, then in the times of the parent that waited for it, or here when nobody did.
+//! Available only on Linux ([`Group::count`] reads `/proc`). The sum of processor time never decreases: a child's time
+//! is counted while it lives, and afterwards either in the times of the parent that waited for it, or here if no
+//! process waited.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -11,17 +12,17 @@ pub(crate) use linux::Group;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use untold::Group;
 
-/// What a worker with all of its process group takes at a moment.
+/// The resources that a worker's process group uses at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Census {
     /// Processes alive.
     pub processes: usize,
-    /// Their threads.
+    /// Threads of all these processes.
     pub threads: usize,
-    /// Bytes of their anonymous and shared memory; files that they merely map are not counted, since the system can
-    /// take those pages back. What several processes share is counted in each of them.
+    /// Bytes of anonymous and shared memory; mapped files are not counted, since the system can reclaim those pages.
+    /// Memory that several processes share is counted in each of them.
     pub resident_bytes: u64,
-    /// Seconds of processor time taken since the start by all that is or was in the group.
+    /// Seconds of processor time since the start, of all processes that are or were in the group.
     pub cpu_seconds: f64,
 }
 
@@ -31,7 +32,7 @@ mod untold {
 
     use super::Census;
 
-    /// A process group of which the system tells nothing.
+    /// A process group on a system that reports nothing about it.
     pub(crate) struct Group;
 
     impl Group {

@@ -1,8 +1,9 @@
-//! What holds a worker in its place, and what of it this system has.
+//! Confines a worker as far as this system supports it.
 //!
-//! Nothing here needs root; a worker that is root is held by more. A thread restricts itself ([`Confinement::restrict_thread`]) and
-//! starts the worker, which inherits what holds the thread; what is a matter of processes, or would keep the thread
-//! from starting it, the child takes on itself just before it becomes the worker ([`Confinement::restrict_child`]).
+//! None of this needs root; a worker that runs as root gets additional restrictions. A thread restricts itself
+//! ([`Confinement::restrict_thread`]) and starts the worker, which inherits the thread's restrictions. Restrictions
+//! that apply to whole processes, or that would keep the thread from starting the worker, are applied by the child just
+//! before it becomes the worker ([`Confinement::restrict_child`]).
 
 mod allowances;
 #[cfg(target_os = "linux")]
@@ -26,7 +27,7 @@ pub use culprits::{Culprits, culprits};
 use resources::Resources;
 pub use safeguards::{Safeguard, Standing, safeguards};
 
-/// All that is laid on one worker.
+/// All restrictions of one worker.
 pub(crate) struct Confinement {
     allowances: Allowances,
     resources: Resources,
@@ -37,15 +38,20 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// For a worker in the folder `own` of the yard, in which other workers have theirs.
-    pub fn new(yard: &Path, own: &Path, limits: &Limits, allowances: &Allowances) -> io::Result<Self> {
+    /// The confinement of a worker in the folder `own`, inside the folder that holds the folders of all workers.
+    pub fn new(
+        workers_folder: &Path,
+        own: &Path,
+        limits: &Limits,
+        allowances: &Allowances,
+    ) -> io::Result<Self> {
         #[cfg(not(target_os = "linux"))]
-        let _unused = (yard, own);
+        let _unused = (workers_folder, own);
         Ok(Self {
             allowances: allowances.clone(),
             resources: Resources::within(limits)?,
             #[cfg(target_os = "linux")]
-            files: files::Reach::new(yard, own, allowances)?,
+            files: files::Reach::new(workers_folder, own, allowances)?,
             #[cfg(target_os = "linux")]
             calls: calls::Filter::tried()
                 .clone()
@@ -58,7 +64,7 @@ impl Confinement {
     pub fn restrict_thread(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
-            // In this order: each takes away what the one before needs.
+            // The order matters: each step takes away permissions that the step before needs.
             let settings = if self.allowances.has(Measure::Mounts) {
                 mounts::seal_in_thread()
             } else {
@@ -70,7 +76,7 @@ impl Confinement {
             if self.allowances.has(Measure::Privileges) {
                 privileges::drop_in_thread(self.allowances.instruments)?;
             } else {
-                // The filter of calls needs it.
+                // The system-call filter requires it.
                 nix::sys::prctl::set_no_new_privs()?;
             }
         }
@@ -84,8 +90,8 @@ impl Confinement {
         }
         #[cfg(target_os = "linux")]
         {
-            // The worker ends with the thread that started it, however the coordinator ends; that thread lasts as long as
-            // its lifeline. What the worker starts does not inherit it (prctl(2), PR_SET_PDEATHSIG).
+            // The worker ends with the thread that started it, however the coordinator ends; that thread lasts as long
+            // as its lifeline. Processes that the worker starts do not inherit this (prctl(2), PR_SET_PDEATHSIG).
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
             if let Some(calls) = &self.calls {
                 calls.restrict_thread()?;

@@ -1,4 +1,4 @@
-//! How a worker is started.
+//! Starts workers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,12 +23,12 @@ pub struct WorkerCommand {
     pub arguments: Vec<OsString>,
     /// Variables added to the environment.
     pub environment: BTreeMap<String, String>,
-    /// What it is allowed beyond what every worker is.
+    /// Its permissions beyond those of every worker.
     pub allowances: Allowances,
 }
 
 impl WorkerCommand {
-    /// A program with arguments, held as every worker is.
+    /// A program with arguments, confined like every worker.
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = OsString>) -> Self {
         Self {
             program: program.into(),
@@ -38,7 +38,7 @@ impl WorkerCommand {
         }
     }
 
-    /// The same run by a tool that looks into it: a program with arguments, after which it expects the command.
+    /// The same command run by a tool such as a profiler: the tool's program and arguments, followed by the command.
     pub fn under(&self, tool: impl Into<PathBuf>, arguments: impl IntoIterator<Item = OsString>) -> Self {
         let own = std::iter::once(self.program.clone().into_os_string()).chain(self.arguments.clone());
         Self {
@@ -53,13 +53,13 @@ impl WorkerCommand {
     }
 }
 
-/// Variables by which programs find the place for what they write on the way; all lead to the worker's own folder.
+/// Variables that tell programs where to write temporary and cached files; all point to the worker's own folder.
 const FOLDERS: [&str; 4] = ["TMPDIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"];
 
-/// Profilers keep files of their own there.
+/// Profilers keep their own files there.
 const HOME: &str = "HOME";
 
-/// Lines that a worker may be ahead of its reader; it waits once there are more.
+/// Lines that a worker may be ahead of the coordinator; further lines block its output.
 const LINES_AHEAD: usize = 4;
 
 /// A worker just started.
@@ -70,13 +70,13 @@ pub(crate) struct Launched {
     pub lifeline: Lifeline,
 }
 
-/// Keeps the thread that started a worker: the worker is killed when that ends, and so with this program, however it
-/// ends.
+/// Keeps alive the thread that started a worker. The worker is killed when that thread ends, and so also when this
+/// program ends, in whatever way.
 pub(crate) struct Lifeline(
-    #[expect(dead_code, reason = "the thread waits for it to be dropped")] SyncSender<()>,
+    #[expect(dead_code, reason = "never read: the thread waits until it is dropped")] SyncSender<()>,
 );
 
-/// Starts a worker in `folder`, in a process group of its own, confined.
+/// Starts a confined worker in `folder`, in its own process group.
 pub(crate) fn launch(
     command: &WorkerCommand,
     folder: &Path,
@@ -86,7 +86,7 @@ pub(crate) fn launch(
     let (started, start) = sync_channel(1);
     let (sender, lines) = sync_channel(LINES_AHEAD);
     let (lifeline, end) = sync_channel(0);
-    // What holds this thread holds the worker that it starts, and it alone.
+    // The restrictions of this thread apply to the worker that it starts, and to nothing else.
     thread::Builder::new().name("worker".to_owned()).spawn(move || {
         let confinement = Arc::new(confinement);
         let child = confinement
@@ -135,18 +135,18 @@ fn prepare(command: &WorkerCommand, folder: &Path) -> Command {
 
 fn spawn(command: &mut Command, confinement: &Arc<Confinement>) -> io::Result<Child> {
     let confinement = Arc::clone(confinement);
-    // SAFETY: between fork and exec only what may be called in a signal handler is allowed, and `restrict_child` only
-    // makes system calls on what was prepared before; it neither allocates nor takes a lock.
+    // SAFETY: between fork and exec only async-signal-safe operations are allowed; `restrict_child` only makes system
+    // calls on data that was prepared before the fork, and neither allocates nor takes a lock.
     unsafe { command.pre_exec(move || confinement.restrict_child()) };
     spawn_unless_busy(command)
 }
 
-/// How often a program that is still being written is tried, and how long to wait in between.
+/// How often to try starting a program that is still open for writing, and how long to wait in between.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A program that was written a moment ago may be held open for writing for as long as another process, forked just
-/// then, takes to start its own program.
+/// Starts a program that was written a moment ago. Another process that was forked during the write holds the file open
+/// for writing until it has started its own program.
 fn spawn_unless_busy(command: &mut Command) -> io::Result<Child> {
     for _ in 1..TRIES {
         match command.spawn() {
@@ -157,11 +157,11 @@ fn spawn_unless_busy(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Should the system's memory run out before the watch sees it, the worker is to go and not the coordinator.
+/// If the system runs out of memory before the watch notices, the system kills the worker and not the coordinator.
 fn prefer_to_lose(child: &Child) {
     #[cfg(target_os = "linux")]
     {
-        // Without it, the system chooses by size, which mostly comes to the same.
+        // If this fails, the system chooses by size, which mostly has the same effect.
         let _kept = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
     }
     #[cfg(not(target_os = "linux"))]

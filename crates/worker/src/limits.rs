@@ -1,10 +1,10 @@
-//! What a worker may take of the machine.
+//! Limits on the resources of a worker.
 
 use std::thread;
 
 use sysinfo::{MemoryRefreshKind, System};
 
-/// What a worker may take, with all processes of its group.
+/// The resources that a worker, with all processes of its group, may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory of all its processes together.
@@ -17,19 +17,19 @@ pub struct Limits {
     pub folder: u64,
     /// Bytes of any one file that it writes.
     pub file: u64,
-    /// Files that a process of it may hold open.
+    /// Files that each of its processes may hold open.
     pub open_files: u64,
-    /// Bytes on standard error over its life.
+    /// Bytes written to standard error over its life.
     pub standard_error: u64,
 }
 
-/// Compilers that fan out start a process for each processor; Python pools too.
+/// The lower bound: parallel compilers and Python pools start one process per processor.
 const LEAST_PROCESSES: usize = 256;
 
-/// Libraries start pools of a thread for each processor, and a process may use several of these libraries.
+/// Libraries start pools of one thread per processor, and a process may use several of these libraries.
 const THREADS_FOR_EACH_PROCESSOR: usize = 64;
 
-/// With fewer processors too.
+/// The lower bound on machines with fewer processors.
 const LEAST_THREADS: usize = 4096;
 
 impl Default for Limits {

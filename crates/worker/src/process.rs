@@ -14,35 +14,35 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::census::{Census, Group};
+use crate::children;
 use crate::confinement::Confinement;
+use crate::error::WorkerError;
 use crate::launch::{Launched, Lifeline, WorkerCommand, launch};
 use crate::limits::Limits;
-use crate::living;
-use crate::patience::Patience;
-use crate::pipes::{Complaints, Requests};
+use crate::pipes::{Requests, StandardError};
 use crate::protocol::{
     Answer, CaseRequest, Description, Envelope, Outcome, POISON, Parameter, Reply, Request, Resources,
     Sample, VERSION,
 };
-use crate::trouble::WorkerError;
+use crate::timeouts::Timeouts;
 use crate::watch::{self, Excess, Watch};
 
-/// How long a line of a worker that has ended may take to arrive.
+/// How long to wait for the last line of a worker that has ended.
 const LAST_LINE: Duration = Duration::from_millis(100);
 
-/// How long a dead worker's standard error is awaited: a child of its own that left its process group may hold it open
-/// for ever.
+/// How long to wait for the end of a dead worker's standard error: a child that left the worker's process group may
+/// hold it open forever.
 const LINGERING: Duration = Duration::from_millis(500);
 
-/// A worker that runs as a child process, confined and within limits. It is killed, with all of its process group, when
-/// dropped; its folder goes with it.
+/// A worker that runs as a child process, confined and within limits. Dropping it kills its whole process group and
+/// removes its folder.
 pub struct WorkerProcess {
     child: Child,
     requests: Option<Requests>,
     lines: Receiver<io::Result<String>>,
-    complaints: Arc<Complaints>,
+    standard_error: Arc<StandardError>,
     listener: Option<JoinHandle<()>>,
-    patience: Patience,
+    timeouts: Timeouts,
     watch: Watch,
     group: Group,
     next_id: u64,
@@ -55,25 +55,26 @@ impl WorkerProcess {
     /// Starts the program within the limits of this machine, see [`start_within`](Self::start_within).
     pub fn start(
         command: &WorkerCommand,
-        yard: &Path,
-        patience: Patience,
+        workers_folder: &Path,
+        timeouts: Timeouts,
     ) -> Result<(Self, Description), WorkerError> {
-        Self::start_within(command, yard, patience, Limits::default())
+        Self::start_within(command, workers_folder, timeouts, Limits::default())
     }
 
-    /// Starts the program in a process group of its own and a new folder of its own in `yard`, and asks it who it is.
+    /// Starts the program in its own process group and in a new folder inside `workers_folder`, and requests its
+    /// description.
     ///
-    /// The worker writes nowhere else, and reads nothing else in the yard: what it is to read must lie in a folder
-    /// elsewhere, which must be there now. Where the system cannot hold it to this, it is started all the same;
-    /// [`safeguards`](crate::safeguards) tells.
+    /// The worker can write nowhere else, and read nothing else in `workers_folder`: files that it is to read must lie
+    /// in another folder, which must exist now. Where the system cannot enforce this, the worker starts all the same;
+    /// [`safeguards`](crate::safeguards) reports it.
     pub fn start_within(
         command: &WorkerCommand,
-        yard: &Path,
-        patience: Patience,
+        workers_folder: &Path,
+        timeouts: Timeouts,
         limits: Limits,
     ) -> Result<(Self, Description), WorkerError> {
         let mut worker =
-            Self::spawn(command, yard, patience, limits).map_err(|source| WorkerError::Start {
+            Self::spawn(command, workers_folder, timeouts, limits).map_err(|source| WorkerError::Start {
                 program: command.program.display().to_string(),
                 source,
             })?;
@@ -81,26 +82,33 @@ impl WorkerProcess {
         Ok((worker, description))
     }
 
-    fn spawn(command: &WorkerCommand, yard: &Path, patience: Patience, limits: Limits) -> io::Result<Self> {
-        living::adopt_orphans();
-        let folder = tempfile::Builder::new().prefix("worker-").tempdir_in(yard)?;
-        let confinement = Confinement::new(yard, folder.path(), &limits, &command.allowances)?;
+    fn spawn(
+        command: &WorkerCommand,
+        workers_folder: &Path,
+        timeouts: Timeouts,
+        limits: Limits,
+    ) -> io::Result<Self> {
+        children::adopt_orphans();
+        let folder = tempfile::Builder::new()
+            .prefix("worker-")
+            .tempdir_in(workers_folder)?;
+        let confinement = Confinement::new(workers_folder, folder.path(), &limits, &command.allowances)?;
         let Launched {
             mut child,
             lines,
             lifeline,
         } = launch(command, folder.path(), confinement)?;
         let group = i32::try_from(child.id()).unwrap_or(i32::MAX);
-        living::enter(group);
-        let complaints = Arc::new(Complaints::default());
+        children::enter(group);
+        let standard_error = Arc::new(StandardError::default());
         let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let mut worker = Self {
             child,
             requests: None,
             lines,
-            complaints: Arc::clone(&complaints),
+            standard_error: Arc::clone(&standard_error),
             listener: None,
-            patience,
+            timeouts,
             watch: Watch::new(limits, folder.path().to_owned()),
             group: Group::new(Pid::from_raw(group)),
             next_id: 1,
@@ -108,10 +116,10 @@ impl WorkerProcess {
             folder,
             _lifeline: lifeline,
         };
-        // From here on an error drops the worker, and so ends it.
+        // From here on an error drops the worker, which ends it.
         worker.requests = stdin.map(Requests::new).transpose()?;
         if let Some(stderr) = stderr {
-            let listen = move || complaints.listen(stderr, limits.standard_error);
+            let listen = move || standard_error.listen(stderr, limits.standard_error);
             worker.listener = Some(thread::Builder::new().spawn(listen)?);
         }
         Ok(worker)
@@ -122,19 +130,19 @@ impl WorkerProcess {
         self.child.id()
     }
 
-    /// The folder in which alone it may write.
+    /// The only folder that it may write to.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Seconds of processor time taken by the worker so far, with the processes of its group that the last
-    /// [`census`](Self::census) found; none where the system does not tell. Takes microseconds.
+    /// Seconds of processor time used by the worker so far, including the processes of its group that the last
+    /// [`census`](Self::census) found; `None` where the system does not report it. Takes microseconds.
     pub fn cpu_seconds(&self) -> Option<f64> {
         self.group.cpu_seconds()
     }
 
-    /// Counts the processes of the worker's group and what they take; none where the system does not tell. Takes up to
-    /// milliseconds, since every process of the system is looked at.
+    /// Counts the processes of the worker's group and their resources; `None` where the system does not report them.
+    /// Takes up to milliseconds, since it reads every process of the system.
     pub fn census(&mut self) -> Option<Census> {
         self.group.count()
     }
@@ -176,7 +184,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Has the worker prepare what stays the same in every call; returns the bytes that it takes beside the operands.
+    /// Tells the worker to prepare everything that stays the same in every call; returns the bytes that this takes
+    /// besides the operands.
     pub fn prepare(&mut self) -> Result<u64, WorkerError> {
         match self.call(Request::Prepare)? {
             Answer::Prepared { bytes } => Ok(bytes),
@@ -197,8 +206,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Times `samples` calls; also returns how long the exchange took on the coordinator's own clock, in seconds,
-    /// which the sum of the reported times cannot exceed.
+    /// Times `samples` calls; also returns the duration of the exchange on the coordinator's own clock, in seconds. The
+    /// sum of the reported times cannot exceed it.
     pub fn time(
         &mut self,
         samples: usize,
@@ -227,7 +236,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Has the last result written to a file.
+    /// Tells the worker to write the last result to a file.
     pub fn output(&mut self, path: &Path) -> Result<u64, WorkerError> {
         match self.call(Request::Output {
             path: path.to_owned(),
@@ -238,7 +247,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Has the worker measure what its primitives cost.
+    /// Tells the worker to measure the costs of its primitives.
     pub fn calibrate(&mut self, quick: bool) -> Result<Vec<Parameter>, WorkerError> {
         match self.call(Request::Calibrate { quick })? {
             Answer::Calibrated { parameters } => {
@@ -254,7 +263,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Has what each part of the device does in a call written to a file.
+    /// Tells the worker to write a timeline of one call on the device to a file.
     pub fn trace(&mut self, path: &Path) -> Result<u64, WorkerError> {
         match self.call(Request::Trace {
             path: path.to_owned(),
@@ -264,8 +273,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Tells the worker to exit and waits until it has, which a tool that runs it takes longer over; what it wrote into
-    /// its folder is there until this is dropped.
+    /// Tells the worker to exit and waits until it has, which takes longer under a tool. Files that it wrote to its
+    /// folder stay until `self` is dropped.
     ///
     /// # Errors
     /// If it does not exit within the time for `describe`.
@@ -276,12 +285,12 @@ impl WorkerProcess {
             other => return Err(self.wrong_answer("stop", &other)),
         }
         while self.child.try_wait().ok().flatten().is_none() {
-            if begun.elapsed() > self.patience.describe {
+            if begun.elapsed() > self.timeouts.describe {
                 self.kill();
                 return Err(WorkerError::Late {
                     call: "stop",
-                    limit: self.patience.describe,
-                    last_words: self.complaints.last_words(),
+                    limit: self.timeouts.describe,
+                    stderr_tail: self.standard_error.stderr_tail(),
                 });
             }
             thread::sleep(Duration::from_millis(5));
@@ -293,10 +302,10 @@ impl WorkerProcess {
         self.exchange(request).map(|(answer, _)| answer)
     }
 
-    /// Asks and awaits the answer; also returns the time from the first byte sent to the last received.
+    /// Sends a request and waits for the answer; also returns the time from the first byte sent to the last received.
     fn exchange(&mut self, request: Request) -> Result<(Answer, Duration), WorkerError> {
         let call = request.name();
-        let patience = self.patience.with(&request);
+        let timeouts = self.timeouts.with(&request);
         let id = self.next_id;
         self.next_id += 1;
         let mut line = serde_json::to_vec(&Envelope { id, request })
@@ -304,7 +313,7 @@ impl WorkerProcess {
         line.push(b'\n');
         self.expect_silence(call)?;
         let begun = Instant::now();
-        let answered = self.await_line(call, &line, begun, patience)?;
+        let answered = self.await_line(call, &line, begun, timeouts)?;
         let elapsed = begun.elapsed();
         if self.watch.is_overdue() {
             self.look(call)?;
@@ -321,8 +330,8 @@ impl WorkerProcess {
         }
     }
 
-    /// An answer that is there before its question was not made for it. Who it is may be told unasked: the first
-    /// answer's number tells whether it is one.
+    /// Fails if a line is there before the request is sent: it cannot be an answer to it. The first answer, the
+    /// description, may come unasked: its number is checked instead.
     fn expect_silence(&mut self, call: &'static str) -> Result<(), WorkerError> {
         if self.next_id <= 2 {
             return Ok(());
@@ -335,24 +344,24 @@ impl WorkerProcess {
         }
     }
 
-    /// Sends a request and awaits a line, looking after the worker's limits meanwhile.
+    /// Sends a request and waits for a line, checking the worker's limits meanwhile.
     fn await_line(
         &mut self,
         call: &'static str,
         mut request: &[u8],
         begun: Instant,
-        patience: Duration,
+        timeouts: Duration,
     ) -> Result<String, WorkerError> {
         loop {
-            let left = patience.saturating_sub(begun.elapsed());
+            let left = timeouts.saturating_sub(begun.elapsed());
             let slice = left.min(watch::INTERVAL);
             if request.is_empty() {
                 match self.lines.recv_timeout(slice) {
                     Ok(Ok(line)) => return Ok(line),
                     Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
                     Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
-                    // A child of the worker's that lives on may hold its standard output open.
-                    Err(RecvTimeoutError::Timeout) if living::has_ended(&mut self.child) => {
+                    // A child of the worker that is still alive may hold its standard output open.
+                    Err(RecvTimeoutError::Timeout) if children::has_ended(&mut self.child) => {
                         return match self.lines.recv_timeout(LAST_LINE) {
                             Ok(Ok(line)) => Ok(line),
                             _ => Err(self.died(call)),
@@ -370,12 +379,12 @@ impl WorkerProcess {
                     Some(Err(_)) | None => return Err(self.died(call)),
                 }
             }
-            if begun.elapsed() >= patience {
+            if begun.elapsed() >= timeouts {
                 self.kill();
                 return Err(WorkerError::Late {
                     call,
-                    limit: patience,
-                    last_words: self.complaints.last_words(),
+                    limit: timeouts,
+                    stderr_tail: self.standard_error.stderr_tail(),
                 });
             }
             if begun.elapsed() >= watch::INTERVAL {
@@ -384,9 +393,9 @@ impl WorkerProcess {
         }
     }
 
-    /// Ends the worker if it has taken too much.
+    /// Ends the worker if it has exceeded a limit.
     fn look(&mut self, call: &'static str) -> Result<(), WorkerError> {
-        match self.watch.excess(&mut self.group, &self.complaints) {
+        match self.watch.excess(&mut self.group, &self.standard_error) {
             None => Ok(()),
             Some(excess) => {
                 self.kill();
@@ -400,27 +409,27 @@ impl WorkerProcess {
             call,
             what,
             limit,
-            last_words: self.complaints.last_words(),
+            stderr_tail: self.standard_error.stderr_tail(),
         }
     }
 
     fn died(&mut self, call: &'static str) -> WorkerError {
-        // Standard output is closed, so the process is gone or going; one that lingers is put down.
+        // Standard output is closed, so the process is gone or about to exit; it is killed if it lingers.
         let deadline = Instant::now() + Duration::from_secs(2);
-        let mut ended = living::has_ended(&mut self.child);
+        let mut ended = children::has_ended(&mut self.child);
         while !ended && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
-            ended = living::has_ended(&mut self.child);
+            ended = children::has_ended(&mut self.child);
         }
         self.kill();
         let status = self.child.try_wait().ok().flatten().filter(|_| ended);
-        // Standard error was closed when it was too much, of which the worker may have died.
-        match self.watch.of_output(&self.complaints) {
+        // Standard error is closed when it exceeds the limit, which may have killed the worker.
+        match self.watch.of_output(&self.standard_error) {
             Some(excess) => self.over_limit(call, excess),
             None => WorkerError::Died {
                 call,
                 status,
-                last_words: self.complaints.last_words(),
+                stderr_tail: self.standard_error.stderr_tail(),
             },
         }
     }
@@ -432,7 +441,7 @@ impl WorkerProcess {
             call,
             reason,
             line,
-            last_words: self.complaints.last_words(),
+            stderr_tail: self.standard_error.stderr_tail(),
         }
     }
 
@@ -443,12 +452,12 @@ impl WorkerProcess {
 
     fn kill(&mut self) {
         self.requests = None;
-        // Once: when the process has been waited for, its number may be another's.
+        // Only once: after the process has been waited for, its number may belong to another process.
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
         let deadline = Instant::now() + LINGERING;
-        living::end(&mut self.child, deadline);
+        children::end(&mut self.child, deadline);
         let is_heard_out = |listener: &JoinHandle<()>| listener.is_finished();
         while !self.listener.as_ref().is_none_or(is_heard_out) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));

@@ -7,11 +7,11 @@
 //! ← {"id":2,"error":{"kind":"refused","message":"cluster = 2×1: no blocks share loads on a CPU"}}
 //! ```
 //!
-//! The order of calls is describe, build, load, prepare, then run, time and output in any order; build and load may come
-//! again, prepare comes once after each load; calibrate may come at any time and trace after load, and a worker may refuse
-//! either. A worker that reads end of file exits. Operands and results travel through files of tensors (safetensors), so
-//! that any language can serve and a worker never learns the seed. `docs/protocol.md` documents every message and has an
-//! example worker.
+//! The order of calls is describe, build, load, prepare, then run, time and output in any order. Build and load may be
+//! repeated; prepare comes once after each load; calibrate may come at any time and trace after load, and a worker may
+//! refuse either. A worker exits at end of file. Operands and results travel through files of tensors (safetensors), so
+//! that workers can be written in any language and never learn the seed. `docs/protocol.md` documents every message and
+//! has an example worker.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,22 +24,22 @@ use serde::{Deserialize, Serialize};
 /// The version of this protocol.
 pub const VERSION: u32 = 3;
 
-/// The byte that fills outputs unless a request names another: it makes every element of a float type NaN.
+/// The byte that fills outputs unless a request gives another: it makes every element of a float type NaN.
 pub const POISON: u8 = 0xFF;
 
-/// A case as a worker is told it: which tensors it reads and writes, whatever the task.
+/// A case as workers see it: which tensors to read and write, whatever the task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseRequest {
     /// The task's name.
     pub task: String,
-    /// The sizes, in the task's own form.
+    /// The sizes, in a form that depends on the task.
     pub sizes: serde_json::Value,
-    /// The input tensors, as files of operands hold them.
+    /// The input tensors, as stored in files of operands.
     pub inputs: Vec<TensorSpec>,
-    /// Names of the inputs that stay the same in every call, such as weights: a worker may prepare them beforehand.
+    /// Names of the inputs that stay the same in every call, such as weights: a worker may preprocess them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constant: Vec<String>,
-    /// The output tensors, as the file of a result holds them.
+    /// The output tensors, as stored in the file of a result.
     pub outputs: Vec<TensorSpec>,
 }
 
@@ -70,52 +70,52 @@ impl CaseRequest {
 pub struct Envelope {
     /// Counts up from 1.
     pub id: u64,
-    /// What is asked.
+    /// The call and its arguments.
     #[serde(flatten)]
     pub request: Request,
 }
 
-/// What a coordinator asks.
+/// The requests of a coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "kebab-case")]
 pub enum Request {
     /// Say which worker this is, and what it runs on.
     Describe,
-    /// Prepare a kernel for this case with these parameters; refuse what cannot be done, by name.
+    /// Prepare a kernel for this case with these parameters; refuse, by name, any that are unsupported.
     Build {
         /// What to compute.
         case: CaseRequest,
-        /// How. Parameters that are not named have their defaults.
+        /// How to compute it. Parameters that are not named have their defaults.
         parameters: Parameters,
     },
-    /// Read operands for the case built last and keep `copies` of them in memory: copy i holds the operands of
-    /// file i modulo their number, so that calls in rotation do not meet the same operands twice in a row.
+    /// Read operands for the case built last and keep `copies` of them in memory: copy i holds the operands of file i
+    /// modulo the number of files, so that calls in rotation do not use the same operands twice in a row.
     Load {
         /// Safetensors files, at least one.
         inputs: Vec<PathBuf>,
-        /// How many copies; timing rotates over them.
+        /// The number of copies; timing rotates over them.
         copies: usize,
     },
-    /// Prepare what stays the same in every call: repack constant inputs, tune, plan. Work that depends on other inputs does
-    /// not belong here.
+    /// Prepare everything that stays the same in every call: repack constant inputs, tune, plan. Work that depends on
+    /// other inputs does not belong here.
     Prepare,
     /// Fill the outputs with a byte, then compute once.
     Run {
         /// Which copy of the operands.
         copy: usize,
-        /// The byte. Of types without NaN, two runs with different bytes tell which elements are never written.
+        /// The byte. For types without NaN, two runs with different bytes reveal elements that are never written.
         #[serde(default = "poison", skip_serializing_if = "is_poison")]
         poison: u8,
     },
-    /// Compute `samples` times, each on the next copy, and report each time. The results of the last `keep` calls stay, to
-    /// be written by `output`.
+    /// Compute `samples` times, each on the next copy, and report each time. The results of the last `keep` calls are
+    /// kept for `output`.
     Time {
-        /// How many.
+        /// The number of calls.
         samples: usize,
         /// The copy to start with.
         first_copy: usize,
-        /// Whether to report phases too, and the time on the device alone where it takes calls of its own; this may slow
-        /// the kernel, and takes longer.
+        /// Whether to report phases too, and also the device time where measuring it takes separate calls; this may
+        /// slow the kernel, and takes longer.
         phases: bool,
         /// How many results to keep, at least one.
         #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -123,21 +123,21 @@ pub enum Request {
     },
     /// Write the result of a call, run or timed, to this file (safetensors).
     Output {
-        /// Where to.
+        /// The file.
         path: PathBuf,
-        /// How many calls before the last one; 0 is the last.
+        /// How many calls before the last one; 0 means the last.
         #[serde(default, skip_serializing_if = "is_zero")]
         calls_before: usize,
     },
-    /// Measure what the executor's own primitives cost on this machine, for the model of it.
+    /// Measure the costs of the executor's primitives on this machine, for its performance model.
     Calibrate {
-        /// Whether a few seconds must do.
+        /// Whether to finish within a few seconds.
         quick: bool,
     },
-    /// Compute once on each copy and then once more on the first, and write to this file what each part of the device does
-    /// when in the last call (JSON, a timeline of `gauntlet_simulate`). The candidate may be built again for it.
+    /// Compute once on each copy and then once more on the first, and write a timeline of the last call on the device
+    /// to this file (JSON, a timeline of `gauntlet_simulate`). The worker may rebuild the candidate for this.
     Trace {
-        /// Where to.
+        /// The file.
         path: PathBuf,
     },
     /// Exit.
@@ -187,34 +187,34 @@ impl Request {
 pub struct Reply {
     /// The request's number.
     pub id: u64,
-    /// What came of it.
+    /// The answer or the failure.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Outcome {
-    /// It failed; the worker lives on.
+    /// The request failed; the worker keeps running.
     Failed {
-        /// Why.
+        /// The reason.
         error: Failure,
     },
-    /// It was done.
+    /// The request succeeded.
     Done(Answer),
 }
 
-/// Why a worker could not do what was asked.
+/// Why a worker could not serve a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// What, where, and the remedy.
     pub message: String,
 }
 
-/// Sorts of failure, as the gates tell them apart.
+/// Kinds of failure, as the gates distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -222,11 +222,11 @@ pub enum FailureKind {
     Refused,
     /// The call came out of order, or its inputs are malformed.
     BadRequest,
-    /// The worker's own trouble: no memory, no device.
+    /// The worker itself failed: it has no memory or no device.
     Broken,
 }
 
-/// What a worker answers, one for each sort of request.
+/// The answers of a worker, one for each kind of request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
@@ -234,7 +234,7 @@ pub enum Answer {
     Description(Description),
     /// To `build`.
     Built {
-        /// What the candidate takes up.
+        /// The candidate's resources.
         resources: Resources,
     },
     /// To `load`.
@@ -244,14 +244,14 @@ pub enum Answer {
     },
     /// To `prepare`.
     Prepared {
-        /// Bytes that the prepared form takes, beside the operands.
+        /// Bytes of the prepared form, besides the operands.
         bytes: u64,
     },
     /// To `run`.
     Ran(Sample),
     /// To `time`.
     Timed {
-        /// In the order taken.
+        /// In the order of the calls.
         samples: Vec<Sample>,
     },
     /// To `output` and `trace`.
@@ -261,7 +261,7 @@ pub enum Answer {
     },
     /// To `calibrate`.
     Calibrated {
-        /// What was measured, each once.
+        /// The measured parameters, each once.
         parameters: Vec<Parameter>,
     },
     /// To `stop`.
@@ -271,44 +271,44 @@ pub enum Answer {
 /// Which worker this is, and what it runs on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// The protocol it speaks.
+    /// The protocol version that it speaks.
     pub protocol: u32,
     /// Its name and version.
     pub worker: String,
     /// The device's name.
     pub device: String,
-    /// What was chosen at run time, such as the SIMD path or the driver.
+    /// Choices made at run time, such as the SIMD path or the driver.
     #[serde(default)]
     pub details: BTreeMap<String, String>,
 }
 
-/// What a built candidate takes up, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
-/// `workspace-bytes`, `threads` and the like. Budgets and abort rules name the same words.
+/// The resources of a built candidate, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
+/// `workspace-bytes`, `threads` and the like. Budgets and abort rules use the same names.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Resources(pub BTreeMap<String, f64>);
 
-/// What one primitive of an executor costs.
+/// The measured cost of one primitive of an executor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// What it is of, such as `multiply.step`; the model of the executor knows it by this name.
+    /// The name, such as `multiply.step`, by which the executor's performance model knows it.
     pub name: String,
-    /// What it is in, such as `ns/value`.
+    /// The unit, such as `ns/value`.
     pub unit: String,
-    /// How much.
+    /// The cost in this unit.
     pub value: f64,
 }
 
 /// One timed call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Around everything that a caller waits for, in seconds.
+    /// Seconds for the whole call, as its caller sees it.
     pub call: f64,
-    /// On the device alone, in seconds; none where it cannot be told apart, or takes calls of its own and phases were not
-    /// asked for.
+    /// Seconds on the device alone; `None` where the device time cannot be separated, or where it takes separate calls
+    /// and phases were not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<f64>,
-    /// The clock in MHz, as last read among these calls, where it can be read.
+    /// The clock in MHz, as last read among these calls, where it is readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<f64>,
     /// Seconds in each phase summed over threads or CTAs: `setup`, `load`, `multiply`, `epilogue`, `wait`.
@@ -317,7 +317,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Whether a clock could have shown it: the call takes some time, and no part less than none.
+    /// Whether the times are possible: the call's is positive and no other is negative.
     pub fn is_possible(&self) -> bool {
         let parts = self.kernel.iter().chain(self.phases.values());
         self.call > 0.0
@@ -330,7 +330,7 @@ impl Sample {
 mod tests {
     use super::*;
 
-    /// What strangers' workers are written against: changing any of these lines needs a new [`VERSION`].
+    /// Foreign workers depend on the exact text of these lines: changing any of them needs a new [`VERSION`].
     #[test]
     fn the_lines_are_as_documented() {
         let request = |line: &str| serde_json::from_str::<Envelope>(line).unwrap();

@@ -1,4 +1,4 @@
-//! Recorded evidence: what a record says of each candidate, and nothing that it does not say.
+//! Recorded evidence: what a record states about each candidate.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use thiserror::Error;
 
 use crate::protocol::Resources;
 
-/// What was written down about the candidates of a round, in place of running them.
+/// Evidence recorded for the candidates of a round, used instead of running them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Record {
     /// What the figures are and where they come from.
     pub source: String,
-    /// How far a single recorded time may lie from the truth. Without it a lone number a side has no interval.
+    /// The relative error of a single recorded time. Without it, a single time per side gives no interval.
     #[serde(default)]
     pub uncertainty: Option<Uncertainty>,
-    /// By name: `baseline`, or a pitch's name.
+    /// Candidates by name: `baseline`, or a pitch's name.
     pub candidates: BTreeMap<String, CandidateRecord>,
     /// Recorded times of other programs, for claims made against them: name → case → microseconds.
     #[serde(default)]
@@ -31,30 +31,30 @@ pub struct Record {
 pub struct Uncertainty {
     /// 0.1 means that the truth lies within 10 % of the recorded time.
     pub relative: f64,
-    /// Why this much.
+    /// The reason for this bound.
     pub why: String,
 }
 
-/// What was written down about one candidate.
+/// Evidence recorded for one candidate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CandidateRecord {
-    /// What the compiler said.
+    /// The compiler's result.
     #[serde(default)]
     pub compilation: Option<RecordedCompilation>,
-    /// What its correctness gate said.
+    /// The result of its correctness gate.
     #[serde(default)]
     pub correctness: Option<RecordedCorrectness>,
-    /// What a race checker said: none when it was not run.
+    /// The result of a race checker; `None` if none was run.
     #[serde(default)]
     pub races: Option<String>,
-    /// Shares of the time by phase, from a profile: none when there was none.
+    /// Shares of the time by phase, from a profile; `None` without a profile.
     #[serde(default)]
     pub phase_shares: BTreeMap<String, f64>,
-    /// Case → recorded times in microseconds, one number or several.
+    /// Recorded times in microseconds by case, one number or several.
     #[serde(default)]
     pub times: BTreeMap<String, Times>,
-    /// Anything else worth knowing.
+    /// Other notes.
     #[serde(default)]
     pub note: Option<String>,
 }
@@ -70,7 +70,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// All of them, in microseconds.
+    /// All times, in microseconds.
     pub fn as_slice(&self) -> &[f64] {
         match self {
             Self::One(time) => std::slice::from_ref(time),
@@ -79,11 +79,11 @@ impl Times {
     }
 }
 
-/// What a compiler was recorded to say.
+/// A recorded compiler result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCompilation {
-    /// Its error, if it failed.
+    /// The error, if compilation failed.
     #[serde(default)]
     pub error: Option<String>,
     /// Registers, shared memory and the like.
@@ -91,7 +91,7 @@ pub struct RecordedCompilation {
     pub resources: Resources,
 }
 
-/// What a correctness gate was recorded to say.
+/// A recorded result of a correctness gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCorrectness {
@@ -99,7 +99,7 @@ pub struct RecordedCorrectness {
     pub passed: u32,
     /// Tests run.
     pub tests: u32,
-    /// What was compared, at which tolerance, and what is doubtful about it.
+    /// What was compared, with which tolerance, and any doubts about it.
     #[serde(default)]
     pub note: String,
 }
@@ -112,7 +112,7 @@ pub enum RecordError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
     /// It is not a record.
@@ -122,9 +122,9 @@ pub enum RecordError {
         path: PathBuf,
         /// Its text.
         text: String,
-        /// Where, in bytes.
+        /// The location, in bytes.
         span: Option<Range<usize>>,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
@@ -164,7 +164,7 @@ impl Record {
         Ok(record)
     }
 
-    /// TOML has NaN and infinity, which would pass every comparison with a bound unseen.
+    /// TOML allows NaN and infinity, which would silently pass comparisons with bounds.
     fn check(&self) -> Result<(), String> {
         let impossible = |time: &f64| !(*time > 0.0 && time.is_finite());
         for (name, candidate) in &self.candidates {

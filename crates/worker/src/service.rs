@@ -10,10 +10,10 @@ use crate::protocol::{
     Resources, Sample,
 };
 
-/// Timed calls that are asked for.
+/// The arguments of a request for timed calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calls {
-    /// How many.
+    /// The number of calls.
     pub samples: usize,
     /// The copy of the operands to start with; each call takes the next.
     pub first_copy: usize,
@@ -23,16 +23,16 @@ pub struct Calls {
     pub keep: usize,
 }
 
-/// What an executor does behind the protocol. A failure is answered and the worker lives on.
+/// What an executor implements behind the protocol. The worker answers with the failure and keeps running.
 pub trait Service {
-    /// Which worker it is and what it runs on.
+    /// Which worker this is and what it runs on.
     fn describe(&self) -> Description;
     /// Prepares a kernel for a case.
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure>;
-    /// Reads operands from one or more files and keeps `copies` of them, copy i of file i modulo their number; returns
-    /// their bytes.
+    /// Reads operands from one or more files and keeps `copies` of them; copy i comes from file i modulo the number of
+    /// files. Returns the bytes of all copies.
     fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure>;
-    /// Prepares what stays the same in every call; returns the bytes that it takes beside the operands.
+    /// Prepares everything that stays the same in every call; returns the bytes that this takes besides the operands.
     fn prepare(&mut self) -> Result<u64, Failure> {
         Ok(0)
     }
@@ -40,7 +40,7 @@ pub trait Service {
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure>;
     /// Computes several times on copies in rotation.
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure>;
-    /// Measures what its primitives cost, if it has a model to calibrate.
+    /// Measures the costs of its primitives, if it has a model to calibrate.
     fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
         Err(Failure {
             kind: FailureKind::Refused,
@@ -49,7 +49,7 @@ pub trait Service {
                     .to_owned(),
         })
     }
-    /// Writes down what each part of the device does when in a call, if it can; returns the file's bytes.
+    /// Writes a timeline of one call on the device to a file, if it can; returns the file's bytes.
     fn trace(&mut self, _path: &Path) -> Result<u64, Failure> {
         Err(Failure {
             kind: FailureKind::Refused,
@@ -61,8 +61,8 @@ pub trait Service {
     fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure>;
 }
 
-/// Answers requests from `input` on `output` until `stop` or the end of `input`. A line that is no request is answered
-/// with a failure under number 0, since its own cannot be told.
+/// Answers requests from `input` on `output` until `stop` or the end of `input`. A malformed line is answered with a
+/// failure under number 0, since its own number is unknown.
 pub fn serve(service: &mut dyn Service, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     for line in input.lines() {
         let line = line?;

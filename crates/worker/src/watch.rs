@@ -1,4 +1,4 @@
-//! Whether a worker keeps within its limits, looked at while it is awaited.
+//! Checks a worker's limits while the coordinator waits for it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 
 use crate::census::Group;
 use crate::limits::Limits;
-use crate::pipes::Complaints;
+use crate::pipes::StandardError;
 
-/// How often to look. Calls shorter than this are not disturbed; in longer ones a look of half a millisecond takes less
-/// than a hundredth of one processor.
+/// How often to check. Calls shorter than this are not disturbed; in longer ones a check of half a millisecond takes
+/// less than a hundredth of one processor.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// After so many looks at processes there is one at the files, which takes longer.
+/// The files are checked once per this many checks of processes, since that takes longer.
 const LOOKS_FOR_EACH_AT_FILES: u32 = 10;
 
-/// More files than this are too many whatever their size: it takes too long to count them.
+/// More files than this exceed the limit whatever their size: counting them takes too long.
 const MOST_FILES: usize = 100_000;
 
-/// What was too much, and what would have been allowed.
+/// A limit that was exceeded, and the allowed amount.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Excess {
     pub what: String,
     pub limit: String,
 }
 
-/// Looks at one worker.
+/// Checks one worker.
 pub(crate) struct Watch {
     limits: Limits,
     folder: PathBuf,
@@ -44,25 +44,25 @@ impl Watch {
         }
     }
 
-    /// Whether the last look was so long ago that short calls, too, must be looked at.
+    /// Whether the last check was so long ago that a check is due even during short calls.
     pub fn is_overdue(&self) -> bool {
         self.last.elapsed() > INTERVAL * LOOKS_FOR_EACH_AT_FILES
     }
 
-    /// What is too much, if anything.
-    pub fn excess(&mut self, group: &mut Group, complaints: &Complaints) -> Option<Excess> {
+    /// The limit that is exceeded, if any.
+    pub fn excess(&mut self, group: &mut Group, standard_error: &StandardError) -> Option<Excess> {
         self.last = Instant::now();
         self.looks += 1;
         let at_files = self.looks.is_multiple_of(LOOKS_FOR_EACH_AT_FILES);
-        self.of_output(complaints)
+        self.of_output(standard_error)
             .or_else(|| self.of_processes(group))
             .or_else(|| at_files.then(|| self.of_files()).flatten())
     }
 
-    /// Too much on standard error.
-    pub fn of_output(&self, complaints: &Complaints) -> Option<Excess> {
+    /// An exceeded limit on standard error.
+    pub fn of_output(&self, standard_error: &StandardError) -> Option<Excess> {
         let limit = self.limits.standard_error;
-        (complaints.volume() > limit).then(|| Excess {
+        (standard_error.volume() > limit).then(|| Excess {
             what: format!("over {} on standard error", mebibytes(limit)),
             limit: mebibytes(limit),
         })
@@ -80,7 +80,8 @@ impl Watch {
             .or_else(|| counted(census.threads, self.limits.threads, "threads"))
             .or_else(|| {
                 let limit = self.limits.memory;
-                // What is shared was counted in each; the exact sum takes longer, and is only needed here.
+                // This sum counts shared memory once per process; the exact sum takes longer, so it is computed only
+                // here.
                 let bytes = (census.resident_bytes > limit).then(|| group.proportional_bytes())?;
                 (bytes > limit).then(|| Excess {
                     what: format!("{} of memory", mebibytes(bytes)),
@@ -104,13 +105,13 @@ impl Watch {
     }
 }
 
-/// Files in a folder, and the bytes that they take up; no further than one over [`MOST_FILES`].
+/// The number of files in a folder, and the bytes that they occupy; stops at one over [`MOST_FILES`].
 fn content(folder: &Path) -> (usize, u64) {
     let mut folders = vec![folder.to_owned()];
     let (mut files, mut bytes) = (0, 0);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            // Of a link, this tells of the link itself.
+            // For a link, these are the metadata of the link itself.
             let Ok(found) = entry.metadata() else { continue };
             files += 1;
             bytes += 512 * found.blocks();

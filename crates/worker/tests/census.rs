@@ -1,4 +1,4 @@
-//! What a worker takes is told, whoever of its group takes it.
+//! The census covers all processes of a worker's group.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -27,7 +27,7 @@ fn one_that_waits_takes_nothing() {
 
 #[test]
 fn work_left_running_is_seen() {
-    // The burner is a child; the answer came long before it ends.
+    // The burner is a child that still runs long after the answer.
     let mut worker = start(&format!(
         "read line; (while :; do :; done) & echo '{DESCRIPTION}'; read line"
     ));
@@ -40,7 +40,7 @@ fn work_left_running_is_seen() {
 fn work_of_children_that_are_gone_is_not_forgotten() {
     let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
     for script in [
-        // Waited for by its parent; left behind by its parent.
+        // In the first case its parent waits for it; in the second its parent leaves it behind.
         format!("({burn}); read line; echo '{DESCRIPTION}'; read line"),
         format!("(({burn}) &) ; sleep 0.05; read line; echo '{DESCRIPTION}'; read line"),
     ] {
@@ -63,7 +63,7 @@ fn work_of_children_that_are_gone_is_not_forgotten() {
 #[test]
 fn asking_is_cheap() {
     let mut worker = start(&format!("read line; echo '{DESCRIPTION}'; read line"));
-    // The time that this thread has a processor, which other programs do not add to.
+    // The processor time of this thread, which other programs do not affect.
     let on_cpu = || {
         let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let nanoseconds = stat.split_whitespace().next().and_then(|word| word.parse().ok());
@@ -81,7 +81,7 @@ fn asking_is_cheap() {
         worker.census().unwrap();
     });
     println!("cpu_seconds {clock:?}, census {census:?}");
-    // A hundred times what was measured, so that any machine passes and a scan of /proc does not.
+    // A hundred times the measured time, so that any machine passes but a scan of /proc does not.
     assert!(clock < Duration::from_micros(100), "{clock:?}");
     assert!(census < Duration::from_millis(200), "{census:?}");
 }

@@ -1,4 +1,4 @@
-//! What workers cannot do, where this system can hold them to it, and what they still can.
+//! What workers cannot do where this system can confine them, and what they still can do.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -9,12 +9,12 @@ use std::fs;
 
 use common::{DESCRIPTION, eventually, said, start};
 use gauntlet_worker::{
-    Culprits, Limits, Measure, Patience, Standing, WorkerCommand, WorkerProcess, culprits, safeguards,
+    Culprits, Limits, Measure, Standing, Timeouts, WorkerCommand, WorkerProcess, culprits, safeguards,
 };
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
 
-/// Whether a safeguard is active here; says so if not.
+/// Whether a safeguard is active here; prints a note if not.
 fn has(what: &str) -> bool {
     let safeguard = safeguards().into_iter().find(|found| found.what == what).unwrap();
     let active = matches!(safeguard.standing, Standing::Active(_));
@@ -46,7 +46,7 @@ fn it_writes_nowhere_else() {
     if !has("writes only in its own folder") {
         return;
     }
-    let outside = common::yard().join(format!("outside-{}", std::process::id()));
+    let outside = common::workers_folder().join(format!("outside-{}", std::process::id()));
     fs::write(&outside, "before").unwrap();
     let place = outside.display();
     let told = said(&format!(
@@ -59,11 +59,11 @@ fn it_writes_nowhere_else() {
         name.push(trace);
         assert!(!fs::exists(name).unwrap());
     }
-    assert!(!common::yard().join("link").exists());
+    assert!(!common::workers_folder().join("link").exists());
     assert!(told.ends_with("end\n"), "{told}");
 }
 
-/// CUDA's start depends on the first; a child of the worker may be the one that uses CUDA.
+/// CUDA writes such an entry when it starts, possibly in a child of the worker.
 #[test]
 fn it_writes_the_entries_of_its_processes_but_no_settings() {
     if !has("no settings of the system in /proc") || !has("writes only in its own folder") {
@@ -129,7 +129,7 @@ fn it_has_no_privileges_and_gains_none() {
     assert_eq!(field("NoNewPrivs:"), "1");
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
         let held = u64::from_str_radix(&field(set), 16).unwrap();
-        // Those over reading and writing files, see capability.h.
+        // The two capabilities for reading and writing files, see capability.h.
         assert_eq!(held & !0b110, 0, "{set} {held:x}");
     }
 }
@@ -153,7 +153,7 @@ fn nothing_of_it_lives_on() {
     let group = Pid::from_raw(i32::try_from(worker.id()).unwrap());
     assert!(killpg(group, None).is_ok());
     drop(worker);
-    // Not even as one that nobody has waited for.
+    // Not even as a zombie.
     assert_eq!(killpg(group, None), Err(nix::errno::Errno::ESRCH));
 }
 
@@ -166,7 +166,7 @@ fn nothing_of_it_leaves_its_group() {
         "read line; setsid sleep 300 & set -m; sleep 300 & set +m; sleep 0.2; echo '{DESCRIPTION}'; read line"
     );
     let mut worker = start(&script).unwrap();
-    // What runs, runs in the group: the census of other groups is not taken.
+    // All processes run in the group: the census does not count other groups.
     let strays = || {
         let listed = fs::read_dir("/proc").unwrap().flatten();
         listed
@@ -190,7 +190,7 @@ fn a_folder_that_it_was_given_is_kept_from_one_process_to_the_next() {
     let given = |script: String| {
         let mut command = common::shell(&script);
         command.allowances.folders.push(kept.clone());
-        let started = WorkerProcess::start(&command, common::yard(), Patience::default());
+        let started = WorkerProcess::start(&command, common::workers_folder(), Timeouts::default());
         started.map(|_| ())
     };
     let file = kept.join("file");
@@ -214,7 +214,8 @@ fn what_runs_it_is_started_in_its_place_and_may_use_the_network() {
          echo '{DESCRIPTION}'; read line; sleep 0.2; echo done > done"
     ));
     let refused = |command: &WorkerCommand| {
-        let (worker, _) = WorkerProcess::start(command, common::yard(), Patience::default()).unwrap();
+        let (worker, _) =
+            WorkerProcess::start(command, common::workers_folder(), Timeouts::default()).unwrap();
         let said = |name: &str| fs::read_to_string(worker.folder().join(name)).unwrap();
         (
             said("refused"),
@@ -250,12 +251,12 @@ fn what_stops_it_is_found_by_leaving_it_out() {
     if !has("writes only in its own folder") {
         return;
     }
-    let outside = common::yard().join(format!("culprit-{}", std::process::id()));
+    let outside = common::workers_folder().join(format!("culprit-{}", std::process::id()));
     let of = |script: String| {
         culprits(
             &common::shell(&script),
-            common::yard(),
-            Patience::default(),
+            common::workers_folder(),
+            Timeouts::default(),
             Limits::default(),
         )
     };

@@ -1,4 +1,4 @@
-//! Workers that misbehave cost a bounded time and are told apart.
+//! Misbehaving workers cost a bounded time, and errors tell the cases apart.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -10,7 +10,8 @@ use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
 use gauntlet_worker::{Limits, WorkerError};
 
-/// Less than the sleeps that a worker is not to be waited for, and far more than ending it takes on a busy machine.
+/// Shorter than the sleeps that the coordinator must not wait for, and far longer than ending a worker takes on a busy
+/// machine.
 const PROMPT: Duration = Duration::from_secs(40);
 
 #[test]
@@ -18,10 +19,10 @@ fn half_a_line_before_the_end_is_a_death() {
     let error = start(r#"read line; printf '{"id":1,"ans'; echo 'out of memory' >&2; exit 9"#)
         .err()
         .unwrap();
-    let WorkerError::Died { last_words, .. } = &error else {
+    let WorkerError::Died { stderr_tail, .. } = &error else {
         panic!("{error}");
     };
-    assert_eq!(last_words.trim(), "out of memory");
+    assert_eq!(stderr_tail.trim(), "out of memory");
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn a_death_is_seen_though_a_child_holds_standard_output() {
     assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
 }
 
-/// What it said last counts.
+/// A reply counts even if the worker exits right after it.
 #[test]
 fn an_answer_just_before_the_end_is_one() {
     let mut worker = start(&format!(
@@ -85,7 +86,12 @@ fn an_end_without_fault_is_a_death_too() {
         matches!(&error, WorkerError::Died { status: Some(status), .. } if status.success()),
         "{error}"
     );
-    assert!(error.to_string().ends_with("its last words: enough"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("the end of its standard error: enough"),
+        "{error}"
+    );
 }
 
 /// Sizes whose request is longer than a pipe holds, so that writing it waits for the reader.
@@ -176,7 +182,7 @@ fn a_gigabyte_on_the_protocol_fills_no_memory_and_takes_no_time() {
 }
 
 #[test]
-fn a_gigabyte_of_complaints_is_too_much() {
+fn a_gigabyte_on_standard_error_is_too_much() {
     let begun = Instant::now();
     for flood in [
         "head -c 1000000000 /dev/zero >&2",
@@ -194,7 +200,7 @@ fn a_gigabyte_of_complaints_is_too_much() {
     assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
 }
 
-/// What a worker is stopped for that does this and waits; none if it is not.
+/// The limit that stops a worker which runs `deed` and waits; `None` if it is not stopped.
 #[cfg(target_os = "linux")]
 fn excess(deed: &str, limits: Limits) -> Option<String> {
     let begun = Instant::now();
@@ -204,8 +210,10 @@ fn excess(deed: &str, limits: Limits) -> Option<String> {
     );
     assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
     match result.err()? {
-        WorkerError::OverLimit { what, last_words, .. } => {
-            assert!(last_words.starts_with("I take"), "{last_words}");
+        WorkerError::OverLimit {
+            what, stderr_tail, ..
+        } => {
+            assert!(stderr_tail.starts_with("I take"), "{stderr_tail}");
             Some(what)
         }
         error => Some(error.to_string()),
@@ -234,7 +242,7 @@ fn memory_that_several_share_is_counted_once() {
         memory: 96 << 20,
         ..Limits::default()
     };
-    // The children hold what their parent has written, and write nothing themselves.
+    // The children share the memory that their parent has filled, and write nothing themselves.
     let deed =
         "x=$(head -c 40000000 /dev/zero | tr '\\0' x); for i in 1 2 3 4 5 6; do (sleep 1; :) & done; sleep 1";
     let script = format!("read line; {deed}; echo '{DESCRIPTION}'; read line");

@@ -1,4 +1,4 @@
-//! What `calibrate` and `validate` take.
+//! The arguments of `calibrate` and `validate`.
 
 use std::path::PathBuf;
 

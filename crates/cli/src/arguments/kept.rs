@@ -1,4 +1,4 @@
-//! Where things are kept: arguments of the commands that use them.
+//! Arguments for the places where data is kept, shared by several commands.
 
 use std::path::PathBuf;
 

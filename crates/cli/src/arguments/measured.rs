@@ -1,4 +1,4 @@
-//! Where something is measured: arguments that several commands share.
+//! Arguments for the place of a measurement, shared by several commands.
 
 use clap::{Args, ValueEnum};
 use gauntlet_device::Arch;

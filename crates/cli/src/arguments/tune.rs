@@ -1,4 +1,4 @@
-//! `tune`.
+//! The arguments of `tune`.
 
 use std::path::PathBuf;
 

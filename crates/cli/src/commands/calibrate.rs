@@ -4,28 +4,28 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_judge::{Thoroughness, Workshop};
-use gauntlet_worker::{Limits, Patience};
+use gauntlet_worker::{Limits, Timeouts};
 
 use crate::arguments::{Calibrate, MeasuredExecutor};
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, version};
+use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::load::{Load, REMEDY, Watch};
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
-use crate::trouble::{Trouble, say, terminal_width};
 
 /// Worker processes: an odd number, so that the median is one of them.
 const QUICK_PROCESSES: usize = 3;
 const PROCESSES: usize = 5;
 
-/// Measures what this machine's primitives cost, and keeps it.
-pub fn calibrate(arguments: &Calibrate) -> Result<Exit, Trouble> {
+/// Measures the costs of this machine's primitives, and keeps them.
+pub fn calibrate(arguments: &Calibrate) -> Result<Exit, CliError> {
     let device = Device::host();
     let calibrations = Calibrations::of(&arguments.calibration);
     calibrations.check(&device)?;
-    let workshop = Workshop::new(cpu_worker(None)?, Patience::default(), Limits::default())?;
+    let workshop = Workshop::new(cpu_worker(None)?, Timeouts::default(), Limits::default())?;
     let thoroughness = Thoroughness {
         processes: if arguments.quick {
             QUICK_PROCESSES
@@ -63,14 +63,14 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, Trouble> {
     if is_kept {
         return Ok(Exit::Done);
     }
-    Err(Trouble::undecided(
+    Err(CliError::undecided(
         format!("not kept: while this machine was calibrated, {}", load.sentence()),
         format!("{REMEDY} and calibrate again; --keep-anyway keeps such a calibration"),
     ))
 }
 
-/// Refuses to calibrate a machine that other processes keep busy, unless the calibration is to be kept `anyway`.
-fn quiet(load: &Load, anyway: bool) -> Result<(), Trouble> {
+/// Refuses to calibrate a busy machine, unless the calibration is to be kept `anyway`.
+fn quiet(load: &Load, anyway: bool) -> Result<(), CliError> {
     if !load.is_busy() {
         return Ok(());
     }
@@ -79,7 +79,7 @@ fn quiet(load: &Load, anyway: bool) -> Result<(), Trouble> {
         say(&format!("note: {found}; the calibration measures them too\n"));
         return Ok(());
     }
-    Err(Trouble::undecided(
+    Err(CliError::undecided(
         format!("{found}; a calibration made now would measure them too, so none is made"),
         format!("{REMEDY}; --keep-anyway calibrates all the same and keeps the result"),
     ))

@@ -9,17 +9,17 @@ use serde_json::json;
 
 use crate::arguments::MeasuredExecutor;
 use crate::commands::run::{cpu_worker, environment};
+use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
-use crate::trouble::{Trouble, say, terminal_width};
 
-/// How long the load of the machine is measured before anything is tried.
+/// How long the load of the machine is measured before the cheats are tried.
 const LISTEN: Duration = Duration::from_secs(2);
 
-/// Measures how quiet the machine is, tries every cheat of the corpus, and says which gate caught it.
-pub fn cheats(json: Option<&Path>) -> Result<Exit, Trouble> {
+/// Measures how quiet the machine is, tries every cheat of the corpus, and prints which gate caught it.
+pub fn cheats(json: Option<&Path>) -> Result<Exit, CliError> {
     json.into_iter().try_for_each(sink::check)?;
     let settings = Settings {
         program: cpu_worker(None)?.program,
@@ -63,7 +63,7 @@ fn listed(reports: &[CheatReport]) -> String {
     table(&head, rows.collect(), 0, terminal_width())
 }
 
-/// How many, how long, on how quiet a machine, and what did not end as it should.
+/// The number of cheats, the time, how quiet the machine was, and the cheats with an unexpected outcome.
 fn summed_up(reports: &[CheatReport], quiet: &Quiet) -> String {
     let count = |wanted| reports.iter().filter(|report| report.outcome == wanted).count();
     let cheats = reports
@@ -102,7 +102,7 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-impl From<TrialError> for Trouble {
+impl From<TrialError> for CliError {
     fn from(error: TrialError) -> Self {
         match error {
             TrialError::Unplayed { source, .. } => (*source).into(),

@@ -9,13 +9,14 @@ use gauntlet_kernels_cpu::SimdPath;
 use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_tournament::{Overrides, Tournament, TournamentReport, play};
-use gauntlet_worker::Patience;
+use gauntlet_worker::Timeouts;
 use serde::Serialize;
 
 use crate::arguments::Check;
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::suites;
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
 use crate::problem_text;
@@ -23,7 +24,6 @@ use crate::progress::Progress;
 use crate::requirement::{Conclusion, Standing, soundness, unsound_baseline};
 use crate::schedule_text;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
 #[derive(Serialize)]
 struct Checked {
@@ -33,7 +33,7 @@ struct Checked {
 }
 
 /// Examines rounds or suites without measuring.
-pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
+pub fn check(arguments: &Check) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let calibrations = Calibrations::of(&arguments.calibration);
     let mut checked = Checked {
@@ -50,13 +50,13 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
                 .push(check_suite(&suites::find(target)?, arguments)?);
         } else {
             if arguments.simd.is_some() || arguments.schedule.is_some() {
-                return Err(Trouble::bad_input(
+                return Err(CliError::bad_input(
                     format!("--simd and --schedule are for suites, and {target} is none"),
                     "leave them out; a round says itself which schedules it compares",
                 ));
             }
             if !path.exists() {
-                return Err(Trouble::bad_input(
+                return Err(CliError::bad_input(
                     format!("`{target}` is neither a file nor a suite"),
                     format!(
                         "check the path; of the suites built in, the nearest is {}",
@@ -71,7 +71,7 @@ pub fn check(arguments: &Check) -> Result<Exit, Trouble> {
     Ok(Conclusion::worst(standings(&checked)).exit("the check"))
 }
 
-/// A TOML file with cases is a suite; with anything else, a round or a tournament. A round's `correctness` is one table.
+/// A TOML file with cases is a suite; any other is a round or a tournament. A round's `correctness` is a single table.
 fn is_suite_file(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lists = |table: &toml::Table, name: &str| table.get(name).is_some_and(toml::Value::is_array);
@@ -79,13 +79,13 @@ fn is_suite_file(path: &Path) -> bool {
         .is_ok_and(|table| lists(&table, "benchmark") || lists(&table, "correctness"))
 }
 
-/// Plays a tournament through the gates that measure nothing; what it finds is not kept.
-fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentReport, Trouble> {
+/// Plays a tournament through the gates that do not measure; its findings are not kept.
+fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentReport, CliError> {
     let mut tournament = Tournament::load(path, &Overrides::default())?;
     calibrations.apply_to(&mut tournament)?;
     let settings = settings(&tournament, false)?;
     let folder =
-        tempfile::tempdir().map_err(|error| Trouble::broken(format!("no temporary folder: {error}")))?;
+        tempfile::tempdir().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
     let ledger = Ledger::open(folder.path().join("check.sqlite"))?;
     let run = ledger.start_run(&RunStart {
         version: settings.version.clone(),
@@ -98,7 +98,7 @@ fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentRe
     Ok(play(&tournament, &journal, &settings, &progress)?)
 }
 
-fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble> {
+fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
     let device = Device::host();
     let given = arguments.schedule.as_deref();
     let given = given
@@ -109,7 +109,7 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
     }
     let paths = match &arguments.simd {
         Some(name) => vec![name.parse::<SimdPath>().map_err(|error| {
-            Trouble::bad_input(
+            CliError::bad_input(
                 format!("--simd: {error}"),
                 "`gauntlet doctor` lists the SIMD paths of this machine",
             )
@@ -133,18 +133,18 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, Trouble>
         workers,
         schedules: &schedules,
         rules: Rules::default(),
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
     };
     let progress = Progress::new();
     Ok(sweep(&plan, &|message| progress.show(message))?)
 }
 
-/// Refuses a schedule that no case of the suite allows: nothing would be examined, and nothing found wrong.
-fn keeps_a_rule(schedule: &Parameters, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+/// Refuses a schedule that no case of the suite allows: nothing would be examined, so no error could be found.
+fn keeps_a_rule(schedule: &Parameters, suite: &Suite, device: &Device) -> Result<(), CliError> {
     let mut cases = suite.correctness.iter().chain(&suite.benchmark);
     let broken = |case: &Case| case.sizes.violations(schedule, device).into_iter().next();
     match suite.benchmark.first().and_then(broken) {
-        Some(violation) if cases.all(|case| broken(case).is_some()) => Err(Trouble::bad_input(
+        Some(violation) if cases.all(|case| broken(case).is_some()) => Err(CliError::bad_input(
             format!("no case of {} allows this schedule: {violation}", suite.name),
             "`gauntlet schedules` explains the words",
         )),
@@ -152,7 +152,7 @@ fn keeps_a_rule(schedule: &Parameters, suite: &Suite, device: &Device) -> Result
     }
 }
 
-fn tell(checked: &Checked) -> Result<(), Trouble> {
+fn tell(checked: &Checked) -> Result<(), CliError> {
     for report in &checked.tournaments {
         sink::print(gauntlet_report::tournament(report, terminal_width()))?;
     }
@@ -188,7 +188,7 @@ fn tell(checked: &Checked) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What is known of every baseline, pitch, fallback and suite.
+/// The standing of every baseline, pitch, fallback and suite.
 fn standings(checked: &Checked) -> Vec<(Standing, String)> {
     let suites = checked.suites.iter().map(|report| {
         let standing = if report.is_sound() {

@@ -16,16 +16,16 @@ use serde_json::json;
 use crate::arguments::{Compare, Requirement};
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::suites;
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::requirement::{Conclusion, soundness};
 use crate::schedule_text;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
 /// Compares two kernels on this machine's CPU or GPU.
-pub fn compare(arguments: &Compare) -> Result<Exit, Trouble> {
+pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.task, &arguments.cases)?;
     let table = suite.parameters();
@@ -85,8 +85,8 @@ pub fn compare(arguments: &Compare) -> Result<Exit, Trouble> {
     Ok(concluded(&found, arguments.require))
 }
 
-/// The exit code of a comparison, and of one that could not be made. Without a requirement only whether both kernels are
-/// right counts, and whether the times can be believed.
+/// The exit code of a comparison, or of one that could not be made. Without a requirement it depends only on whether
+/// both kernels are correct and the times are credible.
 fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
     let because = format!("the {} {}", found.arm, found.verdict.sentence());
     match requirement {
@@ -99,15 +99,15 @@ fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
     }
 }
 
-/// A suite with only the benchmark cases named; all of them if none is.
-pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
+/// A suite with only the given benchmark cases; all of them if none is given.
+pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, CliError> {
     let mut suite = suites::find(name)?;
     if let Some(stranger) = cases
         .iter()
         .find(|case| suite.benchmark.iter().all(|known| known.name != **case))
     {
         let known: Vec<_> = suite.benchmark.iter().map(|case| case.name.as_str()).collect();
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             format!("the suite {} has no benchmark case `{stranger}`", suite.name),
             format!("one of {}", known.join(", ")),
         ));
@@ -118,7 +118,7 @@ pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, Trouble> {
     Ok(suite)
 }
 
-/// A table, a command or parameters.
+/// A table, a command, or parameters.
 fn description(arm: &Candidate) -> serde_json::Value {
     match (&arm.dispatch, &arm.command) {
         (Some(table), _) => json!(table),
@@ -127,7 +127,7 @@ fn description(arm: &Candidate) -> serde_json::Value {
     }
 }
 
-/// What a table says of each case, and why.
+/// The entry of a dispatch table for each case, and its evidence.
 fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> String {
     let mut said = format!("{:<11}{text}", arm.name);
     for case in &suite.benchmark {
@@ -138,7 +138,7 @@ fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> St
     said
 }
 
-fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Result<(), Trouble> {
+fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Result<(), CliError> {
     if arm.command.is_some() {
         return Ok(());
     }
@@ -146,7 +146,7 @@ fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Resul
         let schedule = arm.schedule_for(&case.sizes, device);
         if let Some(violation) = case.sizes.violations(schedule, device).first() {
             let remedy = violation.remedies.first().map(|remedy| remedy.sentence.clone());
-            return Err(Trouble::bad_input(
+            return Err(CliError::bad_input(
                 format!("`{text}` on {}: {violation}", case.name),
                 remedy.unwrap_or_else(|| "`gauntlet schedules` explains the words".to_owned()),
             ));
@@ -155,24 +155,24 @@ fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Resul
     Ok(())
 }
 
-/// What became of a comparison.
+/// The outcome of a comparison.
 struct Found {
-    /// The arm that the verdict is about.
+    /// The side that the verdict is about.
     arm: String,
     verdict: Verdict,
     reason: String,
-    /// None where a kernel was stopped before there were times.
+    /// None if a kernel was stopped before there were times.
     comparison: Option<Comparison>,
 }
 
-/// Examines whether both kernels are right, since the speed of a wrong one is of no interest, and compares them.
+/// Examines whether both kernels are correct, because the speed of an incorrect one is irrelevant, and compares them.
 fn examined(
     setting: &Setting,
     arms: &[Candidate; 2],
     executor: &Executor,
     arguments: &Compare,
     observer: &dyn Observer,
-) -> Result<Found, Trouble> {
+) -> Result<Found, CliError> {
     let examination = |candidate| Examination {
         setting,
         candidate,
@@ -196,13 +196,13 @@ fn examined(
         }
     }
     let Executor::Live(workshop) = executor else {
-        return Err(Trouble::broken("nothing runs the candidates"));
+        return Err(CliError::broken("nothing runs the candidates"));
     };
     let start = Instant::now();
     let allowed = arguments.budget.unsigned_abs();
     let mut compared = examination(&arms[1]);
     let measured = measure(workshop, setting, &arms[0], &arms[1], allowed, observer);
-    // As in a round, a worker that fails and times that cannot be believed come to a verdict.
+    // As in a round, a failing worker or implausible times lead to a verdict.
     let finding = resume(&Faster, &mut compared, measured, start.elapsed())?;
     Ok(Found {
         arm: arms[1].name.clone(),

@@ -10,23 +10,23 @@ use serde::Serialize;
 
 use crate::arguments::Compile;
 use crate::commands::devices;
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::progress::Steps;
 use crate::sink::{self, write_json};
-use crate::trouble::{Trouble, terminal_width};
 
-/// What came of all.
+/// The results for all kernels.
 #[derive(Serialize)]
 struct Compiled {
     compiler: String,
     device: String,
     variants: Vec<CheckedVariant>,
-    /// Those that have no machine code, and why.
+    /// Kernels without machine code, and the reasons.
     refused: BTreeMap<String, String>,
 }
 
-/// Compiles what is shipped and holds it against its budgets.
-pub fn compile(arguments: &Compile) -> Result<Exit, Trouble> {
+/// Compiles all shipped kernels and checks them against their budgets.
+pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
     let device = devices::find(&arguments.device)?;
     let wanted = arguments.name.as_deref().unwrap_or_default();
     let shipped: Vec<_> = shipped()
@@ -34,19 +34,19 @@ pub fn compile(arguments: &Compile) -> Result<Exit, Trouble> {
         .filter(|one| one.name.contains(wanted))
         .collect();
     let Some(first) = shipped.first() else {
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             format!("no shipped variant's name contains `{wanted}`"),
             "`gauntlet compile` lists all of them",
         ));
     };
-    // Before a compiler is looked for, which is not needed to say so.
+    // Reported before the search for a compiler, which this error does not need.
     if let Err(error @ CheckError::Compile(CompileError::Architecture { .. })) = first.plan(&device) {
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             error.to_string(),
             "name a Hopper GPU with --device: h100 or h200",
         ));
     }
-    let compiler = Compiler::new().map_err(|error| Trouble::broken(error.to_string()))?;
+    let compiler = Compiler::new().map_err(|error| CliError::broken(error.to_string()))?;
     let mut compiled = Compiled {
         compiler: format!("NVRTC {}", compiler.version()),
         device: device.name.clone(),
@@ -59,7 +59,7 @@ pub fn compile(arguments: &Compile) -> Result<Exit, Trouble> {
         match one.check(&compiler, &device) {
             Ok(checked) => compiled.variants.push(checked),
             Err(CheckError::Compile(error)) if !error.is_of_the_kernel() => {
-                return Err(Trouble::broken(error.to_string()));
+                return Err(CliError::broken(error.to_string()));
             }
             Err(error) => {
                 compiled.refused.insert(one.name.clone(), error.to_string());
@@ -80,7 +80,7 @@ fn is_within(variant: &CheckedVariant) -> bool {
     variant.broken.is_empty()
 }
 
-fn tell(compiled: &Compiled) -> Result<(), Trouble> {
+fn tell(compiled: &Compiled) -> Result<(), CliError> {
     let head = [
         ("variant", Column::Words),
         ("file", Column::Whole),
@@ -112,7 +112,7 @@ fn tell(compiled: &Compiled) -> Result<(), Trouble> {
         ))?;
     }
     for (name, error) in &compiled.refused {
-        // The name comes first in most errors, too.
+        // Most errors begin with the name, too.
         let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
         sink::print(format_args!("refused: {name}: {error}"))?;
     }

@@ -5,13 +5,13 @@ use std::io::Write;
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, Completions};
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::sink;
-use crate::trouble::Trouble;
 
 /// Prints completions for a shell.
-pub fn completions(arguments: &Completions) -> Result<Exit, Trouble> {
-    // Into memory first: the generator panics where it cannot write.
+pub fn completions(arguments: &Completions) -> Result<Exit, CliError> {
+    // Into memory first: the generator panics when a write fails.
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

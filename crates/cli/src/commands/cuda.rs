@@ -1,4 +1,4 @@
-//! The CUDA executor as commands need it: which worker serves it, and whether the GPU that is named is here.
+//! The CUDA executor for commands: which worker serves it, and whether the named GPU is present.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,39 +9,39 @@ use gauntlet_judge::{CudaWorker, ExecutorKind, Workshop};
 use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_tournament::Tournament;
 use gauntlet_worker::protocol::Description;
-use gauntlet_worker::{Culprits, Limits, Patience, WorkerCommand, WorkerError, WorkerProcess, culprits};
+use gauntlet_worker::{Culprits, Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess, culprits};
 
 use crate::arguments::{Measured, MeasuredExecutor};
 use crate::commands::devices;
 use crate::commands::run::{cpu_worker, environment};
-use crate::trouble::{Trouble, say};
+use crate::error::{CliError, say};
 
-/// What is measured on, and what measures there.
+/// The device to measure on, and its workers.
 pub struct Place {
     /// The device.
     pub device: Device,
     /// Runs its executor's workers.
     pub workshop: Workshop,
-    /// What a GPU's worker told of itself; none of a CPU's.
+    /// The self-description of a GPU's worker; none for a CPU.
     pub gpu: Option<Description>,
 }
 
 impl Place {
-    /// This machine's CPU, or the GPU named if it is the one that is here.
-    pub fn of(measured: &Measured) -> Result<Self, Trouble> {
-        let workshop = |command| Workshop::new(command, Patience::default(), Limits::default());
+    /// This machine's CPU, or the named GPU if it is present.
+    pub fn of(measured: &Measured) -> Result<Self, CliError> {
+        let workshop = |command| Workshop::new(command, Timeouts::default(), Limits::default());
         match (measured.executor, measured.device.as_deref()) {
             (MeasuredExecutor::Cpu, None | Some("host")) => Ok(Self {
                 device: Device::host(),
                 workshop: workshop(cpu_worker(None)?)?,
                 gpu: None,
             }),
-            (MeasuredExecutor::Cpu, Some(name)) => Err(Trouble::bad_input(
+            (MeasuredExecutor::Cpu, Some(name)) => Err(CliError::bad_input(
                 format!("`{name}` cannot be measured by the cpu executor, which runs on this machine"),
                 "leave --device out, or add --executor cuda for a GPU that is here; what the model expects of others, \
                  --executor model of `gauntlet run` and `gauntlet tune` tells",
             )),
-            (MeasuredExecutor::Cuda, None) => Err(Trouble::bad_input(
+            (MeasuredExecutor::Cuda, None) => Err(CliError::bad_input(
                 "`--executor cuda` without a device",
                 "name the GPU that is here with --device, such as h200; `gauntlet devices` lists them",
             )),
@@ -58,17 +58,18 @@ impl Place {
     }
 }
 
-/// What serves the CUDA executor of some rounds.
+/// The workers of the CUDA executor for a set of rounds.
 #[derive(Default)]
 pub struct Gpus {
-    /// By the name of the device.
+    /// By device name.
     pub workers: BTreeMap<String, CudaWorker>,
-    /// What their workers told, for the record.
+    /// The self-descriptions of the workers, for the record.
     pub environment: BTreeMap<String, String>,
 }
 
-/// What serves the CUDA executor in the rounds that ask for it. Where nothing is to be `measured`, a GPU that is not here is no obstacle: candidates are compiled all the same.
-pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, Trouble> {
+/// Finds the workers for the rounds on the CUDA executor. If nothing is to be `measured`, a missing GPU is not an
+/// error: candidates are compiled anyway.
+pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, CliError> {
     let mut gpus = Gpus::default();
     for round in &tournament.rounds {
         let device = &round.setting.device;
@@ -84,9 +85,9 @@ pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, Trouble>
                     instruments: Instruments::find(),
                 }
             }
-            Err(trouble) if measured => return Err(trouble),
-            Err(trouble) => {
-                say(&format!("note: {trouble}; candidates are compiled and not run\n"));
+            Err(failure) if measured => return Err(failure),
+            Err(failure) => {
+                say(&format!("note: {failure}; candidates are compiled and not run\n"));
                 CudaWorker {
                     command: compiling_worker(device)?,
                     is_here: false,
@@ -99,7 +100,7 @@ pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, Trouble>
     Ok(gpus)
 }
 
-/// What figures depend on, those of a GPU too.
+/// The properties that figures depend on, including those of a GPU.
 pub fn environment_with(gpu: Option<&Description>) -> BTreeMap<String, String> {
     environment()
         .into_iter()
@@ -116,13 +117,13 @@ fn told(description: &Description) -> BTreeMap<String, String> {
     told
 }
 
-/// This very program, serving the CUDA executor. Compiled kernels are kept from one of its processes to the next.
-fn live_worker() -> Result<WorkerCommand, Trouble> {
+/// This program as a worker of the CUDA executor. Compiled kernels are cached across its processes.
+fn live_worker() -> Result<WorkerCommand, CliError> {
     let mut command = WorkerCommand {
         arguments: vec!["worker".into(), "cuda".into()],
         ..cpu_worker(None)?
     };
-    // A worker's own folder is its folder of caches otherwise, and the compiler may be in the user's.
+    // By default a worker's own folder is its folder of caches, but the compiler may be in the user's.
     let Some(caches) = caches() else {
         return Ok(command);
     };
@@ -139,8 +140,8 @@ fn live_worker() -> Result<WorkerCommand, Trouble> {
     Ok(command)
 }
 
-/// The same without a GPU.
-fn compiling_worker(device: &Device) -> Result<WorkerCommand, Trouble> {
+/// The same worker, but only compiling, without a GPU.
+fn compiling_worker(device: &Device) -> Result<WorkerCommand, CliError> {
     let mut command = live_worker()?;
     command.arguments.extend([
         "--compile-for".into(),
@@ -158,22 +159,22 @@ fn caches() -> Option<PathBuf> {
     named.filter(|path| path.is_absolute()).or_else(usual)
 }
 
-/// What the GPU's worker tells of itself, if it is the GPU named.
-fn present(device: &Device) -> Result<Description, Trouble> {
+/// The self-description of the GPU's worker, if it is the named GPU.
+fn present(device: &Device) -> Result<Description, CliError> {
     let command = live_worker()?;
-    let yard =
-        tempfile::tempdir().map_err(|error| Trouble::broken(format!("no temporary folder: {error}")))?;
-    let (patience, limits) = (Patience::default(), Limits::default());
-    let description = match WorkerProcess::start_within(&command, yard.path(), patience, limits) {
+    let workers_folder =
+        tempfile::tempdir().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
+    let (timeouts, limits) = (Timeouts::default(), Limits::default());
+    let description = match WorkerProcess::start_within(&command, workers_folder.path(), timeouts, limits) {
         Ok((_, description)) => description,
         Err(error) => {
-            let culprits = culprits(&command, yard.path(), patience, limits);
+            let culprits = culprits(&command, workers_folder.path(), timeouts, limits);
             return Err(absent(&error, &culprits));
         }
     };
     match mismatch(device, &description) {
         None => Ok(description),
-        Some(why) => Err(Trouble::bad_input(
+        Some(why) => Err(CliError::bad_input(
             why,
             "name the device that is here (`gauntlet devices` lists those known), or another of this machine's GPUs with \
              GAUNTLET_GPU",
@@ -181,10 +182,12 @@ fn present(device: &Device) -> Result<Description, Trouble> {
     }
 }
 
-/// Why there is no worker, and what of its confinement stops it if that does.
-fn absent(error: &WorkerError, culprits: &Culprits) -> Trouble {
+/// Why there is no worker, including the part of its confinement that stops it, if that is the cause.
+fn absent(error: &WorkerError, culprits: &Culprits) -> CliError {
     let words = match error {
-        WorkerError::Died { last_words, .. } if !last_words.trim().is_empty() => last_words.trim().to_owned(),
+        WorkerError::Died { stderr_tail, .. } if !stderr_tail.trim().is_empty() => {
+            stderr_tail.trim().to_owned()
+        }
         error => error.to_string(),
     };
     let stopped_by = match culprits {
@@ -192,7 +195,7 @@ fn absent(error: &WorkerError, culprits: &Culprits) -> Trouble {
             let remedy = "`gauntlet doctor` says what is missing; without a GPU, `gauntlet check` and `gauntlet compile` \
                           compile, `gauntlet run` and `gauntlet tune` predict with --executor model, and `gauntlet explain` \
                           does without --measured";
-            return Trouble::broken(format!("the cuda executor cannot run here: {words}"))
+            return CliError::broken(format!("the cuda executor cannot run here: {words}"))
                 .with_remedy(remedy);
         }
         Culprits::Any(measures) => {
@@ -201,13 +204,13 @@ fn absent(error: &WorkerError, culprits: &Culprits) -> Trouble {
         }
         Culprits::Several => "it starts unconfined, and not with any one measure left out".to_owned(),
     };
-    Trouble::broken(format!(
+    CliError::broken(format!(
         "the cuda executor is stopped by what confines workers: {stopped_by}. It says: {words}"
     ))
     .with_remedy("docs/isolation.md says what a worker on a GPU may do; this is a fault of Gauntlet's, so please report it")
 }
 
-/// Why the GPU is not the one named; none if it is.
+/// Why the GPU is not the named one; none if it is.
 fn mismatch(device: &Device, description: &Description) -> Option<String> {
     let words = |text: &str| -> BTreeSet<String> {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
@@ -265,7 +268,7 @@ mod tests {
         let died = WorkerError::Died {
             call: "describe",
             status: None,
-            last_words: "cuInit: CUDA_ERROR_OPERATING_SYSTEM".to_owned(),
+            stderr_tail: "cuInit: CUDA_ERROR_OPERATING_SYSTEM".to_owned(),
         };
         let own = absent(&died, &Culprits::None).to_string();
         assert!(

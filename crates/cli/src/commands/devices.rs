@@ -7,13 +7,13 @@ use gauntlet_simulate::{Accuracy, on_record};
 use serde_json::Value;
 
 use crate::arguments::Devices;
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::sink::{self, write_json};
-use crate::trouble::Trouble;
 
 /// Lists devices, or shows one.
-pub fn devices(arguments: &Devices) -> Result<Exit, Trouble> {
+pub fn devices(arguments: &Devices) -> Result<Exit, CliError> {
     match &arguments.device {
         Some(name) => show(&find(name)?, arguments.json)?,
         None => list(arguments.json)?,
@@ -22,7 +22,7 @@ pub fn devices(arguments: &Devices) -> Result<Exit, Trouble> {
 }
 
 /// A device by name, `host`, or file.
-pub fn find(name: &str) -> Result<Device, Trouble> {
+pub fn find(name: &str) -> Result<Device, CliError> {
     let found = if name.ends_with(".toml") {
         Device::load(Path::new(name))
     } else {
@@ -30,14 +30,14 @@ pub fn find(name: &str) -> Result<Device, Trouble> {
     };
     found.map_err(|error| {
         let known: Vec<_> = Device::builtin_names().collect();
-        Trouble::bad_input(
+        CliError::bad_input(
             error.to_string(),
             format!("host, a device file, or one of {}", known.join(", ")),
         )
     })
 }
 
-fn list(json: bool) -> Result<(), Trouble> {
+fn list(json: bool) -> Result<(), CliError> {
     let mut devices = vec![Device::host()];
     for name in Device::builtin_names() {
         devices.push(find(name)?);
@@ -62,7 +62,7 @@ fn list(json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn show(device: &Device, json: bool) -> Result<(), Trouble> {
+fn show(device: &Device, json: bool) -> Result<(), CliError> {
     if json {
         return write_json(Path::new("-"), device);
     }
@@ -70,7 +70,7 @@ fn show(device: &Device, json: bool) -> Result<(), Trouble> {
         "{} — {}, {}",
         device.name, device.title, device.arch
     ))?;
-    let value = serde_json::to_value(device).map_err(|error| Trouble::broken(error.to_string()))?;
+    let value = serde_json::to_value(device).map_err(|error| CliError::broken(error.to_string()))?;
     let mut rows = Vec::new();
     figures("", &value, &mut rows);
     listing::print(&["figure", "value", "source"], rows)?;
@@ -84,7 +84,7 @@ fn show(device: &Device, json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Every table with a value and a source is a figure, however deep it lies.
+/// Every table with a value and a source is a figure, at any depth.
 fn figures(name: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
     let Value::Object(entries) = value else { return };
     match (

@@ -11,24 +11,24 @@ use gauntlet_worker::{Safeguard, Standing, safeguards};
 use serde::Serialize;
 
 use crate::arguments::Doctor;
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::load::Load;
 use crate::sink::write_json;
-use crate::trouble::Trouble;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Serialize)]
 struct Findings {
-    /// What the machine has.
+    /// Properties of the machine.
     machine: Vec<Item>,
-    /// What running on a GPU takes.
+    /// Requirements for running on a GPU.
     gpu: Vec<Item>,
-    /// What holds workers.
+    /// The confinement of workers.
     isolation: Vec<Item>,
 }
 
-/// One thing that matters, whether it is here, and what to do about it.
+/// One requirement, whether it is met, and the remedy if not.
 #[derive(Debug, Serialize)]
 struct Item {
     what: Cow<'static, str>,
@@ -46,8 +46,8 @@ enum State {
     Missing,
 }
 
-/// Says what this machine has and lacks. What is missing is no failure: everything but the GPU works without it.
-pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
+/// Prints the capabilities of this machine. A missing one is not a failure: everything but the GPU works without it.
+pub fn doctor(arguments: &Doctor) -> Result<Exit, CliError> {
     let findings = Findings {
         machine: examine(&Device::host()),
         gpu: gpu::examine(),
@@ -63,7 +63,7 @@ pub fn doctor(arguments: &Doctor) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-fn tell(title: &str, items: Vec<Item>) -> Result<(), Trouble> {
+fn tell(title: &str, items: Vec<Item>) -> Result<(), CliError> {
     let rows = items.into_iter().map(|item| {
         let mark = match item.state {
             State::Good => "✓",

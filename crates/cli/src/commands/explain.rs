@@ -10,12 +10,12 @@ use gauntlet_parameters::Parameters;
 use crate::arguments::Explain;
 use crate::calibrations::Calibrations;
 use crate::commands::devices;
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::schedule_text;
-use crate::trouble::Trouble;
 
-/// Says where the time goes.
-pub fn explain(arguments: &Explain) -> Result<Exit, Trouble> {
+/// Shows where the time goes.
+pub fn explain(arguments: &Explain) -> Result<Exit, CliError> {
     let schedule = schedule_text::read(
         &arguments.schedule,
         &Parameters::new(),

@@ -6,13 +6,13 @@ use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, RecordKind, RunId, RunS
 use gauntlet_tournament::forecast::{Answer, Forecasts, prospects};
 
 use crate::arguments::{LedgerArguments, LedgerCommand};
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
 use crate::sink::{self, write_json};
-use crate::trouble::{Trouble, terminal_width};
 
 /// Reads the ledger.
-pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, Trouble> {
+pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, CliError> {
     let ledger = Ledger::open_read_only(&arguments.file.path)?;
     match &arguments.command {
         LedgerCommand::List { json: true } => write_json(Path::new("-"), &ledger.runs()?)?,
@@ -32,7 +32,7 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-fn list(ledger: &Ledger) -> Result<(), Trouble> {
+fn list(ledger: &Ledger) -> Result<(), CliError> {
     let runs = ledger.runs()?;
     let rows = runs.iter().map(|run| {
         let state = if run.ended.is_some() {
@@ -55,11 +55,11 @@ fn list(ledger: &Ledger) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn show(ledger: &Ledger, what: &str) -> Result<(), Trouble> {
+fn show(ledger: &Ledger, what: &str) -> Result<(), CliError> {
     if let Ok(number) = what.parse() {
         return match ledger.record(number)? {
             Some(entry) => write_json(Path::new("-"), &entry),
-            None => Err(Trouble::bad_input(
+            None => Err(CliError::bad_input(
                 format!("the ledger has no record {number}"),
                 "`gauntlet ledger show RUN` lists a run's records with their numbers",
             )),
@@ -95,10 +95,10 @@ fn row(entry: &Entry) -> Vec<String> {
     ]
 }
 
-/// Of a reason in a list; `gauntlet ledger show NUMBER` prints it whole.
+/// The maximum length of a reason in a list; `gauntlet ledger show NUMBER` prints it in full.
 const MOST_CHARACTERS: usize = 120;
 
-fn forecasters(ledger: &Ledger, json: bool) -> Result<(), Trouble> {
+fn forecasters(ledger: &Ledger, json: bool) -> Result<(), CliError> {
     let forecasters = Forecasts::of_entries(&ledger.verdicts()?).forecasters();
     if json {
         return write_json(Path::new("-"), &forecasters);
@@ -106,11 +106,11 @@ fn forecasters(ledger: &Ledger, json: bool) -> Result<(), Trouble> {
     sink::print(gauntlet_report::forecasters(&forecasters, terminal_width()))
 }
 
-fn next(ledger: &Ledger, run: Option<&str>, json: bool) -> Result<(), Trouble> {
+fn next(ledger: &Ledger, run: Option<&str>, json: bool) -> Result<(), CliError> {
     let runs = ledger.runs()?;
     let wanted = |summary: &&RunSummary| run.is_none_or(|run| summary.id.as_str() == run);
     let Some(run) = runs.iter().find(wanted).map(|summary| &summary.id) else {
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             format!("the ledger has no run {}", run.unwrap_or("yet")),
             "`gauntlet ledger list` lists its runs; `gauntlet run ROUND` plays one",
         ));
@@ -127,7 +127,7 @@ fn next(ledger: &Ledger, run: Option<&str>, json: bool) -> Result<(), Trouble> {
     sink::print(gauntlet_report::prospects(&open, terminal_width()))
 }
 
-fn verify(ledger: &Ledger) -> Result<Exit, Trouble> {
+fn verify(ledger: &Ledger) -> Result<Exit, CliError> {
     Ok(match ledger.verify()? {
         Verification::Intact { records, head } => {
             sink::print(format_args!(

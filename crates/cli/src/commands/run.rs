@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use gauntlet_judge::ledger::{Ledger, RunId, RunStart};
 use gauntlet_judge::{ExecutorKind, Journal, Workers};
 use gauntlet_tournament::{Overrides, Settings, Tournament, play};
-use gauntlet_worker::{Limits, Patience, WorkerCommand};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
 use crate::commands::cuda;
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::lease::Lease;
 use crate::machine::Hold;
 use crate::progress::Progress;
+use crate::run_lock::RunLock;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
 /// Plays a round or a tournament.
-pub fn run(arguments: &Run) -> Result<Exit, Trouble> {
+pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     let overrides = Overrides {
         executor: arguments.executor.map(Into::into),
         device: arguments.device.clone(),
@@ -37,7 +37,7 @@ pub fn run(arguments: &Run) -> Result<Exit, Trouble> {
     Calibrations::of(&arguments.calibration).apply_to(&mut tournament)?;
     let settings = settings(&tournament, true)?;
     let ledger = Ledger::open(&arguments.calibration.ledger.path)?;
-    let (run, _lease) = start(arguments, &tournament, &settings, &ledger)?;
+    let (run, _lock) = start(arguments, &tournament, &settings, &ledger)?;
     let kept = format!(
         "what was found is kept in {} as run {run}",
         ledger.path().display()
@@ -69,13 +69,13 @@ pub fn run(arguments: &Run) -> Result<Exit, Trouble> {
     })
 }
 
-/// The holds on all that the rounds measure with.
+/// Locks everything that the rounds measure with.
 fn holds(tournament: &Tournament) -> Vec<Hold> {
     let measures = |kind| {
         let mut rounds = tournament.rounds.iter();
         rounds.any(|round| round.file().executor == kind)
     };
-    // In one order everywhere, so that no two programs wait for each other.
+    // Always in the same order, so that no two programs wait for each other.
     [
         (ExecutorKind::Cpu, MeasuredExecutor::Cpu),
         (ExecutorKind::Cuda, MeasuredExecutor::Cuda),
@@ -86,15 +86,15 @@ fn holds(tournament: &Tournament) -> Vec<Hold> {
     .collect()
 }
 
-/// How candidates are run by this program.
-pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, Trouble> {
+/// The settings with which this program runs candidates.
+pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, CliError> {
     let gpus = cuda::workers(tournament, measure)?;
     Ok(Settings {
         workers: Workers {
             cpu: cpu_worker(None)?,
             cuda: gpus.workers,
         },
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         limits: Limits::default(),
         measure,
         version: version(),
@@ -102,10 +102,10 @@ pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, Trou
     })
 }
 
-/// This very program, serving the CPU executor.
-pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, Trouble> {
+/// This program as a worker of the CPU executor.
+pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, CliError> {
     let program = std::env::current_exe()
-        .map_err(|error| Trouble::broken(format!("this program's own file cannot be found: {error}")))?;
+        .map_err(|error| CliError::broken(format!("this program's own file cannot be found: {error}")))?;
     let mut arguments = vec!["worker".into(), "cpu".into()];
     if let Some(simd) = simd {
         arguments.extend(["--simd".into(), simd.into()]);
@@ -118,7 +118,7 @@ pub fn version() -> String {
     env!("GAUNTLET_VERSION").to_owned()
 }
 
-/// What the figures of a run depend on besides its files.
+/// The properties that the figures of a run depend on, in addition to its files.
 pub fn environment() -> BTreeMap<String, String> {
     let host = gauntlet_device::Device::host();
     let mut environment = BTreeMap::from([
@@ -132,7 +132,7 @@ pub fn environment() -> BTreeMap<String, String> {
             gauntlet_kernels_cpu::SimdPath::best().to_string(),
         ),
     ]);
-    // Workers take these in place of what they would choose.
+    // Workers use these instead of their own choice.
     for variable in ["GAUNTLET_SIMD", "GAUNTLET_THREADS", "GAUNTLET_GPU"] {
         if let Ok(value) = std::env::var(variable) {
             environment.insert(variable.to_owned(), value);
@@ -144,29 +144,29 @@ pub fn environment() -> BTreeMap<String, String> {
     environment
 }
 
-/// Begins a run, or goes on with one, and holds it for as long as the lease lives.
+/// Begins or resumes a run, and locks it until the lock is dropped.
 fn start(
     arguments: &Run,
     tournament: &Tournament,
     settings: &Settings,
     ledger: &Ledger,
-) -> Result<(RunId, Lease), Trouble> {
-    // Findings of another version of this program are not this one's.
+) -> Result<(RunId, RunLock), CliError> {
+    // Findings of another version of this program are not reused.
     let digest = gauntlet_tournament::digest_of(&[tournament.digest.as_str(), settings.version.as_str()]);
     let unfinished = ledger.last_unfinished_run(&digest)?;
     let leased = unfinished
-        .map(|run| Ok::<_, Trouble>((Lease::take(ledger.path(), &run)?, run)))
+        .map(|run| Ok::<_, CliError>((RunLock::take(ledger.path(), &run)?, run)))
         .transpose()?;
     match (arguments.resume, leased) {
-        (true, Some((Some(lease), run))) => {
+        (true, Some((Some(lock), run))) => {
             anstream::eprintln!("Going on with run {run}.");
-            Ok((run, lease))
+            Ok((run, lock))
         }
-        (true, Some((None, run))) => Err(Trouble::bad_input(
+        (true, Some((None, run))) => Err(CliError::bad_input(
             format!("run {run} is still being played by another program"),
             "wait for it to end, or leave out --resume to begin another",
         )),
-        (true, None) => Err(Trouble::bad_input(
+        (true, None) => Err(CliError::bad_input(
             format!(
                 "{} holds no run of these files that was cut short",
                 ledger.path().display()
@@ -186,9 +186,9 @@ fn start(
                 digest,
                 environment: serde_json::to_value(&settings.environment).unwrap_or_default(),
             })?;
-            match Lease::take(ledger.path(), &run)? {
-                Some(lease) => Ok((run, lease)),
-                None => Err(Trouble::broken(format!(
+            match RunLock::take(ledger.path(), &run)? {
+                Some(lock) => Ok((run, lock)),
+                None => Err(CliError::broken(format!(
                     "another program holds the new run {run}"
                 ))),
             }

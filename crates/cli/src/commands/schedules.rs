@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::arguments::Schedules;
 use crate::commands::{devices, suites};
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::schedule_text;
 use crate::sink::{self, write_json};
-use crate::trouble::Trouble;
 
 /// Explains the parameters of a suite's kernels, or checks some against a device.
-pub fn schedules(arguments: &Schedules) -> Result<Exit, Trouble> {
+pub fn schedules(arguments: &Schedules) -> Result<Exit, CliError> {
     let suite = suites::find(&arguments.suite)?;
     match &arguments.schedule {
         Some(text) => verify(text, &suite, arguments),
@@ -23,7 +23,7 @@ pub fn schedules(arguments: &Schedules) -> Result<Exit, Trouble> {
     }
 }
 
-/// A parameter as it is written.
+/// A parameter in its written form.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Row {
@@ -34,7 +34,7 @@ struct Row {
     on_cpu: String,
 }
 
-fn explain(table: &Table, json: bool) -> Result<Exit, Trouble> {
+fn explain(table: &Table, json: bool) -> Result<Exit, CliError> {
     let rows = table.parameters().iter().map(|parameter| Row {
         parameter: parameter.name.to_string(),
         accepts: parameter.domain.to_string(),
@@ -63,7 +63,7 @@ fn explain(table: &Table, json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, Trouble> {
+fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, CliError> {
     let schedule = schedule_text::read(text, &Parameters::new(), &suite.parameters())?;
     let device = devices::find(&arguments.device)?;
     let mut violations = Vec::new();

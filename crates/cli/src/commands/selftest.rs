@@ -11,13 +11,13 @@ use serde::Serialize;
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::cheats::cheats;
 use crate::commands::run::{cpu_worker, environment, version};
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
-/// What is written as JSON: the figures, and what they were measured with.
+/// The JSON output: the figures, and the setting in which they were measured.
 #[derive(Serialize)]
 struct Document<'a> {
     version: String,
@@ -27,14 +27,14 @@ struct Document<'a> {
     characteristics: &'a Characteristics,
 }
 
-/// Measures how often verdicts err where the truth is known.
-pub fn selftest(arguments: &Selftest) -> Result<Exit, Trouble> {
+/// Measures how often verdicts err when the truth is known.
+pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
     if arguments.cheats {
         return cheats(arguments.json.as_deref());
     }
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     if arguments.comparisons == 0 {
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             "--comparisons 0 compares nothing",
             "give at least 1; 2000 is what the goals ask for",
         ));
@@ -69,7 +69,7 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, Trouble> {
     })
 }
 
-impl From<CharacteristicsError> for Trouble {
+impl From<CharacteristicsError> for CliError {
     fn from(error: CharacteristicsError) -> Self {
         match error {
             CharacteristicsError::Judge(error) => error.into(),

@@ -5,13 +5,13 @@ use std::path::Path;
 use gauntlet_task::{Case, Suite};
 
 use crate::arguments::Suites;
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::sink::{self, write_json};
-use crate::trouble::Trouble;
 
 /// Lists suites, or shows one.
-pub fn suites(arguments: &Suites) -> Result<Exit, Trouble> {
+pub fn suites(arguments: &Suites) -> Result<Exit, CliError> {
     match &arguments.suite {
         Some(name) => show(&find(name)?, arguments.json)?,
         None => list(arguments.json)?,
@@ -20,7 +20,7 @@ pub fn suites(arguments: &Suites) -> Result<Exit, Trouble> {
 }
 
 /// A suite by name or file.
-pub fn find(name: &str) -> Result<Suite, Trouble> {
+pub fn find(name: &str) -> Result<Suite, CliError> {
     let found = if name.ends_with(".toml") {
         gauntlet_families::load_suite(Path::new(name))
     } else {
@@ -33,7 +33,7 @@ pub fn find(name: &str) -> Result<Suite, Trouble> {
     })?)
 }
 
-fn list(json: bool) -> Result<(), Trouble> {
+fn list(json: bool) -> Result<(), CliError> {
     let suites = gauntlet_families::suite_names()
         .into_iter()
         .map(find)
@@ -56,7 +56,7 @@ fn list(json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn show(suite: &Suite, json: bool) -> Result<(), Trouble> {
+fn show(suite: &Suite, json: bool) -> Result<(), CliError> {
     if json {
         return write_json(Path::new("-"), suite);
     }

@@ -17,16 +17,16 @@ use crate::commands::compare::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
+use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
-use crate::trouble::{Trouble, say, terminal_width};
 
-/// Finds the fastest schedule of each problem of a suite and writes them down.
-pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
+/// Finds the fastest schedule of each problem of a suite and writes a dispatch table.
+pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     arguments
         .json
         .iter()
@@ -66,8 +66,8 @@ pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
     let progress = Progress::new();
     let cases = tune_suite(&tuning, &progress, |decided| {
         so_far.push(decided.clone());
-        // Written after each case, so that an interruption loses only the case at hand. What cannot be written now is
-        // tried again after the next one.
+        // Written after each case, so that an interruption loses only the current case. If writing fails now, it is
+        // tried again after the next case.
         unwritten = toml(arguments, &so_far, &device)
             .map(|text| sink::put(output, text.as_bytes()).is_err().then_some(text));
         if let Ok(None) = unwritten {
@@ -80,7 +80,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
     drop(hold);
     let written = unwritten.and_then(|text| text.map_or(Ok(()), |text| sink::write(output, text.as_bytes())));
     let is_written = written.is_ok();
-    let delivered = cases.map_err(Trouble::from).and_then(|cases| {
+    let delivered = cases.map_err(CliError::from).and_then(|cases| {
         let result = json!({
             "suite": suite.name, "device": device.name, "executor": executor(arguments), "version": version(),
             "predicted": arguments.executor == TuneExecutor::Model, "environment": environment_with(gpu.as_ref()), "cases": cases,
@@ -97,11 +97,11 @@ pub fn tune(arguments: &Tune) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-/// What is tuned for, and what measures there, if anything does.
-fn place(arguments: &Tune) -> Result<(Device, Option<Workshop>, Option<Description>), Trouble> {
+/// The device to tune for, and the workers that measure, if any.
+fn place(arguments: &Tune) -> Result<(Device, Option<Workshop>, Option<Description>), CliError> {
     let Some(executor) = measured(arguments.executor) else {
         let Some(name) = arguments.device.as_deref() else {
-            return Err(Trouble::bad_input(
+            return Err(CliError::bad_input(
                 "`--executor model` without a device",
                 "name one with --device; `gauntlet devices` lists them",
             ));
@@ -115,7 +115,7 @@ fn place(arguments: &Tune) -> Result<(Device, Option<Workshop>, Option<Descripti
     Ok((place.device, Some(place.workshop), place.gpu))
 }
 
-/// What measures, if anything does.
+/// The executor that measures, if any.
 fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
     match executor {
         TuneExecutor::Cpu => Some(MeasuredExecutor::Cpu),
@@ -124,8 +124,8 @@ fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
     }
 }
 
-/// Whether an executor has a kernel for a schedule that the device accepts: a GPU's kernels know fewer words together
-/// than its instructions allow.
+/// Whether an executor has a kernel for a schedule that the device accepts: the built-in GPU kernels support fewer
+/// combinations of parameters than the GPU's instructions allow.
 fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Sizes, &Parameters) -> bool + Sync {
     let processors = device.processors.get() as u32;
     move |sizes, parameters| {
@@ -142,11 +142,11 @@ fn executor(arguments: &Tune) -> &'static str {
     }
 }
 
-/// The table of the cases so far.
-fn toml(arguments: &Tune, cases: &[TunedCase], device: &Device) -> Result<String, Trouble> {
+/// The dispatch table of the cases so far.
+fn toml(arguments: &Tune, cases: &[TunedCase], device: &Device) -> Result<String, CliError> {
     let made = Timestamp::now().to_string();
     let table = table(cases, &device.name, executor(arguments), &version(), &made);
     table
         .to_toml()
-        .map_err(|error| Trouble::broken(error.to_string()))
+        .map_err(|error| CliError::broken(error.to_string()))
 }

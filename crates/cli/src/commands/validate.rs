@@ -15,47 +15,47 @@ use crate::calibrations::Calibrations;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
+use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::load::{Load, REMEDY, Watch};
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
-use crate::trouble::{Trouble, say, terminal_width};
 
 /// Worker processes: an odd number, so that the median is one of them.
 const QUICK_PROCESSES: usize = 3;
 const PROCESSES: usize = 7;
 
-/// Slots of a point in a process.
+/// Slots of each point in a process.
 const VISITS: usize = 2;
 
-/// Operands take no more memory than this, however large the caches are.
+/// The maximum memory for operands, even if the caches are large.
 const MOST_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
 
-/// What is written as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Document<'a> {
     version: String,
     date: Timestamp,
-    /// Whose times these are, if they were measured before.
+    /// The origin of the times, if they were measured earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Origin>,
     environment: BTreeMap<String, String>,
-    /// What other processes took while it was measured; none of earlier times.
+    /// The load by other processes during the measurement; none for earlier times.
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
     calibration: Option<&'a Calibration>,
     validation: &'a Validation,
 }
 
-/// Who measured, and when.
+/// The program or person that measured, and the date.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Origin {
     version: String,
     date: Timestamp,
 }
 
-/// What of such a file counts when it is read again.
+/// The part of such a file that is read again.
 #[derive(Deserialize)]
 struct Earlier {
     version: String,
@@ -65,8 +65,8 @@ struct Earlier {
     validation: Validation,
 }
 
-/// Compares the model with times of a grid, measured now or before; what was measured now is noted in the calibration.
-pub fn validate(arguments: &Validate) -> Result<Exit, Trouble> {
+/// Compares the model with times on a grid, measured now or earlier; a new measurement is noted in the calibration.
+pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let calibrations = Calibrations::of(&arguments.calibration);
     let found = match &arguments.from {
@@ -121,7 +121,7 @@ pub fn validate(arguments: &Validate) -> Result<Exit, Trouble> {
     })
 }
 
-/// What came of it, and on what.
+/// The result, and the device.
 struct Found {
     device: Device,
     date: Timestamp,
@@ -132,26 +132,26 @@ struct Found {
     validation: Validation,
 }
 
-/// The model as it is against times that were measured before.
-fn again(path: &Path, arguments: &Validate) -> Result<Found, Trouble> {
+/// Compares the current model with times that were measured earlier.
+fn again(path: &Path, arguments: &Validate) -> Result<Found, CliError> {
     let file = path.display();
     let (MeasuredExecutor::Cuda, Some(name)) =
         (arguments.measured.executor, arguments.measured.device.as_deref())
     else {
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             "times of a CPU go with the calibration of their day, and are not looked at again",
             "add --executor cuda and --device with the GPU of the file, such as h200",
         ));
     };
     let device = devices::find(name)?;
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Trouble::bad_input(
+        CliError::bad_input(
             format!("{file} cannot be read: {error}"),
             "name a file that `gauntlet validate --json` wrote",
         )
     })?;
     let not_ours = |why: String| {
-        Trouble::bad_input(
+        CliError::bad_input(
             format!("{file} holds no validation of {name}: {why}"),
             "name a file that `gauntlet validate --executor cuda --json` wrote for this device",
         )
@@ -178,7 +178,7 @@ fn again(path: &Path, arguments: &Validate) -> Result<Found, Trouble> {
     })
 }
 
-fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Found, Trouble> {
+fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Found, CliError> {
     let date = Timestamp::now();
     let Place {
         device,
@@ -188,7 +188,7 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
     let device = calibrations.apply(device)?;
     let mut calibration = device.calibration.as_deref().cloned();
     if calibration.is_none() && device.arch == Arch::Cpu {
-        return Err(Trouble::bad_input(
+        return Err(CliError::bad_input(
             "there is no calibration of this machine to validate",
             "run `gauntlet calibrate` first, or name its file with --calibration",
         ));
@@ -237,15 +237,15 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
     })
 }
 
-fn missing(device: &Device) -> impl Fn(MissingFigure) -> Trouble {
+fn missing(device: &Device) -> impl Fn(MissingFigure) -> CliError {
     let remedy = match device.arch {
         Arch::Cpu => "run `gauntlet calibrate` again",
         _ => "put the figure into the device's file: scripts/gpu-parameters measures it",
     };
-    move |error| Trouble::bad_input(error.to_string(), remedy)
+    move |error| CliError::bad_input(error.to_string(), remedy)
 }
 
-/// The grid, without schedules that a GPU's instructions allow and its kernels do not know.
+/// The grid, without schedules that a GPU's instructions allow but its kernels do not support.
 fn shapes(device: &Device) -> Vec<Shape> {
     let mut shapes = grid(device);
     if device.arch != Arch::Cpu {
@@ -261,7 +261,7 @@ fn shapes(device: &Device) -> Vec<Shape> {
     shapes
 }
 
-/// Twice the last-level cache, as where candidates are compared.
+/// Twice the last-level cache, as in comparisons of candidates.
 fn operand_bytes(device: &Device) -> u64 {
     let cache = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
     let cache = cache.or(device.memory.l2_size.as_ref());

@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: the binary, a folder of its own, and rounds small enough to play in seconds.
+//! Shared parts of the end-to-end tests: the binary, a folder for each test, and rounds small enough to play in
+//! seconds.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 #![allow(
@@ -42,7 +43,7 @@ impl Place {
             .current_dir(self.folder.path())
             .env("NO_COLOR", "1")
             .env("GAUNTLET_LEDGER", self.path("ledger.sqlite"))
-            // A machine of its own, as far as waiting for others that measure goes.
+            // The lock files are in this folder, so that a test does not wait for other programs that measure.
             .env("TMPDIR", self.folder.path())
             .args(arguments);
         command
@@ -53,7 +54,7 @@ impl Place {
     }
 }
 
-/// What a run of the binary came to.
+/// The result of a run of the binary.
 pub struct Ran {
     pub code: Option<i32>,
     pub out: String,
@@ -69,7 +70,7 @@ impl Ran {
         }
     }
 
-    /// The text of standard error with line breaks of the frame folded, so that a phrase can be looked for.
+    /// Standard error with the line breaks of the frame removed, so that phrases can be found.
     pub fn folded(&self) -> String {
         self.err
             .split_whitespace()
@@ -91,7 +92,7 @@ impl Ran {
     }
 }
 
-/// Checks that a message says all of these phrases, and that nothing panicked.
+/// Checks that a message contains all of these phrases, and that nothing panicked.
 #[track_caller]
 pub fn names(ran: &Ran, phrases: &[&str]) {
     let said = ran.folded();
@@ -148,7 +149,7 @@ warm = true
     )
 }
 
-/// A pitch in full; `rest` may add what is not compulsory.
+/// A complete pitch; `rest` may add optional fields.
 pub fn pitch(name: &str, schedule: &str, rest: &str) -> String {
     format!(
         r#"

@@ -15,7 +15,7 @@ pub(super) fn features() -> Fact<Vec<String>> {
     }
 }
 
-/// 32-bit lanes of the widest register that multiplies and adds.
+/// 32-bit lanes of the widest register with multiply-add.
 pub(super) fn lanes(features: &[String]) -> f64 {
     let has = |name: &str| features.iter().any(|feature| feature == name);
     if has("avx512f") {

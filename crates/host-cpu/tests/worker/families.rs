@@ -1,5 +1,5 @@
-//! The host's loop, observed by a family of this test: which copies are called, when the output is poisoned, and when
-//! operands are kept.
+//! Observes the host's loop with a family of this test: which copies are computed, when the output is poisoned, and
+//! when operands are kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,18 +15,18 @@ use gauntlet_worker::{Calls, Service};
 
 use crate::{assert_failure, calls, case, gemm, options};
 
-/// What the host asked of a kernel.
+/// A call of the host on a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Event {
-    /// A file was read.
+    /// A file is read.
     Load(String),
-    /// The output was filled with this byte.
+    /// The output is filled with this byte.
     Poison(u8),
-    /// The operands with this text were computed on.
+    /// The result is computed from operands with this text.
     Run(String),
 }
 
-/// A family whose operands are the text of a file and whose result is that text repeated once for each thread.
+/// A test family: the operands are the text of a file, and the result is that text repeated once for each thread.
 struct Echo {
     events: Arc<Mutex<Vec<Event>>>,
 }
@@ -127,7 +127,7 @@ impl CpuKernel for EchoKernel {
     }
 }
 
-/// A host of the test's family, the events of its kernels, and a folder for files.
+/// A host with the test's family, the events of its kernels, and a folder for files.
 struct Observed {
     host: CpuHost,
     events: Arc<Mutex<Vec<Event>>>,
@@ -147,7 +147,7 @@ impl Observed {
         }
     }
 
-    /// Writes a file that holds its own name.
+    /// Writes a file that contains its own name.
     fn file(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, name).unwrap();
@@ -166,7 +166,7 @@ impl Observed {
         self.result_before(0)
     }
 
-    /// The result of the call so many calls before the last.
+    /// The result of an earlier call, `calls_before` calls before the last.
     fn result_before(&mut self, calls_before: usize) -> String {
         let path = self.folder.path().join("result");
         self.host.output(&path, calls_before).unwrap();
@@ -196,7 +196,7 @@ fn calls_rotate_over_copies_of_the_files_and_only_run_poisons_the_output() {
     assert_eq!(observed.host.load(&files, 3).unwrap(), 3);
     assert_eq!(observed.events(), [load("a"), load("b")]);
 
-    // Copy 2 is another copy of the first file.
+    // Copy 2 is a second copy of the first file.
     let samples = observed.host.time(calls(5, 4, false)).unwrap();
     assert_eq!(observed.events(), ["b", "a", "a", "b", "a"].map(run));
     assert!(samples.iter().all(|sample| sample.phases.is_empty()));
@@ -237,7 +237,7 @@ fn operands_stay_for_the_same_problem_and_the_output_does_not() {
     observed.host.time(calls(1, 0, false)).unwrap();
     assert_eq!(observed.result(), "aa");
 
-    // A refused build leaves the kernel of the build before.
+    // After a refused build, the previous kernel is still usable.
     let deep = Parameters::new().with("stages", 4_usize);
     let refused = observed.host.build(&case(&gemm(4, 16, 16)), &deep);
     assert_failure(refused, FailureKind::Refused, "stages: at most 3");
@@ -264,7 +264,7 @@ fn results_of_earlier_calls_stay_as_long_as_they_are_kept() {
         keep,
         ..calls(samples, 0, false)
     };
-    // Four calls on a, b, c and a, of which three stay.
+    // Four calls on a, b, c and a; the last three results are kept.
     observed.host.time(keeping(4, 3)).unwrap();
     assert_eq!(
         [0, 1, 2].map(|before| observed.result_before(before)),
@@ -274,7 +274,7 @@ fn results_of_earlier_calls_stay_as_long_as_they_are_kept() {
     let not_kept = "the result of 3 calls before the last is not kept; 3 are";
     assert_failure(observed.host.output(&path, 3), FailureKind::BadRequest, not_kept);
 
-    // No more results are kept than there are calls, and a later request keeps its own.
+    // At most as many results are kept as there are calls, and a later request has its own number to keep.
     observed.host.time(keeping(2, 5)).unwrap();
     assert_eq!([0, 1].map(|before| observed.result_before(before)), ["bb", "aa"]);
     assert_failure(observed.host.output(&path, 2), FailureKind::BadRequest, "2 are");
@@ -282,7 +282,7 @@ fn results_of_earlier_calls_stay_as_long_as_they_are_kept() {
     assert_eq!(observed.result(), "cc");
     assert_failure(observed.host.output(&path, 1), FailureKind::BadRequest, "1 are");
 
-    // Nothing of the kernel before is left after a build.
+    // Results of the previous kernel are gone after a build.
     observed.host.time(keeping(2, 2)).unwrap();
     observed.build();
     assert_eq!(observed.result(), "poison");

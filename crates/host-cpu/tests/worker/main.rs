@@ -1,5 +1,5 @@
-//! The worker answers with the results it was asked for; to a request that it cannot serve it answers with a failure and
-//! lives on.
+//! The worker answers requests with the right results; it answers a request that it cannot serve with a failure and
+//! keeps running.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod families;
@@ -35,13 +35,13 @@ fn gemm(m: usize, n: usize, k: usize) -> Operation {
     })
 }
 
-/// The case that a worker is told.
+/// The case as a worker receives it.
 fn case(operation: &Operation) -> CaseRequest {
     let record = serde_json::to_value(operation).unwrap();
     CaseRequest::of(&gauntlet_families::open(&record).unwrap())
 }
 
-/// Calls from a copy on, of which the last result is kept.
+/// A request for timed calls that keeps only the last result.
 fn calls(samples: usize, first_copy: usize, phases: bool) -> Calls {
     Calls {
         samples,
@@ -55,7 +55,7 @@ fn service() -> CpuHost {
     CpuHost::new(options(), CpuFamilies::built_in()).unwrap()
 }
 
-/// A plain schedule of `tile`, as parameters.
+/// A plain schedule with this `tile`, as parameters.
 fn schedule(tile: [usize; 3]) -> Parameters {
     Schedule {
         tile: tile.into(),

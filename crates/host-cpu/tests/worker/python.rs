@@ -1,4 +1,4 @@
-//! The example worker in Python computes what the reference of its task says.
+//! The example worker in Python computes the same results as the reference of its task.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,9 +7,9 @@ use gauntlet_formats::DataType;
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Output, Rules};
-use gauntlet_worker::{Patience, WorkerCommand, WorkerProcess};
+use gauntlet_worker::{Timeouts, WorkerCommand, WorkerProcess};
 
-/// Set where numpy must be there, such as in continuous integration.
+/// Set where numpy is required, such as in continuous integration.
 const REQUIRE_NUMPY: &str = "GAUNTLET_REQUIRE_NUMPY";
 
 /// The Python interpreter, if it has numpy.
@@ -41,13 +41,14 @@ fn the_example_in_python_is_right() {
     };
     let sizes = sizes.checked().unwrap();
     let command = WorkerCommand::new(python, [script.into()]);
-    let yard = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (mut worker, description) = WorkerProcess::start(&command, yard, Patience::default()).unwrap();
+    let workers_folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (mut worker, description) =
+        WorkerProcess::start(&command, workers_folder, Timeouts::default()).unwrap();
     assert_eq!(description.worker, "rms_norm.py");
     worker.build(&sizes, &Parameters::new()).unwrap();
     for kind in InputKind::ALL {
         let inputs = sizes.generate(kind, 7);
-        // A confined worker may read only a few folders, of which its own is one.
+        // A confined worker may read only a few folders, including its own.
         let file = worker.folder().join("inputs");
         inputs.save(&file).unwrap();
         worker.load(&[&file], 2).unwrap();

@@ -1,4 +1,4 @@
-//! What is timed, by name.
+//! The cases to time, by name.
 
 use std::error::Error;
 
@@ -9,11 +9,11 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-/// Tokens of a step that makes one token for each of so many requests, and one product's weights.
+/// Numbers of tokens in a decode step, which produces one token per request, and the weights (N, K) of one product.
 const DECODE_TOKENS: [usize; 3] = [1, 8, 16];
 const DECODE_WEIGHTS: (usize, usize) = (4096, 7168);
 
-/// Attention's operands: family, format, and who shares their scales.
+/// Attention's operands: family, format, and granularity of the scales.
 const ATTENTION_OPERANDS: [(&str, AttentionFormat, Scaling); 4] = [
     ("attention-f16", AttentionFormat::F16, Scaling::PerHead),
     ("attention-e4m3", AttentionFormat::E4m3, Scaling::PerHead),
@@ -34,7 +34,7 @@ const ATTENTION: [(&str, usize, usize, usize, usize, bool); 5] = [
     ("large-128-causal", 4, 16, 4096, 128, true),
 ];
 
-/// The family of mixtures of experts. Their weights take gigabytes, so they are timed only if they are named.
+/// The family of mixtures of experts. Their weights take gigabytes, so they are timed only on request.
 const MOE: &str = "moe";
 
 /// One product of a mixture of experts: name, experts, N, K. `ep8` has the experts of one GPU out of eight.
@@ -46,7 +46,8 @@ const QWEN_GATE_UP: Product = ("qwen3-235b-gate-up", 128, 3072, 4096);
 const QWEN_DOWN: Product = ("qwen3-235b-down", 128, 4096, 1536);
 type Product = (&'static str, usize, usize, usize);
 
-/// Tokens that a router sends to all experts together (those of a batch times the experts of each), with a product each.
+/// For each product, numbers of tokens that the router sends to all experts together (tokens of a batch times experts
+/// per token).
 const ROUTED: [(Product, &[usize]); 6] = [
     (DEEPSEEK_GATE_UP_EP8, &[64, 512, 4096]),
     (DEEPSEEK_DOWN_EP8, &[64, 512, 4096]),
@@ -56,7 +57,7 @@ const ROUTED: [(Product, &[usize]); 6] = [
     (DEEPSEEK_DOWN, &[512]),
 ];
 
-/// Experts of Qwen3-235B's first product that get equally many tokens, and how many.
+/// Numbers of experts in Qwen3-235B's first product that get equally many tokens, and the tokens per expert.
 const EVEN_EXPERTS: [usize; 3] = [32, 64, 128];
 const EVEN_TOKENS: usize = 256;
 
@@ -67,8 +68,8 @@ pub struct Case {
     pub problem: Operation,
 }
 
-/// The benchmark cases of both GEMM suites, the grouped ones in the dual form too, then decoding, plain and dual, then
-/// attention in each of its operands, then mixtures of experts.
+/// The benchmark cases of both GEMM suites, the grouped ones in the dual form too; then decoding, plain and dual; then
+/// attention with each kind of operands; then mixtures of experts.
 pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut cases = Vec::new();
     for suite in ["group-gemm", "dual-gemm"] {
@@ -113,7 +114,8 @@ fn benchmark(suite: &str) -> Result<Vec<(String, Operation)>, Box<dyn Error>> {
     cases.map(operation).collect()
 }
 
-/// The cases whose name is one of `wanted` or begins with one and a slash; if nothing is named, all but mixtures of experts.
+/// The cases whose name equals an entry of `wanted` or begins with an entry and a slash; if `wanted` is empty, all but
+/// mixtures of experts.
 pub fn named(wanted: &[String]) -> Result<Vec<Case>, Box<dyn Error>> {
     let all = all()?;
     let belongs = |case: &Case, want: &str| {
@@ -149,8 +151,8 @@ fn decode(family: &str, form: Form, tokens: usize) -> Case {
     }
 }
 
-/// Tokens that a router deals out to a product's experts, unevenly: a third of the experts get none where there are twice
-/// as many tokens as experts.
+/// Distributes tokens unevenly over a product's experts: at twice as many tokens as experts, a third of the experts get
+/// none.
 fn routed((name, experts, n, k): Product, total: usize) -> Case {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     // Exponentially distributed shares, divided by their sum, are uniform on the simplex.
@@ -168,7 +170,7 @@ fn routed((name, experts, n, k): Product, total: usize) -> Case {
     mixture(format!("{name}-{total}"), &tokens, n, k)
 }
 
-/// Equally many tokens for each of some experts.
+/// The same number of tokens for each of some experts.
 fn even(experts: usize) -> Case {
     let (name, _, n, k) = QWEN_GATE_UP;
     mixture(

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p gauntlet-host-cuda --example benchmark -- [--case NAME]… [--schedule NAME]… [--json FILE]`
 //!
-//! Progress goes to standard error, a table to standard output. With `--server` it reads a request a line from standard
-//! input, `{"case": "group-gemm/case-1", "schedule": "automatic"}`, and answers each with a row, or with an `error`, so
-//! that a program in another language can alternate with it.
+//! Progress goes to standard error, a table to standard output. With `--server` it reads one request per line from
+//! standard input, `{"case": "group-gemm/case-1", "schedule": "automatic"}`, and answers each with a row or an `error`,
+//! so that a program in another language can alternate with it.
 
 mod cases;
 #[path = "../support/machine.rs"]
@@ -28,17 +28,17 @@ use measure::{Bench, Row};
 /// Times NVFP4 GEMMs on a Hopper GPU.
 #[derive(Parser)]
 struct Arguments {
-    /// A case or a family of them, such as group-gemm/case-1 or decode; may be given again; all without it
+    /// A case or a family of cases, such as group-gemm/case-1 or decode; may be repeated; all cases if not given
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
-    /// A step of the staircase, `automatic`, `repacked`, or the words as TOML, in a file or not; may be given again; all steps without
-    /// it
+    /// A step of the staircase, `automatic`, `repacked`, or a schedule as TOML, given inline or as a file; may be
+    /// repeated; all steps if not given
     #[arg(long, value_name = "NAME")]
     schedule: Vec<String>,
-    /// Kind of operands; wide ones have every code
+    /// Kind of operands; wide ones contain every code
     #[arg(long, value_enum, default_value = "wide")]
     inputs: Kind,
-    /// Where to write what was measured
+    /// Where to write the measurements
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     json: Option<PathBuf>,
     /// Answer requests from standard input
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    // A wrong name is told before a GPU is looked for.
+    // Reject a wrong name before looking for a GPU.
     let cases = cases::named(&arguments.case)?;
     let engine = machine::engine()?;
     let mut bench = Bench::new(engine, arguments.inputs.into());
@@ -86,7 +86,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     let before = reading(bench.engine());
     let mut rows = Vec::new();
-    // A kernel that fails takes the device with it, but not what was measured before.
+    // A kernel that fails makes the device unusable, but earlier measurements are still written.
     let ended = cases
         .iter()
         .try_for_each(|case| add_rows(&mut bench, case, &arguments.schedule, &mut rows));
@@ -128,7 +128,7 @@ fn add_rows(
     Ok(())
 }
 
-/// Clock, power, temperature and what holds the clock down; null without NVML.
+/// Clock, power, temperature and the reasons for a reduced clock; null without NVML.
 fn reading(engine: &Engine) -> Value {
     match engine.monitor().and_then(|monitor| monitor.read().ok()) {
         Some(reading) => json!({
@@ -142,7 +142,7 @@ fn reading(engine: &Engine) -> Value {
     }
 }
 
-/// Microseconds, a row a line.
+/// A table in microseconds, one line per row.
 fn table(rows: &[Row]) -> String {
     let mut lines = vec![format!(
         "{:24} {:20} {:>9} {:>9} {:>9} {:>9} {:>9}  {}",

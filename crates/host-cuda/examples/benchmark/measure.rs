@@ -1,4 +1,4 @@
-//! Operands and kernels on the device, and what a call takes.
+//! Holds operands and kernels on the device and times calls.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -14,21 +14,22 @@ use serde::Serialize;
 use super::cases::Case;
 use super::schedules::Step;
 
-/// Different operands of a case.
+/// Distinct operand sets of a case.
 const SETS: usize = 4;
-/// Most copies of them.
+/// The most copies of the operands.
 const MOST_COPIES: usize = 64;
-/// Operands of so many times the level-2 cache are there once: a call finds none of its own in the cache anyway, and to draw
-/// gigabytes several times takes minutes.
+/// Operands of this many level-2 caches or more exist only once: a call finds none of them in the cache anyway, and
+/// drawing gigabytes several times takes minutes.
 const LARGE_CACHES: usize = 8;
-/// Calls of a graph, at least: so many that what a graph takes to begin is nothing beside the shortest of them.
+/// The least number of calls in a graph: enough for the graph's start-up time to be negligible even for the shortest
+/// calls.
 const GRAPH_CALLS: usize = 60;
-/// Calls that are timed one by one.
+/// Calls that are timed individually.
 const CALLS: usize = 30;
-/// Calls whose time on the host is taken.
+/// Calls whose host time is measured.
 const QUEUED: usize = 1000;
 
-/// What was measured of a case under a schedule; times in microseconds.
+/// The measurements of a case under a schedule; times in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     pub case: String,
@@ -36,24 +37,24 @@ pub struct Row {
     pub words: Schedule,
     /// The kernel, as messages name it.
     pub kernel: Option<String>,
-    /// Copies of the operands that calls rotate over.
+    /// Copies of the operands; calls rotate over them.
     pub copies: usize,
-    /// The median replay of a graph, for each of its calls; none if set-up is per call.
+    /// Median time of a graph replay divided by its calls; `None` if set-up is needed for each call.
     pub graph_us: Option<f64>,
-    /// Medians of calls on their own: the device's time, and all that the caller waits for.
+    /// Medians of individual calls: the device's time, and the whole time that the caller waits.
     pub kernel_us: Option<f64>,
     pub call_us: Option<f64>,
-    /// The host's times for queuing a call, set-up included where it is per call.
+    /// The host's time to queue a call, including set-up where each call needs it.
     pub host_us: Option<f64>,
     pub host_p99_us: Option<f64>,
     /// Median clock of the multiprocessors after a call.
     pub clock_mhz: Option<f64>,
     pub throttling: Vec<&'static str>,
-    /// Why there is no kernel.
+    /// The reason if there is no kernel.
     pub refused: Option<String>,
 }
 
-/// A GPU with the operands and kernels of all that was asked for.
+/// A GPU with the operands and kernels of all requested cases.
 pub struct Bench {
     engine: Engine,
     kind: InputKind,
@@ -75,7 +76,7 @@ impl Bench {
         &self.engine
     }
 
-    /// Measures once; a schedule that no kernel can do is a row too.
+    /// Measures one case under one schedule; a schedule without a kernel gives a row too.
     pub fn row(&mut self, case: &Case, step: &Step) -> Result<Row, Box<dyn Error>> {
         let mut row = Row {
             case: case.name.clone(),
@@ -112,7 +113,7 @@ impl Bench {
         Ok(row)
     }
 
-    /// Gives back the memory of a case.
+    /// Frees the memory of a case.
     pub fn forget(&mut self, case: &Case) {
         self.kernels.retain(|(name, _), _| *name != case.name);
         self.operands.remove(&case.name);
@@ -148,9 +149,9 @@ fn fill(row: &mut Row, kernel: &Kernel) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Copies of the operands: all sets, and for GEMMs twice what the level-2 cache holds, so that no call finds its own there;
-/// one copy of large ones.
-/// Attention comes right after what made its operands, so it finds them in the cache.
+/// The number of copies of the operands: all sets, and for GEMMs as many as take twice the level-2 cache, so that no
+/// call finds its operands there; one copy of large operands. An attention call comes right after the producer of its
+/// operands, so it finds them in the cache.
 fn copies(problem: &Operation, l2_bytes: usize) -> usize {
     if matches!(problem, Operation::Attention(_)) {
         return SETS;

@@ -1,4 +1,4 @@
-//! How it is computed, by name.
+//! The schedules, by name.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,7 +12,8 @@ const PLAIN_ROUND: &str = include_str!("../../../../examples/h200/rounds/stairca
 const DUAL_ROUND: &str = include_str!("../../../../examples/h200/rounds/staircase-dual.toml");
 const BASELINE: &str = "baseline";
 
-/// The names of what `gauntlet_kernels_cuda::api` chooses by itself, for weights as they are and repacked.
+/// The names of the schedules that `gauntlet_kernels_cuda::api` chooses by itself, for unchanged and for repacked
+/// weights.
 pub const AUTOMATIC: &str = "automatic";
 pub const REPACKED: &str = "repacked";
 
@@ -23,7 +24,7 @@ pub struct Step {
     pub schedule: Schedule,
 }
 
-/// The staircase of `examples/h200`, by the names of its pitches: each step is one change of the one that it stands on.
+/// The staircase of `examples/h200`, by the names of its pitches: each step makes one change to the step below.
 pub fn staircase(form: Form) -> Result<Vec<Step>, Box<dyn Error>> {
     let round: RoundFile = toml::from_str(match form {
         Form::Plain => PLAIN_ROUND,
@@ -47,7 +48,7 @@ pub fn staircase(form: Form) -> Result<Vec<Step>, Box<dyn Error>> {
     Ok(steps)
 }
 
-/// All steps and the automatic choices for a problem on a device of so many multiprocessors.
+/// All steps and the automatic choices for a problem on a device with this many multiprocessors.
 pub fn all(problem: &Operation, processors: u32) -> Result<Vec<Step>, Box<dyn Error>> {
     let step = |name: &str, schedule| Step {
         name: name.to_owned(),
@@ -65,7 +66,7 @@ pub fn all(problem: &Operation, processors: u32) -> Result<Vec<Step>, Box<dyn Er
     }
 }
 
-/// A step by its name, `automatic`, or the words themselves as TOML, in a file or not.
+/// A step by its name, `automatic`, or a schedule as TOML, given inline or as a file.
 pub fn named(wanted: &str, problem: &Operation, processors: u32) -> Result<Step, Box<dyn Error>> {
     let all = all(problem, processors)?;
     if let Some(step) = all.iter().find(|step| step.name == wanted) {

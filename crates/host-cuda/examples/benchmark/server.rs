@@ -1,4 +1,4 @@
-//! Requests from another program, a line each way.
+//! Serves requests from another program, one line per request and answer.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -11,7 +11,7 @@ use super::machine;
 use super::measure::{Bench, Row};
 use super::schedules;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -19,7 +19,7 @@ struct Request {
     schedule: String,
 }
 
-/// Says what machine it is on and which cases there are, then answers until its input ends.
+/// Prints the machine and the list of cases, then answers requests until the end of input.
 pub fn serve(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
     let greeting = json!({ "machine": machine::describe(bench.engine()), "cases": cases::all()? });
     let answer_of = |line: &str| match answer(bench, line) {

@@ -1,4 +1,4 @@
-//! The schedules that are tried, and the kernels that they need.
+//! The schedules to check, and the kernels that they need.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,8 +20,8 @@ pub struct Step {
     pub schedule: Schedule,
 }
 
-/// The schedules of all shipped variants whose names contain `part`, each once a family: for which form and format it is
-/// shipped, the problems say.
+/// The schedules of all shipped variants whose names contain `part`, each once per family; each problem accepts those
+/// that have a kernel for its form and format.
 pub fn schedules(part: &str) -> Vec<Step> {
     let mut seen = HashSet::new();
     shipped()
@@ -36,8 +36,8 @@ pub fn schedules(part: &str) -> Vec<Step> {
         .collect()
 }
 
-/// The schedules of a problem's family that have kernels for it, with these, the main one first. The words of one family mean
-/// something for the other too, but are none that anybody ships.
+/// The schedules of a problem's family that have kernels for it, with these kernels, the main one first. A schedule of
+/// the other family may be valid for the problem too, but no shipped variant uses it there.
 pub fn accepting<'s>(
     steps: &'s [Step],
     problem: &Operation,
@@ -52,7 +52,7 @@ pub fn accepting<'s>(
     own.filter_map(planned).collect()
 }
 
-/// Compiles, on all cores, every variant that the problems need; for each what is wrong with it, if anything.
+/// Compiles every variant that the problems need, on all cores; returns the error of each variant, if any.
 pub fn compile_all(
     compiler: &Compiler,
     problems: &[Named],

@@ -1,12 +1,12 @@
-//! Holds every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every format of
-//! results, and random ragged problems, each with four kinds of operands, each computed twice.
+//! Checks every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every result
+//! format, and random ragged problems, each with four kinds of operands, each computed twice.
 //!
 //! `cargo run --release -p gauntlet-host-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--schedule TEXT] [--json FILE]`
 //!
-//! What counts as right is what the lab's gate says. The exit code is 1 if anything is wrong.
+//! The lab's correctness gate decides which results are right. The exit code is 1 if any result is wrong.
 //!
-//! With `--compile-only` the kernels are compiled into the cache that `GAUNTLET_CUBIN_CACHE` names, without a GPU, so that
-//! no time on one goes by for it.
+//! With `--compile-only` the kernels are compiled into the cache that `GAUNTLET_CUBIN_CACHE` names, without a GPU, so
+//! that compilation takes no GPU time.
 
 mod kernels;
 #[path = "../support/machine.rs"]
@@ -36,23 +36,23 @@ use problems::{Family, Named};
 use tally::Tally;
 use trial::{Bench, Prepared};
 
-/// Problems that wait for the GPU; the largest takes gigabytes of the host's memory.
+/// Prepared problems that wait for the GPU; the largest takes gigabytes of the host's memory.
 const AHEAD: usize = 3;
 
-/// So many are prepared at a time: drawing a tensor is one thread's work, and some problems are of two.
+/// Problems prepared at a time: one thread draws a tensor, and some problems have only two tensors.
 const PREPARING: usize = 3;
 
-/// They take this share of the cores, in a pool of their own: comparisons are short, and in one pool each of them would wait
-/// behind the oracle.
+/// The share of the cores for preparation, in a separate pool: comparisons are short, and in a shared pool each of them
+/// would wait behind the oracle.
 const SHARE: f64 = 0.75;
 
-/// The GPU for which kernels are compiled where there is none: its number of multiprocessors decides on some of them.
+/// The GPU to compile for where there is none: its number of multiprocessors decides about some kernels.
 const COMPILED_FOR: &str = "h200";
 
-/// Holds every shipped schedule against the f64 oracle on a Hopper GPU.
+/// Checks every shipped schedule against the f64 oracle on a Hopper GPU.
 #[derive(Parser)]
 struct Arguments {
-    /// The kernel family; both without it
+    /// The kernel family; both families if not given
     #[arg(long, value_enum)]
     family: Option<Family>,
     /// Only schedules whose names contain this
@@ -61,13 +61,13 @@ struct Arguments {
     /// How many random problems of each family
     #[arg(long, value_name = "NUMBER", default_value_t = 200)]
     problems: usize,
-    /// What they and all operands are drawn from
+    /// The seed of the problems and of all operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// No problem is begun after so many seconds
+    /// Start no problem after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 480)]
     budget: u64,
-    /// Where to write what was found
+    /// Where to write the results
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Compile the kernels for an H200 into the cache, and nothing else; needs no GPU
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The problems of the families that are asked for.
+/// The problems of the requested families.
 fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
     let families = match &arguments.family {
         Some(family) => std::slice::from_ref(family),
@@ -105,7 +105,7 @@ fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
     Ok(named)
 }
 
-/// Whether all kernels compile.
+/// Compiles all kernels; returns whether all of them compile.
 fn compile(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = Device::builtin(COMPILED_FOR)?.processors.get() as u32;
     let (named, steps) = (problems_of(arguments)?, kernels::schedules(&arguments.schedule));
@@ -116,7 +116,7 @@ fn compile(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(broken.is_empty())
 }
 
-/// Whether all is right.
+/// Tries all problems; returns whether all results are right.
 fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let began = Instant::now();
     let engine = machine::engine()?;
@@ -167,7 +167,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(tally.failures() == 0)
 }
 
-/// Tries one problem after the other, those to come being prepared meanwhile; how many were tried whole.
+/// Tries one problem after another while the next ones are prepared; returns how many were tried completely.
 fn try_problems(
     bench: &Bench<'_>,
     named: Vec<Named>,
@@ -194,7 +194,7 @@ fn try_problems(
                         return;
                     }
                     let prepared = pool.install(|| Prepared::new(one, seed));
-                    // The receiver has gone once the device has.
+                    // The receiver is gone after a failure of the device.
                     if sender.send(prepared).is_err() {
                         return;
                     }
@@ -213,7 +213,7 @@ fn try_problems(
     (done, ended)
 }
 
-/// The next problem that nobody has taken.
+/// The next problem that no thread has taken yet.
 fn next(named: &Mutex<impl Iterator<Item = Named>>) -> Option<Named> {
     named.lock().unwrap_or_else(PoisonError::into_inner).next()
 }

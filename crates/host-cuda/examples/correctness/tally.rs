@@ -1,4 +1,4 @@
-//! What was tried, and what came of it.
+//! Counts of problems and results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,29 +10,29 @@ use serde::Serialize;
 use super::kernels::Step;
 use super::trial::Failure;
 
-/// Failures that are kept with all that repeats them; the rest are counted.
+/// Failures that are kept with all details needed to reproduce them; the rest are only counted.
 const KEPT: usize = 50;
 
-/// What was tried, by schedule.
+/// Results by schedule.
 #[derive(Debug, Serialize)]
 pub struct Tally {
     schedules: Vec<Line>,
-    /// What is wrong with variants that are no kernel.
+    /// Variants without a usable kernel, with the error.
     no_kernels: BTreeMap<String, String>,
-    /// The first of them.
+    /// The first failures.
     failures: Vec<Failure>,
 }
 
-/// What was tried of one schedule.
+/// Counts for one schedule.
 #[derive(Debug, Default, Serialize)]
 struct Line {
     name: String,
     words: String,
-    /// Problems that it has a kernel for, each with a format of results.
+    /// Problems that the schedule has a kernel for, counted once per result format.
     problems: usize,
     /// Results compared.
     comparisons: usize,
-    /// Elements compared.
+    /// Elements compared in all results.
     elements: usize,
     /// Results equal to the rounded oracle in every element compared.
     bit_equal: usize,

@@ -1,4 +1,4 @@
-//! One problem tried under every schedule that has a kernel for it.
+//! Checks one problem under every schedule that has a kernel for it.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -16,22 +16,22 @@ use super::problems::{Named, with_output};
 use super::rules::rules;
 use super::tally::Tally;
 
-/// What problems are tried with.
+/// The environment in which problems are checked.
 pub struct Bench<'b> {
     pub engine: &'b Engine,
     pub steps: &'b [Step],
-    /// What is wrong with each variant, if anything.
+    /// The error of each variant, if any.
     pub kernels: HashMap<Variant, Option<String>>,
 }
 
-/// A problem with operands of every kind and what they come to.
+/// A problem with operands of every kind and the expected results.
 pub struct Prepared {
     pub named: Named,
     pub seed: u64,
     sets: Vec<(InputKind, Inputs, Expected)>,
 }
 
-/// What was wrong.
+/// A failure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
     pub case: String,
@@ -45,7 +45,7 @@ pub struct Failure {
 }
 
 impl Prepared {
-    /// Draws the operands and has the oracle compute what they come to, before any rounding.
+    /// Draws the operands and computes the expected results with the oracle, before any rounding.
     pub fn new(named: Named, seed: u64) -> Result<Self, String> {
         let problem = &named.problem;
         let coverage = operations::sizes(problem)?.coverage(seed);
@@ -61,10 +61,10 @@ impl Prepared {
         Ok(Self { named, seed, sets })
     }
 
-    /// Tries all schedules in all formats. One whose kernel does not compile, or does not fit, is wrong.
+    /// Tries all schedules in all formats. A kernel that does not compile, or does not fit, counts as wrong.
     ///
     /// # Errors
-    /// When the device can do no more, naming the case and the schedule.
+    /// If the device becomes unusable; the error names the case and the schedule.
     pub fn try_all(&self, bench: &Bench<'_>, tally: &mut Tally) -> Result<(), Box<dyn Error>> {
         let engine = bench.engine;
         let operands = self.load(engine)?;
@@ -106,7 +106,7 @@ impl Prepared {
         self.sets.iter().map(load).collect()
     }
 
-    /// Computes twice over a poisoned result, compares the first with the oracle and the second with the first.
+    /// Computes twice into a poisoned result; compares the first result with the oracle and the second with the first.
     fn try_one(
         &self,
         kernel: &Kernel,

@@ -1,4 +1,4 @@
-//! What a result says of the machine that it is from.
+//! Describes the machine of a measurement.
 
 use std::error::Error;
 
@@ -6,10 +6,11 @@ use gauntlet_kernels_cuda::driver::driver_version;
 use gauntlet_kernels_cuda::{Engine, nvml};
 use serde_json::{Value, json};
 
-/// Names the commit that was built, as a program does not know its own.
+/// Names the built commit, since a program does not know its own.
 const COMMIT_VARIABLE: &str = "GAUNTLET_COMMIT";
 
-/// The GPU, or what is missing and how to get it: a driver, a GPU that can run the kernels, or a compiler.
+/// The GPU's engine, or an error that says what is missing and how to get it: a driver, a GPU that can run the kernels,
+/// or a compiler.
 pub fn engine() -> Result<Engine, Box<dyn Error>> {
     let needs = |error: &dyn Error| format!("this program needs an NVIDIA Hopper GPU: {error}");
     let engine = Engine::new(0).map_err(|error| needs(&error))?;

@@ -1,5 +1,5 @@
-//! Can the times be believed? A worker takes its own times, so what it does around them is watched: by the
-//! coordinator's clock, by the CPU time it uses, and by what it does with operands it has not seen before.
+//! Can the reported times be believed? A worker times its own calls, so the judge checks it from outside: with the
+//! coordinator's clock, by the CPU time it uses, and by how it treats operands it has not seen before.
 
 mod case;
 mod unaccounted;
@@ -13,32 +13,33 @@ use crate::evidence::{Around, Conduct, JudgeError, Suspicion, Unaccounted};
 pub use case::CaseConduct;
 use case::Witness;
 
-/// A candidate's own reports may flatter it by this much log speed-up against the coordinator's clock, if the difference
-/// is sure at all: as much as is practically nothing.
+/// Allowed excess, in log speed-up, of a candidate's own reports over the coordinator's clock, provided the excess is
+/// statistically certain. Equal to the size of a negligible effect.
 const CLOCK_SLACK: f64 = 0.01;
 
-/// An undecided comparison is void if the reports could leave out this share of the time and nobody would see it: then the
-/// check has no power, whatever they say.
+/// An undecided comparison is void if the reports could omit this share of the time undetected: the check then has no
+/// power, whatever the reports say.
 const BLIND: f64 = 0.1;
 
-/// Its later calls on the same operands may surely be this much faster than its first, in log speed-up, when the
-/// baseline's are not. First calls are lone calls on cold pages, hence the room; what remembers results gains more.
+/// Allowed speed-up, in log units, of later calls over the first call on the same operands, beyond what the baseline
+/// shows. First calls are single calls on cold pages, hence the slack; a kernel that remembers results gains more.
 const MEMORY_SLACK: f64 = 0.05;
 
-/// CPU time used while nothing was asked, as a share of that used when something was. Honest workers were at 0.0001 on a quiet
-/// machine and at up to 0.02 on one whose two processors several comparisons shared, where what ends an answer is put off;
-/// threads that spin on for a while are over it, honest or not, and disturb the other side.
+/// Limit on CPU time used between requests, as a share of the CPU time used during requests. Honest workers showed
+/// 0.0001 on a quiet machine and up to 0.02 on a machine with two processors shared by several comparisons, where the
+/// work that ends an answer is delayed. Threads that keep spinning for a while exceed the limit, honest or not, and
+/// disturb the other side.
 const IDLE_SHARE: f64 = 0.025;
 
-/// Loading may take as much work as the baseline's and a part of this more ([`case`] says which), and this many of the
-/// baseline's calls besides; so may handing out the result. A slow loader and one that computes look alike from outside: on
-/// problems so small that loading outweighs a call, neither is believed.
+/// Extra work allowed in loading, in baseline calls, on top of the baseline's own loading work and a fraction of it
+/// (see [`case`]). The same limit applies to handing out the result. A slow loader and one that computes look alike
+/// from outside: on problems so small that loading outweighs a call, neither is believed.
 const UNTIMED_CALLS: f64 = 0.35;
 
-/// Confidence that what is seen of clocks is no accident, shared by the suite and its cases.
+/// Confidence of the clock checks, shared by the suite and its cases.
 const CONFIDENCE: f64 = 0.99;
 
-/// The same of memory, whose slack leaves room for accidents besides.
+/// Confidence of the memory check, which is lower because `MEMORY_SLACK` also leaves room for accidents.
 const CONFIDENCE_OF_MEMORY: f64 = 0.95;
 
 const RESAMPLING: Resampling = Resampling {
@@ -47,8 +48,8 @@ const RESAMPLING: Resampling = Resampling {
 };
 
 impl Conduct {
-    /// Judges what was seen, by case; each case was measured by the same pairs. What the reports come to, by their
-    /// assessment, needs the coordinator's clock to say as much, if they speak for the candidate.
+    /// Judges the observations of each case; every case is measured by the same pairs. If the reported times favour the
+    /// candidate according to `assessment`, the coordinator's clock must confirm the gain.
     pub fn judge(
         cases: &[Vec<CaseConduct>],
         assessment: &Assessment,
@@ -98,8 +99,9 @@ impl Conduct {
         Ok(conduct)
     }
 
-    /// Whether the machine was too busy to tell a gain from one that is only reported: reports that leave out as much time as
-    /// would feign all of it could pass unnoticed. To call even that undecided would be to take the candidate's word.
+    /// Whether the machine was too busy to tell a real gain from one that is only reported: reports could omit enough
+    /// time to fake the whole gain and go undetected. Even the verdict "undecided" would then rely on the candidate's
+    /// word.
     fn unchecked(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
         let own = assessment.suite.as_ref()?.estimate;
         let hidden = self.unaccounted?.upper.ln_1p();
@@ -115,8 +117,8 @@ impl Conduct {
         })
     }
 
-    /// Whether the coordinator's clock does not bear out what the reports say for the candidate: it must show as much on
-    /// the whole, and surely more than nothing.
+    /// Whether the coordinator's clock fails to confirm the reported gain: its estimate must reach the same threshold,
+    /// and its lower bound must be above zero.
     fn unconfirmed(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
         let least = match assessment.decision {
             Decision::Adopt => criteria.log_target(),
@@ -145,7 +147,7 @@ impl Conduct {
         if let Some(surely) = memory.filter(|surely| *surely > MEMORY_SLACK) {
             return Some(Suspicion::Memory { factor: surely.exp() });
         }
-        // A lone pair may be slow by chance.
+        // A single pair may be slow by chance.
         let untimed = [(false, self.loading), (true, self.handing_out)];
         untimed.into_iter().filter(|_| proven).find_map(|(after, calls)| {
             let calls = calls.filter(|calls| *calls > UNTIMED_CALLS)?;
@@ -154,7 +156,7 @@ impl Conduct {
     }
 }
 
-/// What the candidate's reports leave out, of all slots and then of each case's, at a confidence that they share. Nothing
+/// The time that the candidate's reports omit: first over all slots, then for each case, at a shared confidence. Empty
 /// with fewer than two pairs.
 fn unaccounted(cases: &[Vec<CaseConduct>]) -> Vec<Unaccounted> {
     if cases.iter().any(|seen| seen.len() < 2) {
@@ -166,13 +168,13 @@ fn unaccounted(cases: &[Vec<CaseConduct>]) -> Vec<Unaccounted> {
     let each: Vec<Vec<f64>> = cases.iter().map(of_case).collect();
     let confidence = 1.0 - (1.0 - CONFIDENCE) / (each.len() + 1) as f64;
     let of_all = std::iter::once(each.concat()).chain(each.iter().cloned());
-    // All slots are the most: where they bound nothing, those of no case do.
+    // The set of all slots is the largest: if it is too small for a bound, so is each case.
     of_all
         .filter_map(|shares| Unaccounted::of(&shares, confidence))
         .collect()
 }
 
-/// What is surely left out, if it is more than practically nothing.
+/// Suspicion of omitted time, if a lower bound is above the negligible size.
 fn omitted(unaccounted: &[Unaccounted]) -> Option<Suspicion> {
     let surely = unaccounted.iter().filter(|one| one.lower > CLOCK_SLACK);
     let most = surely.map(|one| one.median).reduce(f64::max)?;
@@ -194,8 +196,8 @@ fn samples(cases: &[Vec<Block>]) -> Result<Vec<Sample>, JudgeError> {
     Ok(samples.collect::<Result<_, _>>()?)
 }
 
-/// How much faster the candidate is on operands that it knows, by the witness that makes most of it: what is sure of either
-/// is enough, so each gets half of the error.
+/// How much faster the candidate is on operands it has seen before, by the witness that shows the larger effect. Either
+/// witness suffices for a suspicion, so each gets half of the error probability.
 fn memory(cases: &[Vec<CaseConduct>]) -> Result<Option<Excess>, JudgeError> {
     let confidence = 1.0 - (1.0 - CONFIDENCE_OF_MEMORY) / 2.0;
     let by = |witness: Witness| {
@@ -212,9 +214,9 @@ fn memory(cases: &[Vec<CaseConduct>]) -> Result<Option<Excess>, JudgeError> {
 /// An excess of log speed-up.
 struct Excess {
     suite: Interval,
-    /// The greatest lower bound among the suite and its cases.
+    /// The largest lower bound among the suite and its cases.
     surely: f64,
-    /// The greatest estimate among those whose lower bound is over 0; less than 0 without one.
+    /// The largest estimate among those with a positive lower bound; negative if there is none.
     likely: f64,
 }
 

@@ -1,5 +1,5 @@
-//! Is the candidate faster? Pairs of fresh worker processes, alternating blocks, planned looks; and whether both sides
-//! play fair while they are timed.
+//! Is the candidate faster? Pairs of fresh worker processes, alternating blocks, planned looks, and the checks that
+//! both sides behave honestly while they are timed.
 
 mod conduct;
 mod pair;
@@ -18,7 +18,7 @@ pub use paired::PairedComparison;
 pub use predicted::{compare_predicted, predict, profiles};
 pub use recorded::compare_recorded;
 
-/// Measures a candidate against its baseline until a planned look decides, the plan ends, or the time allowed is over.
+/// Measures a candidate against its baseline until a planned look decides, the plan ends, or the allowed time is over.
 pub fn measure(
     workshop: &Workshop,
     setting: &Setting,

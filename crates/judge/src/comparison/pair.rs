@@ -1,5 +1,5 @@
-//! One pair of fresh processes: both sides build, load and are timed in turns, case after case, and what they computed
-//! while they were timed is looked at.
+//! One pair of fresh processes. Both sides build, load and are timed in turns, case after case; afterwards the results
+//! of the timed calls are checked.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,24 +15,26 @@ use super::side::{Effort, Side};
 use crate::evidence::{Candidate, JudgeError, Spent};
 use crate::runner::{ExaminationFailure, Operands, Workshop, fetch};
 
-/// Calls are gathered until they fill this long: on a shared two-core machine lone calls of 4…25 ms strayed by 10 % in a
-/// block, and medians of a slot by a third of that. Nor do the clock's grain and the exchange of messages show.
+/// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
+/// within a block, and slot medians by a third of that. A slot this long also hides the clock's resolution and the
+/// message exchange.
 const SLOT: f64 = 20e-3;
 
-/// The same where a GPU computes. Measured are slots of 20 ms on an H200: their medians lay within 0.6 % of their
-/// process's three times in four. Slots of 8 ms were not measured; it is assumed that they scatter more by at most the
-/// square root of the ratio, 1.6, which makes it 1 %. A process has several a case, and an interval narrows by pairs of
-/// processes, of which there can be the more the shorter each is.
+/// Target duration of a slot on a GPU. Slots of 20 ms were measured on an H200: three in four medians lay within 0.6 %
+/// of their process's median. Slots of 8 ms were not measured; their scatter is assumed to grow by at most the square
+/// root of the ratio, 1.6, to 1 %. A process has several slots for each case, and the interval narrows with the number
+/// of pairs of processes, which can be larger when each pair is shorter.
 const SLOT_ON_GPU: f64 = 8e-3;
 
-/// Most calls gathered in one slot; their times travel as text, a microsecond or two each.
+/// Most calls in one slot; their times travel as text, a microsecond or two each.
 const MOST_SAMPLES: usize = 4096;
 
-/// The quicker side fills a slot unless the slower one then takes so many. Both make as many calls, so that messages weigh
-/// the same; where few calls of a much quicker side lie between messages, its times could not be checked.
+/// The faster side fills a slot unless the slower side would then take this many slot durations. Both sides make the
+/// same number of calls, so that message times are comparable. With only a few calls of a much faster side between
+/// messages, its times could not be checked.
 const MOST_SLOTS: f64 = 8.0;
 
-/// Two right results differ by up to what each may be off.
+/// Two correct results may differ by twice the error limit of one.
 const TWO_ERRORS: f64 = 2.0;
 
 /// A case with the operands that a pair is given.
@@ -41,17 +43,17 @@ pub struct Dealt<'c> {
     pub case: &'c Case,
     /// Operands to warm up on.
     pub warm_up: &'c Operands,
-    /// Sets of operands that no worker has seen before, at least two, to be copied in turn.
+    /// Sets of operands that no worker has seen before, at least two, copied in turn.
     pub fresh: &'c [Operands],
     /// The last set.
     pub inputs: &'c dyn Inputs,
-    /// How many copies of them to rotate over; as many of each set.
+    /// How many copies to rotate over, the same number of each set.
     pub copies: usize,
-    /// How the baseline and the candidate compute it.
+    /// The schedules or programs with which the baseline and the candidate compute it.
     pub schedules: [&'c Parameters; 2],
 }
 
-/// What came of a case.
+/// The measurements of a case.
 pub struct Measured {
     /// The blocks.
     pub blocks: Vec<Block>,
@@ -59,7 +61,7 @@ pub struct Measured {
     pub conduct: CaseConduct,
 }
 
-/// A pair at work.
+/// A pair in progress.
 pub struct Pair<'a> {
     workshop: &'a Workshop,
     rules: &'a Rules,
@@ -70,8 +72,9 @@ pub struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Starts both processes, at the same time: drivers take theirs. It is left to rayon's global pool, which never
-    /// ends: a worker is killed when the thread that started it ends, as a scoped one would here.
+    /// Starts both processes in parallel, because driver start-up takes time. Runs on rayon's global pool, whose
+    /// threads never end: a worker is killed when the thread that started it ends, so a scoped thread would kill it
+    /// here.
     pub fn start(
         workshop: &'a Workshop,
         rules: &'a Rules,
@@ -96,7 +99,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Ends both processes, at the same time too, and tells where their time went.
+    /// Ends both processes in parallel and returns how the time was spent.
     pub fn end(self) -> Spent {
         let Self {
             baseline,
@@ -141,10 +144,10 @@ impl<'a> Pair<'a> {
         Ok(Measured { blocks, conduct })
     }
 
-    /// Builds, warms up on operands that do not count, and takes the first call on those that do: what a side has kept
-    /// from earlier operands does not help it there.
+    /// Builds, warms up on operands that are not timed, and takes the first call on the timed operands, where nothing
+    /// that a side kept from earlier operands helps it.
     fn prepare(&mut self, dealt: &Dealt, conduct: &mut CaseConduct) -> Result<(), ExaminationFailure> {
-        // One after the other, since a worker may try out there what is quickest.
+        // One after the other, since a worker may benchmark alternatives here.
         for (side, schedule) in [&mut self.baseline, &mut self.candidate]
             .into_iter()
             .zip(dealt.schedules)
@@ -177,14 +180,14 @@ impl<'a> Pair<'a> {
         self.load_both(&fresh, dealt.copies)
     }
 
-    /// Has both sides load at the same time; nothing is timed meanwhile.
+    /// Lets both sides load in parallel; nothing is timed meanwhile.
     fn load_both(&mut self, operands: &[&Path], copies: usize) -> Result<(), ExaminationFailure> {
         let load = |side: &mut Side| side.ask(|worker| worker.load(operands, copies));
         let (baseline, candidate) = rayon::join(|| load(&mut self.baseline), || load(&mut self.candidate));
         baseline.and(candidate).map(drop)
     }
 
-    /// Takes each side's first call on the set of operands in this place, which lies in `copy`.
+    /// Takes each side's first call on the set of operands at `place`, which lies in `copy`.
     fn first_calls(
         &mut self,
         place: usize,
@@ -199,8 +202,8 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Both sides, each the first at every other place: who comes first may meet other caches, or another clock, than
-    /// who comes right after.
+    /// Both sides in alternating order: the side that goes first may meet other caches or another clock than the side
+    /// that follows.
     fn in_turn(&mut self, place: usize) -> [&mut Side; 2] {
         let mut sides = [&mut self.baseline, &mut self.candidate];
         sides.rotate_left((self.process + place) % 2);
@@ -223,8 +226,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// What the last timed calls left behind must be results: a few elements by the oracle, and all of them by the
-    /// other side's, which no choice of elements can be guessed for.
+    /// Checks the results of the last timed calls: a few elements against the oracle, and all elements against the
+    /// other side's result, so that a candidate gains nothing by guessing which elements are checked.
     fn look_at_results(
         &mut self,
         dealt: &Dealt,
@@ -270,15 +273,15 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Whether calls are computed on a GPU. A worker's CPU time does not tell there how much it computes, and copying operands
-/// takes the processor longer than many calls do, now more and now less: so neither loading nor handing out is held
-/// against it.
+/// Whether calls are computed on a GPU. A worker's CPU time then does not show how much it computes, and copying
+/// operands takes the processor longer than many calls do, by a varying amount. Loading and handing out the result are
+/// therefore not checked.
 fn on_gpu(workshop: &Workshop) -> bool {
     workshop.instruments().is_some()
 }
 
-/// The copy that a side's slot begins with: each goes on where the one before ended, both sides alike, and the last call
-/// of all slots is on the last copy, which holds the last set of operands.
+/// The copy that a slot begins with. Each slot continues where the one before ended, on both sides alike, and the very
+/// last call uses the last copy, which holds the last set of operands.
 fn first_copy(slot: usize, slots: usize, samples: usize, copies: usize) -> usize {
     ((slots * samples).next_multiple_of(copies) - (slots - slot) * samples) % copies
 }
@@ -291,7 +294,7 @@ fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
     let times = |arm| of(arm, |slot| Some(slot.median));
     let clocks = |arm| {
         let logged = of(arm, |slot| slot.clock);
-        // A clock that was logged for some times only says nothing.
+        // A clock that was logged for only some of the times says nothing.
         if logged.len() == times(arm).len() {
             logged
         } else {
@@ -324,14 +327,14 @@ pub struct Slot {
     pub sum: f64,
     /// The first of them.
     pub first: f64,
-    /// What the exchange took.
+    /// The duration and CPU time of the exchange.
     pub effort: Effort,
     /// The median clock in MHz, where every call has one.
     pub clock: Option<f64>,
 }
 
 impl Side {
-    /// Times calls. Calls that add up to more than the coordinator's own clock saw are not times.
+    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
     fn time(&mut self, samples: usize, first_copy: usize) -> Result<Slot, ExaminationFailure> {
         let ((timed, _), effort) = self.ask(|worker| worker.time(samples, first_copy, false))?;
         slot(&timed, effort)
@@ -371,7 +374,7 @@ fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
     ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MOST_SAMPLES)
 }
 
-/// Does something, and adds the seconds that it took.
+/// Runs a function and adds the elapsed seconds.
 pub fn clocked<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
     let begun = Instant::now();
     let done = work();

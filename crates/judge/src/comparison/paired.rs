@@ -1,4 +1,5 @@
-//! A comparison under way: measured pair by pair, so that the time for several candidates can be spent where it changes a verdict.
+//! A comparison in progress. It is measured pair by pair, so that several candidates can share the time and spend it
+//! where it changes a verdict.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,11 @@ use crate::evidence::{
 use crate::observer::{Narrowing, Observer};
 use crate::runner::{ExaminationFailure, Operands, Workshop, copies, last_level_cache};
 
-/// Sets of operands larger than this are made in turn: each lies in memory while it is made, and the tensors of one
-/// occupy several threads already.
+/// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
+/// one set already use several threads.
 const MOST_AT_ONCE: u64 = 256 << 20;
 
-/// A candidate against its baseline, measured as far as it has come.
+/// A candidate against its baseline, with the measurements so far.
 pub struct PairedComparison<'a> {
     workshop: &'a Workshop,
     setting: &'a Setting,
@@ -29,12 +30,12 @@ pub struct PairedComparison<'a> {
     /// Pairs measured.
     pairs: usize,
     spent: Duration,
-    /// Where it went.
+    /// Where the time went.
     spent_on: Spent,
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
-    /// Whether a worker's death has been forgiven: a lone one may be an accident of the machine.
+    /// Whether a worker's death has been forgiven once: a single death may be an accident of the machine.
     forgiven: bool,
 }
 
@@ -43,7 +44,7 @@ struct CaseSoFar<'a> {
     warm_up: Operands,
     /// Bytes of a set of operands.
     set_bytes: u64,
-    /// How many sets of fresh operands a pair gets, and how many copies there are of all of them together.
+    /// How many sets of fresh operands a pair gets, and the total number of copies of all sets.
     sets: usize,
     copies: usize,
     blocks: Vec<Block>,
@@ -51,7 +52,7 @@ struct CaseSoFar<'a> {
 }
 
 impl<'a> PairedComparison<'a> {
-    /// Nothing measured yet.
+    /// A comparison without measurements.
     pub fn new(
         workshop: &'a Workshop,
         setting: &'a Setting,
@@ -97,7 +98,7 @@ impl<'a> PairedComparison<'a> {
         })
     }
 
-    /// The time measured so far.
+    /// The time spent on measurements so far.
     pub fn spent(&self) -> Duration {
         self.spent
     }
@@ -107,7 +108,7 @@ impl<'a> PairedComparison<'a> {
         self.pairs
     }
 
-    /// The log speed-up so far, over the cases: the mean over their blocks, from the first pair on; none before.
+    /// The log speed-up so far, as the mean over the blocks of all cases; none before the first pair.
     pub fn estimate(&self) -> Option<f64> {
         let of_case = |one: &CaseSoFar| {
             let sample = Sample::from_blocks(&one.blocks).ok()?;
@@ -118,24 +119,25 @@ impl<'a> PairedComparison<'a> {
         (!effects.is_empty()).then(|| effects.iter().sum::<f64>() / effects.len() as f64)
     }
 
-    /// How many pairs would decide it if estimate and spread stay as they are; none when that cannot be said.
+    /// The estimated number of pairs to a decision if estimate and spread stay as they are; none without an estimate.
     pub fn needed(&self) -> Option<usize> {
         self.assessment.needed_processes
     }
 
-    /// Whether it is decided, cannot be believed, or has no look left.
+    /// Whether the comparison is decided, cannot be believed, or has no look left.
     pub fn is_over(&self) -> bool {
         let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
         match self.suspicion {
-            // What the coordinator's clock does not yet bear out, or cannot yet check, may be so for want of pairs.
+            // Too few pairs can be the reason why the coordinator's clock does not yet confirm, or cannot yet check,
+            // the reports.
             Some(Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. }) => self.pairs >= self.most(),
             Some(_) => true,
             None => decided || self.pairs >= self.most(),
         }
     }
 
-    /// Measures up to the next planned look, and looks; false when a further pair would take longer than what is left
-    /// of the time allowed. The first pair is measured in any case.
+    /// Measures up to the next planned look and evaluates it. Returns false if a further pair would take longer than
+    /// the rest of the allowed time. The first pair is always measured.
     pub fn advance(
         &mut self,
         allowed: Duration,
@@ -155,11 +157,12 @@ impl<'a> PairedComparison<'a> {
         Ok(true)
     }
 
-    /// What it came to.
+    /// Ends the comparison and returns its result.
     pub fn finish(mut self) -> Result<Comparison, ExaminationFailure> {
-        // When the time is up the next planned look is taken at once, with its own share of the error. Who goes on is
-        // decided by who lacks least: those that end here are the farthest from a decision, and to end them cannot make
-        // one more likely. Before the first planned look there are too few pairs to tell how either side behaves.
+        // When the time is up, the next planned look is taken early, with its own share of the error. Comparisons
+        // closest to a decision continue, so those that end here are the farthest from one, and ending them cannot make
+        // a decision more likely. Before the first planned look there are too few pairs to tell how either side
+        // behaves.
         if self.looks.last().is_some_and(|look| self.pairs > look.processes) {
             self.look()?;
         }
@@ -207,7 +210,7 @@ impl<'a> PairedComparison<'a> {
             .unwrap_or(self.pairs)
     }
 
-    /// What a pair has taken on average.
+    /// The average time of a pair.
     fn pace(&self) -> Duration {
         self.spent / u32::try_from(self.pairs.max(1)).unwrap_or(u32::MAX)
     }
@@ -237,7 +240,7 @@ impl<'a> PairedComparison<'a> {
         Conduct::judge(&seen, &self.assessment, &self.setting.criteria)
     }
 
-    /// Shows how far it has come; a person's look decides nothing, so it costs nothing of the error.
+    /// Reports progress to the observer. This display decides nothing, so it costs nothing of the error.
     fn tell(&self, observer: &dyn Observer) -> Result<(), JudgeError> {
         if self.pairs < 2 {
             return Ok(());
@@ -271,7 +274,7 @@ impl<'a> PairedComparison<'a> {
             other => other,
         };
         self.spent += start.elapsed();
-        // Kept apart until all cases are through: a pair that dies half-way counts for none of them.
+        // Kept apart until all cases are done: a pair that dies half-way counts for none of them.
         let (measured, spent_on) = measured?;
         for (one, measured) in self.cases.iter_mut().zip(measured) {
             one.blocks.extend(measured.blocks);
@@ -311,7 +314,8 @@ impl<'a> PairedComparison<'a> {
         Ok((measured, spent))
     }
 
-    /// Makes fresh operands of a case, all sets at once unless they are large; also returns those of the last.
+    /// Makes fresh operands of a case, all sets in parallel unless they are large; also returns the inputs of the last
+    /// set.
     fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<(Box<dyn Inputs>, Vec<Operands>), JudgeError> {
         let first = self
             .seed
@@ -320,7 +324,7 @@ impl<'a> PairedComparison<'a> {
             let seed = first.wrapping_add(set as u64);
             Operands::write(self.workshop, one.case, one.case.inputs, seed)
         };
-        // Of the others only the file is kept.
+        // For the other sets only the file is kept.
         let write = |set: usize| -> Result<Operands, JudgeError> { Ok(deal(set)?.1) };
         let others = 0..one.sets - 1;
         let (fresh, last) = if one.set_bytes > MOST_AT_ONCE {
@@ -352,8 +356,8 @@ impl CaseSoFar<'_> {
     }
 }
 
-/// Fresh operands of a pair take up to this: the more sets, the more first calls, and the smaller the problem, the more
-/// a lone first call strays.
+/// Size limit on a pair's fresh operands. More sets give more first calls, and the smaller the problem, the more a lone
+/// first call varies.
 const FRESH_BYTES: u64 = 32 << 20;
 
 /// At least two, so that calls in rotation do not meet the same operands twice in a row.

@@ -1,11 +1,11 @@
-//! Comparing times that were written down.
+//! Compares recorded times.
 
 use gauntlet_stats::{DeclaredPair, compare_declared, median, without_interval};
 use gauntlet_worker::Record;
 
 use crate::evidence::{Candidate, CaseTimes, Comparison, JudgeError, Setting};
 
-/// Compares recorded times by the bounds that the record declares, on the cases with a time on both sides; none when
+/// Compares recorded times by the bounds that the record declares, on the cases with a time on both sides; none if
 /// there is no such case.
 pub fn compare_recorded(
     record: &Record,

@@ -1,4 +1,4 @@
-//! One side of a pair: a worker process, watched while it is asked and while it is not.
+//! One side of a pair: a worker process whose CPU use is watched during and between requests.
 
 use std::time::Instant;
 
@@ -10,35 +10,35 @@ use crate::runner::{ExaminationFailure, Workshop};
 
 /// A fresh worker process of one side.
 pub struct Side {
-    /// Whose side.
+    /// Which side.
     pub arm: Arm,
     worker: WorkerProcess,
-    /// Its CPU seconds when it last answered.
+    /// Its CPU seconds at its last answer.
     answered: Option<f64>,
-    /// What it used since.
+    /// CPU seconds used since.
     pub use_of_cpu: CpuUse,
 }
 
 /// CPU seconds of one side over a case.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CpuUse {
-    /// While it answered.
+    /// During requests.
     pub asked: f64,
-    /// Between an answer and the next request, when the other side has its turn.
+    /// Between an answer and the next request, while the other side has its turn.
     pub idle: f64,
 }
 
-/// What an exchange took.
+/// The cost of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Seconds by the coordinator's clock.
     pub exchange: f64,
-    /// CPU seconds of the worker, where the system tells.
+    /// CPU seconds of the worker, where the system reports them.
     pub cpu: Option<f64>,
 }
 
 impl Effort {
-    /// Seconds of work: of CPU time, which waiting for a disk does not add to, else by the clock.
+    /// Seconds of work: CPU time, which excludes disk waits, or else elapsed time.
     pub fn work(self) -> f64 {
         self.cpu.unwrap_or(self.exchange)
     }
@@ -56,7 +56,7 @@ impl Side {
         })
     }
 
-    /// Has the worker do something; also returns what that took.
+    /// Sends the worker a request; also returns the cost of the exchange.
     pub fn ask<T>(
         &mut self,
         call: impl FnOnce(&mut WorkerProcess) -> Result<T, WorkerError>,
@@ -74,14 +74,14 @@ impl Side {
         Ok((answer, Effort { exchange, cpu }))
     }
 
-    /// Forgets what it used so far, and brings up to date which processes are watched.
+    /// Resets the CPU use, and updates the set of processes that are watched.
     pub fn begin_case(&mut self) {
         let _counted = self.worker.census();
         self.answered = self.worker.cpu_seconds();
         self.use_of_cpu = CpuUse::default();
     }
 
-    /// What it used in the case, its idle time up to now and children that came since included.
+    /// CPU use in this case, including idle time until now and child processes started meanwhile.
     pub fn end_case(&mut self) -> CpuUse {
         if let (Some(answered), Some(now)) = (self.answered, self.worker.cpu_seconds()) {
             self.use_of_cpu.idle += now - answered;

@@ -1,4 +1,4 @@
-//! Abort rules: conditions, fixed by the author of a candidate beforehand, under which the candidate is given up.
+//! Abort rules: conditions, fixed by a candidate's author beforehand, under which the candidate is given up.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct AbortRule {
     /// The condition, such as `baseline.epilogue-share < 0.03`.
     pub when: Condition,
-    /// Why that ends it.
+    /// Why the condition ends the candidate.
     pub why: String,
 }
 
@@ -24,10 +24,10 @@ pub struct Condition {
     bound: f64,
 }
 
-/// The metric that is the model's word and no measurement.
+/// The metric that is a prediction of the model, not a measurement.
 pub const PREDICTED_SPEEDUP: &str = "predicted.speedup";
 
-/// What a condition may speak of, and which gate finds it out.
+/// The metrics that a condition may use, and the gate that determines each.
 pub const METRICS: [(&str, &str); 28] = [
     (
         PREDICTED_SPEEDUP,
@@ -116,16 +116,16 @@ pub const METRICS: [(&str, &str); 28] = [
     ("resources.workspace-bytes", "compiles: all scratch memory"),
 ];
 
-/// What the author of a candidate fixed beforehand. Baselines have none.
+/// What a candidate's author fixed beforehand. Baselines have none.
 #[derive(Debug, Clone, Copy)]
 pub struct Proposal<'a> {
     /// When to give the candidate up.
     pub abort: &'a [AbortRule],
-    /// The speed-up that is as likely to be exceeded as not, in the author's view.
+    /// The median of the speed-up, in the author's view: as likely to be exceeded as not.
     pub claim: f64,
 }
 
-/// Figures found out so far, by the names of [`METRICS`].
+/// Figures determined so far, by the names of [`METRICS`].
 pub type Metrics = BTreeMap<String, f64>;
 
 impl TryFrom<String> for Condition {
@@ -181,12 +181,12 @@ impl fmt::Display for Condition {
 }
 
 impl Condition {
-    /// The metric that it speaks of, one of [`METRICS`].
+    /// The metric that the condition uses, one of [`METRICS`].
     pub fn metric(&self) -> &str {
         &self.metric
     }
 
-    /// Whether it holds; none while its metric is not known.
+    /// Whether the condition holds; none while its metric is not known.
     fn holds(&self, metrics: &Metrics) -> Option<bool> {
         let value = *metrics.get(&self.metric)?;
         Some(if self.below {
@@ -203,7 +203,7 @@ impl AbortRule {
         self.when.metric == PREDICTED_SPEEDUP
     }
 
-    /// The first rule that is met, in words with the value that meets it.
+    /// The first rule that is met, in words, with the value that meets it.
     pub fn first_met<'a>(rules: impl IntoIterator<Item = &'a Self>, metrics: &Metrics) -> Option<String> {
         let rule = rules
             .into_iter()
@@ -215,7 +215,7 @@ impl AbortRule {
         ))
     }
 
-    /// The rules whose metric nobody could find out.
+    /// The rules whose metric could not be determined.
     pub fn unanswered<'a>(rules: impl IntoIterator<Item = &'a Self>, metrics: &Metrics) -> Vec<&'a Self> {
         rules
             .into_iter()

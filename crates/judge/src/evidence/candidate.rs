@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Setting;
 
-/// A schedule on the built-in executor, one schedule for each case, or someone else's program.
+/// A schedule on the built-in executor, possibly one for each case, or an external program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// The name by which it is reported and recorded, such as `baseline`.
     pub name: String,
-    /// How it computes, where no table says otherwise.
+    /// The schedule, where no table gives another.
     pub schedule: Parameters,
     /// A program that speaks the worker protocol, in place of the built-in executor.
     pub command: Option<Vec<PathBuf>>,
-    /// The schedule of each problem; `schedule` is that of problems to which no entry comes near.
+    /// The schedule of each problem; `schedule` is for problems that no entry comes near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchTable>,
-    /// The loop that is proved in place of the one that its schedule stands for; nothing is built of it.
+    /// The loop that is proved in place of the schedule's own loop; it is never built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_loop: Option<RecordedLoop>,
 }
@@ -40,7 +40,8 @@ impl Candidate {
         }
     }
 
-    /// The same candidate with other parameters. A recorded loop belongs to the candidate that names it, and is not kept.
+    /// The same candidate with other parameters. A recorded loop belongs to the candidate that names it, so it is
+    /// dropped.
     pub fn changed(&self, name: impl Into<String>, change: &Parameters) -> Self {
         Self {
             command: self.command.clone(),
@@ -49,7 +50,7 @@ impl Candidate {
         }
     }
 
-    /// Whether anything else is built or run than for `other`, whatever they are called.
+    /// Whether this candidate builds or runs anything different from `other`, regardless of their names.
     pub fn differs_from(&self, other: &Self) -> bool {
         self.schedule != other.schedule
             || self.command != other.command
@@ -57,13 +58,13 @@ impl Candidate {
             || self.recorded_loop != other.recorded_loop
     }
 
-    /// How it computes a problem: workers are told a schedule, never a table.
+    /// The schedule for a problem: workers receive a schedule, never a table.
     pub fn schedule_for(&self, problem: &Sizes, device: &Device) -> &Parameters {
         self.found(problem, device)
             .map_or(&self.schedule, |found| found.schedule())
     }
 
-    /// The same, and where it is from, in words.
+    /// The same, and its origin in words.
     pub fn choice_for(&self, problem: &Sizes, device: &Device) -> (&Parameters, String) {
         match self.found(problem, device) {
             Some(found) => {
@@ -102,8 +103,8 @@ impl Candidate {
         table.find(problem, |schedule| problem.accepts(schedule, device))
     }
 
-    /// The schedules that it is made of, each as a candidate of its own with the timed cases that it computes: all of
-    /// them where there is no table.
+    /// The schedules in this candidate, each as a candidate of its own with the timed cases that it computes. Without a
+    /// table there is one, with all cases.
     pub fn parts(&self, setting: &Setting) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         for case in &setting.benchmark_cases {
@@ -126,8 +127,8 @@ impl Candidate {
 
 /// One schedule of a candidate, with the timed cases that it computes.
 pub struct Part {
-    /// The candidate as if this were its only schedule.
+    /// The candidate reduced to this schedule.
     pub candidate: Candidate,
-    /// The cases.
+    /// The cases that this schedule computes.
     pub timed: Vec<Case>,
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in the judge itself, as against in a candidate.
+//! Errors of the judge itself, as opposed to failures of a candidate.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use gauntlet_worker::WorkerError;
 
 use thiserror::Error;
 
-/// A failure of the judge itself. What is wrong with a candidate is a [`Finding`](crate::Finding).
+/// An error of the judge itself. Failures of a candidate are [`Finding`](crate::Finding)s.
 #[derive(Debug, Error)]
 pub enum JudgeError {
     /// Operands or results could not be written or read.
     #[error("{what}: {source}; check that the disk of {place} has room and can be written")]
     Files {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// Where.
+        /// The path.
         place: String,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
-    /// What lies in a result's place is none.
+    /// The file at a result's path is not a valid result.
     #[error("{path} is no file of {bytes} bytes and their names; a worker writes the result there itself")]
     NoResult {
-        /// The place.
+        /// The path.
         path: PathBuf,
-        /// Bytes of a result of this problem.
+        /// The size in bytes of a valid result of this problem.
         bytes: usize,
     },
-    /// What lies in a timeline's place is none.
+    /// The file at a timeline's path is not a valid timeline.
     #[error("{path} is no timeline: {why}; a worker writes it there itself")]
     NoTimeline {
-        /// The place.
+        /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in it.
         why: String,
     },
     /// A file of operands or results cannot be written or read.
@@ -42,16 +42,16 @@ pub enum JudgeError {
     /// Operands do not fit their case.
     #[error("{0}")]
     Inputs(String),
-    /// Nothing serves the CUDA executor.
+    /// No program serves the CUDA executor.
     #[error("nothing serves the cuda executor here; `gauntlet doctor` says what is missing")]
     NoExecutor,
-    /// The model lacks a figure of the device, or knows no kernel of the task.
+    /// The model lacks a figure of the device, or has no kernel for the task.
     #[error(transparent)]
     NoEstimate(#[from] gauntlet_simulate::NoEstimate),
-    /// A worker that is nobody's candidate failed.
+    /// A worker that runs no candidate failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// A worker of the executor failed before it was told what to run, as it would whatever that is.
+    /// A worker of the executor failed before it received any schedule, so it would fail for every candidate.
     #[error(
         "no worker of the executor can serve, so nothing can be run: {0}; `gauntlet doctor` tells what is missing, and \
          workers obey GAUNTLET_SIMD, GAUNTLET_THREADS and GAUNTLET_GPU where the environment sets them"

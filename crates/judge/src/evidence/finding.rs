@@ -1,4 +1,4 @@
-//! What a gate found, always with its evidence.
+//! A gate's finding, always with its evidence.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +11,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Checked, Comparison, Counters, Verdict};
 
-/// What a gate found.
+/// A gate's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finding {
     /// The gate's name.
     pub gate: String,
-    /// Whether the candidate goes on.
+    /// Whether the candidate continues.
     pub outcome: Outcome,
     /// Why, in a sentence.
     pub reason: String,
-    /// What it rests on.
+    /// The evidence.
     pub evidence: Evidence,
     /// How long the examination took.
     pub seconds: f64,
 }
 
-/// Whether a candidate goes on.
+/// Whether a candidate continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It does.
+    /// It continues.
     Pass,
-    /// It does, though the gate could not examine it; the reason says why.
+    /// It continues although the gate could not examine it; the reason says why.
     Skip,
     /// It ends here.
     Stop(Verdict),
 }
 
-/// What a finding rests on.
+/// The evidence for a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Evidence {
@@ -50,16 +50,16 @@ pub enum Evidence {
         /// Each broken rule once, with the first case that breaks it.
         violations: Vec<CaseViolation>,
     },
-    /// What the model expects.
+    /// The model's prediction.
     Prediction(Box<Prediction>),
-    /// What exploring every interleaving of the tile programs came to.
+    /// The result of exploring every interleaving of the tile programs.
     Interleavings {
         /// Proofs by case.
         proofs: BTreeMap<String, Proof>,
         /// The first flaw.
         flaw: Option<Box<CaseFlaw>>,
     },
-    /// What the build takes up.
+    /// Resources that the build uses.
     Resources {
         /// By case.
         cases: BTreeMap<String, Resources>,
@@ -80,7 +80,7 @@ pub enum Evidence {
         /// The seed of each case's operands.
         #[serde(default)]
         seed: u64,
-        /// What a race checker said.
+        /// The race checker's report.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         checked: Vec<Checked>,
     },
@@ -88,7 +88,7 @@ pub enum Evidence {
     Profile {
         /// By case.
         cases: BTreeMap<String, Profile>,
-        /// What a GPU's counters say of one of them.
+        /// A GPU's counters for one of the cases.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         counters: Option<Box<Counters>>,
     },
@@ -110,7 +110,7 @@ pub struct CaseViolation {
 pub struct CaseFlaw {
     /// The first case whose program has it.
     pub case: String,
-    /// What happens, and how it comes to.
+    /// What happens, and the steps that lead to it.
     pub flaw: Flaw,
 }
 
@@ -123,23 +123,24 @@ pub struct Prediction {
     pub middle: f64,
     /// The high end.
     pub high: f64,
-    /// What the error bar rests on.
+    /// The basis of the error bar.
     #[serde(default)]
     pub basis: Basis,
-    /// The most that any kernel could gain over the baseline, by the model: the estimate for the baseline over the roofline.
+    /// The model's upper limit on the gain of any kernel over the baseline: the estimate for the baseline over the
+    /// roofline.
     pub headroom: f64,
-    /// How predictions did on this device before; none where nobody has compared them with times there.
+    /// How accurate predictions were on this device before; none if they were never compared with times there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<Accuracy>,
 }
 
 impl Prediction {
-    /// Whether predictions did well enough on this device to decide anything.
+    /// Whether predictions on this device were accurate enough to base decisions on.
     pub fn is_relied_on(&self) -> bool {
         self.accuracy.is_some_and(|accuracy| accuracy.suffices())
     }
 
-    /// What is on record of predictions on this device, in words.
+    /// The record of predictions on this device, in words.
     pub fn record(&self) -> String {
         on_record(self.accuracy.as_ref())
     }
@@ -153,11 +154,11 @@ pub struct CaseErrors {
     pub case: String,
     /// The kind of input.
     pub inputs: InputKind,
-    /// The seed they were made from, to make them again.
+    /// The seed of the operands, so that they can be regenerated.
     pub seed: u64,
     /// The measures.
     pub errors: ErrorMeasures,
-    /// What is wrong; none when it is right.
+    /// The error; none if the result is right.
     pub fault: Option<String>,
 }
 
@@ -173,7 +174,7 @@ pub struct Profile {
 }
 
 impl Finding {
-    /// The comparison that it rests on, if it is about one.
+    /// The comparison in the evidence, if there is one.
     pub fn comparison(&self) -> Option<&Comparison> {
         match &self.evidence {
             Evidence::Comparison(comparison) => Some(comparison),

@@ -1,4 +1,4 @@
-//! What a call costs on the host, as a file or the command line states it.
+//! The cost of a call on the host, as stated in a file or on the command line.
 
 use std::str::FromStr;
 
@@ -7,15 +7,15 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A `[host]` table: a cost of the framework that no description of a device holds, with its source.
+/// A `[host]` table: costs of the framework that no device description contains, with their source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", try_from = "RawHostCost")]
 pub struct HostCost {
-    /// Of every call that is set up anew.
+    /// Cost of every call that is set up from scratch.
     pub constant: SignedDuration,
-    /// The same for each group of a GEMM, or sequence of attention.
+    /// Cost of each group of a GEMM, or of each sequence of attention.
     pub per_group: SignedDuration,
-    /// Where the figures are from.
+    /// The source of the figures.
     pub source: String,
 }
 
@@ -46,24 +46,24 @@ impl TryFrom<RawHostCost> for HostCost {
     }
 }
 
-/// Why a text says nothing of the host.
+/// Why a text does not state a host cost.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// A cost below nothing.
+    /// A cost is negative.
     #[error("host.{name} is negative; a host takes no time or some")]
     Negative {
-        /// Which.
+        /// Its name.
         name: &'static str,
     },
-    /// Not of the form.
+    /// The text does not have the expected form.
     #[error("`{text}` is no cost of the host; write constant=95us,per-group=35us, or one of them")]
     Form {
-        /// What was written.
+        /// The text.
         text: String,
     },
 }
 
-/// `constant=95us,per-group=35us` or with a blank between, in any order; what is left out is nothing.
+/// Parses `constant=95us,per-group=35us`, in any order, with a comma or a blank between; a missing figure is zero.
 impl FromStr for HostCost {
     type Err = HostError;
 
@@ -93,7 +93,7 @@ impl FromStr for HostCost {
 }
 
 impl HostCost {
-    /// What the model takes.
+    /// The cost in the form that the model uses.
     pub fn term(&self) -> HostTerm {
         HostTerm {
             constant: self.constant.as_secs_f64(),

@@ -1,10 +1,10 @@
-//! What NVIDIA's tools said about what ran on a GPU.
+//! Reports of NVIDIA's tools about the kernels that ran on a GPU.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What one tool said of one case.
+/// One tool's report on one case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Checked {
@@ -12,17 +12,17 @@ pub struct Checked {
     pub tool: String,
     /// The case.
     pub case: String,
-    /// What it said.
+    /// Its report.
     pub told: Told,
 }
 
-/// What a tool said.
+/// A tool's report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Told {
-    /// It looked and found nothing.
+    /// It ran and found nothing.
     Clean,
-    /// Things that may be intended; `count` of them, and the first.
+    /// Findings that may be intended: their number, and the first one.
     Warnings {
         /// How many.
         count: usize,
@@ -36,11 +36,11 @@ pub enum Told {
         /// The first, with the kernel and the place in it.
         first: String,
     },
-    /// It could not look; why.
+    /// It could not run, with the reason.
     Nothing(String),
 }
 
-/// What the counters of one kernel say.
+/// The counters of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counters {
@@ -48,10 +48,10 @@ pub struct Counters {
     pub case: String,
     /// The kernel that took the most time.
     pub kernel: String,
-    /// Shares of what the unit could do for `tensor-pipe`, `issue-slots`, `l2-throughput`, `dram-throughput` and
-    /// `occupancy`; counts for `bank-conflicts` and `registers` (a thread).
+    /// Utilisation shares for `tensor-pipe`, `issue-slots`, `l2-throughput`, `dram-throughput` and `occupancy`; counts
+    /// for `bank-conflicts` and `registers` (per thread).
     pub figures: BTreeMap<String, f64>,
-    /// Why warps waited, the longest first, in cycles an instruction issued; the three longest.
+    /// The three main reasons why warps stalled, the longest first, in cycles per issued instruction.
     pub stalls: Vec<(String, f64)>,
 }
 

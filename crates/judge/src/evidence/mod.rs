@@ -1,4 +1,4 @@
-//! Plain data: what is examined, by which rules, and what was found. Nothing here runs anything.
+//! Plain data: candidates, rules and findings. Nothing here runs anything.
 
 mod abort;
 mod candidate;

@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::HostCost;
 
-/// Everything that a candidate and its baseline have in common while they are examined.
+/// Everything that a candidate and its baseline share during an examination.
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// The device that candidates run on, or that the model simulates.
     pub device: Device,
-    /// Cases that are tried for correctness alone.
+    /// Cases that are only tested for correctness.
     pub correctness_cases: Vec<Case>,
     /// Cases that are timed.
     pub benchmark_cases: Vec<Case>,
-    /// The parameters that the kernels of the cases take.
+    /// The parameters that the kernels of the cases accept.
     pub parameters: Table,
     /// The rules for a right result.
     pub rules: Rules,
@@ -31,7 +31,7 @@ pub struct Setting {
     pub measurement: Measurement,
     /// Upper bounds on resources, by name.
     pub budgets: BTreeMap<String, f64>,
-    /// What a call costs on the host, for simulated times.
+    /// The cost of a call on the host, for simulated times.
     pub host: Option<HostCost>,
 }
 
@@ -54,7 +54,7 @@ impl Setting {
         }
     }
 
-    /// What a call costs on the host; nothing where that is not stated.
+    /// The cost of a call on the host; zero if none is stated.
     pub fn host_term(&self) -> HostTerm {
         self.host.as_ref().map_or_else(HostTerm::default, HostCost::term)
     }
@@ -64,21 +64,23 @@ impl Setting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Measurement {
-    /// Pairs of worker processes after which the figures are looked at; the last is the most there will be.
+    /// Numbers of pairs of worker processes after which the figures are evaluated; the last is the maximum.
     pub looks: Vec<usize>,
-    /// ABBA or BAAB blocks a problem and pair of processes.
+    /// ABBA or BAAB blocks for each problem and pair of processes.
     pub blocks: usize,
     /// Time for all comparisons together.
     pub budget: SignedDuration,
-    /// Whether operands may stay in the caches between calls; otherwise they rotate over twice the last level.
+    /// Whether operands may stay in the caches between calls; otherwise calls rotate over operands of twice the
+    /// last-level cache's size.
     pub warm: bool,
 }
 
 impl Default for Measurement {
     fn default() -> Self {
         Self {
-            // The last so late because what a process has by luck only more processes average out: where that is 1.5 %
-            // a side, 9 pairs find a true 5 % in 84 of 100 simulated comparisons, 12 pairs in 97.
+            // The last look is late because only more processes average out the random part of each process's speed. If
+            // that part is 1.5 % on each side, 9 pairs find a true 5 % in 84 of 100 simulated comparisons, and 12 pairs
+            // in 97.
             looks: vec![4, 6, 12],
             blocks: 3,
             budget: SignedDuration::from_secs(120),
@@ -87,7 +89,7 @@ impl Default for Measurement {
     }
 }
 
-/// What runs candidates.
+/// The executor of candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExecutorKind {
@@ -95,8 +97,8 @@ pub enum ExecutorKind {
     Cpu,
     /// An NVIDIA GPU of this machine.
     Cuda,
-    /// Recorded times.
+    /// Recorded times are replayed.
     Replay,
-    /// The model: nothing is run, so that the device need not be here.
+    /// The model predicts: nothing runs, so the device need not be present.
     Model,
 }

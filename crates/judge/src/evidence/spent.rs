@@ -5,13 +5,13 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the time of a comparison's pairs went, in seconds by the clock.
+/// Where the time of a comparison's pairs went, in elapsed seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Spent {
     /// How many pairs.
     pub pairs: usize,
-    /// Making operands and writing them down.
+    /// Making operands and writing them to files.
     pub operands: f64,
     /// Starting workers and ending them.
     pub workers: f64,
@@ -19,7 +19,7 @@ pub struct Spent {
     pub preparing: f64,
     /// Timed calls.
     pub measuring: f64,
-    /// Looking at what was computed, and whether the operands are still as they were.
+    /// Checking results, and that the operands' files are unchanged.
     pub results: f64,
 }
 
@@ -35,7 +35,7 @@ impl AddAssign for Spent {
 }
 
 impl fmt::Display for Spent {
-    /// What a pair took, on average.
+    /// The average time of a pair.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             ("operands", self.operands),

@@ -1,4 +1,4 @@
-//! Why times cannot be believed, and what an honest worker would do about it.
+//! Reasons not to believe times, and what an honest worker can do about each.
 
 use std::fmt;
 
@@ -13,43 +13,43 @@ pub enum Suspicion {
         /// By this factor.
         factor: f64,
     },
-    /// The coordinator's clock does not bear out the speed-up.
+    /// The coordinator's clock does not confirm the speed-up.
     Unconfirmed {
         /// The speed-up by the workers' reports.
         own: f64,
-        /// By the coordinator's clock.
+        /// The speed-up by the coordinator's clock.
         seen: f64,
     },
-    /// The machine was too busy to check the candidate's reports, which speak for it: no accusation, and no verdict.
+    /// The machine was too busy to check the candidate's favourable reports: no accusation, and no verdict.
     Unchecked {
         /// The speed-up by the workers' reports.
         own: f64,
-        /// The speed-up that reports which leave out time could feign without being told.
+        /// The speed-up that reports could fake undetected by omitting time.
         hidden: f64,
     },
-    /// The candidate is fast on operands it has seen before only.
+    /// The candidate is fast only on operands that it has seen before.
     Memory {
         /// By at least this factor.
         factor: f64,
     },
     /// A side works while the other is timed, or leaves work behind when it answers.
     Idle {
-        /// Whether it is the candidate.
+        /// Whether that side is the candidate.
         candidate: bool,
-        /// CPU time while idle over CPU time when asked.
+        /// CPU time between requests over CPU time during requests.
         share: f64,
     },
-    /// The candidate does while it loads operands or hands out its result, which is not timed, what belongs into the call.
+    /// The candidate does part of a call's work while it loads operands or hands out its result, which is not timed.
     Untimed {
-        /// Whether when handing out the result.
+        /// Whether it happens while it hands out the result.
         after: bool,
-        /// Of the baseline's calls.
+        /// The amount of work, in baseline calls.
         calls: f64,
     },
 }
 
 impl Suspicion {
-    /// Whether it says that a side does something wrong, rather than that nobody can tell.
+    /// Whether this accuses a side, rather than stating that the times cannot be checked.
     pub fn accuses(&self) -> bool {
         !matches!(self, Self::Unchecked { .. })
     }

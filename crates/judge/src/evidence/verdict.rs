@@ -19,19 +19,19 @@ pub enum Verdict {
     Regression,
     /// The measurements allow more than one answer.
     Inconclusive,
-    /// The device cannot do it.
+    /// The device cannot run it.
     Infeasible,
-    /// It takes more of a resource than it may.
+    /// It exceeds a resource budget.
     OverBudget,
-    /// The compiler refuses it.
+    /// The compiler rejects it.
     DoesNotCompile,
-    /// It computes something else.
+    /// Its result is wrong.
     Incorrect,
     /// Its result changes from run to run, or a checker found a race.
     Racy,
     /// Stopped by its own rules or withdrawn by its author.
     Aborted,
-    /// It could not be judged: what it needs is not there.
+    /// It could not be judged: something that the judgement needs is missing.
     Blocked,
 }
 
@@ -52,21 +52,22 @@ impl Verdict {
         Self::Blocked,
     ];
 
-    /// Whether the question was answered, so that the same change needs new evidence to be asked again.
+    /// Whether the question is answered, so that the same change can be pitched again only with new evidence.
     pub fn is_settled(self) -> bool {
         !matches!(self, Self::Inconclusive | Self::Aborted | Self::Blocked)
     }
 }
 
 impl Verdict {
-    /// Whether it is a candidate's own failure before any comparison: infeasible, over budget, does not compile,
+    /// Whether the candidate itself failed before any comparison: infeasible, over budget, does not compile, incorrect
+    /// or racy.
     /// incorrect or racy.
     pub fn is_a_stop(self) -> bool {
         use Verdict::{DoesNotCompile, Incorrect, Infeasible, OverBudget, Racy};
         matches!(self, Infeasible | OverBudget | DoesNotCompile | Incorrect | Racy)
     }
 
-    /// What it says of a candidate that a gate stopped, to go on after its name.
+    /// The statement about a candidate that a gate stopped, to follow its name.
     pub fn sentence(self) -> String {
         match self {
             Self::DoesNotCompile => self.to_string(),

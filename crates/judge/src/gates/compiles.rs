@@ -1,4 +1,4 @@
-//! Compiles: the candidate is built for every case, and what it takes up is held against its budgets.
+//! Compiles: the candidate is built for every case, and the resources it uses are checked against its budgets.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Answer, Examination, Found, Gate, NOT_RUN};
 use crate::evidence::{AbortRule, Evidence, Verdict};
 use crate::runner::{ExaminationFailure, Executor};
 
-/// Builds, with nothing run.
+/// Builds without running anything.
 pub struct Compiles;
 
 impl Gate for Compiles {

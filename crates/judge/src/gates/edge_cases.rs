@@ -1,10 +1,10 @@
-//! Small cases at the edges of what a kernel computes at a time.
+//! Small cases at the edges of a kernel's tile sizes.
 
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{Case, Sizes};
 
-/// Cases around the edges of what these parameters compute at a time: those that each timed task names, for the first of
+/// Cases around the tile sizes that these parameters give: the edge cases that each timed task names, for the first of
 /// its cases.
 pub fn edge_cases(parameters: &Parameters, timed: &[Case], device: &Device) -> Vec<Case> {
     let mut tasks: Vec<&Case> = Vec::new();
@@ -21,7 +21,7 @@ pub fn edge_cases(parameters: &Parameters, timed: &[Case], device: &Device) -> V
         let case = |(name, sizes): (&str, Sizes)| Case {
             name: name.to_owned(),
             sizes,
-            // Operands from a file fit the sizes that they were made for, and no others.
+            // Operands from a file fit only the sizes they were made for.
             data: None,
             ..like.clone()
         };

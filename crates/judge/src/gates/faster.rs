@@ -1,4 +1,4 @@
-//! Faster: the paired comparison. The baseline is built and run beside the candidate; times of another day are never used.
+//! Faster: the paired comparison. The baseline is built and run beside the candidate; earlier times are never reused.
 
 use gauntlet_simulate::{Cached, repeated_limit_of_sizes};
 use gauntlet_stats::{Assessment, Decision, Ground};
@@ -8,7 +8,7 @@ use crate::comparison::{compare_predicted, compare_recorded};
 use crate::evidence::{Comparison, Evidence, Outcome, Verdict};
 use crate::runner::{ExaminationFailure, Executor, last_level_cache};
 
-/// Gives the verdict of a candidate that came this far.
+/// Gives the verdict on a candidate that passed all other gates.
 pub struct Faster;
 
 impl Gate for Faster {
@@ -74,12 +74,12 @@ impl Gate for Faster {
     }
 }
 
-/// A time under the roofline is not a fast kernel but a broken measurement: the comparison is void. Memory bounds
-/// only what the cache surely does not hold: results, and operands too in a warm measurement, may stay there.
+/// A time under the roofline is a broken measurement, not a fast kernel: the comparison is void. The memory roofline
+/// counts only data that cannot stay in the cache: results may stay there, and in a warm measurement operands too.
 fn impossible(examination: &Examination, comparison: &Comparison) -> Option<String> {
     let setting = examination.setting;
     let (cases, device) = (&setting.benchmark_cases, &setting.device);
-    // Operands rotate past the last cache unless the measurement is warm, or the size of that cache is unknown.
+    // Operands rotate past the last-level cache unless the measurement is warm, or the size of that cache is unknown.
     let unknown = matches!(examination.executor, Executor::Live(_)) && last_level_cache(device) == 0;
     let cached = if setting.measurement.warm || unknown {
         Cached::Everything
@@ -104,7 +104,7 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
     })
 }
 
-/// Times that cannot be believed decide nothing either.
+/// Times that cannot be believed decide nothing.
 fn disbelieved(comparison: &Comparison) -> Option<String> {
     let suspicion = comparison.conduct.as_ref()?.suspicion?;
     Some(format!("void: {suspicion}"))
@@ -167,7 +167,7 @@ mod tests {
     use crate::evidence::{Candidate, CaseTimes, Measurement, Setting};
     use crate::observer::Blind;
 
-    /// Few tokens: memory bounds it, and the cache of an H200 holds all of it.
+    /// A problem with few tokens: it is memory-bound, and all of it fits the cache of an H200.
     fn suite() -> Suite {
         let mut suite = gauntlet_families::suite("group-gemm").unwrap();
         suite.benchmark.truncate(1);
@@ -178,7 +178,7 @@ mod tests {
         suite
     }
 
-    /// What is said of a time of it.
+    /// The objection to a time of it.
     fn said(seconds: f64, warm: bool) -> Option<String> {
         let suite = suite();
         let measurement = Measurement {

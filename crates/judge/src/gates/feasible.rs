@@ -4,7 +4,7 @@ use super::{Answer, Examination, Found, Gate};
 use crate::evidence::{CaseViolation, Evidence, Verdict};
 use crate::runner::ExaminationFailure;
 
-/// Says the rule that is broken and what would satisfy it.
+/// Reports the broken rule and what would satisfy it.
 pub struct Feasible;
 
 impl Gate for Feasible {

@@ -1,4 +1,5 @@
-//! The gates, one a file. A gate never calls another: what one finds travels to the next in the [`Examination`].
+//! The gates, one in each file. A gate never calls another: its findings travel to the next gate in the
+//! [`Examination`].
 
 mod compiles;
 mod edge_cases;
@@ -34,15 +35,15 @@ use edge_cases::edge_cases;
 pub trait Gate: Sync {
     /// Its name, as in findings and reports.
     fn name(&self) -> &'static str;
-    /// Whether it applies to a baseline too, which has no claim and nothing to be compared with.
+    /// Whether the gate applies to a baseline too, which has no claim and nothing to be compared with.
     fn examines_baselines(&self) -> bool {
         true
     }
-    /// Whether it runs the candidate's kernel for its time.
+    /// Whether the gate times the candidate's kernel.
     fn measures(&self) -> bool {
         false
     }
-    /// The verdict on a candidate whose worker fails in this gate, where nothing outside the candidate explains it.
+    /// The verdict on a candidate whose worker fails in this gate, if no outside cause explains the failure.
     fn on_worker_failure(&self) -> Verdict {
         Verdict::Incorrect
     }
@@ -60,13 +61,13 @@ impl dyn Gate + '_ {
     }
 }
 
-/// What a gate answers when it is asked to examine a candidate.
+/// A gate's answer to a request to examine a candidate.
 #[derive(Debug)]
 pub enum Answer {
     /// The examination is finished.
     Found(Found),
-    /// The gate needs a paired comparison, which takes so long that the caller decides how much time each candidate gets.
-    /// The caller measures one, puts it into [`Examination::comparison`], and asks again.
+    /// The gate needs a paired comparison. This takes so long that the caller decides how much time each candidate
+    /// gets: the caller measures one, puts it into [`Examination::comparison`], and asks again.
     Pending,
 }
 
@@ -76,19 +77,19 @@ impl From<Found> for Answer {
     }
 }
 
-/// What an examination came to, before it is timed and named.
+/// The result of an examination, before it is timed and named.
 #[derive(Debug)]
 pub struct Found {
-    /// Whether the candidate goes on.
+    /// Whether the candidate continues.
     pub outcome: Outcome,
     /// Why.
     pub reason: String,
-    /// What it rests on.
+    /// The evidence.
     pub evidence: Evidence,
 }
 
 impl Found {
-    /// The candidate goes on.
+    /// The candidate continues.
     pub(crate) fn pass(reason: impl Into<String>, evidence: Evidence) -> Self {
         Self {
             outcome: Outcome::Pass,
@@ -97,7 +98,7 @@ impl Found {
         }
     }
 
-    /// The candidate goes on unexamined.
+    /// The candidate continues unexamined.
     pub(crate) fn skip(reason: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::Skip,
@@ -116,36 +117,36 @@ impl Found {
     }
 }
 
-/// The reason of gates that skip because the model predicts instead of running anything.
+/// The reason of gates that skip because the model predicts and nothing runs.
 const NOT_RUN: &str = "not run: predicted";
 
-/// The reason of gates that skip because they would have to run something on a device that is not here.
+/// The reason of gates that skip because the device on which they would run is not present.
 const NOT_HERE: &str = "not run: the device is not here";
 
 /// A candidate on its way through the gates.
 pub struct Examination<'a> {
     /// The device, the cases and the rules.
     pub setting: &'a Setting,
-    /// What is examined.
+    /// The candidate.
     pub candidate: &'a Candidate,
-    /// What it is compared with.
+    /// The baseline.
     pub baseline: &'a Candidate,
-    /// What its author fixed beforehand; none for a baseline.
+    /// What the candidate's author fixed beforehand; none for a baseline.
     pub proposal: Option<Proposal<'a>>,
-    /// What runs it.
+    /// Runs the candidate.
     pub executor: &'a Executor,
-    /// Told of progress.
+    /// Receives progress reports.
     pub observer: &'a dyn Observer,
-    /// Figures found out about the baseline and, so far, about the candidate.
+    /// Figures determined for the baseline and, so far, for the candidate.
     pub metrics: Metrics,
-    /// What earlier gates found.
+    /// The findings of earlier gates.
     pub findings: Vec<Finding>,
     /// The paired comparison, once it is measured (see [`Answer::Pending`]).
     pub comparison: Option<Comparison>,
 }
 
 impl<'a> Examination<'a> {
-    /// The record of this candidate, if the executor serves records: an error for a candidate without one.
+    /// The record of this candidate, if the executor serves records; an error for a candidate without one.
     fn recorded(&self) -> Option<Result<&'a CandidateRecord, Found>> {
         let Executor::Recorded(record) = self.executor else {
             return None;
@@ -163,8 +164,8 @@ impl<'a> Examination<'a> {
         }))
     }
 
-    /// The candidate's abort rules that count. Those about the model's prediction do only where it may be relied on: elsewhere
-    /// they neither stop a candidate nor leave a question open.
+    /// The candidate's abort rules that apply. Rules about the model's prediction apply only where predictions are
+    /// relied on: elsewhere they neither stop a candidate nor leave a question open.
     pub(crate) fn abort_rules(
         &self,
         prediction: Option<Prediction>,
@@ -185,7 +186,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// What the model predicted, if a gate has asked it.
+    /// The model's prediction, if a gate has requested it.
     pub fn prediction(&self) -> Option<Prediction> {
         self.findings.iter().find_map(|finding| match &finding.evidence {
             Evidence::Prediction(prediction) => Some(**prediction),
@@ -193,7 +194,7 @@ impl<'a> Examination<'a> {
         })
     }
 
-    /// Adds a finding and the figures in it that abort rules may speak of.
+    /// Adds a finding, and its figures that abort rules may use.
     pub fn add(&mut self, finding: Finding) {
         match &finding.evidence {
             Evidence::Prediction(prediction) => {
@@ -226,7 +227,7 @@ fn mean_shares<'p>(profiles: impl Iterator<Item = &'p Profile> + Clone, whose: &
     metrics
 }
 
-/// The figures of a profile, as metrics of the candidate or the baseline; none of other evidence.
+/// The figures of a profile, as metrics of the candidate or the baseline; empty for other evidence.
 pub fn metrics_of_profile(evidence: &Evidence, whose: &str) -> Metrics {
     let Evidence::Profile { cases, counters } = evidence else {
         return Metrics::new();

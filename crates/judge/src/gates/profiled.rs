@@ -1,4 +1,4 @@
-//! Profiled: device time apart from call time, the share of each phase, and the abort rules that need them.
+//! Profiled: device time separate from call time, the share of each phase, and the abort rules that need them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::runner::{ExaminationFailure, Executor, Operands, Workshop};
 /// Calls profiled for each case.
 const SAMPLES: usize = 5;
 
-/// Says where the time goes.
+/// Determines where the time goes.
 pub struct Profiled;
 
 impl Gate for Profiled {
@@ -47,11 +47,11 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     Ok(judge(examination, seen))
 }
 
-/// What there is to judge by.
+/// The basis of the judgement.
 #[derive(Default)]
 struct Seen {
     cases: BTreeMap<String, Profile>,
-    /// None where there is nothing that could read any.
+    /// None if no tool can read counters.
     counters: Option<Result<Counters, Unreadable>>,
 }
 
@@ -64,7 +64,7 @@ impl From<BTreeMap<String, Profile>> for Seen {
     }
 }
 
-/// The predicted shares, so that rules which ask for a profile have an answer, if only a predicted one.
+/// The predicted shares, so that rules about a profile have at least a predicted answer.
 fn foreseen(examination: &Examination) -> Found {
     let candidate = examination.candidate;
     if candidate.command.is_some() {
@@ -123,7 +123,8 @@ fn live(
     Ok(cases)
 }
 
-/// The counters of the largest case: reading them takes seconds a case, and of the largest the kernel is most itself.
+/// The counters of the largest case. Reading them takes seconds for each case, and the largest case shows the kernel's
+/// steady state best.
 fn counters(
     examination: &Examination,
     workshop: &Workshop,
@@ -146,8 +147,9 @@ fn counters(
     )?))
 }
 
-/// Shares of the call: what is outside the kernel is set-up, the kernel divides as its threads' phases do. Of a program that cannot
-/// tell its kernel apart the phases divide the call, and set-up is known only if it is one of them.
+/// Shares of the call. Time outside the kernel is set-up; the kernel's time is divided like its threads' phases. If a
+/// program does not report its kernel time, the phases divide the whole call, and set-up is known only if it is one of
+/// the phases.
 fn profile_of(samples: &[Sample]) -> Profile {
     let calls: Vec<f64> = samples.iter().map(|sample| sample.call).collect();
     let kernels: Vec<f64> = samples.iter().filter_map(|sample| sample.kernel).collect();
@@ -232,8 +234,8 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
     Found::pass(parts + &said + &notices, evidence)
 }
 
-/// Why no figure of this name can exist for what was just run or predicted, so that a rule about it does not apply. None if
-/// one could exist and is only missing: a record that holds no profile, counters that this user may not read.
+/// Why no figure of this name can exist for this run or prediction, so that a rule about it does not apply. None if the
+/// figure could exist and is only missing: a record without a profile, or counters that this user may not read.
 fn inapplicable(metric: &str, executor: &Executor, unreadable: bool) -> Option<&'static str> {
     if matches!(executor, Executor::Recorded(_)) {
         return None;
@@ -346,7 +348,7 @@ mod tests {
         assert!((profile.shares.values().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
-    /// A rule on set-up is unanswered then, and not met by a zero.
+    /// A rule on set-up then stays unanswered; it is not met by a zero.
     #[test]
     fn without_a_time_of_the_kernel_set_up_is_known_only_as_a_phase() {
         let sample = |phases: &[(&str, f64)]| Sample {

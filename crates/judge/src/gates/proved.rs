@@ -10,8 +10,8 @@ use super::{Answer, Examination, Found, Gate};
 use crate::evidence::{CaseFlaw, Evidence, Outcome, Verdict};
 use crate::runner::{ExaminationFailure, Executor};
 
-/// Stops a candidate whose warps can race, or wait for ever. A loop in which nothing overlaps may go on: it is right,
-/// and how slow it is the clock will say.
+/// Stops a candidate whose warps can race or deadlock. A loop without any overlap may continue: it is correct, and
+/// measurements show how slow it is.
 pub struct Proved;
 
 impl Gate for Proved {
@@ -81,8 +81,8 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     ))
 }
 
-/// What comes of a loop that no executor has a kernel of. It is the same for every case, and the last examination: what is
-/// right and merely slow has no verdict without a time.
+/// The result for a loop for which no executor has a kernel. It is the same for every case, and this is the last gate:
+/// a loop that is correct and merely slow gets no verdict without a time.
 fn without_kernel(case: &str, recorded: RecordedLoop) -> Found {
     const NOTHING_TO_MEASURE: &str = "no executor has a kernel of this loop, so nothing is measured";
     let found = match prove(&recorded.program()) {
@@ -119,7 +119,7 @@ fn flawed(case: &str, flaw: Flaw, proofs: BTreeMap<String, Proof>) -> Found {
     }
 }
 
-/// What a flaw makes of the candidate. One that hangs is as wrong as it is called when it hangs at run time.
+/// The verdict on a candidate with this flaw. A deadlock gets the same verdict as a hang at run time.
 fn verdict(kind: FlawKind) -> Option<Verdict> {
     match kind {
         FlawKind::NothingOverlaps => None,

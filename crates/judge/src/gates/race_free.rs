@@ -1,4 +1,4 @@
-//! Race-free: the same inputs give the same bits, run after run; where there is a race checker, what it says.
+//! Race-free: the same inputs give the same bits, run after run; plus the race checker's report, if there is a checker.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::evidence::{Checked, Evidence, Part, Told, Verdict};
 use crate::runner::instruments::{NO_SANITIZER, TOOLS, check as check_under};
 use crate::runner::{ExaminationFailure, Executor, Operands, Workshop, run_once};
 
-/// Runs compared for each case; a race that shows once in two runs is missed once in 2⁷ cases.
+/// Runs compared for each case; a race that shows in one run of two is missed in one of 2⁷ cases.
 const RUNS: usize = 8;
 
-/// Compares bits over repeated runs on values on which the order of summation shows.
+/// Compares bits over repeated runs, on values whose sum depends on the order of summation.
 pub struct RaceFree;
 
 impl Gate for RaceFree {
@@ -84,7 +84,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Examina
     })
 }
 
-/// What the race checker's tools say about the deep cases, if there is a checker.
+/// The reports of the race checker's tools on the deep cases, if there is a checker.
 fn looked_at(
     examination: &Examination,
     workshop: &Workshop,
@@ -114,12 +114,12 @@ fn looked_at(
     Ok(checked)
 }
 
-/// What the tools came to.
+/// The tools' combined result.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
-    /// Faults: why it is racy.
+    /// Faults: the reason for a verdict of racy.
     Faults(String),
-    /// No fault, and what else there is to say.
+    /// No fault, with any further remarks.
     Otherwise(String),
 }
 
@@ -179,7 +179,7 @@ fn differs(
     Ok(false)
 }
 
-/// Of each family the case made to be deep, which exercises the pipeline most, and the smallest that is timed.
+/// For each family, the deep case, which exercises the pipeline most, and the smallest timed case.
 fn cases(part: &Part, device: &Device) -> Vec<Case> {
     let (candidate, timed) = (&part.candidate, &part.timed);
     let mut cases = edge_cases(&candidate.schedule, timed, device);

@@ -7,7 +7,7 @@ use super::{Answer, Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
 use crate::evidence::{CaseErrors, Evidence, Part, Verdict};
 use crate::runner::{ExaminationFailure, Executor, Tried, Workshop, try_case};
 
-/// Compares with the oracle; a maximum error alone is never enough.
+/// Compares with the oracle; a maximum error alone never suffices.
 pub struct Right;
 
 impl Gate for Right {
@@ -64,7 +64,7 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Examina
     Ok(Found::pass(reason, Evidence::Correctness { cases }))
 }
 
-/// Tries one schedule; what is wrong with it, if anything.
+/// Tries one schedule; returns the error, if any.
 fn try_part(
     examination: &Examination,
     workshop: &Workshop,
@@ -81,7 +81,7 @@ fn try_part(
         if candidate.command.is_none() && !case.sizes.accepts(&candidate.schedule, &setting.device) {
             continue;
         }
-        // Operands that come from a file are of no kind, so once is enough.
+        // Operands from a file have no kind, so one run is enough.
         let kinds = if case.data.is_some() {
             &rules.inputs[..rules.inputs.len().min(1)]
         } else {
@@ -93,7 +93,7 @@ fn try_part(
                 .map(|kind| (case, *kind, Some(kind) == kinds.first())),
         );
     }
-    // The shapes that are timed, with the inputs that are timed; their timed calls are looked at where they are timed.
+    // The timed shapes with the timed inputs; the results of their timed calls are checked during the comparison.
     tried.extend(part.timed.iter().map(|case| (case, case.inputs, false)));
     for trial in tried {
         let (case, kind, _) = trial;

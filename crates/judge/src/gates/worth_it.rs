@@ -1,8 +1,10 @@
-//! Worth it: the model's prediction beside the claim, and the abort rules that need no measurement of the candidate.
+//! Worth it: the model's prediction compared with the claim, and the abort rules that need no measurement of the
+//! candidate.
 //!
-//! The gate stops a candidate only by the candidate's own rules. A rule about the prediction counts only where predictions were
-//! tested on the device and did well enough (see [`Prediction::is_relied_on`](crate::Prediction::is_relied_on)); elsewhere the gate reports the prediction, says
-//! what is on record of such predictions, and lets the candidate go on to be measured.
+//! The gate stops a candidate only by the candidate's own rules. A rule about the prediction applies only where
+//! predictions were tested on the device and were accurate enough (see
+//! [`Prediction::is_relied_on`](crate::Prediction::is_relied_on)). Elsewhere the gate reports the prediction and the
+//! record of such predictions, and lets the candidate continue to the measurements.
 
 use super::{Answer, Examination, Found, Gate};
 use crate::comparison::predict;

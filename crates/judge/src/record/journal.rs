@@ -1,4 +1,4 @@
-//! One run's part of the ledger: what is already written there, and how more is added.
+//! One run's part of the ledger: reads the records that exist and appends more.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct Journal<'a> {
     known: Vec<Entry>,
 }
 
-/// Where in a run a record belongs.
+/// The position of a record in a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecordPlace<'p> {
     /// The round.
@@ -25,7 +25,7 @@ pub struct RecordPlace<'p> {
 }
 
 impl<'a> Journal<'a> {
-    /// Opens the page of a run that has been started.
+    /// Opens the journal of a run that has been started.
     pub fn open(ledger: &'a Ledger, run: RunId) -> Result<Self, LedgerError> {
         let known = ledger.records(&run)?;
         Ok(Self { ledger, run, known })
@@ -36,8 +36,8 @@ impl<'a> Journal<'a> {
         &self.run
     }
 
-    /// The verdicts of other runs that had fallen when this one was started, in order: the same however often it is
-    /// resumed.
+    /// The verdicts of other runs that existed when this run was started, in order: they stay the same however often
+    /// the run is resumed.
     pub fn verdicts_before(&self) -> Result<Vec<Entry>, LedgerError> {
         let start = self.known.first().map_or(0, |entry| entry.sequence);
         let mut verdicts = self.ledger.verdicts()?;
@@ -45,13 +45,14 @@ impl<'a> Journal<'a> {
         Ok(verdicts)
     }
 
-    /// A finding of before, if this gate had already examined this candidate.
+    /// The earlier finding, if this gate has already examined this candidate.
     pub fn finding(&self, place: RecordPlace) -> Option<Finding> {
         let entry = self.known(RecordKind::Finding, place)?;
         serde_json::from_value(entry.record.body.clone()).ok()
     }
 
-    /// Writes a record, unless the same place already has one of its kind; a notice, unless it has the very same.
+    /// Writes a record, unless the same place already has one of its kind; a notice, unless the place has an identical
+    /// one.
     pub fn write(
         &self,
         kind: RecordKind,
@@ -61,7 +62,7 @@ impl<'a> Journal<'a> {
         // Every body is a struct of this crate with string keys, which JSON can always hold.
         let body = serde_json::to_value(body).unwrap_or(Value::Null);
         let is_known = match kind {
-            // A place may have several.
+            // A place may have several notices.
             RecordKind::Notice => self.known.iter().any(|entry| {
                 entry.record.kind == kind && is_at(&entry.record, place) && entry.record.body == body
             }),

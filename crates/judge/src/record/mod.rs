@@ -1,4 +1,4 @@
-//! Keeping what was found: the ledger, and one run's part of it.
+//! Persistence of findings: the ledger, and one run's part of it.
 
 mod journal;
 pub mod ledger;

@@ -1,4 +1,4 @@
-//! Calibrating: what an executor's primitives cost on this machine, over several fresh worker processes.
+//! Calibration: measures the costs of an executor's primitives on this machine, over several fresh worker processes.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::runner::workshop::Workshop;
 /// How thoroughly to calibrate.
 #[derive(Debug, Clone, Copy)]
 pub struct Thoroughness {
-    /// Worker processes: where memory happens to lie differs from one to another.
+    /// Number of worker processes: the placement of memory differs between processes.
     pub processes: usize,
-    /// Whether each takes few samples.
+    /// Whether each process takes only a few samples.
     pub quick: bool,
 }
 

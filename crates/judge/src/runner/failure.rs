@@ -1,4 +1,4 @@
-//! Why a candidate could not be examined to the end.
+//! Reasons why an examination could not be finished.
 
 use gauntlet_stats::Arm;
 use gauntlet_worker::WorkerError;
@@ -12,16 +12,16 @@ pub enum ExaminationFailure {
     Candidate(WorkerError),
     /// The baseline's worker failed.
     Baseline(WorkerError),
-    /// A worker reported times that cannot be, or does not deserve to be believed.
+    /// A worker reported times that are impossible or cannot be believed.
     Void(String),
-    /// What the candidate computed while it was timed is wrong.
+    /// The result of the candidate's timed calls is wrong.
     Wrong(String),
     /// The judge itself failed.
     Judge(JudgeError),
 }
 
 impl ExaminationFailure {
-    /// The failure of a worker of that side.
+    /// The failure of a worker on that side.
     pub fn of(arm: Arm, error: WorkerError) -> Self {
         match arm {
             Arm::Baseline => Self::Baseline(error),
@@ -29,7 +29,7 @@ impl ExaminationFailure {
         }
     }
 
-    /// How a worker died, if that is what failed: another may live.
+    /// How a worker died, if that is the failure: a retry may succeed.
     pub fn death(&self) -> Option<&WorkerError> {
         let (Self::Candidate(error) | Self::Baseline(error) | Self::Judge(JudgeError::Executor(error))) =
             self

@@ -1,5 +1,5 @@
-//! Running kernels: worker processes, the files of operands and results that they exchange, and the tools that inspect
-//! them.
+//! Running kernels: worker processes, the operand and result files that they exchange, and the tools that inspect
+//! kernels.
 
 mod calibration;
 mod failure;

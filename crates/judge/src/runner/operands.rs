@@ -9,7 +9,7 @@ use gauntlet_task::{Case, InputKind, Inputs};
 use crate::evidence::JudgeError;
 use crate::runner::workshop::Workshop;
 
-/// A file of operands, which goes when it is dropped.
+/// A file of operands, deleted when it is dropped.
 #[derive(Debug)]
 pub struct Operands {
     path: PathBuf,
@@ -17,7 +17,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// Makes operands, or takes those that the case names, and writes them down.
+    /// Makes operands, or takes the case's own data, and writes them to a file.
     pub fn write(
         workshop: &Workshop,
         case: &Case,
@@ -34,7 +34,7 @@ impl Operands {
         &self.path
     }
 
-    /// Whether the file still holds what was written: another worker is to compute from it too.
+    /// Whether the file still holds what was written: the other side's worker also computes from it.
     pub fn are_untouched(&self) -> bool {
         self.digest.is_some() && digest(&self.path) == self.digest
     }
@@ -42,15 +42,15 @@ impl Operands {
 
 impl Drop for Operands {
     fn drop(&mut self) {
-        // What is left goes with the workshop's folder.
+        // If this fails, the file is removed with the workshop's folder.
         let _removed = std::fs::remove_file(&self.path);
     }
 }
 
-/// What is read of a file before it is digested, by several threads.
+/// Chunk size for digesting a file on several threads.
 const PIECE: u64 = 16 << 20;
 
-/// None for a file that cannot be read, as one that a worker has taken away.
+/// None for a file that cannot be read, for example because a worker removed it.
 fn digest(path: &Path) -> Option<blake3::Hash> {
     let mut file = File::open(path).ok()?;
     let mut hasher = blake3::Hasher::new();

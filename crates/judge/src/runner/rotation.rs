@@ -2,10 +2,10 @@
 
 use gauntlet_device::Device;
 
-/// Operands of one case never take more than this, however large the last-level cache is said to be.
+/// Upper limit on the operands of one case, however large the reported last-level cache is.
 const MOST_OPERAND_BYTES: u64 = 2 << 30;
 
-/// Bytes of the last cache before memory; 0 where it is not known, so that nothing rotates.
+/// Size of the last-level cache in bytes; 0 if unknown, so that nothing rotates.
 pub fn last_level_cache(device: &Device) -> u64 {
     let of_cpu = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
     of_cpu
@@ -13,7 +13,7 @@ pub fn last_level_cache(device: &Device) -> u64 {
         .map_or(0, |size| size.get() as u64)
 }
 
-/// How many copies of a problem's operands make its rotation leave the last-level cache behind.
+/// How many copies of a problem's operands exceed the last-level cache in rotation.
 pub fn copies(bytes: u64, cache: u64) -> usize {
     let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes.max(1));
     usize::try_from(wanted).unwrap_or(usize::MAX >> 8).max(1)

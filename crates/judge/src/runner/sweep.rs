@@ -3,7 +3,7 @@
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{Case, InputKind, Rules, Suite};
 use gauntlet_worker::protocol::FailureKind;
-use gauntlet_worker::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 use serde::Serialize;
 
 use crate::evidence::{CaseErrors, JudgeError};
@@ -11,21 +11,21 @@ use crate::runner::failure::ExaminationFailure;
 use crate::runner::trial::{Prepared, run_once};
 use crate::runner::workshop::Workshop;
 
-/// What is swept.
+/// The inputs of a sweep.
 pub struct Sweep<'a> {
     /// The cases, correctness and benchmark alike.
     pub suite: &'a Suite,
-    /// Workers by label, such as the SIMD path that each is held to.
+    /// Workers by label, such as the SIMD path that each is restricted to.
     pub workers: Vec<(String, WorkerCommand)>,
     /// The schedules for a case.
     pub schedules: &'a dyn Fn(&Case) -> Vec<Parameters>,
-    /// What counts as right.
+    /// The rules for a correct result.
     pub rules: Rules,
-    /// How long to wait for workers.
-    pub patience: Patience,
+    /// Timeouts for workers.
+    pub timeouts: Timeouts,
 }
 
-/// What came of a sweep.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SweepReport {
@@ -33,17 +33,17 @@ pub struct SweepReport {
     pub suite: String,
     /// Comparisons with the oracle.
     pub compared: usize,
-    /// Of these, right.
+    /// Correct results among them.
     pub right: usize,
     /// Builds that the worker refused.
     pub refused: usize,
-    /// Schedules that came to no comparison for any other reason: the worker died, or gave no result.
+    /// Schedules without a comparison for any other reason: the worker died, or gave no result.
     pub failed: usize,
     /// The largest normalised root-mean-square error.
     pub worst_nrmse: f64,
     /// The largest mean signed error.
     pub worst_bias: f64,
-    /// By case, kind of input and worker.
+    /// Details by case, kind of input and worker.
     pub points: Vec<SweepPoint>,
 }
 
@@ -59,39 +59,39 @@ pub struct SweepPoint {
     pub worker: String,
     /// Schedules compared.
     pub compared: usize,
-    /// Elements the oracle computed for each.
+    /// Elements that the oracle computed for each schedule.
     pub elements: usize,
     /// The largest normalised root-mean-square error.
     pub worst_nrmse: f64,
-    /// What was wrong, by schedule.
+    /// Errors, by schedule.
     pub faults: Vec<Fault>,
 }
 
 /// A schedule that was refused or wrong.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fault {
-    /// In words.
+    /// The schedule in words.
     pub schedule: String,
-    /// What happened.
+    /// The error.
     pub what: String,
     /// The seed of its inputs.
     pub seed: Option<u64>,
 }
 
 impl SweepReport {
-    /// Whether something was compared, and nothing was wrong, refused or left without a result.
+    /// Whether at least one result was compared, and nothing was wrong, refused or left without a result.
     pub fn is_sound(&self) -> bool {
         self.compared > 0 && self.right == self.compared && self.refused == 0 && self.failed == 0
     }
 }
 
-/// Runs a sweep; `progress` is told what is being tried.
+/// Runs a sweep; `progress` receives a description of each step.
 pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, JudgeError> {
     let mut report = SweepReport {
         suite: sweep.suite.name.clone(),
         ..SweepReport::default()
     };
-    let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.patience, Limits::default());
+    let open = |command: &WorkerCommand| Workshop::new(command.clone(), sweep.timeouts, Limits::default());
     let workers: Vec<(&str, Workshop)> = sweep
         .workers
         .iter()
@@ -175,7 +175,7 @@ fn examine(
     Ok(point)
 }
 
-/// Operands are loaded once a worker: a build for the same problem keeps them.
+/// Operands are loaded once for each worker: a build for the same problem keeps them.
 fn try_schedule(
     workshop: &Workshop,
     worker: &mut Option<WorkerProcess>,

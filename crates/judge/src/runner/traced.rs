@@ -1,4 +1,4 @@
-//! What each part of a device does when, in a call: asked of a worker of its own.
+//! The activity of each part of a device over time during a call, traced in a separate worker.
 
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
@@ -9,13 +9,13 @@ use crate::evidence::JudgeError;
 use crate::runner::rotation::{copies, last_level_cache};
 use crate::runner::workshop::Workshop;
 
-/// What a timeline's file may take: a million spans have a tenth of it.
+/// Size limit on a timeline's file: a million spans need a tenth of it.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// A call's measured timeline, on operands that calls rotated over so that the cache does not have them.
+/// The measured timeline of a call, on operands that rotate so that they are not in the cache.
 ///
 /// # Errors
-/// If a worker fails, writes no timelines, or what it writes is none.
+/// If a worker fails, writes no timelines, or writes an invalid one.
 pub fn traced(
     workshop: &Workshop,
     problem: &Sizes,

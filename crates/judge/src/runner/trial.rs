@@ -1,4 +1,4 @@
-//! One case tried: operands on disk, what they come to, and what the worker makes of them.
+//! A trial of one case: operands on disk, the expected result, and the worker's result.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::runner::failure::ExaminationFailure;
 use crate::runner::operands::Operands;
 use crate::runner::workshop::Workshop;
 
-/// Copies of two sets of operands, and calls that rotate over them: the last is on the second set, after one on the
-/// first, and its copy was called before.
+/// Copies of two sets of operands, and calls that rotate over them. The last call is on the second set; the call before
+/// it is on the first set, and the last call's copy has been used once before.
 const TIMED_COPIES: usize = 2;
 const TIMED_CALLS: usize = 4;
 
-/// A case with fresh operands on disk and what they should come to.
+/// A case with fresh operands on disk and the expected result.
 pub struct Prepared<'c> {
     /// The case.
     pub case: &'c Case,
@@ -29,7 +29,7 @@ pub struct Prepared<'c> {
 }
 
 impl<'c> Prepared<'c> {
-    /// Makes operands from a fresh seed and has the oracle say what they come to.
+    /// Makes operands from a fresh seed and computes the expected result with the oracle.
     pub fn new(workshop: &Workshop, case: &'c Case, kind: InputKind) -> Result<Self, JudgeError> {
         let seed = rand::random();
         let (inputs, operands) = Operands::write(workshop, case, kind, seed)?;
@@ -73,16 +73,16 @@ impl<'c> Prepared<'c> {
     }
 }
 
-/// What came of a case.
+/// The outcome for a case.
 pub enum Tried {
-    /// The worker would not build it.
+    /// The worker refused to build it.
     Refused(String),
-    /// It computed.
+    /// It computed a result.
     Compared(Vec<CaseErrors>),
 }
 
-/// Builds and runs a case; where `timed`, also times calls on other operands and looks at the last one's result: a
-/// worker that computes when it is looked at need not compute when it is timed.
+/// Builds and runs a case. If `timed`, also times calls on other operands and checks the last one's result: a worker
+/// that computes correctly when checked may not compute at all when timed.
 pub fn try_case(
     workshop: &Workshop,
     worker: &mut WorkerProcess,
@@ -119,7 +119,7 @@ pub fn try_case(
     Ok(Tried::Compared(compared))
 }
 
-/// Poisons, runs once, and fetches the result.
+/// Poisons the result, runs once, and fetches the result.
 pub fn run_once(
     workshop: &Workshop,
     worker: &mut WorkerProcess,
@@ -133,7 +133,7 @@ pub fn run_once(
 pub fn fetch(workshop: &Workshop, worker: &mut WorkerProcess, sizes: &Sizes) -> Result<Output, WorkerError> {
     let written = worker.folder().join("output");
     worker.output(&written)?;
-    // The worker wrote the file, so a wrong file is the worker's failure and not the judge's.
+    // The worker wrote the file, so an invalid file is the worker's failure and not the judge's.
     workshop.take_output(&written, sizes).map_err(|error| {
         WorkerError::Failed(Failure {
             kind: FailureKind::BadRequest,

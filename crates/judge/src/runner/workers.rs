@@ -1,56 +1,56 @@
-//! Which programs serve the executors that run something.
+//! The programs that serve the executors which run something.
 
 use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
-use gauntlet_worker::{Limits, Patience, Record, WorkerCommand};
+use gauntlet_worker::{Limits, Record, Timeouts, WorkerCommand};
 
 use crate::evidence::{ExecutorKind, JudgeError};
 use crate::runner::instruments::Instruments;
 use crate::runner::workshop::Workshop;
 
-/// Where evidence comes from.
+/// The source of evidence.
 pub enum Executor {
     /// Candidates are run.
     Live(Workshop),
-    /// Candidates are compiled and not run: the device is not here.
+    /// Candidates are compiled but not run, because the device is not present.
     Compiled(Workshop),
-    /// What was written down is served.
+    /// Recorded results are replayed.
     Recorded(Record),
-    /// Nothing is run: the model says what would come of it.
+    /// Nothing runs: the model predicts.
     Predicted,
 }
 
-/// Which programs serve the executors that run something.
+/// The programs that serve the executors which run something.
 #[derive(Debug, Clone)]
 pub struct Workers {
     /// The command that serves the CPU executor.
     pub cpu: WorkerCommand,
-    /// What serves the CUDA executor, by the name of the device.
+    /// The program for the CUDA executor, by the name of the device.
     pub cuda: BTreeMap<String, CudaWorker>,
 }
 
-/// What serves the CUDA executor.
+/// The program for the CUDA executor.
 #[derive(Debug, Clone)]
 pub struct CudaWorker {
     /// The command.
     pub command: WorkerCommand,
-    /// Whether the device is here; otherwise candidates are compiled and not run.
+    /// Whether the device is present; otherwise candidates are compiled and not run.
     pub is_here: bool,
-    /// Tools that look into what it runs.
+    /// Tools that inspect what it runs.
     pub instruments: Instruments,
 }
 
 impl Workers {
-    /// What runs candidates on an executor of that kind, for kinds that run something.
+    /// The command for an executor of that kind, if the kind runs something.
     pub fn executor(
         &self,
         kind: ExecutorKind,
         device: &Device,
-        patience: Patience,
+        timeouts: Timeouts,
         limits: Limits,
     ) -> Result<Executor, JudgeError> {
-        let workshop = |command: &WorkerCommand| Workshop::new(command.clone(), patience, limits);
+        let workshop = |command: &WorkerCommand| Workshop::new(command.clone(), timeouts, limits);
         match (kind, self.cuda.get(&device.name)) {
             (ExecutorKind::Cuda, None) => Err(JudgeError::NoExecutor),
             (ExecutorKind::Cuda, Some(cuda)) if !cuda.is_here => {

@@ -1,4 +1,4 @@
-//! Where candidates are run: worker processes and the files they exchange.
+//! The environment in which candidates run: worker processes and the files they exchange.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,48 +8,49 @@ use gauntlet_formats::TensorSpec;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, InputKind, Inputs, Output, Sizes};
 use gauntlet_worker::protocol::Description;
-use gauntlet_worker::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 use tempfile::{TempDir, TempPath};
 
 use crate::evidence::{Candidate, JudgeError};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::instruments::Instruments;
 
-/// Starts workers and keeps the files of operands and results, which go when it is dropped.
+/// Starts workers and manages the operand and result files, which are deleted when it is dropped.
 ///
-/// Operands lie where every worker may read them; each worker has a folder of its own, which no other worker
-/// may read, and results are moved out of it before they are looked at.
+/// Operands lie where every worker can read them. Each worker has its own folder, which no other worker can read;
+/// results are moved out of it before they are checked.
 pub struct Workshop {
     program: WorkerCommand,
-    patience: Patience,
+    timeouts: Timeouts,
     limits: Limits,
     instruments: Option<Instruments>,
     folder: TempDir,
-    /// Held as long as the folder is in use, so that one left behind by a killed program can be told and cleared.
+    /// Lock held while the folder is in use, so that a folder left behind by a killed program can be recognised and
+    /// removed.
     _lock: File,
 }
 
-/// What folders are called, before letters of their own.
+/// Prefix of folder names, before random letters.
 const PREFIX: &str = "gauntlet-";
 
-/// The file in a folder that its user holds locked.
+/// The file in a folder that its user keeps locked.
 const LOCK: &str = "lock";
 
-/// Holds the operands.
+/// Folder of the operands.
 const OPERANDS: &str = "operands";
 
-/// Holds the workers' folders.
-const YARD: &str = "yard";
+/// Folder of the workers' folders.
+const WORKERS: &str = "workers";
 
-/// What a file of results may take beyond the results themselves: for the names and sizes of parts, some seventy bytes each, and
-/// whatever a program says besides.
+/// Allowance for a result file beyond the results themselves: names and sizes of parts, about seventy bytes each, and
+/// anything else that a program adds.
 fn most_header(outputs: &[TensorSpec]) -> u64 {
     (1 << 20) + 128 * outputs.len() as u64
 }
 
 impl Workshop {
     /// `program` is the command that serves the built-in executor.
-    pub fn new(program: WorkerCommand, patience: Patience, limits: Limits) -> Result<Self, JudgeError> {
+    pub fn new(program: WorkerCommand, timeouts: Timeouts, limits: Limits) -> Result<Self, JudgeError> {
         let place = std::env::temp_dir();
         clear_abandoned(&place);
         let failed = |source| JudgeError::Files {
@@ -61,17 +62,17 @@ impl Workshop {
             .prefix(PREFIX)
             .tempdir_in(&place)
             .map_err(failed)?;
-        // Locked before it has the name that others look for.
+        // Locked before it gets the name that other programs look for.
         let fresh = folder.path().join("lock.new");
         let lock = File::create(&fresh).map_err(failed)?;
         lock.lock().map_err(failed)?;
         std::fs::rename(&fresh, folder.path().join(LOCK)).map_err(failed)?;
-        for name in [OPERANDS, YARD] {
+        for name in [OPERANDS, WORKERS] {
             std::fs::create_dir(folder.path().join(name)).map_err(failed)?;
         }
         Ok(Self {
             program,
-            patience,
+            timeouts,
             limits,
             instruments: None,
             folder,
@@ -79,7 +80,7 @@ impl Workshop {
         })
     }
 
-    /// With tools that look into what workers run.
+    /// Adds the tools that inspect what workers run.
     pub fn with_instruments(self, instruments: Instruments) -> Self {
         Self {
             instruments: Some(instruments),
@@ -87,11 +88,12 @@ impl Workshop {
         }
     }
 
-    /// Starts a worker for the candidate of a side: its own program, or a worker of the built-in executor.
+    /// Starts a worker for a side's candidate: its own program, or a worker of the built-in executor.
     ///
     /// # Errors
-    /// A candidate's own program that does not start is the candidate's failure. A worker of the built-in executor has not
-    /// been told of any candidate when it starts: if it does not start, no candidate can be judged, and the judge has failed.
+    /// If a candidate's own program does not start, the candidate has failed. A worker of the built-in executor has not
+    /// received any candidate when it starts: if it does not start, no candidate can be judged, and the judge has
+    /// failed.
     pub fn start(
         &self,
         arm: Arm,
@@ -99,7 +101,7 @@ impl Workshop {
     ) -> Result<(WorkerProcess, Description), ExaminationFailure> {
         match own_command(candidate) {
             Some(command) => self
-                .start_command(&command, self.patience)
+                .start_command(&command, self.timeouts)
                 .map_err(|error| ExaminationFailure::of(arm, error)),
             None => Ok(self.start_default().map_err(JudgeError::Executor)?),
         }
@@ -107,11 +109,12 @@ impl Workshop {
 
     /// Starts a worker of the built-in executor.
     pub fn start_default(&self) -> Result<(WorkerProcess, Description), WorkerError> {
-        self.start_command(&self.program, self.patience)
+        self.start_command(&self.program, self.timeouts)
     }
 
-    /// Starts a worker for a candidate, its own program or one of the built-in executor, run by a tool that slows it down by
-    /// that factor. A tool needs more of the system than workers may otherwise use, so nothing is timed under one.
+    /// Starts a worker for a candidate, its own program or one of the built-in executor, under a tool that slows it
+    /// down by that factor. A tool needs wider system access than workers are otherwise allowed, so nothing is timed
+    /// under a tool.
     ///
     /// # Errors
     /// If the tool or the worker does not start.
@@ -124,10 +127,10 @@ impl Workshop {
     ) -> Result<(WorkerProcess, Description), WorkerError> {
         let arguments = arguments.iter().map(OsString::from);
         let command = own_command(candidate).unwrap_or_else(|| self.program.clone());
-        self.start_command(&command.under(tool, arguments), self.patience.longer(slowed))
+        self.start_command(&command.under(tool, arguments), self.timeouts.longer(slowed))
     }
 
-    /// Tools that look into what workers run; none where there are no such.
+    /// Tools that inspect what workers run; none if there are no such tools.
     pub fn instruments(&self) -> Option<&Instruments> {
         self.instruments.as_ref()
     }
@@ -135,12 +138,12 @@ impl Workshop {
     fn start_command(
         &self,
         command: &WorkerCommand,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<(WorkerProcess, Description), WorkerError> {
-        WorkerProcess::start_within(command, &self.yard(), patience, self.limits)
+        WorkerProcess::start_within(command, &self.workers_folder(), timeouts, self.limits)
     }
 
-    /// Makes operands, or takes those that the case names, and writes them where a worker can read them.
+    /// Makes operands, or takes the case's own data, and writes them where a worker can read them.
     pub fn write_inputs(
         &self,
         case: &Case,
@@ -151,22 +154,23 @@ impl Workshop {
             Some(data) => case.sizes.load(data).map_err(JudgeError::Inputs)?,
             None => case.sizes.generate(kind, seed),
         };
-        // Neither kind nor seed: a worker that knew them could make the operands, and more, by itself.
+        // The kind and the seed are left out: a worker that knew them could regenerate the operands, and further ones,
+        // itself.
         let name = format!("{:016x}.inputs", rand::random::<u64>());
         let path = self.folder.path().join(OPERANDS).join(name);
         inputs.save(&path)?;
         Ok((inputs, path))
     }
 
-    fn yard(&self) -> PathBuf {
-        self.folder.path().join(YARD)
+    fn workers_folder(&self) -> PathBuf {
+        self.folder.path().join(WORKERS)
     }
 
-    /// Reads a result that a worker wrote, and takes the file away.
+    /// Reads a result that a worker wrote, and removes the file.
     ///
     /// # Errors
-    /// If what is there is no file, such as a link to a result of somebody else, is too long to be a result, or does
-    /// not fit the problem.
+    /// If the path is not a regular file (for example a link to another worker's result), is too long for a result, or
+    /// does not fit the problem.
     pub fn take_output(&self, path: &Path, sizes: &Sizes) -> Result<Output, JudgeError> {
         let outputs = sizes.outputs();
         let bytes = outputs.iter().map(TensorSpec::bytes).sum();
@@ -178,15 +182,16 @@ impl Workshop {
         Ok(Output::load(&taken.ok_or_else(no_result)?, &outputs)?)
     }
 
-    /// Takes a file that a worker wrote out of its reach; none if it is no file or longer than `most` bytes.
+    /// Moves a file that a worker wrote out of its reach; none if it is not a regular file or is longer than `most`
+    /// bytes.
     pub fn take(&self, path: &Path, most: u64) -> Result<Option<TempPath>, JudgeError> {
-        // Moved out of the worker's reach first, so that what is looked at is what is read.
-        let yard = self.yard();
+        // Moved out of the worker's reach first, so that the checked file is the file that is read.
+        let workers_folder = self.workers_folder();
         let taken = tempfile::Builder::new()
-            .tempfile_in(&yard)
+            .tempfile_in(&workers_folder)
             .map_err(|source| JudgeError::Files {
                 what: "a result cannot be taken".to_owned(),
-                place: yard.display().to_string(),
+                place: workers_folder.display().to_string(),
                 source,
             })?
             .into_temp_path();
@@ -196,7 +201,7 @@ impl Workshop {
     }
 }
 
-/// The command of a candidate that is a program of its own.
+/// The command of a candidate that brings its own program.
 fn own_command(candidate: &Candidate) -> Option<WorkerCommand> {
     let [program, arguments @ ..] = candidate.command.as_deref()? else {
         return None;
@@ -205,7 +210,7 @@ fn own_command(candidate: &Candidate) -> Option<WorkerCommand> {
     Some(WorkerCommand::new(program.clone(), arguments))
 }
 
-/// Removes folders that programs left behind when they were killed: operands may be gigabytes.
+/// Removes folders that killed programs left behind: operands may be gigabytes.
 fn clear_abandoned(place: &Path) {
     let Ok(entries) = std::fs::read_dir(place) else {
         return;
@@ -214,12 +219,12 @@ fn clear_abandoned(place: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
-        // A folder without a lock file is being made at this moment, or is none of ours.
+        // A folder without a lock file is just being created, or does not belong to this program.
         let Ok(lock) = File::open(entry.path().join(LOCK)) else {
             continue;
         };
         if lock.try_lock().is_ok() {
-            // Another program may be clearing it too; whoever comes second finds nothing.
+            // Another program may be removing it too; the second one finds nothing.
             let _removed = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -234,14 +239,14 @@ mod tests {
     #[test]
     fn only_a_file_of_the_right_length_is_taken_for_a_result() {
         let nobody = WorkerCommand::new("", []);
-        let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
+        let workshop = Workshop::new(nobody, Timeouts::default(), Limits::default()).unwrap();
         let sizes = gauntlet_families::open(&serde_json::json!({
             "family": "grouped-gemm", "groups": [{ "m": 2, "n": 16, "k": 16 }]
         }))
         .unwrap();
-        let honest = workshop.yard().join("honest");
+        let honest = workshop.workers_folder().join("honest");
         Output::poisoned(&sizes.outputs()).save(&honest).unwrap();
-        let written = workshop.yard().join("output");
+        let written = workshop.workers_folder().join("output");
         let take = || workshop.take_output(&written, &sizes);
 
         std::fs::copy(&honest, &written).unwrap();

@@ -1,4 +1,4 @@
-//! Examining one candidate: the order of the gates, the clock, the retry after a worker's death, and the verdict.
+//! Examination of one candidate: the order of the gates, the clock, the retry after a worker's death, and the verdict.
 
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,9 @@ pub const GATES: [&dyn Gate; 8] = [
     &Feasible, &WorthIt, &Proved, &Compiles, &Right, &RaceFree, &Profiled, &Faster,
 ];
 
-/// Has a gate examine a candidate, watched and timed. If a worker dies, the gate is asked once more, for a lone death may be
-/// an accident of the machine; the second death ends the candidate. None if the gate needs a paired comparison first: the
-/// caller measures one and calls [`resume`].
+/// Runs a gate on a candidate, with progress reports and timing. If a worker dies, the gate is run once more, because a
+/// single death may be an accident of the machine; the second death ends the candidate. None if the gate needs a paired
+/// comparison first: the caller measures one and calls [`resume`].
 ///
 /// # Errors
 /// If the judge itself fails.
@@ -44,7 +44,7 @@ pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Option<Find
     Ok(Some(concluded(gate, examination, found, start.elapsed())?))
 }
 
-/// Asks a gate again that needed a paired comparison, now that there is one, or that it failed. `took` is the time of the
+/// Asks a gate again after the paired comparison that it needed was measured, or failed. `took` is the time of the
 /// comparison.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub fn resume(
     concluded(gate, examination, found, took)
 }
 
-/// Names and times what was found, and tells the observer.
+/// Adds name and time to the result of a gate, and notifies the observer.
 fn concluded(
     gate: &dyn Gate,
     examination: &Examination,
@@ -96,7 +96,7 @@ fn concluded(
     Ok(finding)
 }
 
-/// The verdict that findings come to, and the reason.
+/// The verdict that follows from the findings, and its reason.
 pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
     match findings
         .iter()
@@ -115,10 +115,10 @@ pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
 
 fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {
     let verdict = match error {
-        // A kill comes from outside: the out-of-memory killer or a person.
+        // A SIGKILL comes from outside: from the out-of-memory killer or a person.
         WorkerError::Died { status, .. } if killed(status.as_ref()) => Verdict::Blocked,
         WorkerError::Start { .. } => Verdict::Blocked,
-        // No memory or no device says nothing about the candidate.
+        // A lack of memory or of a device says nothing about the candidate.
         WorkerError::Failed(failure) if failure.kind == FailureKind::Broken => Verdict::Blocked,
         _ => gate.on_worker_failure(),
     };
@@ -130,5 +130,5 @@ fn killed(status: Option<&std::process::ExitStatus>) -> bool {
     status.and_then(ExitStatusExt::signal) == Some(SIGKILL)
 }
 
-/// The same number on every Unix.
+/// SIGKILL, which has the same number on every Unix.
 const SIGKILL: i32 = 9;

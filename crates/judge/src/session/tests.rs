@@ -1,9 +1,9 @@
-//! How far `worth it` relies on the model, and whose failure it is when a worker cannot serve at all.
+//! How far `worth it` relies on the model, and which side is at fault when a worker cannot serve at all.
 
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
-use gauntlet_worker::{Limits, Patience, WorkerCommand};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 
 use super::*;
 use crate::evidence::{
@@ -14,10 +14,10 @@ use crate::runner::{Executor, Workshop};
 
 const SCRIPT: [&str; 2] = ["-c", "echo 'simd: unknown path `mmx`' >&2; exit 2"];
 
-/// What the gate `compiles` makes of a candidate, where every worker ends as the script says.
+/// The result of the gate `compiles` for a candidate if every worker ends as the script says.
 fn examined(command: Option<Vec<&str>>) -> Result<Finding, JudgeError> {
     let ends = WorkerCommand::new("/bin/sh", SCRIPT.map(Into::into));
-    let workshop = Workshop::new(ends, Patience::default(), Limits::default())?;
+    let workshop = Workshop::new(ends, Timeouts::default(), Limits::default())?;
     let suite = gauntlet_families::suite("group-gemm").unwrap();
     let setting = Setting::new(
         Device::host(),
@@ -56,7 +56,7 @@ fn an_executor_that_cannot_serve_is_no_verdict_on_a_candidate() {
 }
 
 #[test]
-fn a_program_of_its_own_that_cannot_serve_is_the_candidates_trouble() {
+fn a_program_of_its_own_that_cannot_serve_fails_its_candidate() {
     let [option, script] = SCRIPT;
     let finding = examined(Some(vec!["/bin/sh", option, script])).unwrap();
     assert_eq!(
@@ -67,8 +67,8 @@ fn a_program_of_its_own_that_cannot_serve_is_the_candidates_trouble() {
     );
 }
 
-/// What `worth it` makes of a candidate that the model predicts to be slower on a device. It is to be given up when the
-/// predicted speed-up is under 0.9. The examination is left with the finding in it.
+/// The result of `worth it` for a candidate that the model predicts to be slower on a device, with an abort rule for a
+/// predicted speed-up under 0.9. The examination keeps the finding.
 fn judged_by_the_model(device: &str, then: impl FnOnce(&Examination)) -> Finding {
     let suite = gauntlet_families::suite("group-gemm").unwrap();
     let setting = Setting::new(
@@ -79,7 +79,7 @@ fn judged_by_the_model(device: &str, then: impl FnOnce(&Examination)) -> Finding
     );
     let staged = Parameters::new().with("stages", 4_usize);
     let baseline = Candidate::new("baseline", staged.clone());
-    // One stage hides no copy behind products.
+    // With one stage no copy overlaps with products.
     let candidate = Candidate::new("candidate", staged.with("stages", 1_usize));
     let abort = [AbortRule {
         when: Condition::try_from("predicted.speedup < 0.9".to_owned()).unwrap(),
@@ -125,7 +125,7 @@ fn where_the_model_failed_its_test_or_was_never_tested_its_word_stops_nothing() 
         ("h100", "the model is not validated on this device"),
     ] {
         let finding = judged_by_the_model(device, |examination| {
-            // Nor does the rule stay open, which would block the candidate at a later gate.
+            // The rule does not stay open either, which would block the candidate at a later gate.
             assert_eq!(examination.abort_rules(examination.prediction()).count(), 0);
         });
         assert_eq!(finding.outcome, Outcome::Pass, "{}", finding.reason);

@@ -1,4 +1,4 @@
-//! Contenders that take turns.
+//! Runs the compared programs in turns.
 
 use std::error::Error;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-/// Rounds that are not counted.
+/// Warm-up rounds, which do not count.
 const WARM_UP: usize = 2;
 
 type Turn<'a> = Box<dyn FnMut(usize) -> Result<f64, Box<dyn Error>> + 'a>;
 
-/// Someone who takes a turn, and says how long it took.
+/// A program that takes turns and reports its time.
 pub struct Contender<'a> {
     pub name: String,
-    /// Called with the number of the turn, all contenders' counted, so that nobody finds what the one before has just read;
-    /// returns seconds.
+    /// Called with the number of the turn, counted over all contenders, so that no contender reads operands that the
+    /// previous one has just cached; returns seconds.
     pub turn: Turn<'a>,
 }
 
 impl<'a> Contender<'a> {
-    /// One whose whole call is timed.
+    /// A contender whose whole call is timed.
     pub fn timed(
         name: impl Into<String>,
         mut call: impl FnMut(usize) -> Result<(), Box<dyn Error>> + 'a,
@@ -36,14 +36,14 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// The turns of one contender, in seconds.
+/// The times of one contender, in seconds.
 #[derive(Debug, Clone)]
 pub struct Times {
     pub name: String,
     pub seconds: Vec<f64>,
 }
 
-/// The middle and the quartiles.
+/// The median and the quartiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
     pub low: f64,
@@ -52,7 +52,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// The spread of at least one value.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
@@ -77,12 +77,12 @@ impl fmt::Display for Spread {
 }
 
 impl Times {
-    /// Of its seconds.
+    /// The spread of the times.
     pub fn spread(&self) -> Spread {
         Spread::of(self.seconds.clone())
     }
 
-    /// How many times as fast as `other`: of each round, as neighbours in time share what disturbs them.
+    /// The speed relative to `other`, computed per round, because neighbouring turns share disturbances.
     pub fn speed_over(&self, other: &Self) -> Spread {
         let ratio = |(own, other): (&f64, &f64)| other / own;
         Spread::of(self.seconds.iter().zip(&other.seconds).map(ratio).collect())
@@ -94,7 +94,7 @@ impl Times {
     }
 }
 
-/// Gives each contender one turn a round, nobody always behind the same one.
+/// Gives each contender one turn per round, in varying order.
 pub fn alternate(rounds: usize, contenders: &mut [Contender<'_>]) -> Result<Vec<Times>, Box<dyn Error>> {
     let count = contenders.len();
     let mut times: Vec<Times> = contenders

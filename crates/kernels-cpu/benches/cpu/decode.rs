@@ -1,5 +1,6 @@
-//! Few tokens: a call is as long as its weights take to be read, so the memory is what it is held against: calls on operands of
-//! twice the last-level cache, one after another, with loops that only read the same operands, on as many threads.
+//! Few tokens: the time of a call is the time to read its weights, so it is compared with memory bandwidth. Calls run
+//! one after another on operands of twice the last-level cache; the reference is loops that only read the same
+//! operands, on as many threads.
 
 use std::error::Error;
 use std::sync::Barrier;
@@ -53,7 +54,7 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
                 },
             ],
         )?;
-        // The better loop of each round.
+        // The faster loop of each round.
         let best = times[1].seconds.iter().zip(&times[2].seconds);
         let reading = Times {
             name: "best reading".to_owned(),
@@ -80,7 +81,7 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
     Ok(found.into())
 }
 
-/// What a call reads.
+/// The memory that a call reads.
 fn operands(inputs: &Inputs) -> Vec<&[u8]> {
     let Inputs::GroupedGemm(groups) = inputs else {
         return Vec::new();
@@ -91,8 +92,8 @@ fn operands(inputs: &Inputs) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Reads all of `memory` with so many threads, each its share of every part; if `AHEAD`, asking the second-level cache for lines
-/// that are read soon. Seconds from the first thread's start to the last one's end.
+/// Reads all of `memory` with `threads` threads, each its share of every part; if `AHEAD`, prefetches the lines that
+/// are read soon into the second-level cache. Returns seconds from the first thread's start to the last one's end.
 fn read<const AHEAD: bool>(memory: &[&[u8]], threads: usize) -> f64 {
     let ready = Barrier::new(threads);
     let spans: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
@@ -122,7 +123,7 @@ fn read<const AHEAD: bool>(memory: &[&[u8]], threads: usize) -> f64 {
         .map_or(f64::NAN, |(first, last)| (last - first).as_secs_f64())
 }
 
-/// Reads bytes into sums that are independent, so that adding does not hold reading up.
+/// Adds bytes to independent sums, so that additions do not delay the reads.
 fn add_up<const AHEAD: bool>(bytes: &[u8]) {
     const DISTANCE: usize = 4096;
     let mut sums = [0_u64; 32];
@@ -139,10 +140,10 @@ fn add_up<const AHEAD: bool>(bytes: &[u8]) {
     std::hint::black_box(sums);
 }
 
-/// Asks the second-level cache for a line, wherever it is; nothing on other architectures.
+/// Prefetches a line at any address into the second-level cache; does nothing on other architectures.
 fn ask(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is in the baseline of x86-64, and a prefetch of whatever address has no effect that could be observed.
+    // SAFETY: SSE is in the baseline of x86-64, and a prefetch of any address has no observable effect.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T1>(line.cast());

@@ -1,4 +1,4 @@
-//! What a call takes that has hardly anything to do: the pool's part of every call.
+//! The time of a call with almost no work: the pool's overhead in every call.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::alternate::{Contender, Spread, Times, alternate};
 use crate::operands::{Calls, problem, schedule};
 use crate::table::{heading, row};
 
-/// Calls a turn, of which the middle one counts: lone ones stray too much.
+/// Calls per turn; the median counts, because single calls vary too much.
 const CALLS: usize = 50;
 
 /// A pause after which all threads sleep.

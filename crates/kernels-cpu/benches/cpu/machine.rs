@@ -1,9 +1,9 @@
-//! What the figures were taken on.
+//! The machine on which the figures were measured.
 
 use gauntlet_device::Device;
 use serde_json::{Value, json};
 
-/// Taken where the system does not tell: more than most processors have.
+/// Used if the system does not report the size: larger than most processors' caches.
 const UNKNOWN_CACHE: usize = 64 << 20;
 
 /// The processor's name.
@@ -17,7 +17,7 @@ pub fn last_level_cache() -> usize {
     size.map_or(UNKNOWN_CACHE, |size| size.get() as usize)
 }
 
-/// The commit that is checked out, where that is known.
+/// The commit that is checked out, if known.
 pub fn commit() -> Option<String> {
     let mut git = std::process::Command::new("git");
     let found = git.args(["describe", "--always", "--dirty"]).output().ok()?;
@@ -25,7 +25,7 @@ pub fn commit() -> Option<String> {
     found.status.success().then(|| name.trim().to_owned())
 }
 
-/// What the system tells, and how busy it is.
+/// A description of the system and its load.
 pub fn describe() -> Value {
     let load = std::fs::read_to_string("/proc/loadavg").ok();
     let load = load.as_deref().and_then(|load| load.split(' ').next());

@@ -61,7 +61,7 @@ struct Arguments {
     /// Write everything measured here.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// What `cargo bench` adds.
+    /// An argument that `cargo bench` adds.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -70,7 +70,7 @@ fn schedule(text: &str) -> Result<Schedule, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// What all parts measure with.
+/// The settings that all parts share.
 struct Setting {
     threads: usize,
     simd: Option<SimdPath>,

@@ -31,7 +31,7 @@ pub fn schedule(engine: &Engine, problem: &Operation, setting: &Setting) -> Sche
     }
 }
 
-/// Copies of the operands of `problem`: so many that none is still in a cache when it is used again.
+/// Copies of the operands of `problem`, enough that none is still cached when it is used again.
 pub fn copies(problem: &Operation, setting: &Setting) -> Vec<Inputs> {
     let inputs = generate(problem, InputKind::Wide, 1);
     let count = (CACHES * setting.cache)
@@ -68,7 +68,7 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
-    /// What the last call computed.
+    /// The result of the last call.
     pub fn result(&self) -> Vec<f32> {
         (0..self.output.len())
             .map(|index| self.output.get(index))

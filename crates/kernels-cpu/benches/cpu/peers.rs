@@ -1,10 +1,10 @@
-//! Products of f32 by the crate that a Rust program would otherwise call (`faer` rests on a version of it).
+//! Products of f32 by the crate that a Rust program would otherwise use (`faer` is based on a version of it).
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_operations::GroupInputs;
 use gemm::Parallelism;
 
-/// Operands dequantised beforehand, which the crate is not charged for, and room for the products.
+/// Operands dequantised beforehand, which is not counted in the crate's time, and memory for the products.
 pub struct Dense {
     a: Vec<f32>,
     weights: Vec<Vec<f32>>,
@@ -63,7 +63,7 @@ impl Dense {
         self.join()
     }
 
-    /// The result: of the dual form `silu(gate) · up`.
+    /// The result; for the dual form `silu(gate) · up`.
     fn join(&mut self) -> &[f32] {
         if let [gate, up] = self.products.as_mut_slice() {
             for (gate, up) in gate.iter_mut().zip(up) {

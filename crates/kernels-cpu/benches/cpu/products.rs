@@ -1,4 +1,4 @@
-//! NVFP4 products beside f32 products of operands dequantised beforehand.
+//! NVFP4 products compared with f32 products of operands dequantised beforehand.
 
 use std::error::Error;
 
@@ -19,7 +19,7 @@ const CASES: [[usize; 3]; 4] = [
     [192, 3072, 4096],
 ];
 
-/// The two results' difference over their size that f16, and sums in another order, explain.
+/// The relative difference of the two results that f16 and a different order of summation explain.
 const TOLERANCE: f64 = 2e-3;
 
 pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
@@ -84,7 +84,7 @@ fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<d
     }))
 }
 
-/// Whether both computed the same function.
+/// Checks that both computed the same function.
 fn check(ours: &[f32], theirs: &[f32]) -> Result<(), Box<dyn Error>> {
     let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
     let mut differences = ours

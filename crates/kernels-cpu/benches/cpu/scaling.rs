@@ -10,7 +10,7 @@ use crate::alternate::{Contender, Times, alternate};
 use crate::operands::{Calls, copies, problem, schedule};
 use crate::table::{heading, row};
 
-/// One that is bound by arithmetic, and one by memory.
+/// One shape that is bound by arithmetic, and one by memory.
 const CASES: [[usize; 3]; 2] = [[192, 3072, 4096], [1, 4096, 7168]];
 
 pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
@@ -52,7 +52,7 @@ pub fn measure(setting: &Setting) -> Result<Value, Box<dyn Error>> {
     Ok(found.into())
 }
 
-/// One, two, four and so on, and all.
+/// One, two, four and so on, and `threads`.
 fn counts(threads: usize) -> Vec<usize> {
     let mut counts: Vec<usize> = (0..usize::BITS)
         .map(|power| 1 << power)

@@ -1,6 +1,6 @@
-//! Aligned lines.
+//! Prints aligned lines.
 
-/// A line: what it is of, and up to four figures.
+/// A line: a title, and up to four figures.
 pub fn row<C: AsRef<str>>(title: &str, cells: &[C]) {
     print!("{title:<32}");
     for (cell, width) in cells.iter().zip([9, 9, 22, 22]) {
@@ -9,7 +9,7 @@ pub fn row<C: AsRef<str>>(title: &str, cells: &[C]) {
     println!();
 }
 
-/// The line above a part's.
+/// The heading of a part.
 pub fn heading(title: &str, cells: &[&str]) {
     println!();
     row(title, cells);

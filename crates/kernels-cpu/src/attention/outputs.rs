@@ -1,10 +1,10 @@
-//! The output sums of a tile: where their blocks lie, and how those of steps and slices are joined.
+//! The output sums of a tile: the layout of their blocks, and how sums of steps and slices are combined.
 
 use crate::attention::plan::AttentionPlan;
 use crate::simd::{LANES, SoftmaxLanes};
 
 impl AttentionPlan {
-    /// The index of the output block of a query panel and a panel of V.
+    /// The index of the output block for a query panel and a panel of V.
     pub fn output_block(&self, query_panel: usize, value_panel: usize, query_panels: usize) -> usize {
         if self.swapped {
             query_panel * self.value_panels() + value_panel
@@ -28,7 +28,8 @@ impl AttentionPlan {
         }
     }
 
-    /// `outputs = outputs · rescale + part · factors`, each query its own; the first slice replaces what was there.
+    /// `outputs = outputs · rescale + part · factors`, with each query's own factors; the first slice overwrites
+    /// `outputs`.
     pub fn add_slice(
         &self,
         outputs: &mut [f32],
@@ -50,8 +51,7 @@ impl AttentionPlan {
     }
 }
 
-/// Joins the maxima and sums of one more slice to `lanes`, and returns what the slice's outputs are to be
-/// multiplied by.
+/// Merges the maxima and sums of one more slice into `lanes`, and returns the factors for the slice's outputs.
 pub(crate) fn merge(lanes: &mut SoftmaxLanes, maximum: &[f32], sum: &[f32], scale: f32) -> [f32; LANES] {
     let mut factors = [0.0; LANES];
     for (lane, (maximum, sum)) in maximum.iter().zip(sum).enumerate() {

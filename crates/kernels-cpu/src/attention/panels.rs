@@ -13,8 +13,8 @@ use crate::simd::{Instructions, LANES, prefetch};
 
 /// The rows of one sequence and head in a [`HeadTensor`].
 ///
-/// Packed values are elements times the share that their scale has of the largest: ±1 where the head has one scale. The
-/// [largest](Self::scale) is left to be multiplied by later, so that nothing overflows however large it is.
+/// Packed values are elements times the ratio of their scale to the head's largest scale: ±1 if the head has one scale.
+/// The [largest scale](Self::scale) is applied later, so that packed values do not overflow however large it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeadRows<'a> {
     instructions: Instructions,
@@ -23,7 +23,8 @@ pub(crate) struct HeadRows<'a> {
     start: usize,
     size: usize,
     scales: &'a [f32],
-    /// The largest magnitude among them: looked for once, not for each row: a head may have a scale for each of its blocks.
+    /// The largest magnitude among the scales: computed once, not per row, because a head may have a scale for each of
+    /// its blocks.
     largest: f32,
     scaling: Scaling,
 }
@@ -50,18 +51,18 @@ impl<'a> HeadRows<'a> {
         }
     }
 
-    /// The largest magnitude among the head's scales, by which packed values are still to be multiplied.
+    /// The largest magnitude among the head's scales; packed values must still be multiplied by it.
     pub fn scale(&self) -> f32 {
         self.largest
     }
 
-    /// What a row's scale is of the largest.
+    /// The ratio of a row's scale to the largest.
     pub fn share(&self, row: usize) -> f32 {
         let scale = self.scales[self.scaling.place(row)];
         if scale == 0.0 { 0.0 } else { scale / self.largest }
     }
 
-    /// What the elements are.
+    /// The element format.
     pub fn format(&self) -> AttentionFormat {
         self.tensor.format
     }
@@ -73,12 +74,12 @@ impl<'a> HeadRows<'a> {
         &self.tensor.bytes[first * element..(first + rows.len() * self.size) * element]
     }
 
-    /// Asks the caches for some rows.
+    /// Prefetches some rows.
     pub fn prefetch(&self, rows: Range<usize>) {
         prefetch(self.bytes(rows));
     }
 
-    /// Row `row` as f32, times its scale's share.
+    /// Row `row` as f32, times the ratio of its scale to the largest.
     pub fn dequantise(&self, row: usize, values: &mut [f32]) {
         let bytes = self.bytes(row..row + 1);
         match self.tensor.format {
@@ -110,8 +111,8 @@ impl<'a> HeadRows<'a> {
         }
     }
 
-    /// Packs rows side by side: the panels of an operand whose depth is the head (Q and K). `scratch` holds
-    /// `width · size` values; `panels` starts a new panel each `stride` values.
+    /// Packs rows side by side: the panels of an operand whose depth is the head dimension (Q and K). `scratch` holds
+    /// `width · size` values; in `panels`, a new panel starts every `stride` values.
     pub fn pack_across(
         &self,
         rows: Range<usize>,
@@ -134,8 +135,8 @@ impl<'a> HeadRows<'a> {
         }
     }
 
-    /// Packs rows one after another: the panels of an operand whose depth is the position (V). `scratch` holds
-    /// `size` values; `panels` starts a new panel each `stride` values.
+    /// Packs rows one after another: the panels of an operand whose depth is the position (V). `scratch` holds `size`
+    /// values; in `panels`, a new panel starts every `stride` values.
     pub fn pack_along(
         &self,
         rows: Range<usize>,

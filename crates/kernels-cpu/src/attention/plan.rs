@@ -1,4 +1,4 @@
-//! Attention cut into tiles.
+//! Divides attention into tiles.
 
 use std::ops::Range;
 
@@ -18,27 +18,27 @@ use crate::simd::{Instructions, SIDE, Tiles};
 #[derive(Debug)]
 pub(crate) struct AttentionPlan {
     pub instructions: Instructions,
-    /// The tile unit, if it computes this.
+    /// The tile unit, if the plan uses it.
     pub unit: Option<Tiles>,
     pub problem: Attention,
     pub epilogue: Epilogue,
     pub swapped: bool,
     pub split: usize,
-    /// Queries of a tile.
+    /// Queries per tile.
     pub queries: usize,
-    /// Keys of a step.
+    /// Keys per step.
     pub keys: usize,
-    /// Queries of a panel.
+    /// Queries per panel.
     pub query_width: usize,
-    /// Keys of a panel, and head values of a panel of V.
+    /// Keys per panel, and head values per panel of V.
     pub key_width: usize,
     sequences: Vec<Place>,
-    /// Tiles, slices counted apart.
+    /// The number of tiles; slices count separately.
     pub tiles: usize,
     table: Option<Vec<AttentionTile>>,
 }
 
-/// One sequence's place among tiles and operands.
+/// One sequence's position among tiles and operands.
 #[derive(Debug)]
 struct Place {
     lengths: Sequence,
@@ -56,7 +56,7 @@ struct Place {
 /// A block of queries of one head, or one slice of it along the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AttentionTile {
-    /// Its number, slices counted apart.
+    /// Its number; slices count separately.
     pub index: usize,
     pub sequence: usize,
     pub head: usize,
@@ -66,7 +66,7 @@ pub(crate) struct AttentionTile {
 }
 
 impl AttentionPlan {
-    /// Cuts `problem` as the schedule says.
+    /// Divides `problem` into tiles as the schedule says.
     pub fn new(problem: &Attention, setting: &Setting<'_>) -> Result<Self, BuildError> {
         let Setting {
             instructions,
@@ -83,7 +83,7 @@ impl AttentionPlan {
                 head_size,
             });
         }
-        // No buffer need be larger than the longest sequence, however large the tile.
+        // No buffer need be larger than the longest sequence, even if the tile is.
         let longest =
             |length: fn(&Sequence) -> usize| problem.sequences.iter().map(length).max().unwrap_or(0).max(1);
         let (rows, columns) = (instructions.rows(), instructions.columns());
@@ -93,13 +93,13 @@ impl AttentionPlan {
         } else {
             (tile.m, tile.n)
         };
-        // The tile unit takes keys as rows either way: the word then says no more than which side of the tile is which.
+        // The tile unit always takes keys as rows; swap-AB then only decides which side of the tile is which.
         let unit = instructions.tiles().filter(|_| tiles::suit(problem, keys));
         let swapped = schedule.swap_ab || unit.is_some();
         let (query_width, key_width) = if swapped { (columns, rows) } else { (rows, columns) };
         let longest_keys = longest(|sequence| sequence.keys);
         let longest_keys = match unit {
-            // Whole chunks, so that there is room for the last one.
+            // Rounded up to whole chunks, so that there is room for the last one.
             Some(_) => longest_keys.next_multiple_of(SIDE),
             None => longest_keys,
         };
@@ -220,14 +220,14 @@ impl AttentionPlan {
         )
     }
 
-    /// How many keys, from the first, `query` sees.
+    /// The number of keys, from the first, that `query` sees.
     pub fn visible(&self, tile: &AttentionTile, query: usize) -> usize {
         let lengths = self.sequences[tile.sequence].lengths;
-        // The lanes that pad a panel come after the last query.
+        // The padding lanes of a panel come after the last query.
         self.problem.visible_keys(lengths, query).min(lengths.keys)
     }
 
-    /// How many keys, from the first, any query of the tile sees.
+    /// The number of keys, from the first, that any query of the tile sees.
     fn visible_to_tile(&self, tile: &AttentionTile) -> usize {
         self.visible(tile, self.tile_queries(tile).end - 1)
     }
@@ -241,7 +241,7 @@ impl AttentionPlan {
         )
     }
 
-    /// The keys of one step; none in the only step of a slice that has nothing to do.
+    /// The keys of one step; none for an empty slice, which still has one step.
     pub fn step_keys(&self, tile: &AttentionTile, step: usize) -> Range<usize> {
         let steps = self.slice_steps(tile);
         if steps.is_empty() {
@@ -251,22 +251,22 @@ impl AttentionPlan {
         start..self.visible_to_tile(tile).min(start + self.keys)
     }
 
-    /// Panels of the queries of a full tile.
+    /// Query panels of a full tile.
     pub fn query_panels(&self) -> usize {
         self.queries.div_ceil(self.query_width)
     }
 
-    /// Panels of the keys of a full step.
+    /// Key panels of a full step.
     pub fn key_panels(&self) -> usize {
         self.keys.div_ceil(self.key_width)
     }
 
-    /// Panels of the head's values.
+    /// Panels of V's columns.
     pub fn value_panels(&self) -> usize {
         self.problem.head_size.div_ceil(self.key_width)
     }
 
-    /// f32 values of one step's K in a slot, which V follows.
+    /// The number of f32 values of one step's K in a slot; V follows it.
     pub fn key_values(&self) -> usize {
         self.key_panels() * self.key_width * self.problem.head_size
     }
@@ -276,7 +276,7 @@ impl AttentionPlan {
         self.query_panels() * self.query_width * self.value_panels() * self.key_width
     }
 
-    /// f32 values kept of one slice of a tile: output sums, then maximum and sum a query.
+    /// The number of f32 values kept for one slice of a tile: output sums, then one maximum and one sum per query.
     pub fn part_values(&self) -> usize {
         self.output_values() + 2 * self.query_panels() * self.query_width
     }
@@ -289,7 +289,7 @@ impl AttentionPlan {
         }
     }
 
-    /// The operands, if they and the output are of this problem.
+    /// The operands, if they and the output match this problem.
     fn check<'i>(&self, operands: Operands<'i>, output: &Output) -> Result<&'i AttentionInputs, RunError> {
         let Operands::Attention(inputs) = operands else {
             return Err(wrong_family("grouped GEMM", "attention"));

@@ -1,9 +1,9 @@
 //! Attention's products on the tile unit.
 //!
-//! Elements of e4m3 and of int8 are exact in bf16, so raw scores have no error but that of f32 sums. Weights are not, and
-//! go to the unit in parts of eight bits each. Blocks of scores and of outputs lie as those of the register blocks
-//! do, several of which, one below the other, are one block of the unit: masks, rescaling, slices and the epilogue are the
-//! same for both.
+//! Elements of e4m3 and int8 are exact in bf16, so raw scores have only the error of f32 sums. Softmax weights are not
+//! exact in bf16; they are split into parts of eight bits each. Blocks of scores and outputs have the same layout as
+//! register blocks, several of which, one below the other, form one block of the unit. Masks, rescaling, slices and the
+//! epilogue are therefore the same for both.
 
 use std::mem::swap;
 use std::ops::Range;
@@ -17,8 +17,8 @@ use super::work::{AttentionState, AttentionWork};
 use crate::attention::panels::HeadRows;
 use crate::simd::{CHUNK, Configured, LANES, Product, SIDE, Tiles};
 
-/// Parts of a weight, of eight bits each: two where results are rounded to f16 or bf16, which hide an error of 2⁻¹⁷ of a
-/// weight, else three, which hold it whole.
+/// The number of eight-bit parts of a weight: two if results are rounded to f16 or bf16, where an error of 2⁻¹⁷ of a
+/// weight does not show; otherwise three, which represent the weight exactly.
 pub(super) fn parts(output: OutputFormat) -> usize {
     match output {
         OutputFormat::F16 | OutputFormat::Bf16 => 2,
@@ -26,8 +26,9 @@ pub(super) fn parts(output: OutputFormat) -> usize {
     }
 }
 
-/// Whether the unit computes a problem, in steps of `keys` keys. Elements times a share of their head's largest scale are
-/// not exact in bf16, and those of other formats only in parts or, subnormal, not at all.
+/// Whether the unit can compute a problem in steps of `keys` keys. With several scales per head, elements times their
+/// scale ratio are not exact in bf16. Other formats are exact only if split into parts, and their subnormals not at
+/// all.
 pub(super) fn suit(problem: &Attention, keys: usize) -> bool {
     let exact = matches!(problem.format, AttentionFormat::E4m3 | AttentionFormat::Int8);
     exact
@@ -36,13 +37,13 @@ pub(super) fn suit(problem: &Attention, keys: usize) -> bool {
         && keys.is_multiple_of(SIDE)
 }
 
-/// f32 values that a thread needs for scores and for weights: the scores of two query panels, of which one is made while
-/// the other is used, and the weights of two chunks likewise.
+/// The number of f32 values that a thread needs for scores and for weights: the scores of two query panels (one is
+/// computed while the other is used), and likewise the weights of two chunks.
 pub(super) fn lengths(plan: &AttentionPlan) -> (usize, usize) {
     (2 * plan.keys * SIDE, 2 * parts(plan.problem.output) * CHUNK)
 }
 
-/// Widens the rows of each 32 of `range`, zeros beyond the last, and has them packed.
+/// Widens every 32 rows of `range`, zero-padded at the end, and passes them on for packing.
 fn each_panel(
     unit: Tiles,
     rows: &HeadRows<'_>,
@@ -55,7 +56,7 @@ fn each_panel(
         let last = range.end.min(first + SIDE);
         let (full, empty) = scratch.split_at_mut((last - first) * width);
         unit.widen(rows.format(), rows.bytes(first..last), full);
-        // One scale a head, which is its own share unless negative or zero.
+        // With one scale per head, the ratio is 1 unless the scale is negative or zero.
         let share = rows.share(first);
         if share != 1.0 {
             for value in cast_slice_mut::<u32, bf16>(full) {
@@ -102,9 +103,9 @@ impl AttentionWork<'_> {
 
     /// Scores, weights and outputs of step `step`.
     ///
-    /// The tile unit and the vector units work side by side if each finds something to do among the few hundred
-    /// instructions that a processor looks at: so while a chunk's exponentials are computed, so are a block of the next
-    /// panel's scores and the outputs by the chunk before.
+    /// The tile unit and the vector units work in parallel only if the processor finds work for both within its window
+    /// of a few hundred instructions. So while a chunk's exponentials are computed, a block of the next panel's scores
+    /// and the outputs of the previous chunk are computed too.
     pub(super) fn multiply_tiles(
         &self,
         unit: Tiles,
@@ -116,7 +117,7 @@ impl AttentionWork<'_> {
         let plan = self.plan;
         let outputs = state.outputs.values_mut();
         if keys.is_empty() {
-            // The only step of a slice that has nothing to do.
+            // An empty slice still has one step; its outputs are zero.
             return outputs.fill(0.0);
         }
         let products = Products {
@@ -194,7 +195,7 @@ fn value_stride(plan: &AttentionPlan) -> usize {
 struct Products<'a> {
     plan: &'a AttentionPlan,
     unit: Configured,
-    /// Whether there are no outputs yet.
+    /// Whether no outputs have been computed yet.
     is_first: bool,
     queries: &'a [u32],
     keys: &'a [u32],
@@ -202,7 +203,7 @@ struct Products<'a> {
 }
 
 impl Products<'_> {
-    /// Steps of the products that belong to one chunk of one panel.
+    /// The steps of the products that belong to one chunk of one panel.
     fn steps(&self) -> usize {
         let chunks = self.plan.problem.head_size / SIDE;
         Product::steps(chunks, 1) + chunks * Product::steps(1, parts(self.plan.problem.output))
@@ -219,7 +220,7 @@ impl Products<'_> {
         self.unit.product((size / SIDE, 1), keys, queries, block, false)
     }
 
-    /// Multiplies the outputs of earlier steps.
+    /// Rescales the outputs of earlier steps.
     fn rescale(&self, panel: usize, outputs: &mut [f32], factors: &[f32; LANES]) {
         let values = SIDE * self.plan.problem.head_size;
         if !self.is_first && factors.iter().any(|factor| *factor != 1.0) {
@@ -228,7 +229,7 @@ impl Products<'_> {
         }
     }
 
-    /// Outputs of a panel by the weights of one chunk of keys.
+    /// Adds the outputs of one chunk of keys to those of a panel.
     fn outputs<'p>(
         &'p self,
         place: Option<(usize, usize)>,

@@ -28,18 +28,18 @@ pub(crate) struct AttentionWork<'a> {
 pub(crate) struct AttentionState {
     /// Panels of Q.
     pub(super) queries: AlignedBuffer,
-    /// Blocks of raw scores: of one panel of queries, or for the tile unit of all.
+    /// Blocks of raw scores: of one query panel, or of all panels for the tile unit.
     pub(super) scores: AlignedBuffer,
-    /// The scores turned k-major, or weights as the tile unit takes them; empty if the product leaves them as they are
-    /// used.
+    /// The scores transposed to k-major order, or the weights in the layout of the tile unit; empty if the product's
+    /// layout is used directly.
     pub(super) turned: AlignedBuffer,
     /// Register blocks of the output's sums.
     pub(super) outputs: AlignedBuffer,
-    /// A query panel each.
+    /// One entry per query panel.
     pub(super) lanes: Vec<SoftmaxLanes>,
-    /// A query each.
+    /// One entry per query.
     row_scales: Vec<f64>,
-    /// Dequantised rows on their way into a panel.
+    /// Dequantised rows that are about to be packed.
     pub(super) rows: AlignedBuffer,
     staging: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl AttentionState {
     /// Makes one thread's memory.
     pub fn allocate(plan: &AttentionPlan) -> Result<Self, OutOfMemory> {
         let [queries, scores, turned, outputs, rows] = Self::lengths(plan).map(AlignedBuffer::zeroed);
-        // The vectors are never longer than the queries' panels and output sums, which have just been had.
+        // The vectors are never longer than the query panels and output sums, which have just been allocated.
         Ok(Self {
             queries: queries?,
             scores: scores?,
@@ -71,7 +71,7 @@ impl AttentionState {
         })
     }
 
-    /// f32 values of queries, scores, turned, outputs and rows.
+    /// The numbers of f32 values of queries, scores, turned, outputs and rows.
     fn lengths(plan: &AttentionPlan) -> [usize; 5] {
         let queries = plan.query_panels() * plan.query_width;
         let (scores, turned) = match plan.unit {
@@ -104,8 +104,8 @@ impl<'a> AttentionWork<'a> {
         self.plan.keys_of(tile, &self.inputs.value)
     }
 
-    /// What is left to multiply raw scores by: the scales of Q and K, and 1/√d. It is kept from 0 and ∞, where it would
-    /// turn −∞ or 0 into NaN, and never negative, so that the largest raw score is the largest score.
+    /// The factor that remains to be applied to raw scores: the scales of Q and K, and 1/√d. It is kept away from 0 and
+    /// ∞, where it would turn −∞ or 0 into NaN. It is never negative, so the largest raw score is the largest score.
     pub(super) fn softmax_scale(&self, tile: &AttentionTile) -> f32 {
         let (query, key) = (self.queries(tile).scale(), self.keys(tile).scale());
         let scale = f64::from(query) * f64::from(key) / (self.plan.problem.head_size as f64).sqrt();
@@ -116,8 +116,8 @@ impl<'a> AttentionWork<'a> {
         self.plan.tile_queries(tile).len().div_ceil(self.plan.query_width)
     }
 
-    /// Raw scores of one panel of queries against `keys` keys, as register blocks. One panel at a time goes all the way to the
-    /// output, so that its scores stay in a near cache.
+    /// Raw scores of one query panel against `keys` keys, as register blocks. Each panel is processed all the way to
+    /// the output before the next one, so that its scores stay in a near cache.
     fn score(&self, query: usize, keys: usize, panels: &[f32], state: &mut AttentionState) {
         let plan = self.plan;
         let size = plan.problem.head_size;
@@ -139,7 +139,7 @@ impl<'a> AttentionWork<'a> {
         }
     }
 
-    /// Turns the blocks of a query panel k-major in the keys.
+    /// Transposes the blocks of a query panel to be k-major in the keys.
     fn turn(&self, keys: usize, state: &mut AttentionState) {
         let (width, columns) = (self.plan.query_width, self.plan.key_width);
         let blocks = state.scores.values().chunks_exact(width * columns);
@@ -149,7 +149,7 @@ impl<'a> AttentionWork<'a> {
         }
     }
 
-    /// Sets scores that causality hides to −∞ in the k-major panel of `panel`.
+    /// Sets the scores that causality hides to −∞ in a query panel's k-major scores.
     pub(super) fn mask(&self, tile: &AttentionTile, keys: &Range<usize>, panel: usize, scores: &mut [f32]) {
         let width = self.plan.query_width;
         let first = tile.query + panel * width;
@@ -164,7 +164,7 @@ impl<'a> AttentionWork<'a> {
         }
     }
 
-    /// Multiplies probabilities with V into the output blocks of query panel `panel`.
+    /// Multiplies probabilities by V into the output blocks of query panel `panel`.
     fn gather(
         &self,
         keys: usize,
@@ -191,7 +191,7 @@ impl<'a> AttentionWork<'a> {
         }
     }
 
-    /// Divides by the sums of exponentials and writes.
+    /// Divides by the sums of exponentials and writes the result.
     fn write(&self, tile: &AttentionTile, state: &mut AttentionState) {
         let plan = self.plan;
         let queries = plan.tile_queries(tile);
@@ -237,14 +237,14 @@ impl<'a> AttentionWork<'a> {
         }
     }
 
-    /// Where the unfinished result of tile `index`, slices counted apart, is kept.
+    /// The range of the partial result of tile `index`; slices count separately.
     fn partial(&self, index: usize) -> Range<usize> {
         let values = self.plan.part_values();
         index * values..(index + 1) * values
     }
 }
 
-/// What [`AttentionWork::gather`] needs of a state whose scores are borrowed.
+/// The fields that [`AttentionWork::gather`] needs from a state whose scores are borrowed.
 struct GatherState<'s> {
     scores: &'s [f32],
     lanes: &'s SoftmaxLanes,
@@ -252,7 +252,7 @@ struct GatherState<'s> {
     accumulate: bool,
 }
 
-/// Turns one register block, or the columns of it for which there is room, k-major in its columns.
+/// Transposes one register block, or as many of its columns as there is room for, to k-major order.
 pub(crate) fn turn_block(block: &[f32], turned: &mut [f32], rows: usize, columns: usize) {
     for (column, lanes) in turned.chunks_exact_mut(rows).enumerate() {
         for (row, lane) in lanes.iter_mut().enumerate() {
@@ -362,7 +362,7 @@ impl TileWork for AttentionWork<'_> {
         if plan.split == 1 {
             return self.write(tile, state);
         }
-        // SAFETY: each slice of a tile has its own range, written once; nothing reads it before the launch ends.
+        // SAFETY: each slice of a tile has its own range, written once; no thread reads it before the pass ends.
         let part = unsafe { self.partials.part_mut(self.partial(tile.index)) };
         let (outputs, lanes) = part.split_at_mut(plan.output_values());
         outputs.copy_from_slice(state.outputs.values());

@@ -1,4 +1,4 @@
-//! How a primitive is timed.
+//! How primitives are timed.
 
 use std::sync::{Barrier, Mutex};
 use std::time::Instant;
@@ -7,26 +7,26 @@ use super::CalibrationError;
 use crate::pool::{Pool, lock};
 use crate::simd::Instructions;
 
-/// Long enough that the clock's grain does not show, short enough that a neighbour's bursts fill few of them.
+/// Long enough to hide the clock's resolution, short enough that bursts of other programs disturb few slices.
 const SLICE: f64 = 1e-3;
 
-/// The slices of a figure.
+/// The number of slices per figure.
 const QUICK_SLICES: usize = 8;
 const SLICES: usize = 24;
 
-/// Times primitives on all threads at once.
+/// Times primitives on all threads at the same time.
 pub(super) struct Bench<'p> {
     pub pool: &'p Pool,
     pub instructions: Instructions,
     pub slices: usize,
 }
 
-/// What one piece of work came to.
+/// The result of one piece of work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// How much was done.
+    /// The amount of work done.
     pub units: f64,
-    /// What it took.
+    /// Its duration.
     pub seconds: f64,
 }
 
@@ -39,8 +39,8 @@ impl<'p> Bench<'p> {
         }
     }
 
-    /// Seconds a unit of `work`, which returns how many units it did: the mean over threads, each with a state of its
-    /// own.
+    /// Seconds per unit of `work`, which returns the number of units it did: the mean over threads, each with its own
+    /// state.
     pub fn each<S>(
         &self,
         make: impl Fn() -> Result<S, CalibrationError> + Sync,
@@ -78,13 +78,13 @@ impl<'p> Bench<'p> {
         Ok(sum / threads as f64)
     }
 
-    /// Seconds of one call of `work` on the caller's thread alone, which times itself.
+    /// Seconds per call of `work`, which times itself and runs on the caller's thread alone.
     pub fn caller(
         &self,
         mut work: impl FnMut() -> Result<f64, CalibrationError>,
     ) -> Result<f64, CalibrationError> {
         work()?;
-        // These are lone events, which stray more than slices full of work.
+        // Single events vary more than slices full of work, so more are measured.
         (0..4 * self.slices)
             .map(|_| work())
             .collect::<Result<_, _>>()
@@ -92,7 +92,7 @@ impl<'p> Bench<'p> {
     }
 }
 
-/// Seconds a unit over one slice.
+/// Seconds per unit over one slice.
 fn slice<S>(state: &mut S, work: &impl Fn(&mut S) -> Piece) -> f64 {
     let (mut units, mut seconds) = (0.0, 0.0);
     while seconds < SLICE {
@@ -103,7 +103,7 @@ fn slice<S>(state: &mut S, work: &impl Fn(&mut S) -> Piece) -> f64 {
     seconds / units
 }
 
-/// The middle one, as the times that are predicted are medians of calls.
+/// The median, because the predicted times are medians of calls.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() - 1) / 2]

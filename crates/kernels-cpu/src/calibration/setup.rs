@@ -15,8 +15,8 @@ use crate::order::Assignment;
 /// Sizes of buffers: allocators treat small and large ones differently.
 const BUFFERS_KIB: [usize; 6] = [16, 128, 512, 2048, 8192, 32768];
 
-/// The measured buffer comes with a second one of a `REST`th of its size, as in a call, whose largest buffer is most of its
-/// memory. An allocator keeps about twice the size of a freed buffer for reuse, so the next call finds both again.
+/// Each measured buffer comes with a second one, `REST` times smaller, because in a call the largest buffer is most of
+/// the memory. An allocator keeps about twice the size of a freed buffer for reuse, so the next call finds both again.
 const REST: usize = 4;
 
 /// Groups of the planned problem.

@@ -1,4 +1,4 @@
-//! What a grouped GEMM multiplies: tensors as they come, or weights packed beforehand.
+//! Operands of a grouped GEMM: quantised tensors, or weights packed beforehand.
 
 use gauntlet_formats::Nvfp4Tensor;
 
@@ -43,9 +43,9 @@ impl Weights<'_> {
     }
 }
 
-/// Weights laid out as a kernel multiplies them: about 2.7 times the size of the tensor (see
-/// [`bytes`](Self::bytes)), which spares calls with many tokens the packing and costs those with few, which are bound by
-/// memory, as much time.
+/// Weights in the layout that a kernel multiplies: about 2.7 times the size of the tensor (see [`bytes`](Self::bytes)).
+/// This saves calls with many tokens the packing. Calls with few tokens are bound by memory and take about 2.7 times as
+/// long.
 #[derive(Debug)]
 pub struct PackedWeights {
     packing: Packing,
@@ -54,7 +54,7 @@ pub struct PackedWeights {
     words: AlignedBuffer,
 }
 
-/// How weights are packed, of which a kernel understands its own.
+/// The layout of packed weights; a kernel accepts only its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Packing {
     shape: [usize; 2],
@@ -98,7 +98,7 @@ impl PackedWeights {
         })
     }
 
-    /// Bytes of memory.
+    /// The size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.words.values())
     }
@@ -109,7 +109,7 @@ impl PackedWeights {
         &self.words.values()[at..at + size]
     }
 
-    /// Whether a plan understands these weights.
+    /// Checks that the weights have the layout that a plan expects.
     pub(super) fn check(&self, plan: &GemmPlan, what: impl FnOnce() -> String) -> Result<(), RunError> {
         let expected = Packing::of(plan, self.packing.shape);
         expect_equal(

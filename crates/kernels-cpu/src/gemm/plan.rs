@@ -18,25 +18,25 @@ use crate::simd::{Blocks, Dots, Instructions, Operand};
 #[derive(Debug)]
 pub(crate) struct GemmPlan {
     pub instructions: Instructions,
-    /// The loops that multiply.
+    /// The multiplication loops.
     pub blocks: Blocks,
-    /// The loops that multiply weights straight from their codes, if that is how it is done: each weight then meets one panel
-    /// of tokens, and what packing writes would be read but once.
+    /// The loops that multiply weights straight from their codes, if the plan uses them: each weight then meets only
+    /// one panel of tokens, so packed weights would be read only once.
     pub unpacked: Option<&'static Dots>,
     pub form: Form,
     pub format: OutputFormat,
     pub epilogue: Epilogue,
     pub split: usize,
     pub groups: Vec<Group>,
-    /// Rows of A in a tile, and how they are packed.
+    /// Rows of A per tile, and how they are packed.
     pub tokens: Side,
-    /// Rows of B in a tile, and how they are packed.
+    /// Rows of B per tile, and how they are packed.
     pub weights: Side,
     /// Depth of one stage.
     pub depth: usize,
-    /// Chunks that hold it.
+    /// Chunks per stage.
     pub chunks: usize,
-    /// Tiles, slices counted apart.
+    /// The number of tiles; slices count separately.
     pub tiles: usize,
     table: Option<Vec<GemmTile>>,
     /// Panels of A, over all groups.
@@ -49,7 +49,7 @@ pub(crate) struct GemmPlan {
 pub(crate) struct Side {
     /// Rows of the operand in a tile.
     pub extent: usize,
-    /// Which side of the register block it is.
+    /// Its side of the register block.
     pub operand: Operand,
     /// Rows of the operand in a panel.
     pub width: usize,
@@ -73,7 +73,7 @@ impl Side {
     }
 }
 
-/// One group's place among tiles, resident panels and outputs.
+/// One group's position among tiles, resident panels and outputs.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub shape: GemmShape,
@@ -83,9 +83,9 @@ pub(crate) struct Group {
     pub steps: usize,
     /// Words of a whole panel of A.
     pub token_panel: usize,
-    /// The first word of its resident panels.
+    /// The first word of the group's resident panels.
     pub resident: usize,
-    /// Its first element in the output.
+    /// The group's first element in the output.
     pub output: usize,
 }
 
@@ -94,14 +94,14 @@ pub(crate) struct Group {
 pub(crate) struct Piece {
     pub group: usize,
     pub rows: Range<usize>,
-    /// Its first word.
+    /// The panel's first word.
     pub start: usize,
 }
 
 /// A tile, or one slice of it along K.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GemmTile {
-    /// Its number, slices counted apart.
+    /// Its number; slices count separately.
     pub index: usize,
     pub group: usize,
     pub token_block: usize,
@@ -117,7 +117,7 @@ pub(crate) struct GemmShared {
 }
 
 impl GemmPlan {
-    /// Cuts `problem` as the schedule says.
+    /// Divides `problem` into tiles as the schedule says.
     pub fn new(problem: &GroupedGemm, setting: &Setting<'_>) -> Result<Self, BuildError> {
         let Setting {
             instructions,
@@ -129,7 +129,7 @@ impl GemmPlan {
                 found: schedule.tile.k,
             });
         }
-        // No buffer need be larger than the largest group, however large the tile.
+        // No buffer need be larger than the largest group, even if the tile is.
         let largest =
             |size: fn(&GemmShape) -> usize| problem.groups.iter().map(size).max().unwrap_or(0).max(1);
         let (most_tokens, most_weights) = (largest(|shape| shape.m), largest(|shape| shape.n));
@@ -192,7 +192,7 @@ impl GemmPlan {
             .groups
             .last()
             .map_or(0, |group| group.output + group.shape.m * group.shape.n);
-        // Each step is filled up to whole chunks.
+        // Each step is padded to whole chunks.
         let (steps, last) = (shape.k.div_ceil(self.depth), shape.k % self.depth);
         let last = if last == 0 { self.depth } else { last };
         let chunks = self.chunks * steps.saturating_sub(1) + self.blocks.chunks(last);
@@ -223,7 +223,7 @@ impl GemmPlan {
         Ok(())
     }
 
-    /// Products computed side by side.
+    /// The number of products computed side by side.
     pub fn products(&self) -> usize {
         match self.form {
             Form::Plain => 1,
@@ -231,7 +231,7 @@ impl GemmPlan {
         }
     }
 
-    /// The accumulators of one product of a tile: a row for each token.
+    /// The number of accumulators of one product of a tile: one row per token.
     pub fn sums(&self) -> usize {
         self.tokens.extent.saturating_mul(self.weights.extent)
     }
@@ -247,7 +247,7 @@ impl GemmPlan {
         self.weight_panel().saturating_mul(panels)
     }
 
-    /// Where in a panel of A a step begins.
+    /// The offset of a step within a panel of A.
     pub fn token_step(&self, step: usize) -> usize {
         self.blocks.panel_words(self.tokens.operand, step * self.chunks)
     }
@@ -287,7 +287,7 @@ impl GemmPlan {
         share(self.groups[tile.group].steps, tile.slice, self.split)
     }
 
-    /// The depth range of one step of a slice; empty in the only step of one that has nothing to do.
+    /// The depth range of one step of a slice; empty for an empty slice, which still has one step.
     pub fn step_depth(&self, tile: &GemmTile, step: usize) -> Range<usize> {
         let steps = self.slice_steps(tile);
         if steps.is_empty() {
@@ -296,18 +296,18 @@ impl GemmPlan {
         self.depth_of(tile.group, steps.start + step)
     }
 
-    /// The depth range of step `step` of all along K.
+    /// The depth range of step `step`, counted along all of K.
     pub fn depth_of(&self, group: usize, step: usize) -> Range<usize> {
         self.depth_within(self.groups[group].shape.k, step)
     }
 
-    /// The depth range of step `step` of all along a K of `k`.
+    /// The depth range of step `step`, counted along all of a K of size `k`.
     pub fn depth_within(&self, k: usize, step: usize) -> Range<usize> {
         let start = step * self.depth;
         start..k.min(start + self.depth)
     }
 
-    /// Packs some rows of weights over a depth into the panels of a slot.
+    /// Packs the given rows of weights over a depth range into the panels of a slot.
     pub fn pack_weights(
         &self,
         tensor: &Nvfp4Tensor,
@@ -322,7 +322,7 @@ impl GemmPlan {
         }
     }
 
-    /// Whether operands and output are of this problem.
+    /// Checks that operands and output match this problem.
     fn check(&self, operands: &[GemmOperands<'_>], output: &Output) -> Result<(), RunError> {
         expect_equal(|| "number of groups".into(), operands.len(), self.groups.len())?;
         for (index, (operands, group)) in operands.iter().zip(&self.groups).enumerate() {
@@ -431,7 +431,7 @@ impl Plan for GemmPlan {
 }
 
 impl GemmPlan {
-    /// f32 values of the parts of all split tiles.
+    /// The number of f32 values of the parts of all split tiles.
     fn partial_values(&self) -> usize {
         let part = self.sums().saturating_mul(self.products());
         if self.split == 1 {

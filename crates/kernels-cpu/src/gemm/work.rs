@@ -44,7 +44,7 @@ impl GemmState {
     /// Makes one thread's memory.
     pub fn allocate(plan: &GemmPlan) -> Result<Self, OutOfMemory> {
         let sums = AlignedBuffer::zeroed(plan.sums().saturating_mul(plan.products()))?;
-        // Never more than the accumulators, which have just been had.
+        // Never larger than the accumulators, which have just been allocated.
         let staging = vec![0; Self::staging_bytes(plan)];
         Ok(Self { sums, staging })
     }
@@ -60,7 +60,7 @@ impl GemmState {
 }
 
 impl GemmWork<'_> {
-    /// The weights of `tile`, once or twice.
+    /// The weights of `tile`: one tensor, or two in the dual form.
     fn weights(&self, tile: &GemmTile) -> impl Iterator<Item = Weights<'_>> {
         let operands = &self.operands[tile.group];
         std::iter::once(operands.b).chain(operands.b2)
@@ -78,7 +78,7 @@ impl GemmWork<'_> {
             .block(tile.weight_block, self.plan.groups[tile.group].shape.n)
     }
 
-    /// The codes of the weights of a step that one of its products packs.
+    /// The codes of the weights that one product packs in a step.
     fn ahead(&self, tile: &GemmTile, step: usize, product: usize) -> Ahead {
         let (rows, depth) = (self.weight_rows(tile), self.plan.step_depth(tile, step));
         match self.weights(tile).nth(product) {
@@ -125,38 +125,38 @@ impl GemmWork<'_> {
         unsafe { self.writer.write(&sums, finish, &target, &mut state.staging) };
     }
 
-    /// Where the sums of tile `index`, slices counted apart, are kept.
+    /// The range of the partial sums of tile `index`; slices count separately.
     fn partial(&self, index: usize) -> Range<usize> {
         let values = self.plan.sums() * self.plan.products();
         index * values..(index + 1) * values
     }
 }
 
-/// What one step of a tile multiplies.
+/// The operands of one step of a tile.
 struct Part<'a> {
     plan: &'a GemmPlan,
-    /// The packed tokens of the tile, whole along K.
+    /// The packed tokens of the tile, over all of K.
     tokens: &'a [f32],
-    /// Words of one of their panels.
+    /// Words per token panel.
     token_panel: usize,
     token_rows: Range<usize>,
     weight_rows: Range<usize>,
     depth: Range<usize>,
-    /// The step's number of all along K.
+    /// The step's number, counted along all of K.
     along: usize,
-    /// Whether there are sums already.
+    /// Whether to add to existing sums.
     accumulate: bool,
-    /// Codes of weights that are packed after this.
+    /// Codes of the weights that are packed next.
     ahead: Ahead,
 }
 
 impl Part<'_> {
-    /// What is packed of the tokens of a panel, and those after it, from this step on.
+    /// The packed tokens from this step on, of a panel and those after it.
     fn tokens(&self, panel: usize) -> &[f32] {
         &self.tokens[panel * self.token_panel + self.plan.token_step(self.along)..]
     }
 
-    /// One panel of tokens with weights straight from their codes.
+    /// Multiplies one panel of tokens by weights straight from their codes.
     fn multiply_codes(&self, dots: &Dots, weights: &Nvfp4Tensor, sums: &mut [f32]) {
         let strides = [1, self.plan.weights.extent];
         let rows = Rows {
@@ -168,7 +168,7 @@ impl Part<'_> {
         dots.multiply_codes(&rows, tokens, self.tokens(0), sums, strides, self.accumulate);
     }
 
-    /// Each panel of columns stays in the first-level cache while all rows, whose panels are narrower, pass by.
+    /// Each panel of columns stays in the first-level cache while all row panels, which are narrower, are streamed.
     fn multiply_panels(&self, weights: &[f32], sums: &mut [f32]) {
         let plan = self.plan;
         let chunks = plan.blocks.chunks(self.depth.len());
@@ -223,7 +223,7 @@ impl TileWork for GemmWork<'_> {
         let plan = self.plan;
         let Piece { group, rows, start } = &plan.pieces[piece];
         let words = plan.groups[*group].token_panel;
-        // SAFETY: each piece has its own range and is loaded by one thread; nothing reads before the pass ends.
+        // SAFETY: each piece has its own range and is loaded by one thread; no thread reads it before the pass ends.
         let panel = unsafe { self.resident.part_mut(*start..start + words) };
         for step in 0..plan.groups[*group].steps {
             plan.blocks.pack(
@@ -285,7 +285,7 @@ impl TileWork for GemmWork<'_> {
         let plan = self.plan;
         let depth = plan.step_depth(tile, step);
         if depth.is_empty() {
-            // The only step of a slice that has nothing to do.
+            // An empty slice still has one step; its sums are zero.
             state.sums.values_mut().fill(0.0);
             return;
         }

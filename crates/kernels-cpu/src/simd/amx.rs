@@ -1,9 +1,9 @@
-//! AMX: products of bf16 tiles with f32 sums, in a unit of their own beside AVX-512.
+//! AMX: products of bf16 tiles with f32 sums, in a separate unit beside AVX-512.
 //!
-//! A *block* is 32 × 32 results, over a depth of *chunks* of 32. Operands lie as pairs of bf16 in words, the earlier in
-//! the low half, in tiles of 16 rows of 16 words. A chunk of a left operand is two tiles, of its rows 0…15 and 16…31, in
-//! each a row's 16 pairs along the depth; a chunk of a right operand is two tiles, of its columns 0…15 and 16…31, in each
-//! a depth pair's 16 columns.
+//! A *block* is 32 × 32 results, over a depth of *chunks* of 32. Operands are stored as pairs of bf16 in words, the
+//! earlier value in the low half, in tiles of 16 rows of 16 words. A chunk of a left operand is two tiles, with its
+//! rows 0…15 and 16…31; each tile row holds a row's 16 pairs along the depth. A chunk of a right operand is two tiles,
+//! with its columns 0…15 and 16…31; each tile row holds 16 columns of one depth pair.
 
 mod nvfp4;
 mod pack;
@@ -26,14 +26,14 @@ use super::{LANES, SoftmaxLanes};
 pub(crate) const SIDE: usize = 32;
 /// Words of a chunk of one operand.
 pub(crate) const CHUNK: usize = SIDE * SIDE / 2;
-/// Rows of a tile, and words of its rows.
+/// Rows of a tile, and words per row.
 const TILE: usize = 16;
 
-/// What the processor lacks, or the system withholds, of what this module needs beside AVX-512.
+/// The features that this module needs besides AVX-512, and whether the processor and the system provide each.
 pub(super) fn features() -> Vec<(&'static str, bool)> {
     static USABLE: OnceLock<(bool, bool)> = OnceLock::new();
     let &(present, permitted) = USABLE.get_or_init(|| {
-        // An interpreter cannot ask.
+        // Miri does not support this query.
         let present = !cfg!(miri) && __cpuid(0).eax >= 7 && {
             // AMX-BF16 and AMX-TILE.
             const NEEDED: u32 = 1 << 22 | 1 << 24;
@@ -49,14 +49,15 @@ pub(super) fn features() -> Vec<(&'static str, bool)> {
     ]
 }
 
-/// Asks for this process's leave to use tiles, whose state is too large to be saved for everybody.
+/// Requests permission for this process to use tiles; the kernel grants it on request only, because their state is
+/// large.
 #[cfg(target_os = "linux")]
 fn request() -> bool {
     use nix::libc;
     // From the kernel's asm/prctl.h and asm/fpu/types.h.
     const ARCH_REQ_XCOMP_PERM: libc::c_ulong = 0x1023;
     const XFEATURE_XTILE_DATA: libc::c_ulong = 18;
-    // SAFETY: both arguments are numbers; the call touches no memory of ours.
+    // SAFETY: both arguments are numbers; the call accesses none of our memory.
     unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA) == 0 }
 }
 
@@ -65,14 +66,14 @@ fn request() -> bool {
     false
 }
 
-/// The tile unit; a value exists only where its features were found.
+/// The tile unit; a value exists only if its features were detected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiles(());
 
 impl Tiles {
     /// # Safety
     ///
-    /// The features of AVX-512 and of [`features`] are all there.
+    /// The features of AVX-512 and all of [`features`] are present.
     pub(super) unsafe fn found() -> Self {
         Self(())
     }
@@ -92,21 +93,21 @@ impl Tiles {
             }
             Configuration(bytes)
         };
-        // SAFETY: the unit was found, and the configuration is 64 bytes of palette 1.
+        // SAFETY: the unit was detected, and the configuration is 64 bytes of palette 1.
         unsafe {
             asm!("ldtilecfg [{}]", in(reg) EIGHT_FULL_TILES.0.as_ptr(), options(nostack, readonly, preserves_flags));
         }
         Configured(PhantomData)
     }
 
-    /// The values of `bytes` as bf16, in which every value of e4m3 and of int8 is exact: as many halves of words.
+    /// Converts `bytes` to bf16, which represents every value of e4m3 and int8 exactly; each fills half a word.
     ///
     /// # Panics
     ///
-    /// If the format is neither.
+    /// If the format is neither of the two.
     pub fn widen(&self, format: AttentionFormat, bytes: &[u8], words: &mut [u32]) {
         assert!(bytes.len().is_multiple_of(SIDE) && 2 * words.len() == bytes.len());
-        // SAFETY: the features were found when `self` was made; the functions themselves only use slices.
+        // SAFETY: CPU features were checked before `self` was made; the functions themselves only use slices.
         unsafe {
             match format {
                 AttentionFormat::E4m3 => widen_e4m3(bytes, words),
@@ -116,59 +117,60 @@ impl Tiles {
         }
     }
 
-    /// The values of NVFP4 codes times their blocks' scales as bf16, in which each is exact: two blocks every `stride` words,
-    /// and zeros where the second is beyond the last.
+    /// Converts NVFP4 codes times their blocks' scales to bf16, which represents each exactly: two blocks every
+    /// `stride` words, with zeros in place of the second if it is beyond the last.
     pub fn widen_nvfp4(&self, codes: &[u8], scales: &[u8], words: &mut [u32], stride: usize) {
         assert!(codes.len() == 8 * scales.len() && stride >= TILE);
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked before `self` was made; the function itself only uses slices.
         unsafe { nvfp4::widen(codes, scales, words, stride) }
     }
 
-    /// Turns a block: its rows become its columns.
+    /// Transposes a block.
     pub fn turn(&self, block: &mut [f32; SIDE * SIDE]) {
-        // SAFETY: the features were found when `self` was made.
+        // SAFETY: CPU features were checked before `self` was made.
         unsafe { pack::turn(block) }
     }
 
     /// Packs 32 rows of `size` values of bf16, row-major, as a left operand: `size / 32` chunks.
     pub fn pack_rows(&self, rows: &[u32], size: usize, panel: &mut [u32]) {
         check_rows(rows, size, panel);
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked before `self` was made; the function itself only uses slices.
         unsafe { pack_rows(rows, size, panel) }
     }
 
     /// Packs 32 rows of `size` values of bf16, row-major, as the columns of a right operand: `size / 32` chunks.
     pub fn pack_columns(&self, rows: &[u32], size: usize, panel: &mut [u32]) {
         check_rows(rows, size, panel);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        // SAFETY: CPU features were checked before `self` was made, and the lengths are checked above.
         unsafe { pack_columns(rows, size, panel) }
     }
 
-    /// Packs 32 depths of `size` values of bf16, row-major, as chunk `chunk` of `size / 32` left operands, which begin
+    /// Packs 32 depths of `size` values of bf16, row-major, as chunk `chunk` of `size / 32` left operands; these begin
     /// `stride` words apart.
     pub fn pack_depths(&self, rows: &[u32], size: usize, chunk: usize, stride: usize, panels: &mut [u32]) {
         check_rows(rows, size, panels);
         assert!((chunk + 1) * CHUNK <= stride && panels.len() >= size / SIDE * stride);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        // SAFETY: CPU features were checked before `self` was made, and the lengths are checked above.
         unsafe { pack_depths(rows, size, chunk, stride, panels) }
     }
 
-    /// Raises `maxima`, a lane a query, by a block of scores.
+    /// Updates `maxima`, one lane per query, with a block of scores.
     pub fn raise(&self, scores: &[f32; SIDE * SIDE], maxima: &mut [f32; LANES]) {
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked before `self` was made; the function itself only uses slices.
         unsafe { softmax::raise(scores, maxima) }
     }
 
-    /// What turns scores with these `maxima` into weights, and brings `lanes` up to date but for the sums.
+    /// The parameters that turn scores with these `maxima` into weights. Updates `lanes`, except for the sums.
     pub fn exponents(&self, maxima: &[f32; LANES], scale: f32, lanes: &mut SoftmaxLanes) -> Exponents {
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked before `self` was made; the function itself only uses slices.
         unsafe { softmax::exponents(maxima, scale, lanes) }
     }
 
-    /// Turns a block of scores into weights, which it adds to `sums`, and makes them a chunk of a right operand in `parts`
-    /// parts, two or three, each of which holds what is left when those before it are cut to bf16. Two parts hold sixteen
-    /// bits, to which weights are rounded before they are added up, so that the weights that are multiplied are those of
-    /// the sum; three hold them whole. Meanwhile it computes `products`, which take `steps` [steps](Product::steps).
+    /// Turns a block of scores into weights, adds them to `sums`, and stores them as a chunk of a right operand in two
+    /// or three `parts`. Each part is the remainder of the weight after the parts before it, cut to bf16. Two parts
+    /// hold sixteen bits; weights are rounded to these before they are summed, so that the sum is of the weights that
+    /// are multiplied. Three parts hold the weights exactly. Meanwhile it computes `products`, which take `steps`
+    /// [steps](Product::steps).
     pub fn weigh<'a>(
         &self,
         scores: &[f32; SIDE * SIDE],
@@ -179,7 +181,7 @@ impl Tiles {
         steps: usize,
     ) {
         assert!((2..=3).contains(&parts) && weights.len() >= parts * CHUNK);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        // SAFETY: CPU features were checked before `self` was made, and the lengths are checked above.
         unsafe {
             if parts == 2 {
                 softmax::weigh::<2>(scores, exponents, sums, weights, products, steps);
@@ -191,31 +193,31 @@ impl Tiles {
 
     /// Adds a step's sums to those of `lanes`.
     pub fn add_sums(&self, sums: &[f32; LANES], lanes: &mut SoftmaxLanes) {
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked before `self` was made; the function itself only uses slices.
         unsafe { softmax::add_sums(sums, lanes) }
     }
 }
 
-/// Whether `rows` are 32 of `size` values, and `panel` has room for as many.
+/// Checks that `rows` are 32 rows of `size` values, and that `panel` has room for as many.
 fn check_rows(rows: &[u32], size: usize, panel: &[u32]) {
     let words = SIDE * size / 2;
     assert!(size > 0 && size.is_multiple_of(SIDE) && rows.len() >= words && panel.len() >= words);
 }
 
-/// The tile unit as this thread has configured it.
+/// The tile unit, configured for this thread.
 #[derive(Debug)]
 pub(crate) struct Configured(PhantomData<*const ()>);
 
 impl Drop for Configured {
     fn drop(&mut self) {
-        // SAFETY: the unit was found.
+        // SAFETY: the unit was detected.
         unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) }
     }
 }
 
 impl Configured {
-    /// `c = [c +] a·b` for one block over `chunks` chunks, each of the left operand with all `parts` of the right one, which
-    /// lie one after another chunk by chunk.
+    /// `c = [c +] a·b` for one block over `chunks` chunks. Each chunk of the left operand is multiplied by all `parts`
+    /// of the right operand's chunk, which are stored one after another.
     pub fn product<'a>(
         &'a self,
         (chunks, parts): (usize, usize),
@@ -226,7 +228,7 @@ impl Configured {
     ) -> Product<'a> {
         assert!(chunks > 0 && parts > 0);
         assert!(a.len() >= chunks * CHUNK && b.len() >= chunks * parts * CHUNK && c.len() >= SIDE * SIDE);
-        // SAFETY: the unit is configured as long as `self` lives, and the lengths are checked above.
+        // SAFETY: the unit stays configured while `self` lives, and the lengths are checked above.
         unsafe { Product::new((chunks, parts), a, b, c, accumulate) }
     }
 }

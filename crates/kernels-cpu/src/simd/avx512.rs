@@ -8,8 +8,8 @@ const ROWS: usize = 8;
 const VECTORS: usize = 2;
 const COLUMNS: usize = 16 * VECTORS;
 
-/// 8 × 32: sixteen accumulators cover the latency of two FMA units twice over, and tiles of multiples of 8 rows
-/// and 32 columns need no padding.
+/// 8 × 32: sixteen accumulators are twice what two FMA units need to hide their latency, and tiles with multiples of 8
+/// rows and 32 columns need no padding.
 pub(super) static LOOPS: Loops = Loops {
     rows: ROWS,
     columns: COLUMNS,
@@ -75,7 +75,7 @@ fn turn(block: &[f32], turned: &mut [f32; LANES * LANES]) {
     }
     let (source, target) = (block.as_ptr().cast::<u32>(), turned.as_mut_ptr().cast::<u32>());
     for (row, column) in [(0, 0), (0, 16), (16, 0), (16, 16)] {
-        // SAFETY: a quarter of the 32 × 32 values each.
+        // SAFETY: each call accesses a quarter of the 32 × 32 values.
         unsafe {
             let source = source.add(row * COLUMNS + column);
             transpose(source, COLUMNS, target.add(column * LANES + row), LANES);
@@ -93,7 +93,7 @@ fn swiglu(gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {
     vector::swiglu::<true>(gate, up, scales, out);
 }
 
-/// Turns 16 × 16 words, whose rows are `from` words apart, into rows that are `to` apart.
+/// Transposes 16 × 16 words; source rows are `from` words apart, target rows `to`.
 ///
 /// # Safety
 ///
@@ -104,7 +104,8 @@ pub(super) unsafe fn transpose(source: *const u32, from: usize, target: *mut u32
     // SAFETY: row < 16.
     let rows: [__m512i; TILE] =
         std::array::from_fn(|row| unsafe { _mm512_loadu_si512(source.add(from * row).cast()) });
-    // Words of two rows side by side, then of four: quarter l of `fours[4 * i + j]` is column 4l + j of rows 4i … 4i + 3.
+    // Interleaves the words of two rows, then of four: quarter l of `fours[4 * i + j]` is column 4l + j of rows 4i … 4i
+    // + 3.
     let twos: [__m512i; TILE] = std::array::from_fn(|at| {
         let (one, other) = (rows[at & !1], rows[at | 1]);
         if at & 1 == 0 {

@@ -1,8 +1,8 @@
-//! Instruction sets: which there are, which this processor has, and the inner loops of each.
+//! Instruction sets: all that exist, those that this processor has, and the inner loops of each.
 //!
-//! Everything below this module is ordinary Rust over slices. The loops that must use particular registers
-//! (micro-kernels) are written with intrinsics per instruction set; those that a compiler vectorises
-//! well ([`vector`]) are written once and compiled for each.
+//! The rest of the crate uses them through slices. The loops that must use particular registers
+//! (micro-kernels) are written with intrinsics per instruction set; those that a compiler vectorises well ([`vector`])
+//! are written once and compiled for each.
 
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_amx.rs")]
 mod amx;
@@ -27,13 +27,13 @@ pub(crate) use stream::{prefetch, stream_rows};
 /// An instruction set for which the kernels are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SimdPath {
-    /// As AVX-512, and AMX's tiles of bf16 for what they compute exactly: NVFP4, and attention on 8-bit operands.
+    /// AVX-512, plus AMX's bf16 tiles where they are exact: NVFP4, and attention on 8-bit operands.
     Amx,
     /// 512-bit vectors: AVX-512 F, VL, BW and DQ.
     Avx512,
     /// 256-bit vectors: AVX2, FMA and F16C.
     Avx2,
-    /// Dot products of bytes on AArch64 (NEON with DOTPROD), and for the rest plain Rust.
+    /// Dot products of bytes on AArch64 (NEON with DOTPROD), and plain Rust for the rest.
     Neon,
     /// Plain Rust for the baseline of the architecture, vectorised by the compiler.
     Portable,
@@ -42,26 +42,26 @@ pub enum SimdPath {
 /// Why an instruction set cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SimdError {
-    /// A name that is none of them.
+    /// An unknown name.
     #[error("simd: unknown path `{name}`; one of amx, avx512, avx2, neon, portable")]
     Unknown {
-        /// The name as given.
+        /// The given name.
         name: String,
     },
     /// The processor lacks features.
     #[error("simd: {path} needs {}, which this processor lacks; use one of {}", missing.join(", "), names(available))]
     Unavailable {
-        /// The path asked for.
+        /// The requested path.
         path: SimdPath,
         /// The features it lacks.
         missing: Vec<&'static str>,
-        /// What can be used instead.
+        /// The paths that this processor can run.
         available: Vec<SimdPath>,
     },
 }
 
 impl SimdPath {
-    /// Every path, the widest first.
+    /// All paths, the widest first.
     pub const ALL: [Self; 5] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Neon, Self::Portable];
 
     /// The paths that this processor can run, the widest first.
@@ -77,7 +77,7 @@ impl SimdPath {
         Self::available().first().copied().unwrap_or(Self::Portable)
     }
 
-    /// The processor features that this path needs and that are not here.
+    /// The features that this path needs and this processor lacks.
     pub fn missing_features(self) -> Vec<&'static str> {
         self.features()
             .into_iter()
@@ -152,7 +152,7 @@ fn names(paths: &[SimdPath]) -> String {
 /// The widest panel of any path, in lanes.
 pub(crate) const LANES: usize = 32;
 
-/// What the softmax of one panel carries from step to step, a lane each query.
+/// The state that a panel's softmax carries from step to step, one lane per query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SoftmaxLanes {
     /// The largest raw score so far.
@@ -164,7 +164,7 @@ pub(crate) struct SoftmaxLanes {
 }
 
 impl SoftmaxLanes {
-    /// Before the first key.
+    /// The state before the first key.
     pub const EMPTY: Self = Self {
         maximum: [f32::NEG_INFINITY; LANES],
         sum: [0.0; LANES],
@@ -178,7 +178,7 @@ type Multiply = unsafe fn(usize, *const f32, *const f32, *mut f32, bool);
 type Softmax = unsafe fn(&mut [f32], f32, &mut SoftmaxLanes);
 /// The values of e4m3 codes.
 type Widen = unsafe fn(&[u8], &mut [f32]);
-/// Turns rows of a register block.
+/// Transposes rows of a register block.
 type Turn = unsafe fn(&[f32], &mut [f32; LANES * LANES]);
 /// `out = sum · scale`.
 type Scale = unsafe fn(&[f32], f64, &mut [f32]);
@@ -190,7 +190,7 @@ type Halve = unsafe fn(&[f32], &mut [u8]);
 
 /// The inner loops of one instruction set, behind methods that check lengths.
 ///
-/// A value exists only for a path whose features were found, which is what makes the calls sound.
+/// A value exists only for a path whose features were detected; this makes the calls sound.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Instructions {
     path: SimdPath,
@@ -250,7 +250,8 @@ impl Instructions {
         self.unit
     }
 
-    /// The loops of a GEMM with so many tokens. Fewer than a block of the tile unit leave most of it idle, and go to dots.
+    /// The loops of a GEMM with `tokens` tokens. Fewer tokens than a block of the tile unit would leave most of it
+    /// idle, so they use dots.
     pub fn blocks(&self, tokens: usize) -> Blocks {
         match self.unit {
             Some(unit) if tokens >= SIDE => Blocks::Tiles(unit),
@@ -284,12 +285,12 @@ impl Instructions {
     pub fn multiply(&self, depth: usize, a: &[f32], b: &[f32], c: &mut [f32], accumulate: bool) {
         let (rows, columns) = (self.loops.rows, self.loops.columns);
         assert!(a.len() >= depth * rows && b.len() >= depth * columns && c.len() >= rows * columns);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        // SAFETY: CPU features were checked in `detect`, and the lengths are checked above.
         unsafe { (self.loops.multiply)(depth, a.as_ptr(), b.as_ptr(), c.as_mut_ptr(), accumulate) }
     }
 
-    /// Replaces the raw scores of `panel` (k-major, `width` queries wide, which must be the rows or the columns
-    /// of the register block) by `exp((score − maximum) · scale)`, and brings `lanes` up to date.
+    /// Replaces the raw scores of `panel` by `exp((score − maximum) · scale)`, and updates `lanes`. The panel is
+    /// k-major and `width` queries wide; `width` must be the rows or the columns of the register block.
     #[inline]
     pub fn softmax(&self, panel: &mut [f32], width: usize, scale: f32, lanes: &mut SoftmaxLanes) {
         assert!(width == self.loops.rows || width == self.loops.columns);
@@ -299,37 +300,37 @@ impl Instructions {
         } else {
             self.loops.softmax_columns
         };
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked in `detect`; the function itself only uses slices.
         unsafe { softmax(panel, scale, lanes) }
     }
 
     /// The values of e4m3 codes, none of which is NaN.
     #[inline]
     pub fn widen(&self, codes: &[u8], values: &mut [f32]) {
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked in `detect`; the function itself only uses slices.
         unsafe { (self.loops.widen)(codes, values) }
     }
 
-    /// Turns rows of register blocks that lie below each other, at most [`LANES`] of them, into as many rows as the block
-    /// has columns, which begin `LANES` values apart.
+    /// Transposes rows of register blocks that lie below each other, at most [`LANES`] of them, into as many rows as
+    /// the block has columns; these begin `LANES` values apart.
     #[inline]
     pub fn turn(&self, rows: &[f32], turned: &mut [f32; LANES * LANES]) {
         assert!(rows.len().is_multiple_of(self.loops.columns) && rows.len() <= LANES * self.loops.columns);
-        // SAFETY: the features were found when `self` was made, and the lengths are checked above.
+        // SAFETY: CPU features were checked in `detect`, and the lengths are checked above.
         unsafe { (self.loops.turn)(rows, turned) }
     }
 
     /// `out = sums · scale`, multiplied in f64 so that no scale overflows or loses bits before its result does.
     #[inline]
     pub fn scale(&self, sums: &[f32], scale: f64, out: &mut [f32]) {
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked in `detect`; the function itself only uses slices.
         unsafe { (self.loops.scale)(sums, scale, out) }
     }
 
     /// `out = silu(gate · scales[0]) · (up · scales[1])`.
     #[inline]
     pub fn swiglu(&self, gate: &[f32], up: &[f32], scales: [f64; 2], out: &mut [f32]) {
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked in `detect`; the function itself only uses slices.
         unsafe { (self.loops.swiglu)(gate, up, scales, out) }
     }
 
@@ -337,7 +338,7 @@ impl Instructions {
     #[inline]
     pub fn halve(&self, values: &[f32], bytes: &mut [u8]) {
         assert_eq!(bytes.len(), 2 * values.len());
-        // SAFETY: the features were found when `self` was made; the function itself only uses slices.
+        // SAFETY: CPU features were checked in `detect`; the function itself only uses slices.
         unsafe { (self.loops.halve)(values, bytes) }
     }
 }

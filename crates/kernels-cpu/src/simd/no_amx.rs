@@ -1,4 +1,4 @@
-//! What stands in for AMX on processors of other architectures: a unit that is never found.
+//! Replaces AMX on other architectures: a unit that is never detected.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -7,12 +7,12 @@ use gauntlet_operations::AttentionFormat;
 
 use super::{LANES, SoftmaxLanes};
 
-/// As on x86-64.
+/// The same as on x86-64.
 pub(crate) const SIDE: usize = 32;
-/// As on x86-64.
+/// The same as on x86-64.
 pub(crate) const CHUNK: usize = SIDE * SIDE / 2;
 
-/// Of which there is none.
+/// Uninhabited.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiles(Infallible);
 
@@ -74,11 +74,11 @@ impl Tiles {
     }
 }
 
-/// Of which there is none.
+/// Uninhabited.
 #[derive(Debug)]
 pub(crate) struct Exponents(Infallible);
 
-/// Of which there is none.
+/// Uninhabited.
 #[derive(Debug)]
 pub(crate) struct Configured(Infallible);
 
@@ -95,12 +95,12 @@ impl Configured {
     }
 }
 
-/// Of which there is none.
+/// Uninhabited.
 #[derive(Debug)]
 pub(crate) struct Product<'a>(Infallible, PhantomData<&'a mut [f32]>);
 
 impl Product<'_> {
-    /// As on x86-64.
+    /// The same as on x86-64.
     pub fn steps(chunks: usize, parts: usize) -> usize {
         chunks * parts
     }

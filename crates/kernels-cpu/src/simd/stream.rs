@@ -1,8 +1,8 @@
-//! Stores that bypass the caches, and prefetches. Both are in the baseline of x86-64 (SSE, SSE2); elsewhere a
-//! stream is a copy and a prefetch nothing.
+//! Stores that bypass the caches, and prefetches. Both are in the baseline of x86-64 (SSE, SSE2); on other
+//! architectures a stream is a copy and a prefetch does nothing.
 
-/// Copies rows, each pair of the same length, from its second to its first, with non-temporal stores where there
-/// are any, and orders them before whatever this thread publishes next.
+/// Copies rows, each given as a pair (target, source) of the same length, with non-temporal stores if available, and
+/// orders them before this thread's later stores.
 pub(crate) fn stream_rows<'t, 's>(rows: impl Iterator<Item = (&'t mut [u8], &'s [u8])>) {
     for (target, source) in rows {
         stream(target, source);
@@ -14,7 +14,7 @@ pub(crate) fn stream_rows<'t, 's>(rows: impl Iterator<Item = (&'t mut [u8], &'s 
     }
 }
 
-/// Copies `source` to `target`. Nothing may touch `target` before the fence of [`stream_rows`].
+/// Copies `source` to `target`. No other access to `target` may happen before the fence of [`stream_rows`].
 #[cfg(target_arch = "x86_64")]
 fn stream(target: &mut [u8], source: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
@@ -27,8 +27,8 @@ fn stream(target: &mut [u8], source: &[u8]) {
     let (target_vectors, target_tail) = target.as_chunks_mut::<16>();
     let (source_vectors, source_tail) = source.as_chunks::<16>();
     for (target, source) in target_vectors.iter_mut().zip(source_vectors) {
-        // SAFETY: both are 16 bytes, and `head` brought the target to a multiple of 16. The fence that has to come
-        // before the next access is `stream_rows`'s, which holds the target exclusively until then.
+        // SAFETY: both are 16 bytes, and `head` aligned the target to a multiple of 16. `stream_rows` issues the fence
+        // required before the next access, and holds the target exclusively until then.
         unsafe {
             let vector = _mm_loadu_si128(source.as_ptr().cast::<__m128i>());
             _mm_stream_si128(target.as_mut_ptr().cast::<__m128i>(), vector);
@@ -43,7 +43,7 @@ fn stream(target: &mut [u8], source: &[u8]) {
     target.copy_from_slice(source);
 }
 
-/// Asks for the cache lines of `bytes`.
+/// Prefetches the cache lines of `bytes`.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn prefetch(bytes: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -54,16 +54,16 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     }
 }
 
-/// Asks for the cache lines of `bytes`; nothing on this architecture.
+/// Does nothing on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn prefetch(_bytes: &[u8]) {}
 
-/// Asks the second-level cache for a line; the address may lie outside of all memory. Of the first-level cache's misses fewer
-/// can be under way at a time: asked for there, streams of weights come slower than memory gives them.
+/// Prefetches a line into the second-level cache; the address may be outside of all memory. The first-level cache
+/// supports fewer concurrent misses: prefetching into it would stream weights more slowly than memory delivers them.
 #[inline(always)]
 pub(super) fn prefetch_at(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is in the baseline of x86-64, and a prefetch of whatever address has no effect that could be observed.
+    // SAFETY: SSE is in the baseline of x86-64, and a prefetch of any address has no observable effect.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T1>(line.cast());

@@ -2,7 +2,7 @@ use gauntlet_operations::AttentionFormat;
 
 use super::*;
 
-/// An interpreter, being slow, tries one of so many values.
+/// Miri, which is slow, tries one value in `SPARSE`.
 const SPARSE: usize = if cfg!(miri) { 1009 } else { 1 };
 
 #[test]
@@ -138,7 +138,7 @@ fn streams_copy_from_any_alignment() {
     }
 }
 
-/// Sums in f64, from the operands' words.
+/// Reference sums in f64, from the operands' words.
 fn by_hand(chunks: usize, parts: usize, a: &[u32], b: &[u32]) -> Vec<f64> {
     let value = |word: u32, half: usize| {
         let bits = if half == 0 { word << 16 } else { word & 0xFFFF_0000 };
@@ -233,7 +233,7 @@ fn eight_bits_widen_to_their_values() {
 
 #[test]
 fn values_round_to_f16_as_the_format_says() {
-    // Every f16 but NaN, what lies halfway to the next one and beside that, in runs of many lengths.
+    // Every f16 except NaN, the midpoint to the next f16 and the values next to that, in runs of many lengths.
     let values: Vec<f32> = (0..0x7C00_u16)
         .step_by(SPARSE)
         .flat_map(|bits| {
@@ -307,7 +307,7 @@ fn weights_in_parts_are_those_of_the_sum() {
         let mut weights = vec![u32::MAX; parts * CHUNK];
         let exponents = tiles.exponents(&maxima, 0.3, &mut lanes);
         let mut sums = [0.0; LANES];
-        // A product that is computed meanwhile: ones times ones.
+        // A product that runs at the same time: ones times ones.
         let ones = vec![0x3F80_3F80; CHUNK];
         let mut block = vec![f32::NAN; SIDE * SIDE];
         let configured = tiles.configure();

@@ -1,18 +1,18 @@
 //! Loops that are written once and compiled for each instruction set.
 //!
-//! Each is `inline(always)`, so that it takes on the features of the function it is called from. `FMA` says whether
-//! those features include a fused multiply-add: without one, `mul_add` would call a library function.
+//! Each function is `inline(always)`, so it is compiled with the features of its caller. `FMA` says whether those
+//! features include a fused multiply-add: without one, `mul_add` would call a library function.
 
 use super::{LANES, SoftmaxLanes};
 
 /// One step of the online softmax on a k-major panel of raw scores, `W` queries wide (Milakov and Gimelshein,
 /// "Online normalizer calculation for softmax", 2018).
 ///
-/// The maximum is taken of raw scores and subtracted before the scale is applied, so that a large scale sends
-/// exponents to −∞ and never to ∞ − ∞. A lane that has seen only −∞ keeps sum 0.
+/// The maximum is taken of raw scores and subtracted before the scale is applied, so that a large scale sends exponents
+/// to −∞ and never to ∞ − ∞. A lane that has seen only −∞ keeps sum 0.
 ///
-/// `C` scores, some whole rows of `W`, are taken at a time: a loop over `W` alone is too short for compilers to
-/// vectorise if `W` is narrower than, or no multiple of, a vector.
+/// `C` scores, a whole number of rows of `W`, are processed at a time: compilers do not vectorise a loop over `W` alone
+/// if `W` is shorter than a vector or no multiple of it.
 #[inline(always)]
 pub(super) fn softmax<const W: usize, const C: usize, const FMA: bool>(
     panel: &mut [f32],
@@ -35,8 +35,8 @@ pub(super) fn softmax<const W: usize, const C: usize, const FMA: bool>(
     }
 }
 
-/// Raises the maxima of `lanes` by the raw scores of `panel`, and says what to rescale earlier sums by. Returns what is to
-/// be subtracted from each of `C` scores: their lane's maximum, or 0 where that is −∞.
+/// Updates the maxima of `lanes` with the raw scores of `panel`, and sets the factor for earlier sums. Returns the
+/// value to subtract from each of `C` scores: their lane's maximum, or 0 if that is −∞.
 #[inline(always)]
 fn raise<const W: usize, const C: usize, const FMA: bool>(
     panel: &[f32],
@@ -64,7 +64,7 @@ fn raise<const W: usize, const C: usize, const FMA: bool>(
     std::array::from_fn(|index| references[index % W])
 }
 
-/// As [`raise`], by maxima of raw scores, a lane each.
+/// Like [`raise`], from maxima of raw scores, one lane each.
 #[inline(always)]
 pub(super) fn raise_lanes<const W: usize, const FMA: bool>(
     maxima: &[f32; W],
@@ -99,7 +99,8 @@ fn exponentiate<const C: usize, const FMA: bool>(
     }
 }
 
-/// The values of e4m3 codes that are numbers: their bits in an f32's place are 2¹²⁰ too small, subnormals included.
+/// Converts e4m3 codes that are not NaN: their bits, moved to an f32's position, give a value that is 2¹²⁰ too small,
+/// also for subnormals.
 #[inline(always)]
 pub(super) fn widen(codes: &[u8], values: &mut [f32]) {
     const UP: f32 = f32::from_bits((127 + 120) << 23);
@@ -109,7 +110,7 @@ pub(super) fn widen(codes: &[u8], values: &mut [f32]) {
     }
 }
 
-/// Turns rows of `C` sums, at most [`LANES`] of them, into `C` rows that begin `LANES` values apart.
+/// Transposes rows of `C` sums, at most [`LANES`] of them, into `C` rows that begin `LANES` values apart.
 #[inline(always)]
 pub(super) fn turn<const C: usize>(block: &[f32], turned: &mut [f32; LANES * LANES]) {
     for (column, lanes) in turned.chunks_exact_mut(LANES).take(C).enumerate() {

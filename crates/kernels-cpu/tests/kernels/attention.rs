@@ -51,7 +51,7 @@ fn any_attention() -> impl Strategy<Value = Attention> {
 }
 
 fn any_tile() -> impl Strategy<Value = Tile> {
-    // Whole chunks of a tile unit as often as not.
+    // In about half of the cases, whole chunks of a tile unit.
     let side = || prop_oneof![1..70_usize, prop::sample::select(vec![32, 64, 96])];
     (side(), side()).prop_map(|(m, n)| Tile { m, n, k: 0 })
 }
@@ -92,7 +92,7 @@ fn problem(lengths: [usize; 2], head_size: usize, causal: bool, format: Attentio
     })
 }
 
-/// Averages of ones are one, but for the rounding of f32 sums.
+/// Averages of ones are one, up to the rounding of f32 sums.
 #[test]
 fn values_of_one_give_one() {
     for (format, scaling) in formats() {
@@ -125,7 +125,7 @@ fn values_of_one_give_one() {
     }
 }
 
-/// Weights of 2⁻¹⁰ to 2⁻¹⁵ of the largest are not lost, however the keys are cut.
+/// Weights of 2⁻¹⁰ to 2⁻¹⁵ of the largest are not lost, regardless of how the keys are split.
 #[test]
 fn many_small_weights_add_up() {
     for (format, scaling) in formats() {
@@ -159,7 +159,7 @@ fn many_small_weights_add_up() {
     }
 }
 
-/// A tile unit computes in bf16, and what it computes is as near as what is computed in f32.
+/// A tile unit computes in bf16, and its results are as accurate as those computed in f32.
 #[test]
 fn a_tile_unit_errs_no_more_than_f32() {
     for (format, scaling) in formats().into_iter().filter(|(format, _)| format.has_scales()) {

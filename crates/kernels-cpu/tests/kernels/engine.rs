@@ -1,4 +1,4 @@
-//! What the engine says, what it refuses, and that it holds under stress.
+//! The engine's reports, its refusals, and its behaviour under stress.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ fn absurd_sizes_are_refused_not_attempted() {
     );
     assert!(refusal(&gemm(&[[usize::MAX, 16, 16]]), &tiny).contains("more than 2⁶⁰"));
     let huge = schedule([usize::MAX, usize::MAX, usize::MAX - 15]);
-    // The largest that are still problems: one size after another nearly all of it, then all alike.
+    // The largest valid problems: each size in turn nearly at the limit, then all equal.
     for sizes in [
         [1 << 54, 1, 16],
         [1, 1 << 54, 16],

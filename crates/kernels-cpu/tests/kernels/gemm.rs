@@ -51,7 +51,7 @@ proptest! {
     }
 }
 
-/// The same bits however many threads share the tiles.
+/// The bits do not depend on the number of threads.
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let groups = vec![
@@ -132,7 +132,7 @@ fn problems_without_work_are_done_at_once() {
     assert!(result.bytes.is_empty());
 }
 
-/// Weights that were packed beforehand give the bits that they give unpacked, in every instruction set, either way round.
+/// Weights packed beforehand give the same bits as unpacked ones, in every instruction set, with and without swap-AB.
 #[test]
 fn packed_weights_change_nothing() {
     let groups = vec![
@@ -210,7 +210,7 @@ fn weights_packed_by_another_plan_are_refused() {
     assert!(error.starts_with("group 0: packing of weights: "), "{error}");
 }
 
-/// What is recommended can be built, for tokens of any number.
+/// Every recommended schedule can be built, for any number of tokens.
 #[test]
 fn recommended_schedules_are_right() {
     for (m, n, k) in [(1, 48, 32), (3, 500, 2080), (70, 130, 4112)] {

@@ -6,13 +6,15 @@ use gauntlet_operations::{Form, GroupedGemm};
 /// Most tokens of a group that the narrow kernel computes without reading weights twice.
 const NARROW: usize = 16;
 
-/// Most waves of the narrow kernel's blocks for which it is chosen. A wave is as many blocks as run at once.
+/// Most waves of the narrow kernel's blocks for which it is chosen. A wave is the set of blocks that run at the same
+/// time.
 ///
-/// Every block of the narrow kernel starts anew: it loads nothing while the block before it adds up and stores its sums, and it
-/// waits for its first bytes. That costs each wave about 2 µs. The swapped kernel has one block a multiprocessor, which loads
-/// the next tile during the last one, but it starts later: it costs about 4 µs before the first weights are multiplied, for
-/// tokens are converted by a launch before it. So narrow wins if there are few waves. Measured on an H100 (2026-11-24, µs,
-/// narrow against swapped, tokens 1 · 7 · 16 of a single product, N×K):
+/// Every block of the narrow kernel starts from nothing: it loads nothing while the previous block adds up and stores
+/// its sums, and it waits for its first bytes. That costs about 2 µs a wave. The swapped kernel runs one block a
+/// multiprocessor, which loads the next tile while it computes the current one. It starts later, though: about 4 µs
+/// pass before the first weights are multiplied, because a separate launch converts the tokens first. So the narrow
+/// kernel wins if there are few waves. Measured on an H100 (2026-11-24, µs, narrow against swapped, tokens 1 · 7 · 16
+/// of a single product, N×K):
 ///
 /// | shape | waves | narrow | swapped |
 /// |---|---|---|---|
@@ -37,9 +39,9 @@ const NARROW_WAVES: usize = 2;
 /// Which schedule a call gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// By the numbers of tokens: the narrow kernel if no group has more than 16 and its blocks run in at most two waves, else
-    /// the swapped kernel with its work balanced. There are few variants, so a new list of numbers rarely has to wait for a
-    /// compiler.
+    /// Chosen by the token counts: the narrow kernel if no group has more than 16 tokens and its blocks run in at most
+    /// two waves, else the swapped kernel with balanced work. There are few variants, so new token counts rarely have
+    /// to wait for the compiler.
     #[default]
     Automatic,
     /// The same for weights that were [repacked](crate::packing).
@@ -49,7 +51,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The schedule for a problem on a device of so many multiprocessors.
+    /// The schedule for a problem on a device with `processors` multiprocessors.
     pub(super) fn schedule(&self, gemm: &GroupedGemm, processors: u32) -> Schedule {
         match self {
             Self::Automatic => automatic(gemm, processors),
@@ -96,7 +98,7 @@ fn automatic(gemm: &GroupedGemm, processors: u32) -> Schedule {
         stages: 3,
         roles: Roles::Specialised,
         order: Order::Sorted,
-        // More parts shorten the plan of one benchmark by 0.7 %, by the model of costs.
+        // According to the cost model, more parts shorten the plan of only one benchmark, by 0.7 %.
         split_k: 4,
         ..narrow
     }
@@ -108,7 +110,7 @@ fn blocks(gemm: &GroupedGemm, rows: usize) -> usize {
     busy.map(|shape| shape.n.div_ceil(rows)).sum()
 }
 
-/// Blocks of the narrow kernel that run at once: see [`narrow_depth`].
+/// Blocks of the narrow kernel that run at the same time: see [`narrow_depth`].
 fn blocks_at_once(form: Form, processors: u32) -> usize {
     let on_each = match form {
         Form::Plain => 1,
@@ -117,10 +119,10 @@ fn blocks_at_once(form: Form, processors: u32) -> usize {
     on_each * processors as usize
 }
 
-/// A warp of the narrow kernel has 128 of a step's depth. In the plain form sixteen warps fill a multiprocessor, so that a
-/// launch that begins before the last one's end cannot put two of its blocks where that one has left room, and none
-/// elsewhere; measured on an H200 (M = 16, N = 4096, K = 7168): 9.5 µs, and 15.4 with eight warps and four stages. The
-/// dual form has twice the blocks, and they run in pairs.
+/// A warp of the narrow kernel takes 128 values of each step's depth. In the plain form sixteen warps fill a
+/// multiprocessor. A launch that begins before the previous one has ended then cannot place two blocks on a
+/// multiprocessor that has become free and none on another. Measured on an H200 (M = 16, N = 4096, K = 7168): 9.5 µs,
+/// and 15.4 µs with eight warps and four stages. The dual form has twice the blocks, and they run in pairs.
 fn narrow_depth(form: Form) -> usize {
     match form {
         Form::Plain => 2048,
@@ -166,9 +168,9 @@ mod tests {
         }
     }
 
-    /// Of 4096×7168 an H100 has 7.6 to 9.3 µs and an H200 7.1 to 8.9, of its dual form 12.7 to 14.7 and 10.7 to 13.8
-    /// (`results/2026-11-24-h100-beside-torch.json`, `results/2026-11-24-h200-beside-torch-decode.json`): up to 3.1 TB/s of
-    /// weights, so no kernel gains much.
+    /// For 4096×7168 an H100 takes 7.6 to 9.3 µs and an H200 7.1 to 8.9; for its dual form 12.7 to 14.7 and 10.7 to
+    /// 13.8 (`results/2026-11-24-h100-beside-torch.json`, `results/2026-11-24-h200-beside-torch-decode.json`). That is
+    /// up to 3.1 TB/s of weights, so no other kernel can gain much.
     #[test]
     fn one_product_of_few_blocks_takes_the_narrow_kernel() {
         for tokens in [1, 7, 8, 16] {

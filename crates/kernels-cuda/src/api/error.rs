@@ -12,19 +12,19 @@ pub enum ServeError {
     /// The GPU cannot run the kernels.
     #[error(transparent)]
     Gpu(#[from] UnsupportedGpu),
-    /// There is no compiler.
+    /// No compiler was found.
     #[error(transparent)]
     Compiler(#[from] CompileError),
-    /// The sizes make no problem, or the chosen kernel cannot do what a word of the schedule says.
+    /// The sizes are invalid, or the chosen kernel does not support a value in the schedule.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The kernel does not compile, or does not fit.
+    /// The kernel does not compile, or does not fit the device.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The driver refuses.
+    /// The driver reports an error.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// A list of another length than the layer's products.
+    /// A list whose length differs from the number of the layer's products.
     #[error("{found} {what} for a layer of {expected} products; give one for each, in their order")]
     Count {
         /// What the list holds.
@@ -34,37 +34,37 @@ pub enum ServeError {
         /// Length of the list.
         found: usize,
     },
-    /// An address of nothing.
+    /// A null address.
     #[error("{what}: the address is null; give that of device memory")]
     Null {
-        /// Of what.
+        /// The buffer it was given for.
         what: String,
     },
-    /// An address that copies and wide loads cannot take.
+    /// An address that is not aligned for bulk copies and wide loads.
     #[error(
         "{what}: the address {address:#x} is not a multiple of {alignment}; memory from cuMemAlloc is, so copy it to the \
          begin of an allocation"
     )]
     Alignment {
-        /// Of what.
+        /// The buffer it was given for.
         what: String,
         /// The address.
         address: u64,
-        /// What it must be a multiple of.
+        /// The required alignment in bytes.
         alignment: u64,
     },
     /// A plan that was made for another layer.
     #[error("the plan is for a layer of other sizes, form or output; plan with this layer's planner")]
     OtherLayer,
-    /// A plan of one GPU on a queue of another.
+    /// A plan for one GPU on a queue of another.
     #[error("the plan is for GPU {plan}, and the queue is of GPU {queue}; each has its own library")]
     OtherDevice {
-        /// The plan's.
+        /// The plan's GPU.
         plan: usize,
-        /// The queue's.
+        /// The queue's GPU.
         queue: usize,
     },
-    /// A call that needs more scratch memory than there is.
+    /// A call that needs more scratch memory than was reserved.
     #[error(
         "the call needs {needed} bytes of scratch memory, and the queue has {reserved}; call `Queue::reserve` with the plan \
          before the first call"
@@ -72,13 +72,13 @@ pub enum ServeError {
     NotReserved {
         /// Bytes that the call needs.
         needed: usize,
-        /// Bytes that the queue has.
+        /// Bytes that the queue has reserved.
         reserved: usize,
     },
 }
 
 impl ServeError {
-    /// Whether nothing more can be computed in this process.
+    /// Whether the error makes the CUDA context unusable for the rest of the process.
     pub fn is_sticky(&self) -> bool {
         match self {
             Self::Driver(error) | Self::Build(BuildError::Driver(error)) => error.is_sticky(),

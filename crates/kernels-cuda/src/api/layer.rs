@@ -12,29 +12,30 @@ use crate::driver::DeviceMemory;
 use crate::engine::{Loaded, encode_all, weight_address};
 use crate::plan::{Addresses, Launch, Map, Pass, Variant, Weights};
 
-/// What addresses are multiples of, in bytes: tensor maps and bulk copies need it (CUDA driver API,
+/// Required alignment of addresses in bytes: tensor maps and bulk copies need it (CUDA driver API,
 /// cuTensorMapEncodeTiled: globalAddress; PTX ISA, cp.async.bulk).
 pub const ALIGNMENT: u64 = 16;
 
-/// Plans that a layer keeps. Each has tables of some kilobytes in device memory.
+/// Plans that a layer caches. Each has tables of some kilobytes in device memory.
 const PLANS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
 
-/// Weights of one layer, registered: their tensor maps are encoded once, whatever the tokens of a call.
+/// The registered weights of one layer: their tensor maps are encoded once and serve calls with any token counts.
 pub struct Layer {
     library: Library,
     planner: Planner,
     weights: Vec<Weights>,
-    /// Encoded maps for each way in which a kernel fetches the weights: one, rarely two.
+    /// Encoded maps for each way in which a kernel fetches the weights: one entry, rarely two.
     maps: RefCell<Vec<(Vec<Map>, Rc<DeviceMemory>)>>,
     plans: RefCell<LruCache<Vec<usize>, Rc<CallPlan>>>,
 }
 
-/// A call of a layer with so many tokens for each product, ready on the device.
+/// A planned call of a layer for given token counts, ready on the device.
 ///
-/// Whoever keeps it, or a graph that holds its launches, keeps its tables: keep it until the stream's work is done.
+/// It owns the tables that its launches read. Keep it, also for a graph that holds its launches, until the stream's
+/// work is done.
 pub struct CallPlan {
     shape: ShapePlan,
-    /// By their [`Pass`].
+    /// Indexed by [`Pass`].
     kernels: Vec<Rc<Loaded>>,
     tables: DeviceMemory,
     maps: Rc<DeviceMemory>,
@@ -44,8 +45,8 @@ pub struct CallPlan {
 }
 
 impl Layer {
-    /// Registers the weights of each product: where they lie, and what sums are multiplied by (the tensor scale of the
-    /// tokens times that of the weights). They must stay where they are as long as a call uses them.
+    /// Registers the weights of each product: their addresses, and the factor for the sums (the tensor scale of the
+    /// tokens times that of the weights). The weights must stay at these addresses as long as a call uses them.
     ///
     /// # Errors
     /// If there are more or fewer weights than products, or an address is null or not a multiple of [`ALIGNMENT`].
@@ -65,15 +66,16 @@ impl Layer {
         })
     }
 
-    /// Plans for this layer in other threads.
+    /// A planner for this layer, for use in other threads.
     pub fn planner(&self) -> &Planner {
         &self.planner
     }
 
-    /// The call with so many tokens for each product: planned and uploaded now, or taken from those of late.
+    /// The call with these token counts, one for each product: planned and uploaded now, or taken from the cache of
+    /// recent plans.
     ///
     /// # Errors
-    /// If no kernel can do it, it does not compile, or there is no memory for its tables.
+    /// If no kernel supports the call, the kernel does not compile, or there is no memory for its tables.
     pub fn plan(&self, tokens: &[usize]) -> Result<Rc<CallPlan>, ServeError> {
         if let Some(plan) = self.plans.borrow_mut().get(tokens) {
             return Ok(Rc::clone(plan));
@@ -81,10 +83,10 @@ impl Layer {
         self.upload(self.planner.plan(tokens)?)
     }
 
-    /// Brings to the device what was planned elsewhere, and keeps it for [`Layer::plan`].
+    /// Uploads a plan that was made elsewhere, and caches it for [`Layer::plan`].
     ///
     /// # Errors
-    /// If the plan is of another layer, a kernel does not compile, or there is no memory for its tables.
+    /// If the plan is for another layer, a kernel does not compile, or there is no memory for its tables.
     pub fn upload(&self, shape: ShapePlan) -> Result<Rc<CallPlan>, ServeError> {
         if !shape.is_of(&self.planner) {
             return Err(ServeError::OtherLayer);
@@ -121,7 +123,7 @@ impl Layer {
 }
 
 impl CallPlan {
-    /// What was planned.
+    /// The plan on the host.
     pub fn shape(&self) -> &ShapePlan {
         &self.shape
     }
@@ -150,7 +152,7 @@ impl CallPlan {
         self.ordinal
     }
 
-    /// The launches of a call; `addresses` lacks those of tables and maps.
+    /// The launches of a call; the addresses of tables and maps are filled in here.
     pub(super) fn launches(&self, addresses: Addresses) -> Vec<Launch> {
         self.shape.plan().launches(&Addresses {
             tables: self.tables.address(),
@@ -160,7 +162,7 @@ impl CallPlan {
     }
 }
 
-/// Whether an address is one.
+/// Checks that an address is not null and is aligned.
 pub(super) fn check_address(what: impl FnOnce() -> String, address: u64) -> Result<(), ServeError> {
     if address == 0 {
         return Err(ServeError::Null { what: what() });

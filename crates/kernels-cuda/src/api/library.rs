@@ -10,10 +10,10 @@ use crate::driver::{Context, Device};
 use crate::engine::Loaded;
 use crate::plan::Variant;
 
-/// A GPU with the kernels loaded so far; its clones are one and the same.
+/// A GPU with the kernels loaded so far; clones share the same state.
 ///
-/// It works in the device's primary context, so memory and streams of any library that uses the runtime API (PyTorch,
-/// cuBLAS) are good here. Stays in the thread that made it.
+/// It uses the device's primary context, so memory and streams of any library that uses the runtime API (PyTorch,
+/// cuBLAS) work here. It must stay in the thread that created it.
 #[derive(Clone)]
 pub struct Library(Rc<Shared>);
 
@@ -24,10 +24,10 @@ struct Shared {
 }
 
 impl Library {
-    /// Takes the GPU of this number, from 0.
+    /// Opens the GPU with this number, from 0.
     ///
     /// # Errors
-    /// If there is no driver, no GPU of this number, no compiler, or the GPU cannot run the kernels.
+    /// If there is no driver, no GPU with this number, no compiler, or the GPU cannot run the kernels.
     pub fn new(ordinal: usize) -> Result<Self, ServeError> {
         let device = Device::new(ordinal)?;
         device.check_supports_kernels()?;
@@ -49,7 +49,7 @@ impl Library {
         &self.0.context
     }
 
-    /// The kernel of a variant: loaded before, from the cache on disk, or compiled now, which takes seconds.
+    /// The kernel of a variant: already loaded, loaded from the cache on disk, or compiled now, which takes seconds.
     pub(super) fn kernel(&self, variant: &Variant) -> Result<Rc<Loaded>, ServeError> {
         if let Some(kernel) = self.0.kernels.borrow().get(variant) {
             return Ok(Rc::clone(kernel));

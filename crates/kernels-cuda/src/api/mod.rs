@@ -1,5 +1,5 @@
-//! What a serving engine calls: weights are registered once, each list of token counts is planned once, and a call is no
-//! more than a launch or two.
+//! The interface for serving engines: weights are registered once, each list of token counts is planned once, and a
+//! call is only one or two launches.
 //!
 //! ```no_run
 //! use gauntlet_kernels_cuda::api::{Buffers, Choice, Layer, LayerShape, Library, ProductShape, Queue, Weights};
@@ -23,14 +23,14 @@
 //! # }
 //! ```
 //!
-//! **Threads.** A CUDA context is current for a thread, so [`Library`] and what is made from it stay in the thread that
-//! made them: they are neither `Send` nor `Sync`, and a thread that serves another GPU, or the same one, makes its own.
-//! [`Planner`] and [`ShapePlan`] have nothing of the device in them; they are both, so that a scheduler's thread can plan
-//! the next step while this one runs.
+//! **Threads.** A CUDA context is current for a thread, so [`Library`] and everything made from it stay in the thread
+//! that made them: they are neither `Send` nor `Sync`. Another thread that serves the same or another GPU makes its
+//! own. [`Planner`] and [`ShapePlan`] hold no device state and are both `Send` and `Sync`, so a scheduler thread can
+//! plan the next step while the current one runs.
 //!
-//! **Memory.** Operands stay where their owner put them. Rows of packed values and of scales lie one after another,
-//! padded with zero scales to a multiple of [`DEPTH_STEP`](crate::plan::DEPTH_STEP) values; groups of tokens and of
-//! results lie one after another, without padding. Everything begins at a multiple of [`ALIGNMENT`] bytes.
+//! **Memory.** Operands stay where their owner put them. Rows of packed values and of scales are contiguous, padded
+//! with zero scales to a multiple of [`DEPTH_STEP`](crate::plan::DEPTH_STEP) values; groups of tokens and of results
+//! are contiguous without padding. Every buffer begins at a multiple of [`ALIGNMENT`] bytes.
 
 mod choice;
 mod error;

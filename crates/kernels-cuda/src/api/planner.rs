@@ -6,14 +6,14 @@ use gauntlet_operations::{Schedule, Setup};
 use super::{Choice, ServeError};
 use crate::plan::{self, Plan, PlanError};
 
-/// What a layer computes, whatever the tokens.
+/// A layer's computation, independent of the token counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerShape {
     /// Its products, one a group: the experts of a mixture, or a single one.
     pub products: Vec<ProductShape>,
     /// Plain, or two products with SwiGLU fused.
     pub form: Form,
-    /// What results are rounded to.
+    /// The format of the results.
     pub output: OutputFormat,
 }
 
@@ -22,12 +22,12 @@ pub struct LayerShape {
 pub struct ProductShape {
     /// Rows of the weights: columns of the result.
     pub n: usize,
-    /// The dimension summed over, a multiple of 16; rows lie in memory padded to a multiple of
+    /// The dimension that is summed over, a multiple of 16; rows in memory are padded to a multiple of
     /// [`DEPTH_STEP`](crate::plan::DEPTH_STEP).
     pub k: usize,
 }
 
-/// Plans the calls of a layer; has nothing of a device in it.
+/// Plans the calls of a layer; holds no device state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planner {
     shape: LayerShape,
@@ -35,7 +35,7 @@ pub struct Planner {
     processors: u32,
 }
 
-/// A call of a layer with so many tokens for each product, planned.
+/// A planned call of a layer for given token counts, not yet on a device.
 #[derive(Debug)]
 pub struct ShapePlan {
     planner: Planner,
@@ -45,7 +45,7 @@ pub struct ShapePlan {
 }
 
 impl Planner {
-    /// For a device of so many multiprocessors.
+    /// A planner for a device with `processors` multiprocessors.
     pub fn new(shape: LayerShape, choice: Choice, processors: u32) -> Self {
         Self {
             shape,
@@ -54,15 +54,15 @@ impl Planner {
         }
     }
 
-    /// What the layer computes.
+    /// The layer's shape.
     pub fn shape(&self) -> &LayerShape {
         &self.shape
     }
 
-    /// Plans a call with so many tokens for each product; 0 is fine.
+    /// Plans a call with these token counts, one for each product; 0 is allowed.
     ///
     /// # Errors
-    /// If there are more or fewer numbers than products, or no kernel can do it.
+    /// If the number of token counts differs from the number of products, or no kernel supports the call.
     pub fn plan(&self, tokens: &[usize]) -> Result<ShapePlan, ServeError> {
         let gemm = self.gemm(tokens)?;
         let schedule = self.choice.schedule(&gemm, self.processors);
@@ -109,7 +109,7 @@ impl ShapePlan {
         &self.tokens
     }
 
-    /// How it will be computed.
+    /// The schedule of the kernel.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -119,7 +119,7 @@ impl ShapePlan {
         self.plan.as_ref()
     }
 
-    /// Whether it was made by an equal planner.
+    /// Whether an equal planner made it.
     pub(super) fn is_of(&self, planner: &Planner) -> bool {
         self.planner == *planner
     }

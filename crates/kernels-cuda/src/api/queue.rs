@@ -1,4 +1,4 @@
-//! Where calls are put.
+//! Queues that run calls.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -8,14 +8,14 @@ use super::{CallPlan, Library, ServeError};
 use crate::driver::{DeviceMemory, Stream};
 use crate::plan::Addresses;
 
-/// A stream with the scratch memory of its calls, which follow each other and so share it. For calls that run at the same
-/// time, make several.
+/// A stream with the scratch memory of its calls. Calls on one stream run one after another, so they share this memory.
+/// For calls that run at the same time, make several queues.
 pub struct Queue {
     stream: Stream,
     scratch: RefCell<Scratch>,
 }
 
-/// Where the operands and the result of a call lie: device addresses, multiples of [`ALIGNMENT`](super::ALIGNMENT).
+/// Addresses of the operands and the result of a call in device memory, multiples of [`ALIGNMENT`](super::ALIGNMENT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
     /// Packed tokens of all products, `[m, k / 2]` each, k padded.
@@ -29,28 +29,28 @@ pub struct Buffers {
 struct Scratch {
     workspace: DeviceMemory,
     counters: DeviceMemory,
-    /// Outgrown, but graphs may hold launches that use it.
+    /// Scratch memory that became too small; kept because graphs may hold launches that use it.
     outgrown: Vec<DeviceMemory>,
 }
 
 impl Queue {
-    /// A stream of its own.
+    /// Makes a queue with a new stream.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn new(library: &Library) -> Result<Self, ServeError> {
         Self::with_stream(Stream::new(library.context())?)
     }
 
-    /// A stream of somebody else's, a `CUstream` or `cudaStream_t`, of the device's primary context.
+    /// Makes a queue on the caller's stream, a `CUstream` or `cudaStream_t` of the device's primary context.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     ///
     /// # Safety
-    /// The stream must be what is said, and live as long as the queue.
+    /// `stream` must be a valid stream of that context and live as long as the queue.
     pub unsafe fn on(library: &Library, stream: *mut c_void) -> Result<Self, ServeError> {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises a valid stream of this context that outlives the queue.
         Self::with_stream(unsafe { Stream::borrowed(library.context(), stream) })
     }
 
@@ -69,8 +69,8 @@ impl Queue {
         &self.stream
     }
 
-    /// Makes sure that there is scratch memory for the plan's calls. Takes no time where there is; else it allocates, so
-    /// call it before capturing.
+    /// Makes sure that there is scratch memory for the plan's calls. Returns immediately if there is enough; otherwise
+    /// it allocates, so call it before capturing.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -93,17 +93,17 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a call on the stream: its launches, one or two, and nothing else. May be captured.
+    /// Puts a call on the stream: one or two launches and nothing else. It may be captured.
     ///
     /// # Errors
-    /// If an address is null or not aligned, the plan is of another GPU, no scratch memory was reserved for it, or the
-    /// driver refuses.
+    /// If an address is null or not aligned, the plan is for another GPU, no scratch memory was reserved for it, or the
+    /// driver reports an error.
     ///
     /// # Safety
     /// The buffers and the layer's weights must be device memory of the plan's sizes. They and the plan must live until
-    /// the stream's work is done, and so must plan and queue as long as a graph holds the call. Weights are read before earlier launches
-    /// have ended: no kernel may write them unless it is known to be complete, or a launch or copy that does not overlap lies
-    /// between it and the calls.
+    /// the stream's work is done; plan and queue must also live as long as a graph holds the call. The kernel reads
+    /// weights before earlier launches have ended: a kernel that writes them must be known to be complete, or a launch
+    /// or copy that does not overlap must lie between it and the calls.
     pub unsafe fn enqueue(&self, plan: &CallPlan, buffers: &Buffers) -> Result<(), ServeError> {
         self.check_device(plan)?;
         let scratch = self.scratch.borrow();
@@ -126,7 +126,7 @@ impl Queue {
             workspace: scratch.workspace.address(),
             counters: scratch.counters.address(),
         });
-        // Without tokens there are neither launches nor buffers.
+        // Without tokens there are no launches, and buffers need not exist.
         if !launches.is_empty() {
             check_address(|| "tokens".to_owned(), buffers.tokens)?;
             check_address(|| "scales of tokens".to_owned(), buffers.token_scales)?;
@@ -134,8 +134,9 @@ impl Queue {
             self.stream.context().make_current()?;
         }
         for launch in launches {
-            // SAFETY: the plan made the parameter for its own kernels; it points to the plan's tables and maps, to scratch
-            // memory of the sizes that the plan asked for, and to what the caller promises.
+            // SAFETY: the plan made the parameter for its own kernels. It points to the plan's tables and maps, to
+            // scratch memory of the sizes that the plan asked for, and to buffers for which the caller promises size
+            // and lifetime.
             unsafe { plan.kernel(launch.pass).launch(&launch, &self.stream) }?;
         }
         Ok(())
@@ -154,7 +155,7 @@ impl Queue {
 }
 
 impl Drop for Queue {
-    /// Scratch memory must not go while a kernel uses it.
+    /// Scratch memory must outlive all kernels that use it.
     fn drop(&mut self) {
         let _ = self.stream.synchronise();
     }

@@ -1,7 +1,7 @@
-//! Compiled kernels on disk: compiling takes seconds, and each worker is a process of its own.
+//! Compiled kernels on disk. Compiling takes seconds, and each worker is a process of its own.
 //!
-//! An entry is written beside its place and moved there, so that nobody reads half of one, and carries a digest of
-//! itself, so that one which was damaged is compiled again.
+//! An entry is written to a temporary file and renamed, so no reader sees half of one. It contains its own digest, so a
+//! damaged entry is detected and compiled again.
 
 use std::fs;
 use std::io::Write;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 
 use super::{Report, caches};
 
-/// Names the folder; without it, `gauntlet/cubins` in the user's folder of caches.
+/// Names the cache folder; the default is `gauntlet/cubins` in the user's cache folder.
 pub const CACHE_VARIABLE: &str = "GAUNTLET_CUBIN_CACHE";
 
-/// The first line of an entry; another number for another layout.
+/// The first line of an entry; its number changes with the layout.
 const MAGIC: &str = "gauntlet-cubin-1";
 
-/// A folder of entries.
+/// A folder of cache entries.
 #[derive(Debug, Clone)]
 pub(super) struct Cache(PathBuf);
 
-/// What an entry holds.
+/// The contents of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub report: Report,
@@ -27,23 +27,23 @@ pub(super) struct Entry {
 }
 
 impl Cache {
-    /// The user's; none if there is no folder for it.
+    /// The user's cache; `None` if the system names no folder for it.
     pub fn of_user() -> Option<Self> {
         let named = std::env::var_os(CACHE_VARIABLE).map(PathBuf::from);
         named.or_else(|| Some(caches()?.join("cubins"))).map(Self)
     }
 
-    /// In this folder, which need not exist.
+    /// A cache in this folder, which need not exist.
     pub fn at(folder: &Path) -> Self {
         Self(folder.to_owned())
     }
 
-    /// The entry, if it is there and whole.
+    /// The entry, if it exists and is undamaged.
     pub fn read(&self, key: &blake3::Hash) -> Option<Entry> {
         decode(&fs::read(self.path(key)).ok()?)
     }
 
-    /// Writes an entry, all of it or nothing.
+    /// Writes an entry atomically.
     pub fn write(&self, key: &blake3::Hash, entry: &Entry) -> Result<(), String> {
         let path = self.path(key);
         let written = fs::create_dir_all(&self.0).and_then(|()| {

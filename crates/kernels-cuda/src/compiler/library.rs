@@ -1,4 +1,4 @@
-//! NVRTC, found and loaded at run time: a machine without a GPU may have none, or have it from a PyPI wheel.
+//! NVRTC, found and loaded at run time: a machine without a GPU may lack it or have it from a PyPI wheel.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs;
@@ -11,16 +11,17 @@ use super::caches;
 use crate::error::CompileError;
 use crate::source::File;
 
-/// Names a folder to look in first.
+/// Names a folder that is searched first.
 pub const LIBRARIES_VARIABLE: &str = "GAUNTLET_CUDA_LIBRARIES";
 
-/// Where libraries lie under such a folder: in itself, in a toolkit, in the wheels since CUDA 13, in those before.
+/// Where libraries lie under such a folder: directly in it, in a toolkit, in the wheels since CUDA 13, and in older
+/// wheels.
 const FOLDERS: [&str; 5] = ["", "lib64", "lib", "nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"];
 
-/// What the dynamic linker is asked for where no folder has it.
+/// Names passed to the dynamic linker if no folder has the library.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
-/// A program being compiled; NVRTC's own.
+/// NVRTC's opaque type of a program being compiled.
 #[repr(C)]
 struct Opaque {
     _private: [u8; 0],
@@ -30,7 +31,7 @@ type Status = c_int;
 
 macro_rules! functions {
     ($($field:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+) => {
-        /// The functions in use, as nvrtc.h declares them.
+        /// The functions used, as nvrtc.h declares them.
         struct Functions {
             $($field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
         }
@@ -39,7 +40,8 @@ macro_rules! functions {
             fn load(library: &Library) -> Result<Self, libloading::Error> {
                 Ok(Self {
                     $(
-                        // SAFETY: the type is that of nvrtc.h, unchanged since its first release with cubins (11.1).
+                        // SAFETY: the type matches the declaration in nvrtc.h, which has not changed since the first
+                        // release with cubins (11.1).
                         $field: *unsafe { library.get($symbol.as_bytes())? },
                     )+
                 })
@@ -64,33 +66,33 @@ functions! {
     ptx = "nvrtcGetPTX": fn(Handle, *mut c_char) -> Status;
 }
 
-/// NVRTC, loaded for the rest of the process: it leaves threads and thread-local state behind, so unloading it is not
-/// safe.
+/// NVRTC, loaded for the rest of the process: unloading it is not safe because it leaves threads and thread-local state
+/// behind.
 pub(super) struct Nvrtc {
     functions: Functions,
     version: (i32, i32),
     path: PathBuf,
 }
 
-/// What NVRTC made of a program.
+/// The result of a compilation.
 pub(super) enum Made {
     /// Code of the kind that the options ask for, and the log.
     Code { code: Vec<u8>, log: String },
-    /// It refused; the log says why.
+    /// The source does not compile; the log gives the reason.
     Refused { log: String },
 }
 
-/// What NVRTC is to make of a program; its options have to ask for the same.
+/// The kind of output; the options have to ask for the same kind.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
-    /// For a real architecture, `sm_…`.
+    /// Machine code for a real architecture, `sm_…`.
     Cubin,
-    /// For a virtual one, `compute_…`.
+    /// PTX for a virtual architecture, `compute_…`.
     Ptx,
 }
 
 impl Nvrtc {
-    /// Loads it from the first place that has it.
+    /// Loads NVRTC from the first place that has it.
     pub fn load() -> Result<Self, CompileError> {
         let mut looked = Vec::new();
         for root in roots() {
@@ -102,7 +104,7 @@ impl Nvrtc {
             looked.push(root);
         }
         let found = NAMES.iter().find(|name| {
-            // SAFETY: NVRTC's initialisers do nothing but set up its own state.
+            // SAFETY: NVRTC's initialisers only set up NVRTC's own state.
             unsafe { Library::open(Some(**name), RTLD_NOW | RTLD_LOCAL) }
                 .map(std::mem::forget)
                 .is_ok()
@@ -113,24 +115,24 @@ impl Nvrtc {
         }
     }
 
-    /// Loads it, and before it the library of built-in functions that it would otherwise look for by name where the
-    /// dynamic linker looks: the linker takes what is loaded already.
+    /// Loads NVRTC, and before it the library of built-in functions. NVRTC would otherwise search the dynamic linker's
+    /// paths for that library by name; the linker reuses a library that is already loaded.
     fn open(path: &Path, builtins: Option<PathBuf>) -> Result<Self, CompileError> {
         let failed = |error: libloading::Error| CompileError::Library {
             path: path.to_owned(),
             message: error.to_string(),
         };
         if let Some(builtins) = builtins {
-            // SAFETY: as below.
+            // SAFETY: the library's initialisers only set up its own state.
             let library = unsafe { Library::open(Some(builtins), RTLD_NOW | RTLD_GLOBAL) };
             std::mem::forget(library.map_err(failed)?);
         }
-        // SAFETY: NVRTC's initialisers do nothing but set up its own state.
+        // SAFETY: NVRTC's initialisers only set up NVRTC's own state.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(failed)?;
         let functions = Functions::load(&library).map_err(failed)?;
         std::mem::forget(library);
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: both point to integers.
+        // SAFETY: both pointers point to integers that live through the call.
         let status = unsafe { (functions.version)(&raw mut major, &raw mut minor) };
         if status != 0 {
             return Err(CompileError::Library {
@@ -150,12 +152,12 @@ impl Nvrtc {
         self.version
     }
 
-    /// Where it was found.
+    /// The path of the library.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Compiles; the headers are given in memory.
+    /// Compiles a program; the headers are given in memory.
     pub fn compile(
         &self,
         kind: Kind,
@@ -167,7 +169,7 @@ impl Nvrtc {
         let options = strings(options.iter().map(String::as_str))?;
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
-        // SAFETY: the program lives, and the options are as many as counted.
+        // SAFETY: the program is alive, and `count` is the number of options.
         let status = unsafe { (self.functions.compile)(program.handle, count, options.as_ptr()) };
         let log = program.log()?;
         match status {
@@ -189,7 +191,7 @@ impl Nvrtc {
     }
 
     fn broken(&self, call: &'static str, status: Status, log: String) -> CompileError {
-        // SAFETY: NVRTC answers any number with a string of its own that lasts.
+        // SAFETY: for any status NVRTC returns a static string that ends in zero.
         let name = unsafe { CStr::from_ptr((self.functions.error_string)(status)) };
         CompileError::Broken {
             call,
@@ -199,7 +201,7 @@ impl Nvrtc {
     }
 }
 
-/// A program that is destroyed with its handle.
+/// A program that is destroyed when dropped.
 struct Program<'a> {
     nvrtc: &'a Nvrtc,
     handle: Handle,
@@ -214,7 +216,7 @@ impl<'a> Program<'a> {
         let (texts_at, names_at) = (pointers(&texts), pointers(&names));
         let count = c_int::try_from(headers.len()).unwrap_or(c_int::MAX);
         let mut handle = ptr::null_mut();
-        // SAFETY: all strings end in zero and outlive the call, which copies them; the lists are as long as counted.
+        // SAFETY: all strings end in zero and outlive the call, which copies them; the lists have the lengths passed.
         let status = unsafe {
             (nvrtc.functions.create)(
                 &raw mut handle,
@@ -251,11 +253,11 @@ impl<'a> Program<'a> {
         fill: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
     ) -> Result<Vec<u8>, CompileError> {
         let mut length = 0;
-        // SAFETY: the program lives, and the length is written to.
+        // SAFETY: the program is alive, and the length is written to a local variable.
         let status = unsafe { size(self.handle, &raw mut length) };
         self.nvrtc.check(call, status)?;
         let mut bytes = vec![0_u8; length];
-        // SAFETY: the buffer has the length just told.
+        // SAFETY: the buffer has the length that NVRTC just reported.
         let status = unsafe { fill(self.handle, bytes.as_mut_ptr().cast()) };
         self.nvrtc.check(call, status)?;
         Ok(bytes)
@@ -264,12 +266,12 @@ impl<'a> Program<'a> {
 
 impl Drop for Program<'_> {
     fn drop(&mut self) {
-        // SAFETY: the handle is of a program that lives, and is not used again.
+        // SAFETY: the handle is that of a live program and is not used again.
         let _ = unsafe { (self.nvrtc.functions.destroy)(&raw mut self.handle) };
     }
 }
 
-/// What NVRTC may lie under, in the order of preference.
+/// Folders that may contain NVRTC, in order of preference.
 fn roots() -> Vec<PathBuf> {
     let named = std::env::var_os(LIBRARIES_VARIABLE).map(PathBuf::from);
     let installed = caches().map(|caches| caches.join("cuda-compiler"));
@@ -278,7 +280,7 @@ fn roots() -> Vec<PathBuf> {
     [named, installed, toolkit, usual].into_iter().flatten().collect()
 }
 
-/// The newest version of a library in a folder; NVRTC's `.alt` libraries are for other uses.
+/// The newest version of a library in a folder. NVRTC's `.alt` libraries are skipped: they serve other purposes.
 fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?;
     files
@@ -292,7 +294,7 @@ fn newest(folder: &Path, name: &str) -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// Where a loaded library lies; as it was asked for if the system does not tell.
+/// The path of a loaded library; the requested name if the system does not report it.
 fn mapped(asked: &Path) -> PathBuf {
     let name = asked
         .file_name()

@@ -1,21 +1,21 @@
-//! What the compiler's log says of a kernel: its resources, by `--ptxas-options=-v`, and what it warned of.
+//! Parses the compiler's log: a kernel's resources, from `--ptxas-options=-v`, and warnings.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What one kernel takes up, as the assembler tells.
+/// The resources of one kernel, as reported by the assembler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelResources {
     /// Registers of a thread.
     pub registers: u32,
-    /// Bytes that a thread spills, stores and loads together.
+    /// Bytes of a thread's spill stores and spill loads together.
     pub spill_bytes: u32,
     /// Bytes of a thread's stack.
     pub stack_bytes: u32,
-    /// Bytes of shared memory fixed in the source; what a launch asks for comes on top.
+    /// Bytes of static shared memory; a launch adds its dynamic shared memory.
     pub static_shared_bytes: u32,
-    /// Block barriers in use.
+    /// Block barriers used.
     pub barriers: u32,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn resources(log: &str) -> BTreeMap<String, KernelResources> {
             }
             continue;
         }
-        // A function that is not inlined has properties of its own, which its caller's cumulative stack contains.
+        // A function that is not inlined has an entry of its own; its caller's cumulative stack already includes it.
         if let Some((_, name)) = text.split_once("Function properties for ")
             && entry.as_deref() != Some(name.trim())
         {
@@ -50,7 +50,7 @@ pub(super) fn resources(log: &str) -> BTreeMap<String, KernelResources> {
     found
 }
 
-/// Adds `464 bytes stack frame`, `Used 32 registers` and the like.
+/// Adds one line such as `464 bytes stack frame` or `Used 32 registers`.
 fn count(part: &str, resources: &mut KernelResources) {
     let words: Vec<&str> = part.split_whitespace().collect();
     let Some(number) = words.iter().position(|word| word.parse::<u32>().is_ok()) else {
@@ -67,8 +67,8 @@ fn count(part: &str, resources: &mut KernelResources) {
     }
 }
 
-/// Lines that say that the code is not what its writer thinks: warnings, and the assembler's remarks with a number, such
-/// as C7510 and its kin when wgmma instructions are serialised. Both may be of no consequence; none is expected.
+/// Lines that indicate unexpected code: warnings, and the assembler's numbered remarks, such as C7510 and related ones
+/// for serialised wgmma instructions. They may be harmless, but none is expected.
 pub(super) fn warnings(log: &str) -> Vec<String> {
     let serious = |line: &&str| line.contains("warning") || remark(line).is_some();
     log.lines()
@@ -86,7 +86,7 @@ fn remark(line: &str) -> Option<&str> {
     number.then_some(digits)
 }
 
-/// Where the first error lies, and what it is.
+/// Location and text of the first error.
 pub(super) fn first_error(log: &str) -> (String, String) {
     for line in log.lines() {
         let (place, message) = if let Some((place, message)) = line.split_once(": error") {
@@ -124,7 +124,7 @@ fn file_and_line(place: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As NVRTC 13.0 wrote it.
+    /// Output of NVRTC 13.0.
     const LOG: &str = "\
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'b' for 'sm_90a'

@@ -1,4 +1,5 @@
-//! From a variant to machine code: NVRTC, to cubin and never to PTX, which drivers older than the compiler refuse.
+//! Compiles a variant to machine code with NVRTC: to a cubin and never to PTX, because drivers older than the compiler
+//! refuse its PTX.
 
 mod cache;
 mod library;
@@ -23,34 +24,35 @@ pub use log::KernelResources;
 /// The first NVRTC that has a cache of its own (NVRTC documentation, Caching: CUDA 12.9).
 const FIRST_WITH_CACHE: (i32, i32) = (12, 9);
 
-/// A variant's machine code, and what the compiler said of it.
+/// A variant's machine code, and the compiler's messages about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
     /// Machine code.
     pub cubin: Vec<u8>,
     /// The kernel's name in it.
     pub entry: &'static str,
-    /// What the kernel takes up.
+    /// The kernel's resources.
     pub resources: KernelResources,
-    /// The compiler's warnings, and the assembler's numbered remarks: that wgmma instructions are serialised (C7510 and
-    /// the numbers after it), that waits for them were injected (C7517, C7519), that `setmaxnreg` is ignored (C7508).
+    /// The compiler's warnings and the assembler's numbered remarks, for example that wgmma instructions are serialised
+    /// (C7510 and the numbers after it), that waits for them were injected (C7517, C7519), or that `setmaxnreg` is
+    /// ignored (C7508).
     pub warnings: Vec<String>,
-    /// Whether it was compiled now.
+    /// Whether it was compiled now or came from the cache.
     pub origin: Origin,
 }
 
-/// Where machine code came from.
+/// The origin of machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// From the cache.
     Cache,
-    /// Compiled and kept.
+    /// Compiled now and written to the cache.
     Compiler,
-    /// Compiled, but not kept, and why.
+    /// Compiled now but not cached, with the reason.
     NotKept(String),
 }
 
-/// What the compiler said of a source.
+/// The compiler's report on a source, as cached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Report {
     resources: BTreeMap<String, KernelResources>,
@@ -58,7 +60,7 @@ struct Report {
     log: String,
 }
 
-/// A source with all that decides what comes out.
+/// A source with everything that determines the compiled code.
 struct Unit<'a> {
     /// For messages.
     name: &'a str,
@@ -73,11 +75,12 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Finds NVRTC: in the folder that `GAUNTLET_CUDA_LIBRARIES` names, where `scripts/install-cuda-compiler` puts it,
-    /// in a toolkit (`CUDA_HOME`, `/usr/local/cuda`), or wherever the dynamic linker finds it.
+    /// Finds NVRTC: in the folder that `GAUNTLET_CUDA_LIBRARIES` names, in the default folder of
+    /// `scripts/install-cuda-compiler`, in a toolkit (`CUDA_HOME`, `/usr/local/cuda`), or wherever the dynamic linker
+    /// finds it.
     ///
     /// # Errors
-    /// If there is none, or it cannot be loaded.
+    /// If NVRTC is not found or cannot be loaded.
     pub fn new() -> Result<Self, CompileError> {
         Ok(Self {
             nvrtc: Nvrtc::load()?,
@@ -85,7 +88,7 @@ impl Compiler {
         })
     }
 
-    /// With its cache in another folder than the user's.
+    /// Uses this cache instead of the user's.
     #[must_use]
     pub fn with_cache(self, folder: &Path) -> Self {
         Self {
@@ -100,12 +103,12 @@ impl Compiler {
         format!("{major}.{minor}")
     }
 
-    /// The first of NVRTC's version; a driver takes the machine code of its own and of older ones.
+    /// NVRTC's major version; a driver accepts machine code of its own major version and of older ones.
     pub fn major_version(&self) -> i32 {
         self.nvrtc.version().0
     }
 
-    /// Where NVRTC lies.
+    /// The path of NVRTC.
     pub fn path(&self) -> &Path {
         self.nvrtc.path()
     }
@@ -113,7 +116,7 @@ impl Compiler {
     /// Compiles a variant, or takes it from the cache. Needs no GPU.
     ///
     /// # Errors
-    /// If the architecture is another than `sm_90a`, or the source does not compile.
+    /// If the architecture is not `sm_90a`, or the source does not compile.
     pub fn compile(&self, variant: &Variant, arch: Arch) -> Result<Compiled, CompileError> {
         let name = variant.to_string();
         if arch != Arch::Sm90a {
@@ -137,8 +140,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles a variant to PTX, which can be read and interpreted, but is never loaded: drivers older than the compiler
-    /// refuse it. Takes a fraction of the time that machine code takes, and is not kept.
+    /// Compiles a variant to PTX, which can be read and interpreted but is never loaded, because drivers older than the
+    /// compiler refuse it. This takes a fraction of the time of machine code, and the result is not cached.
     ///
     /// # Errors
     /// If the source does not compile.
@@ -174,8 +177,8 @@ impl Compiler {
 
     fn make(&self, unit: &Unit<'_>, options: &[String]) -> Result<Entry, CompileError> {
         let mut options = options.to_vec();
-        // From NVRTC's own cache machine code comes without the assembler's log, and so without the kernel's resources (NVRTC
-        // documentation, Caching; NVIDIA/cuda-python issue 1124).
+        // Machine code from NVRTC's own cache comes without the assembler's log, and so without the kernel's resources
+        // (NVRTC documentation, Caching; NVIDIA/cuda-python issue 1124).
         if self.nvrtc.version() >= FIRST_WITH_CACHE {
             options.push("--no-cache".to_owned());
         }
@@ -195,7 +198,8 @@ impl Compiler {
         }
     }
 
-    /// Everything that decides what comes out. Two releases of NVRTC may have one version, but hardly one length too.
+    /// The digest of everything that determines the compiled code. Two releases of NVRTC may have the same version, but
+    /// hardly the same file length.
     fn key(&self, unit: &Unit<'_>, options: &[String]) -> blake3::Hash {
         let length = std::fs::metadata(self.path()).map_or(0, |file| file.len());
         let mut hasher = blake3::Hasher::new();
@@ -243,7 +247,7 @@ fn options(unit: &Unit<'_>, arch: Arch) -> Vec<String> {
     let of_machine_code = [
         format!("--gpu-architecture={arch}"),
         "--ptxas-options=-v".to_owned(),
-        // Lets profilers and sanitizers name lines; costs no instruction.
+        // Lets profilers and sanitizers show source lines; adds no instructions.
         "--generate-line-info".to_owned(),
     ];
     of_machine_code
@@ -252,7 +256,7 @@ fn options(unit: &Unit<'_>, arch: Arch) -> Vec<String> {
         .collect()
 }
 
-/// The definitions come after everything else, in the order of their names.
+/// The definitions come last, sorted by name.
 fn language_options(unit: &Unit<'_>) -> impl Iterator<Item = String> {
     let defines = unit.defines.iter();
     ["--std=c++17".to_owned()]
@@ -260,11 +264,11 @@ fn language_options(unit: &Unit<'_>) -> impl Iterator<Item = String> {
         .chain(defines.map(|(name, value)| format!("--define-macro={name}={value}")))
 }
 
-/// Gauntlet's folder among the user's caches (XDG base directory specification); none if the system names none.
+/// Gauntlet's folder in the user's cache folder (XDG base directory specification); `None` if the system names none.
 pub(crate) fn caches() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let usual = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    // The specification: a path that is not absolute is to be ignored.
+    // The specification says that a path that is not absolute must be ignored.
     let folder = named.filter(|path| path.is_absolute()).or_else(usual)?;
     Some(folder.join("gauntlet"))
 }

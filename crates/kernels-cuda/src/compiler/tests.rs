@@ -1,4 +1,4 @@
-//! These need NVRTC, not a GPU. Where there is none they say so and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
+//! These tests need NVRTC, not a GPU. Without it they print a note and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
 
 use std::fs;
 
@@ -115,7 +115,7 @@ fn an_error_names_variant_file_and_line() {
     assert!(error.contains("input, line"), "{error}");
 }
 
-/// All widths, both forms, in one kernel for each form: the header says what the instruction takes.
+/// All widths and both forms, in one kernel for each form: checks that the generated header is valid.
 #[test]
 fn all_widths_of_wgmma_compile() {
     let Some((compiler, _folder)) = compiler() else {
@@ -148,8 +148,8 @@ extern "C" __global__ void __launch_bounds__(128) all(float* sums, u64 rows, u64
     assert_eq!(made.report.resources["all"].spill_bytes, 0);
 }
 
-/// Traced builds of these stay within the same budgets, and their other builds have nothing of them. It is one of each
-/// kernel, and of the rows kernel two; loaders of others of it may spill when they are traced.
+/// Traced builds of these variants keep the same budgets, and untraced builds contain no tracing code. One variant of
+/// each kernel is tested, and two of the rows kernel; loaders of other rows variants may spill when they are traced.
 #[test]
 fn traced_builds_compile_and_others_have_no_trace() {
     let Some((compiler, _folder)) = compiler() else {

@@ -9,9 +9,10 @@ use cudarc::driver::sys::{self, CUcontext, CUmemPool_attribute};
 use super::device::Device;
 use super::error::{DriverError, call};
 
-/// The primary context of a device, which all users of the device in this process share. What is made in it keeps it.
+/// The primary context of a device, shared by all users of the device in this process. Objects made in it keep it
+/// alive.
 ///
-/// A context is current for a thread, so neither it nor what is made in it leaves the thread.
+/// A context is current for a thread, so neither it nor objects made in it may leave the thread.
 #[derive(Debug, Clone)]
 pub struct Context(Rc<Retained>);
 
@@ -23,13 +24,13 @@ struct Retained {
 }
 
 impl Context {
-    /// Takes the device's context and makes it current.
+    /// Retains the device's primary context and makes it current.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn new(device: &Device) -> Result<Self, DriverError> {
         let mut handle = ptr::null_mut();
-        // SAFETY: the device is one that the driver named.
+        // SAFETY: the driver returned this device handle.
         unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut handle, device.handle)) }?;
         let context = Self(Rc::new(Retained {
             device: device.clone(),
@@ -46,7 +47,7 @@ impl Context {
         &self.0.device
     }
 
-    /// Makes it the one that this thread's calls go to.
+    /// Makes this context the current one of this thread.
     pub(crate) fn make_current(&self) -> Result<(), DriverError> {
         // SAFETY: the context is retained.
         unsafe { call!(cuCtxSetCurrent(self.0.handle)) }
@@ -65,7 +66,7 @@ impl Context {
     /// Free and total bytes of the device's memory.
     ///
     /// # Errors
-    /// If the driver does not tell.
+    /// If the driver reports an error.
     pub fn memory(&self) -> Result<(usize, usize), DriverError> {
         self.make_current()?;
         let (mut free, mut total) = (0, 0);
@@ -74,12 +75,12 @@ impl Context {
         Ok((free, total))
     }
 
-    /// Memory freed in the order of a stream goes back to the pool and stays there: by default the pool gives it back to
-    /// the system at every synchronisation, and the next call would wait for it.
+    /// Memory freed in stream order returns to the pool and stays there. By default the pool releases it to the system
+    /// at every synchronisation, and the next call would wait for a new allocation.
     fn keep_freed_memory(&self) -> Result<(), DriverError> {
         let mut pool = ptr::null_mut();
         let mut most = u64::MAX;
-        // SAFETY: the device is one that the driver named, and the attribute takes 64 bits.
+        // SAFETY: the driver returned this device handle, and the attribute is a 64-bit value.
         unsafe {
             call!(cuDeviceGetDefaultMemPool(&raw mut pool, self.0.device.handle))?;
             call!(cuMemPoolSetAttribute(
@@ -93,7 +94,7 @@ impl Context {
 
 impl Drop for Retained {
     fn drop(&mut self) {
-        // SAFETY: retained once, released once.
+        // SAFETY: the context was retained once and is released once.
         let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device.handle) };
     }
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::error::{DriverError, call, check};
 
-/// A GPU, and what the driver tells of it.
+/// A GPU, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     /// Its number, from 0.
@@ -24,13 +24,13 @@ pub struct Device {
     pub memory_bytes: usize,
     /// Bytes of level-2 cache.
     pub l2_bytes: usize,
-    /// Most bytes of shared memory that a block may ask for.
+    /// Maximum dynamic shared memory of a block in bytes.
     pub block_shared_bytes: u32,
     /// Bytes of shared memory of a multiprocessor.
     pub processor_shared_bytes: u32,
-    /// Threads that a multiprocessor holds at once.
+    /// Most resident threads of a multiprocessor.
     pub processor_threads: u32,
-    /// Where it sits, as NVML knows it.
+    /// Its PCI address, as NVML uses it.
     pub pci_bus: String,
     pub(super) handle: CUdevice,
 }
@@ -57,14 +57,14 @@ pub struct UnsupportedGpu {
 /// The driver's version: 1000 × major + 10 × minor.
 ///
 /// # Errors
-/// If there is no driver, or one too old for what is called here.
+/// If there is no driver, or one too old for the functions called here.
 pub fn driver_version() -> Result<i32, DriverError> {
     static VERSION: OnceLock<Result<i32, DriverError>> = OnceLock::new();
     VERSION.get_or_init(initialise).clone()
 }
 
 fn initialise() -> Result<i32, DriverError> {
-    // SAFETY: loads libcuda.so to see whether it is there; its initialisers only set up its own state.
+    // SAFETY: this loads libcuda.so to see whether it exists; its initialisers only set up its own state.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::NoDriver);
     }
@@ -73,8 +73,8 @@ fn initialise() -> Result<i32, DriverError> {
     check("cuDriverGetVersion", unsafe {
         sys::cuDriverGetVersion(&raw mut version)
     })?;
-    // A function that a driver lacks cannot be called: the loader panics. The newest called here,
-    // cuEventElapsedTime_v2, came with 12.8.
+    // Calling a function that the driver lacks makes the loader panic. The newest function called here,
+    // cuEventElapsedTime_v2, needs 12.8.
     if version < 12080 {
         return Err(DriverError::TooOld { version });
     }
@@ -84,18 +84,18 @@ fn initialise() -> Result<i32, DriverError> {
 }
 
 impl Device {
-    /// All of them.
+    /// All GPUs.
     ///
     /// # Errors
-    /// If there is no driver, or it cannot tell.
+    /// If there is no driver, or it reports an error.
     pub fn all() -> Result<Vec<Self>, DriverError> {
         (0..count()?).map(Self::describe).collect()
     }
 
-    /// The GPU of this number.
+    /// The GPU with this number.
     ///
     /// # Errors
-    /// If there is none of this number, or no driver.
+    /// If there is no GPU with this number, or no driver.
     pub fn new(ordinal: usize) -> Result<Self, DriverError> {
         match count()? {
             count if ordinal < count => Self::describe(ordinal),
@@ -124,7 +124,7 @@ impl Device {
         let mut memory_bytes = 0;
         let mut name = [0 as c_char; 256];
         let mut bus = [0 as c_char; 32];
-        // SAFETY: the driver is initialised, the number is of a device, and the buffers are as long as told.
+        // SAFETY: the driver is initialised, the number is that of a device, and the buffers have the lengths passed.
         unsafe {
             call!(cuDeviceGet(
                 &raw mut handle,
@@ -169,7 +169,7 @@ fn count() -> Result<usize, DriverError> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// A string that ends in zero.
+/// A zero-terminated string.
 fn text(characters: &[c_char]) -> String {
     let bytes: Vec<u8> = characters
         .iter()
@@ -183,7 +183,7 @@ fn text(characters: &[c_char]) -> String {
 mod tests {
     use super::*;
 
-    /// With a driver or without: nothing panics, and what is missing is named.
+    /// With or without a driver: nothing panics, and the error names the missing part.
     #[test]
     fn a_machine_without_a_driver_is_told() {
         match Device::all() {

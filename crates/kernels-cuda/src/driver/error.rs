@@ -1,4 +1,4 @@
-//! Errors of the driver, with the call and what it was for.
+//! Driver errors, with the name of the call and its purpose.
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::ptr;
 use cudarc::driver::sys::{self, CUresult};
 use thiserror::Error;
 
-/// Why the driver cannot be used, or what it answered.
+/// Why the driver cannot be used, or the error it reported.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DriverError {
     /// There is no driver.
@@ -15,13 +15,13 @@ pub enum DriverError {
         "no NVIDIA driver: the dynamic linker finds no libcuda.so; install NVIDIA's driver; all but the cuda executor does without"
     )]
     NoDriver,
-    /// The driver is older than what is called here.
+    /// The driver is older than the functions called here.
     #[error(
         "the NVIDIA driver is of CUDA {}.{}, and at least 12.8 is needed; update the driver",
         version / 1000, version % 1000 / 10
     )]
     TooOld {
-        /// As the driver tells: 1000 × major + 10 × minor.
+        /// The driver's version: 1000 × major + 10 × minor.
         version: i32,
     },
     /// No such device.
@@ -32,13 +32,13 @@ pub enum DriverError {
         /// How many there are.
         count: usize,
     },
-    /// A variable of a kernel's module that is not as long as what is to be written to it.
+    /// A variable of a kernel's module whose size differs from that of the data to be written to it.
     #[error(
         "{variable} has {size} B, and {given} B are to be written to it: kernel and host are at odds, which is a fault \
          of gauntlet-kernels-cuda; please report it"
     )]
     VariableSize {
-        /// Which variable, of which kernel.
+        /// The names of the variable and its kernel.
         variable: String,
         /// Its bytes on the device.
         size: usize,
@@ -53,19 +53,19 @@ pub enum DriverError {
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallError {
-    /// The driver's function.
+    /// The name of the driver function.
     pub call: &'static str,
-    /// What it was for, such as a kernel; empty if nothing in particular.
+    /// The purpose of the call, such as a kernel; empty if there is no particular one.
     pub subject: String,
     /// The driver's name of the error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub name: String,
-    /// The driver's words for it.
+    /// The driver's description of the error.
     pub text: String,
     code: CUresult,
 }
 
 impl CallError {
-    /// Whether the context is beyond use: every later call in this process would fail too.
+    /// Whether the context is unusable: every later call in this process would fail too.
     pub fn is_sticky(&self) -> bool {
         matches!(
             self.code,
@@ -83,7 +83,7 @@ impl CallError {
         )
     }
 
-    /// What may help, where it is known.
+    /// A remedy, where one is known.
     fn remedy(&self) -> &'static str {
         match self.code {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => "use a smaller problem or fewer copies of the operands",
@@ -135,7 +135,7 @@ impl fmt::Display for CallError {
 }
 
 impl DriverError {
-    /// Says what the call was for.
+    /// Adds the purpose of the call to the error.
     #[must_use]
     pub fn about(mut self, subject: impl fmt::Display) -> Self {
         if let Self::Call(error) = &mut self
@@ -146,20 +146,21 @@ impl DriverError {
         self
     }
 
-    /// Whether the context is beyond use.
+    /// Whether the context is unusable.
     pub fn is_sticky(&self) -> bool {
         matches!(self, Self::Call(error) if error.is_sticky())
     }
 }
 
-/// What the driver answered to a call.
+/// Converts the driver's status code for a call to a result.
 pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), DriverError> {
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
     let words = |function: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
         let mut text = ptr::null();
-        // SAFETY: the driver is loaded, as it answered; it points `text` to a string of its own that lasts, or not.
+        // SAFETY: the driver is loaded, since it returned `code`. It either points `text` to a static string or leaves
+        // it unchanged.
         let known = unsafe { function(code, &raw mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
         // SAFETY: the string ends in zero.
         known.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
@@ -173,7 +174,7 @@ pub(super) fn check(call: &'static str, code: CUresult) -> Result<(), DriverErro
     }))
 }
 
-/// Calls a function of the driver and names it in its error.
+/// Calls a driver function and names it in the error.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {
         $crate::driver::error::check(

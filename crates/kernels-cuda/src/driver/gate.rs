@@ -1,7 +1,7 @@
-//! A gate in a stream: what is queued behind it starts when the host says so, all of it without a pause.
+//! A gate in a stream: work queued behind it starts without pauses when the host opens the gate.
 //!
-//! Without it, a kernel that is launched on an idle device starts when the host has got round to it, and the time since
-//! the event before it is the host's, not the device's.
+//! Without a gate, a kernel launched on an idle device starts only after the host has processed the launch, so the time
+//! since the previous event measures the host rather than the device.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -19,17 +19,17 @@ pub struct Gate {
     context: Context,
     word: *mut u32,
     address: CUdeviceptr,
-    /// Counts up, so that a stream which looks late still sees that its gate was opened.
+    /// Increases with each use, so that a stream that polls late still sees that its gate was opened.
     turn: Cell<u32>,
 }
 
 impl Gate {
     /// # Errors
-    /// If there is no memory that both sides see.
+    /// If the driver cannot allocate mapped host memory.
     pub fn new(context: &Context) -> Result<Self, DriverError> {
         context.make_current()?;
         let mut word: *mut c_void = ptr::null_mut();
-        // SAFETY: a context is current; the word is zeroed before anybody reads it.
+        // SAFETY: a context is current; the word is zeroed before anything reads it.
         unsafe {
             call!(cuMemHostAlloc(
                 &raw mut word,
@@ -44,20 +44,20 @@ impl Gate {
             address: 0,
             turn: Cell::new(0),
         };
-        // SAFETY: the word was allocated mapped.
+        // SAFETY: the word was allocated as mapped memory.
         unsafe { call!(cuMemHostGetDevicePointer_v2(&raw mut gate.address, word, 0)) }?;
         Ok(gate)
     }
 
-    /// Lets the stream wait until what is returned is dropped.
+    /// Makes the stream wait until the returned guard is dropped.
     ///
     /// # Errors
-    /// If the driver refuses: not every system lets streams wait on memory.
+    /// If the driver reports an error: not every system lets streams wait on memory.
     pub fn close(&self, stream: &Stream) -> Result<Closed<'_>, DriverError> {
         let turn = self.turn.get().wrapping_add(1);
         self.turn.set(turn);
         let flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
-        // SAFETY: stream and word live.
+        // SAFETY: the stream and the word are alive.
         unsafe { call!(cuStreamWaitValue32_v2(stream.handle(), self.address, turn, flags)) }?;
         Ok(Closed { gate: self, turn })
     }
@@ -66,7 +66,7 @@ impl Gate {
 impl Drop for Gate {
     fn drop(&mut self) {
         if self.context.make_current().is_ok() {
-            // SAFETY: allocated once, freed once; the driver waits for streams that look at it.
+            // SAFETY: allocated once, freed once; the driver waits for streams that still poll the word.
             let _ = unsafe { sys::cuMemFreeHost(self.word.cast()) };
         }
     }
@@ -81,7 +81,7 @@ pub struct Closed<'a> {
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        // SAFETY: the gate holds the word.
+        // SAFETY: the gate keeps the word alive.
         unsafe { self.gate.word.write_volatile(self.turn) };
     }
 }

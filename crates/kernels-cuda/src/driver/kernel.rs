@@ -1,4 +1,4 @@
-//! Kernels: machine code on the device, its attributes, and launches.
+//! Kernels on the device: machine code, attributes and launches.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
@@ -23,28 +23,28 @@ pub struct Function {
     shared_bytes: u32,
 }
 
-/// What a kernel takes up, as the driver tells.
+/// A kernel's resources, as the driver reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAttributes {
     /// Registers of a thread.
     pub registers: u32,
     /// Bytes of local memory of a thread: stack and spills.
     pub local_bytes: u32,
-    /// Bytes of shared memory fixed in the source.
+    /// Bytes of static shared memory.
     pub static_shared_bytes: u32,
-    /// Blocks that a multiprocessor holds at once.
+    /// Resident blocks of a multiprocessor.
     pub blocks_per_processor: u32,
 }
 
-/// How one launch goes.
+/// The shape of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchShape {
     /// Blocks.
     pub grid: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
-    /// Whether it may begin before the launch before it has ended: only for a kernel that waits itself, by
-    /// `griddepcontrol.wait`, before it touches what that one wrote.
+    /// Whether it may begin before the previous launch has ended. Only for a kernel that itself waits with
+    /// `griddepcontrol.wait` before it touches data that the previous launch wrote.
     pub overlapping: bool,
 }
 
@@ -53,7 +53,7 @@ impl Function {
     /// dynamic shared memory.
     ///
     /// # Errors
-    /// If the driver refuses the code, it has no such entry, or the device has not that much shared memory.
+    /// If the driver refuses the code, the code has no such entry, or the device has less shared memory than requested.
     pub fn new(
         context: &Context,
         cubin: &[u8],
@@ -72,9 +72,9 @@ impl Function {
             threads,
             shared_bytes,
         };
-        // An entry with a zero byte is no entry.
+        // An entry name that contains a zero byte cannot exist; the empty name makes the driver report that.
         let entry = CString::new(entry).unwrap_or_default();
-        // SAFETY: a cubin carries its own size; the entry ends in zero.
+        // SAFETY: a cubin contains its own size; the entry name ends in zero.
         unsafe {
             call!(cuModuleLoadData(&raw mut function.module, cubin.as_ptr().cast())).map_err(about)?;
             call!(cuModuleGetFunction(
@@ -85,7 +85,7 @@ impl Function {
             .map_err(about)?;
         }
         let size = i32::try_from(shared_bytes).unwrap_or(i32::MAX);
-        // SAFETY: the function is of a module that is loaded.
+        // SAFETY: the function belongs to a loaded module.
         unsafe {
             call!(cuFuncSetAttribute(
                 function.handle,
@@ -102,15 +102,15 @@ impl Function {
         &self.name
     }
 
-    /// What it takes up.
+    /// Its resources.
     ///
     /// # Errors
-    /// If the driver does not tell.
+    /// If the driver reports an error.
     pub fn attributes(&self) -> Result<FunctionAttributes, DriverError> {
         self.context.make_current()?;
         let attribute = |attribute| {
             let mut value = 0;
-            // SAFETY: the function is of a module that is loaded.
+            // SAFETY: the function belongs to a loaded module.
             unsafe { call!(cuFuncGetAttribute(&raw mut value, attribute, self.handle)) }
                 .map_err(|error| error.about(&self.name))?;
             Ok::<_, DriverError>(u32::try_from(value).unwrap_or(0))
@@ -135,10 +135,10 @@ impl Function {
         })
     }
 
-    /// Writes a variable of the module, all of it, and waits for it.
+    /// Overwrites a whole variable of the module and waits for the copy.
     ///
     /// # Errors
-    /// If there is no such variable, or it is not as long as `bytes`.
+    /// If there is no such variable, or its size differs from that of `bytes`.
     pub fn set(&self, variable: &CStr, bytes: &[u8]) -> Result<(), DriverError> {
         self.context.make_current()?;
         let subject = format!("{} of {}", variable.to_string_lossy(), self.name);
@@ -161,7 +161,7 @@ impl Function {
                 given: bytes.len(),
             });
         }
-        // SAFETY: as much is copied as there is on either side.
+        // SAFETY: the sizes of source and destination are equal.
         unsafe {
             call!(cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), size))?;
             call!(cuStreamSynchronize(ptr::null_mut()))
@@ -172,11 +172,11 @@ impl Function {
     /// Launches it on a stream; its one parameter is `parameter`, by value.
     ///
     /// # Errors
-    /// If the driver refuses, or work before it failed.
+    /// If the driver refuses, or earlier work failed.
     ///
     /// # Safety
-    /// The parameter must be what the kernel takes, and what it points to must be of the sizes that the kernel takes it
-    /// for and live until the stream's work is done.
+    /// The parameter must have the kernel's parameter type. The memory it points to must have the sizes that the kernel
+    /// assumes and live until the stream's work is done.
     pub unsafe fn launch(
         &self,
         shape: LaunchShape,
@@ -197,8 +197,8 @@ impl Function {
             numAttrs: attributes.len() as u32,
         };
         let mut parameters: [*mut c_void; 1] = [parameter.as_ptr().cast_mut().cast()];
-        // SAFETY: the configuration lives through the call; the driver copies the parameter, of which it knows the size
-        // from the kernel. The rest is the caller's promise.
+        // SAFETY: the configuration lives through the call; the driver copies the parameter, whose size it knows from
+        // the kernel. The caller promises the rest.
         unsafe {
             call!(cuLaunchKernelEx(
                 &raw const config,
@@ -219,7 +219,7 @@ impl Function {
 impl Drop for Function {
     fn drop(&mut self) {
         if !self.module.is_null() && self.context.make_current().is_ok() {
-            // SAFETY: loaded once, unloaded once; the driver waits for launches of it.
+            // SAFETY: loaded once, unloaded once; the driver waits for the kernel's launches.
             let _ = unsafe { sys::cuModuleUnload(self.module) };
         }
     }
@@ -266,7 +266,7 @@ mod tests {
         };
         assert!(launch_attributes(shape(1, false)).is_empty());
         let both = launch_attributes(shape(2, true));
-        // SAFETY: the fields read are those written.
+        // SAFETY: only fields that were written are read.
         unsafe {
             assert_eq!(
                 both[0].id,

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::error::{DriverError, call};
 use super::stream::Stream;
 
-/// Device memory, freed with its handle. Its bytes are whatever lay there before.
+/// Device memory, freed when dropped. Its initial contents are undefined.
 #[derive(Debug)]
 pub struct DeviceMemory {
     context: Context,
@@ -17,10 +17,10 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Allocates; no bytes take no memory.
+    /// Allocates memory; zero bytes need no allocation.
     ///
     /// # Errors
-    /// If there is not enough.
+    /// If there is not enough memory.
     pub fn new(context: &Context, bytes: usize) -> Result<Self, DriverError> {
         context.make_current()?;
         let mut address = 0;
@@ -36,7 +36,7 @@ impl DeviceMemory {
         })
     }
 
-    /// Allocates and copies these bytes there.
+    /// Allocates memory and copies these bytes to it.
     ///
     /// # Errors
     /// If there is not enough memory, or the copy fails.
@@ -47,7 +47,7 @@ impl DeviceMemory {
         Ok(memory)
     }
 
-    /// Allocates and copies pieces there, each to where it begins; the rest is zero.
+    /// Allocates memory and copies each piece to its offset; the rest is zero.
     ///
     /// # Errors
     /// If there is not enough memory, or a copy fails.
@@ -58,8 +58,7 @@ impl DeviceMemory {
     ) -> Result<Self, DriverError> {
         let memory = Self::new(context, bytes)?;
         if bytes > 0 {
-            // SAFETY: it has this many bytes, and its context was made current; what is copied comes after, in the same
-            // stream.
+            // SAFETY: the memory has this many bytes, and its context is current. The copies follow in the same stream.
             unsafe { call!(cuMemsetD8_v2(memory.address, 0, bytes)) }?;
         }
         for (begin, piece) in pieces {
@@ -69,21 +68,21 @@ impl DeviceMemory {
         Ok(memory)
     }
 
-    /// Allocates as much again and copies all of it there, on the device.
+    /// Makes a copy of the same size on the device.
     ///
     /// # Errors
     /// If there is not enough memory, or the copy fails.
     pub fn copied(&self) -> Result<Self, DriverError> {
         let copy = Self::new(&self.context, self.bytes)?;
         if self.bytes > 0 {
-            // SAFETY: both have this many bytes, and their context was made current.
+            // SAFETY: both buffers have this many bytes, and their context is current.
             unsafe { call!(cuMemcpyDtoD_v2(copy.address, self.address, self.bytes)) }?;
         }
         copy.arrive()?;
         Ok(copy)
     }
 
-    /// Where it begins, at a multiple of 256; 0 if it is empty.
+    /// The address, a multiple of 256; 0 if the size is 0.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -93,7 +92,7 @@ impl DeviceMemory {
         self.bytes
     }
 
-    /// Copies from the host to what begins there; it is [there](Self::arrive) only later.
+    /// Copies from the host to this offset; the copy is complete only after [`arrive`](Self::arrive).
     fn write(&self, begin: usize, bytes: &[u8]) -> Result<(), DriverError> {
         assert!(
             begin
@@ -105,7 +104,7 @@ impl DeviceMemory {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: it was allocated with at least this many bytes from there on.
+        // SAFETY: at least this many bytes were allocated from this offset on.
         unsafe {
             call!(cuMemcpyHtoD_v2(
                 self.address + begin as u64,
@@ -115,11 +114,12 @@ impl DeviceMemory {
         }
     }
 
-    /// Waits until what was copied is there. A copy from pageable memory returns when all is staged, and one on the device
-    /// at once (CUDA driver API, "API synchronization behavior"); streams of their own wait for neither.
+    /// Waits until copies are complete. A copy from pageable memory returns when all of it is staged, and a copy on the
+    /// device returns immediately (CUDA driver API, "API synchronization behavior"); non-blocking streams do not wait
+    /// for either.
     fn arrive(&self) -> Result<(), DriverError> {
         self.context.make_current()?;
-        // SAFETY: null is the stream in which the copies are done.
+        // SAFETY: null denotes the default stream, in which the copies run.
         unsafe { call!(cuStreamSynchronize(ptr::null_mut())) }
     }
 
@@ -131,7 +131,7 @@ impl DeviceMemory {
         let mut bytes = vec![0; self.bytes];
         stream.synchronise()?;
         if self.bytes > 0 {
-            // SAFETY: both have this many bytes.
+            // SAFETY: both buffers have this many bytes.
             unsafe {
                 call!(cuMemcpyDtoH_v2(
                     bytes.as_mut_ptr().cast(),
@@ -143,16 +143,16 @@ impl DeviceMemory {
         Ok(bytes)
     }
 
-    /// Fills all of it in the order of the stream.
+    /// Fills all of it with a byte, in stream order.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn fill(&self, byte: u8, stream: &Stream) -> Result<(), DriverError> {
         if self.bytes == 0 {
             return Ok(());
         }
         self.context.make_current()?;
-        // SAFETY: it has this many bytes, and its context was made current.
+        // SAFETY: the memory has this many bytes, and its context is current.
         unsafe { call!(cuMemsetD8Async(self.address, byte, self.bytes, stream.handle())) }
     }
 }
@@ -166,8 +166,8 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Device memory of one call: allocated and freed in the order of a stream, as a framework does that makes its buffers
-/// anew in every call.
+/// Device memory of one call, allocated and freed in stream order, as in a framework that allocates its buffers in
+/// every call.
 #[derive(Debug)]
 pub struct CallMemory<'a> {
     stream: &'a Stream,
@@ -175,29 +175,29 @@ pub struct CallMemory<'a> {
 }
 
 impl<'a> CallMemory<'a> {
-    /// Allocates; no bytes take no memory.
+    /// Allocates memory; zero bytes need no allocation.
     ///
     /// # Errors
-    /// If there is not enough.
+    /// If there is not enough memory.
     pub fn new(stream: &'a Stream, bytes: usize) -> Result<Self, DriverError> {
         let mut address = 0;
         if bytes > 0 {
-            // SAFETY: the stream lives.
+            // SAFETY: the stream is alive.
             unsafe { call!(cuMemAllocAsync(&raw mut address, bytes, stream.handle())) }
                 .map_err(|error| error.about(format_args!("{bytes} bytes of device memory")))?;
         }
         Ok(Self { stream, address })
     }
 
-    /// Allocates and copies these bytes there. Pageable memory is staged before the call returns, so the bytes need not
-    /// outlive it (CUDA driver API, "API synchronization behavior").
+    /// Allocates memory and copies these bytes to it. Pageable memory is staged before the call returns, so the bytes
+    /// need not outlive it (CUDA driver API, "API synchronization behavior").
     ///
     /// # Errors
     /// If there is not enough memory, or the copy fails.
     pub fn from_bytes(stream: &'a Stream, bytes: &[u8]) -> Result<Self, DriverError> {
         let memory = Self::new(stream, bytes.len())?;
         if !bytes.is_empty() {
-            // SAFETY: it was allocated with this many bytes.
+            // SAFETY: this many bytes were allocated.
             unsafe {
                 call!(cuMemcpyHtoDAsync_v2(
                     memory.address,
@@ -210,20 +210,20 @@ impl<'a> CallMemory<'a> {
         Ok(memory)
     }
 
-    /// Allocates and fills with zero.
+    /// Allocates memory and fills it with zero.
     ///
     /// # Errors
     /// If there is not enough memory.
     pub fn zeroed(stream: &'a Stream, bytes: usize) -> Result<Self, DriverError> {
         let memory = Self::new(stream, bytes)?;
         if bytes > 0 {
-            // SAFETY: it was allocated with this many bytes.
+            // SAFETY: this many bytes were allocated.
             unsafe { call!(cuMemsetD8Async(memory.address, 0, bytes, stream.handle())) }?;
         }
         Ok(memory)
     }
 
-    /// Where it begins, at a multiple of 256; 0 if it is empty.
+    /// The address, a multiple of 256; 0 if the size is 0.
     pub fn address(&self) -> u64 {
         self.address
     }

@@ -1,5 +1,5 @@
-//! NVIDIA's driver, as far as it is needed here: thin wrappers over `cudarc`'s bindings whose errors name the call and
-//! what it was for, and whose handles free what they hold.
+//! Thin wrappers over `cudarc`'s bindings of NVIDIA's driver. Errors name the call and its purpose, and handles free
+//! the resources they own.
 
 mod context;
 mod device;

@@ -20,10 +20,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream that waits for no other.
+    /// Makes a stream that waits for no other stream.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn new(context: &Context) -> Result<Self, DriverError> {
         context.make_current()?;
         let mut handle = ptr::null_mut();
@@ -37,10 +37,10 @@ impl Stream {
         })
     }
 
-    /// A stream of somebody else's, a `CUstream` or `cudaStream_t`, of this context.
+    /// Wraps the caller's stream, a `CUstream` or `cudaStream_t` of this context.
     ///
     /// # Safety
-    /// It must be what is said, and live as long as what is returned.
+    /// `handle` must be a valid stream of this context and live as long as the returned value.
     pub unsafe fn borrowed(context: &Context, handle: *mut c_void) -> Self {
         Self {
             context: context.clone(),
@@ -64,14 +64,14 @@ impl Stream {
         unsafe { call!(cuStreamSynchronize(self.handle)) }
     }
 
-    /// Records what `enqueue` puts on the stream, instead of running it.
+    /// Records the work that `enqueue` puts on the stream instead of running it.
     ///
     /// # Errors
-    /// If something in it cannot be recorded, or `enqueue` fails.
+    /// If a part of it cannot be recorded, or `enqueue` fails.
     pub fn capture<E: From<DriverError>>(&self, enqueue: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
         self.context.make_current()?;
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives; every way out of here ends the capture.
+        // SAFETY: the stream is alive; every path out of this function ends the capture.
         unsafe { call!(cuStreamBeginCapture_v2(self.handle, mode)) }?;
         let enqueued = enqueue();
         let mut graph = Template(ptr::null_mut());
@@ -96,25 +96,25 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.owned && self.context.make_current().is_ok() {
-            // SAFETY: made once, destroyed once; the driver lets its work end.
+            // SAFETY: created once, destroyed once; the driver lets queued work finish.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.handle) };
         }
     }
 }
 
-/// A graph as it was recorded.
+/// A recorded graph that is not yet executable.
 struct Template(CUgraph);
 
 impl Drop for Template {
     fn drop(&mut self) {
         if !self.0.is_null() {
-            // SAFETY: made once, destroyed once.
+            // SAFETY: created once, destroyed once.
             let _ = unsafe { sys::cuGraphDestroy(self.0) };
         }
     }
 }
 
-/// Recorded work, ready to run again. It refers to memory and kernels by address: whoever runs it keeps them.
+/// Recorded work that can run repeatedly. It refers to memory and kernels by address: the caller keeps them alive.
 #[derive(Debug)]
 pub struct Graph {
     context: Context,
@@ -122,15 +122,15 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Runs it in the order of a stream.
+    /// Runs the graph in stream order.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     ///
     /// # Safety
     /// The memory and the kernels that were recorded must live until the work is done.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<(), DriverError> {
-        // SAFETY: graph and stream live; the rest is the caller's promise.
+        // SAFETY: graph and stream are alive; the caller promises the rest.
         unsafe { call!(cuGraphLaunch(self.handle, stream.handle)) }
     }
 }
@@ -138,13 +138,13 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         if self.context.make_current().is_ok() {
-            // SAFETY: made once, destroyed once.
+            // SAFETY: created once, destroyed once.
             let _ = unsafe { sys::cuGraphExecDestroy(self.handle) };
         }
     }
 }
 
-/// A point in a stream's work whose time is taken.
+/// A timestamp at a point in a stream's work.
 #[derive(Debug)]
 pub struct Event {
     context: Context,
@@ -152,10 +152,10 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event not yet recorded.
+    /// Makes an event that is not yet recorded.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn new(context: &Context) -> Result<Self, DriverError> {
         context.make_current()?;
         let mut handle = ptr::null_mut();
@@ -172,28 +172,28 @@ impl Event {
         })
     }
 
-    /// Takes the time when the stream gets here.
+    /// Takes the time when the stream reaches this point.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn record(&self, stream: &Stream) -> Result<(), DriverError> {
-        // SAFETY: event and stream live.
+        // SAFETY: event and stream are alive.
         unsafe { call!(cuEventRecord(self.handle, stream.handle)) }
     }
 
-    /// Waits until the stream gets here.
+    /// Waits until the stream reaches this point.
     ///
     /// # Errors
-    /// If work before it failed.
+    /// If earlier work failed.
     pub fn synchronise(&self) -> Result<(), DriverError> {
         // SAFETY: the event lives.
         unsafe { call!(cuEventSynchronize(self.handle)) }
     }
 
-    /// The time from another event to this one, with the device's resolution of about half a microsecond.
+    /// The time from another event to this one; the device's resolution is about half a microsecond.
     ///
     /// # Errors
-    /// If either was not reached, or work before it failed.
+    /// If either event was not reached, or earlier work failed.
     pub fn since(&self, earlier: &Self) -> Result<Duration, DriverError> {
         let mut milliseconds = 0.0_f32;
         // SAFETY: both events live.
@@ -211,7 +211,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.make_current().is_ok() {
-            // SAFETY: made once, destroyed once.
+            // SAFETY: created once, destroyed once.
             let _ = unsafe { sys::cuEventDestroy_v2(self.handle) };
         }
     }

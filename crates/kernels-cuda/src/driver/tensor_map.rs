@@ -1,4 +1,4 @@
-//! Tensor maps: what the copy engine needs to know of a matrix.
+//! Tensor maps: descriptions of matrices for the copy engine.
 
 use std::ffi::c_void;
 
@@ -17,11 +17,11 @@ pub const MAP_BYTES: usize = size_of::<CUtensorMap>();
 /// Dimensions that a map may have (CUDA driver API, cuTensorMapEncodeTiled).
 const MOST_DIMENSIONS: usize = 5;
 
-/// Encodes a map of elements that begin at `address`: without gaps, zeros beyond the edges.
+/// Encodes a map of elements that begin at `address` without gaps; reads beyond the edges give zeros.
 ///
 /// # Errors
-/// If the driver refuses: addresses and rows are multiples of 16 bytes, and a box has at most 256 elements along each
-/// dimension.
+/// If the driver refuses the map: addresses and rows must be multiples of 16 bytes, and a box has at most 256 elements
+/// along each dimension.
 pub fn encode(map: &Map, address: u64) -> Result<[u8; MAP_BYTES], DriverError> {
     driver_version()?;
     let mut encoded = CUtensorMap { opaque: [0; 16] };
@@ -42,8 +42,8 @@ pub fn encode(map: &Map, address: u64) -> Result<[u8; MAP_BYTES], DriverError> {
         Swizzle::Bytes64 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
         Swizzle::Bytes128 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
     };
-    // SAFETY: the driver is loaded; each list has at least `rank` entries (strides: one less are read). The address is not
-    // read from.
+    // SAFETY: the driver is loaded; each list has at least `rank` entries (of the strides, one fewer is read). The
+    // driver does not read from the address.
     unsafe {
         call!(cuTensorMapEncodeTiled(
             &raw mut encoded,

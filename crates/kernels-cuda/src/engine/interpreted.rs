@@ -1,5 +1,6 @@
-//! Every shipped kernel against the oracle, without a GPU: compiled to PTX and interpreted, in two orders of events. These need
-//! NVRTC; where there is none they say so and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
+//! Checks every shipped kernel against the oracle without a GPU: kernels are compiled to PTX and interpreted, in two
+//! orders of events. These tests need NVRTC; without it they print a note and pass, unless `GAUNTLET_REQUIRE_COMPILER`
+//! is set.
 
 mod attention;
 mod drawn;
@@ -23,7 +24,7 @@ use crate::packing::PackingError;
 use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, Source, Swizzle, Weights};
 use crate::shipped::{Shipped, shipped};
 
-/// So few multiprocessors that blocks which stay have several tiles each.
+/// Few enough multiprocessors that each block of a persistent kernel gets several tiles.
 const PROCESSORS: u32 = 2;
 
 /// Widest tiles where a kernel has code for every width: at 256 its compilation to PTX takes a quarter of a minute.
@@ -51,8 +52,9 @@ impl Kernels {
         }
     }
 
-    /// A call for each set of operands, each with tables and a result of its own but with one workspace and one set of counters,
-    /// as calls have on a device; launches overlap as they may. Things happen in the order that a seed draws.
+    /// Runs a call for each set of operands. Each has its own tables and result, but all share one workspace and one
+    /// set of counters, as calls on a device do; launches overlap where they may. The seed determines the order of
+    /// events.
     fn run(&self, sets: &[Inputs], seed: u64) -> Result<Vec<Output>, Fault> {
         let mut memory = Memory::new();
         let operands: Vec<_> = sets.iter().map(|set| self.operands(&mut memory, set)).collect();
@@ -159,7 +161,7 @@ fn of_attention(memory: &mut Memory, AttentionInputs { query, key, value }: &Att
     }
 }
 
-/// A map as the interpreter reads it; zeros for one of nothing.
+/// A map in the interpreter's form; zeros for a map of an absent matrix.
 fn encoded(map: &Map, address: u64) -> [u8; 128] {
     if address == 0 || map.sizes.contains(&0) {
         return [0; 128];
@@ -179,7 +181,7 @@ fn encoded(map: &Map, address: u64) -> [u8; 128] {
     .encode()
 }
 
-/// A problem like the one that a variant is shipped for, but so small that it can be interpreted.
+/// A problem like the one that a variant is shipped for, but small enough to be interpreted.
 fn small(problem: &Operation) -> Operation {
     match problem {
         Operation::GroupedGemm(gemm) => Operation::GroupedGemm(small_gemm(gemm)),
@@ -187,8 +189,9 @@ fn small(problem: &Operation) -> Operation {
     }
 }
 
-/// A group whose results can be stored in whole lines, an empty one, and one with odd sizes; depths that no chunk divides, so deep that
-/// all buffers are used more than once: those of few tokens by all warps of a block, each with chunks of its own.
+/// Groups: one whose results can be stored in whole lines, an empty one, and one with odd sizes. No chunk divides the
+/// depths. They are deep enough to use all buffers more than once; with few tokens, every warp of a block gets its own
+/// chunks.
 fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
     let most = of.groups.iter().map(|group| group.m).max().unwrap_or(0);
     let (tokens, depths) = match most {
@@ -204,7 +207,8 @@ fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
     }
 }
 
-/// Sequences that no tile divides, first one that leaves most of a block without queries; alike where those of the variant are, for its kernel may count on it.
+/// Sequences that no tile divides; the first leaves most of a block without queries. They are equal if those of the
+/// variant are, because its kernel may rely on it.
 fn small_attention(of: &Attention) -> Attention {
     let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
     let lengths = if alike {
@@ -235,7 +239,8 @@ fn compiler() -> Option<Compiler> {
     }
 }
 
-/// The schedule with tiles that the interpreter's small problems fill: a kernel for tiles of all widths has code for each.
+/// The schedule with tiles that the interpreter's small problems fill. A kernel for tiles of all widths would contain
+/// code for each width.
 fn narrowed(schedule: &Schedule) -> Schedule {
     let mut narrowed = schedule.clone();
     if schedule.swap_ab && schedule.order == Order::Sorted {
@@ -244,7 +249,7 @@ fn narrowed(schedule: &Schedule) -> Schedule {
     narrowed
 }
 
-/// What is wrong with a kernel's results, if anything: of two calls one behind the other, in two orders of events.
+/// The error in a kernel's results, if any, after two consecutive calls, in two orders of events.
 fn wrong(compiler: &Compiler, one: &Shipped, inputs: InputKind) -> Option<String> {
     wrong_on(compiler, one, small(&one.problem), inputs)
 }
@@ -254,7 +259,7 @@ fn wrong_on(compiler: &Compiler, one: &Shipped, problem: Operation, inputs: Inpu
     wrong_with(compiler, one, &problem, inputs, &sets)
 }
 
-/// The same with these operands, of some kind.
+/// The same with these operands of a given kind.
 fn wrong_with(
     compiler: &Compiler,
     one: &Shipped,
@@ -321,8 +326,8 @@ fn swapped() {
     every(Source::Swapped);
 }
 
-/// Tiles so narrow that the ring holds more units than have their scales in both places: first tiles of two chunks, then deep
-/// ones, several a block.
+/// Tiles narrow enough that the ring holds more units than the two places of scales serve: first tiles of two chunks,
+/// then deep ones, several a block.
 #[test]
 fn scales_of_weights_wait_for_their_place() {
     let Some(compiler) = compiler() else { return };

@@ -60,11 +60,11 @@ pub struct Resources {
 /// One copy of the operands, with what was made for it once.
 struct Copy {
     operands: Rc<Operands>,
-    /// None if they are made in each call.
+    /// None if tables are made in each call.
     tables: Option<Tables>,
 }
 
-/// A call whose set-up is done.
+/// A call that is set up and can be launched.
 pub(super) struct Ready<'a> {
     plan: PlanOfCall<'a>,
     addresses: Addresses,
@@ -169,8 +169,8 @@ impl Kernel {
         self.copies.len()
     }
 
-    /// Takes copies of the operands to run on, which must be of this problem, and makes what is made once: repacked weights
-    /// too, if that is how the schedule has them.
+    /// Attaches copies of the operands, which must be for this problem, and makes what is made only once: tables, maps,
+    /// and repacked weights if the schedule asks for them.
     ///
     /// # Errors
     /// If there is no memory for tables, or a tensor map is refused.
@@ -199,7 +199,7 @@ impl Kernel {
     /// Makes every element of the result NaN.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// If the driver reports an error.
     pub fn poison(&self) -> Result<(), RunError> {
         // 0xFF in every byte is a NaN in all formats of results.
         self.output.fill(0xFF, &self.shared.stream)?;
@@ -244,25 +244,26 @@ impl Kernel {
         })
     }
 
-    /// Queues the launches of a call; what they need stays until the stream has done them: what is kept belongs to the
-    /// kernel, and what is of the call is freed in the stream's order.
+    /// Queues the launches of a call. Memory that they need stays valid until the stream has run them: kept memory
+    /// belongs to the kernel, and memory of this call is freed in stream order.
     pub(super) fn launch(&self, ready: &Ready<'_>) -> Result<(), DriverError> {
         let plan = match &ready.plan {
             PlanOfCall::Kept(plan) => *plan,
             PlanOfCall::Fresh(plan) => plan.as_ref(),
         };
         for launch in plan.launches(&ready.addresses) {
-            // Without any work, as when all groups are without tokens, there is nothing to launch.
+            // Without work (all groups have no tokens) there is nothing to launch.
             if launch.grid == 0 {
                 continue;
             }
-            // SAFETY: the plan made the parameter for this kernel, and asked for the memory that it points to.
+            // SAFETY: the plan made the parameter for this kernel and determined the sizes of the memory that it points
+            // to.
             unsafe { self.loaded[launch.pass as usize].launch(&launch, &self.shared.stream) }?;
         }
         Ok(())
     }
 
-    /// Waits for all that was queued; a fault of a kernel shows here.
+    /// Waits for all queued work; a fault in a kernel is reported here.
     pub(super) fn finish(&self) -> Result<(), DriverError> {
         self.shared
             .stream
@@ -272,7 +273,7 @@ impl Kernel {
 }
 
 impl Drop for Kernel {
-    /// Memory must not go while a kernel uses it, whatever became of the call.
+    /// Memory must not be freed while a kernel uses it, even if the call failed.
     fn drop(&mut self) {
         let _ = self.shared.stream.synchronise();
     }

@@ -1,8 +1,8 @@
-//! How operands lie in device memory. All of it is decided on the host, so all of it is tested without a device.
+//! The layout of operands in device memory. It is computed on the host, so it is tested without a device.
 //!
-//! Rows are padded with zeros to a depth that bulk copies can take (a zero scale makes what it scales vanish). The
-//! tokens of all groups lie one after another, their scales likewise, as the [table of groups](plan::Group) says; a
-//! group's weights lie where their owner put them, here in one buffer, each matrix at an address that tensor maps take.
+//! Rows are padded with zeros to a depth that bulk copies support (a zero scale makes the padding vanish). The tokens
+//! of all groups are contiguous, and so are their scales, as the [table of groups](plan::Group) describes. The owner
+//! decides where a group's weights lie; here they share one buffer, each matrix at an address that tensor maps accept.
 
 use std::borrow::Cow;
 
@@ -40,8 +40,7 @@ struct Place {
     weights: [[usize; 2]; 2],
 }
 
-/// A matrix as it is to lie in its buffer: where it begins, and its bytes, which are the tensor's own unless its rows are
-/// padded.
+/// A matrix in its buffer: its offset, and its bytes, which are the tensor's own unless its rows are padded.
 pub(super) type Piece<'a> = (usize, Cow<'a, [u8]>);
 
 /// The matrices of all operands, by the buffer they lie in. What lies between them is zero.

@@ -50,12 +50,12 @@ impl Loaded {
             cluster: launch.cluster,
             overlapping: self.overlapping,
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.function.launch(shape, &launch.parameter, stream) }
     }
 }
 
-/// A block that does not fit would be refused at its launch, with less to say.
+/// Checked here because the driver would refuse the launch with a less helpful message.
 fn check_budget(variant: &Variant, compiled: &Compiled, device: &Device) -> Result<(), BuildError> {
     let over = |what, found, most, remedy| BuildError::OverBudget {
         variant: variant.to_string(),

@@ -27,26 +27,26 @@ pub use operands::Operands;
 pub(crate) use setup::{encode_all, weight_address};
 pub use timing::CallTimes;
 
-/// A GPU, and the compiler of its kernels. Engines, and all that comes from them, stay in the thread that made them.
+/// A GPU with the compiler for its kernels. Engines and all objects made from them stay in the thread that made them.
 ///
-/// An engine is made on any GPU, with or without a compiler, so that a program can describe the GPU that it has; what
-/// the kernels need is checked when one is [built](Engine::build).
+/// An engine can be made on any GPU, with or without a compiler, so that a program can describe the GPU; the
+/// requirements of a kernel are checked when it is [built](Engine::build).
 pub struct Engine {
     shared: Rc<Shared>,
     compiler: OnceCell<Compiler>,
 }
 
-/// What kernels need of their engine.
+/// The state that an engine shares with its kernels.
 struct Shared {
     context: Context,
     stream: Stream,
-    /// None where streams cannot wait on memory: times of the device then contain a little of the host's.
+    /// None where streams cannot wait on memory: device times then include a little host time.
     gate: Option<Gate>,
     monitor: Option<Monitor>,
 }
 
 impl Engine {
-    /// Takes the GPU of this number, from 0.
+    /// Opens the GPU with this number, from 0.
     ///
     /// # Errors
     /// If there is no driver, or no GPU of this number.
@@ -70,7 +70,7 @@ impl Engine {
         self.shared.context.device()
     }
 
-    /// The compiler, which is looked for when it is first asked for.
+    /// The compiler; it is searched for on first use.
     ///
     /// # Errors
     /// If there is no compiler, or it cannot be loaded.
@@ -82,7 +82,7 @@ impl Engine {
         Ok(self.compiler.get_or_init(|| compiler))
     }
 
-    /// Watches clocks; none if there is no NVML.
+    /// The clock monitor; `None` if there is no NVML.
     pub fn monitor(&self) -> Option<&Monitor> {
         self.shared.monitor.as_ref()
     }
@@ -90,8 +90,8 @@ impl Engine {
     /// Plans `problem` under `schedule`, compiles its kernels or takes them from the cache, and loads them.
     ///
     /// # Errors
-    /// If the GPU cannot run the kernels, there is no compiler, no kernel can do what a parameter says, the kernel does not
-    /// compile, a block would not fit a multiprocessor, or there is no memory for the result.
+    /// If the GPU cannot run the kernels, there is no compiler, no kernel supports a parameter's value, the kernel does
+    /// not compile, a block would not fit a multiprocessor, or there is no memory for the result.
     pub fn build(&self, problem: &Operation, schedule: &Schedule) -> Result<Kernel, BuildError> {
         self.build_as(Variant::clone, problem, schedule)
     }
@@ -114,7 +114,7 @@ impl Engine {
     /// Copies operands to the device, `copies` times in all: copy i holds set i modulo their number.
     ///
     /// # Errors
-    /// If they are not of the problem, or do not fit.
+    /// If they are not for this problem, or do not fit.
     pub fn load(
         &self,
         problem: &Operation,

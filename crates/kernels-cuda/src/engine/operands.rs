@@ -20,7 +20,7 @@ pub struct Operands {
     /// Where each group's weights lie.
     pub(super) weights: Vec<Weights>,
     memory: Vec<DeviceMemory>,
-    /// Whose tokens these are, if not its own.
+    /// The operands that own these tokens, if they are shared.
     _tokens: Option<Rc<Operands>>,
 }
 
@@ -52,8 +52,8 @@ impl Operands {
     }
 }
 
-/// Repacks weights that lie in `canonical`, whose first byte has the address `base`, and puts them where `place`, which gets a
-/// matrix's bytes, says.
+/// Repacks weights that lie in `canonical`, whose first byte has the address `base`. `place` receives the bytes of each
+/// repacked matrix and returns its new address.
 pub(super) fn repack<E: From<PackingError>>(
     gemm: &GroupedGemm,
     canonical: &[u8],

@@ -35,7 +35,7 @@ impl Scratch {
             workspace: DeviceMemory::new(context, memory.workspace_bytes)?,
             counters: DeviceMemory::new(context, memory.counter_bytes)?,
         };
-        // A kernel that reads of the workspace what it has not written reads NaN.
+        // Filled with NaN, so that reading workspace that was never written is detected.
         scratch.workspace.fill(0xFF, stream)?;
         scratch.counters.fill(0, stream)?;
         stream.synchronise()?;
@@ -102,9 +102,9 @@ fn encode_maps(memory: &Memory, operands: &Operands) -> Result<Vec<u8>, DriverEr
     })
 }
 
-/// Tensor maps one after another, as they lie in device memory; `address` says where a map's matrix begins. Those of
-/// matrices that are not there, the second weights of the plain form, stay zero: no kernel uses them, and the driver
-/// describes nothing that lies nowhere. Neither does it describe what has no elements.
+/// Encodes the tensor maps one after another, as they lie in device memory; `address` gives the address of a map's
+/// matrix. Maps of absent matrices (the second weights of the plain form) and of empty ones stay zero: no kernel uses
+/// them, and the driver refuses to encode them.
 pub(crate) fn encode_all(maps: &[Map], address: impl Fn(&Map) -> u64) -> Result<Vec<u8>, DriverError> {
     let mut bytes = vec![0; maps.len() * MAP_BYTES];
     for (map, encoded) in maps.iter().zip(bytes.chunks_exact_mut(MAP_BYTES)) {
@@ -116,7 +116,7 @@ pub(crate) fn encode_all(maps: &[Map], address: impl Fn(&Map) -> u64) -> Result<
     Ok(bytes)
 }
 
-/// Where a matrix of weights begins; 0 for all else.
+/// The address of a matrix of weights; 0 for other operands.
 pub(crate) fn weight_address(map: &Map, weights: &[Weights]) -> u64 {
     let of = weights.get(map.group).copied().unwrap_or_default();
     match map.matrix {

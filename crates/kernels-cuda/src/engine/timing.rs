@@ -1,14 +1,14 @@
 //! How calls are timed.
 //!
-//! A call's time is taken on the host, around all that a caller waits for. The device's time is taken in a call of its
-//! own, whose launches are queued behind a closed gate between two events and so run without waiting for the host:
-//! taken in the same call, it would hold the host's time for a launch, which on an idle device is as long as a small
-//! kernel. That other call runs on the copy of the operands that is farthest in the rotation, so neither call finds the
-//! other's operands in the cache.
+//! A call's time is measured on the host, around everything a caller waits for. The device's time is measured in a
+//! separate call, whose launches are queued behind a closed gate between two events, so they run without waiting for
+//! the host. Measured in the same call, it would include the host's time for a launch, which on an idle device is as
+//! long as a small kernel. The separate call uses the copy of the operands that is farthest in the rotation, so neither
+//! call finds the other's operands in the cache.
 //!
-//! Nothing flushes the level-2 cache: what is cold or warm is decided by how many copies the caller rotates over (twice
-//! the cache's size makes it cold). A flush by writing would leave a cache full of lines that the next call has to write
-//! back, and would make it impossible to measure warm.
+//! Nothing flushes the level-2 cache: the number of copies that the caller rotates over decides whether it is cold or
+//! warm (twice the cache's size makes it cold). A flush by writing would leave a cache full of lines that the next call
+//! has to write back, and would make warm measurements impossible.
 
 use std::time::{Duration, Instant};
 
@@ -16,30 +16,30 @@ use super::Kernel;
 use crate::driver::{DriverError, Event};
 use crate::error::RunError;
 
-/// More launches than this are not queued behind a closed gate: the queue has room for about a thousand, and whoever
-/// fills it waits for a gate that only he can open.
+/// Most launches that are queued behind a closed gate. The queue has room for about a thousand; filling it would block
+/// the host, which alone can open the gate.
 const MOST_BEHIND_GATE: usize = 256;
 
-/// Calls in a graph and how often it is replayed for the median, and before that without counting: as the peers of the
-/// H200 were timed.
+/// Calls in a graph, replays for the median, and uncounted replays before them: the same as for the peer measurements
+/// on the H200.
 const REPLAYS: usize = 15;
 const REPLAYS_BEFORE: usize = 3;
 
-/// How often the clock is read in a run of calls: to ask for it may take longer than a small kernel, and what is not
-/// calls in such a run hides them from who watches it from outside.
+/// Clock readings in a run of calls. One reading may take longer than a small kernel, and time without calls would hide
+/// the load from an external observer.
 const CLOCKS: usize = 8;
 
-/// After so many calls the device may catch up: a queue that is full makes the host wait.
+/// After this many calls the device may catch up: a full queue makes the host wait.
 const QUEUED_AT_ONCE: usize = 100;
 
 /// The times of one call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallTimes {
-    /// Around everything that a caller waits for.
+    /// The time around everything that a caller waits for.
     pub call: Duration,
-    /// From the begin of the first launch to the end of the last; none where it was not asked for.
+    /// From the start of the first launch to the end of the last; `None` unless requested.
     pub kernel: Option<Duration>,
-    /// Clock of the multiprocessors in MHz, as last read in the run of calls that this is of.
+    /// Clock of the multiprocessors in MHz, as last read during this run of calls.
     pub clock: Option<f64>,
 }
 
@@ -57,8 +57,8 @@ impl Kernel {
         })
     }
 
-    /// Computes `samples` times on copies from `first_copy` on, in rotation; the last result stays. The device's time is
-    /// taken on request, in as many calls again.
+    /// Computes `samples` times, in rotation over the copies from `first_copy` on; the last result is kept. On request
+    /// the device's time is measured too, in as many additional calls.
     ///
     /// # Errors
     /// If there are no operands, or the kernel fails.
@@ -90,8 +90,8 @@ impl Kernel {
             .collect()
     }
 
-    /// The median time of a call in a graph of `calls` calls, in rotation over the copies: what a serving engine that
-    /// records its steps would see, with launches but no host between calls.
+    /// The median time of a call in a graph of `calls` calls, in rotation over the copies. This is the time in a
+    /// serving engine that records its steps: with launches, but without the host between calls.
     ///
     /// # Errors
     /// If set-up is per call, there are no operands, or the kernel fails.
@@ -100,7 +100,7 @@ impl Kernel {
         if self.sets_up_in_each_call() {
             return Err(RunError::SetupInGraph);
         }
-        // Whatever the driver loads at a first launch cannot be recorded.
+        // The driver may load code at the first launch, which cannot be recorded.
         self.time_call(0)?;
         let stream = &self.shared.stream;
         let graph = stream.capture(|| {
@@ -115,7 +115,7 @@ impl Kernel {
         ];
         let replay = || -> Result<Duration, DriverError> {
             start.record(stream)?;
-            // SAFETY: memory and kernel belong to `self`, and the wait below ends their use.
+            // SAFETY: memory and kernel belong to `self`, and their use ends with the wait below.
             unsafe { graph.launch(stream) }?;
             end.record(stream)?;
             self.finish()?;
@@ -129,8 +129,8 @@ impl Kernel {
         Ok(times[REPLAYS / 2] / u32::try_from(calls).unwrap_or(u32::MAX))
     }
 
-    /// The host's times for queuing each of `calls` calls, sorted, in rotation over the copies: all that a caller waits for
-    /// who does not wait for the result.
+    /// The host's times for queuing each of `calls` calls, sorted, in rotation over the copies: the full cost to a
+    /// caller that does not wait for the result.
     ///
     /// # Errors
     /// If there are no operands, or the kernel fails.
@@ -161,11 +161,11 @@ impl Kernel {
         Ok(start.elapsed())
     }
 
-    /// The device's time of a call whose launches are all queued before the first begins, where the device has a gate.
+    /// The device's time of a call. If the device has a gate, all launches are queued before the first begins.
     pub(super) fn time_kernel(&self, copy: usize, [start, end]: &[Event; 2]) -> Result<Duration, RunError> {
         self.shared.context.make_current()?;
         let stream = &self.shared.stream;
-        // Set-up copies from the host, which may wait for the stream: it comes before the gate.
+        // Set-up copies from the host, which may wait for the stream, so it precedes the gate.
         let ready = self.ready(copy)?;
         let few = self.resources().launches <= MOST_BEHIND_GATE;
         let gate = self.shared.gate.as_ref().filter(|_| few);

@@ -1,4 +1,4 @@
-//! A traced call: its kernels built once more, so that they write down who does what when.
+//! Traced calls: the kernels are built again with tracing, so that they record which role does what and when.
 
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -37,12 +37,12 @@ struct Buffer {
 }
 
 impl Engine {
-    /// What the roles of each block do in a call, from the first block's begin to the last one's end. All its launches are
-    /// queued before it begins, where the device has a gate: none waits for the host. Before it there is a call on each copy
-    /// of the operands, as in a rotation over all of them.
+    /// Records the activities of each role of each block in a call, from the first block's start to the last one's end.
+    /// If the device has a gate, all launches are queued before the first begins, so none waits for the host. A call on
+    /// each copy of the operands precedes the traced one, as in a rotation.
     ///
     /// # Errors
-    /// As [`Engine::build`] and [`Kernel::run`]; and if there are more records than room for them.
+    /// As [`Engine::build`] and [`Kernel::run`]; and if there are more records than fit the buffer.
     pub fn trace(
         &self,
         problem: &Operation,
@@ -56,7 +56,7 @@ impl Engine {
 }
 
 impl Kernel {
-    /// Of traced variants. They write to one buffer, each for roles of its own.
+    /// Traces a kernel built from traced variants. They write to one buffer, each for its own roles.
     fn trace(&self) -> Result<Trace, TracingError> {
         let stream = &self.shared.stream;
         let buffer = Buffer::new(stream, self.most_blocks() as usize).map_err(RunError::from)?;

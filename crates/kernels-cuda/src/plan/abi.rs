@@ -1,4 +1,4 @@
-//! What host and kernels agree on, byte for byte; the other half is `kernels/problem.cuh`.
+//! The binary interface between host and kernels; the other half is `kernels/problem.cuh`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -38,7 +38,7 @@ pub struct Group {
     pub token_scales: u64,
     /// Its result, in elements from the first group's.
     pub output: u64,
-    /// Its converted tokens, in bytes from the workspace's begin, where a kernel keeps such.
+    /// Its converted tokens, in bytes from the workspace's start; used by kernels that keep them.
     pub workspace: u64,
     /// Addresses of packed weights.
     pub weights: [u64; 2],
@@ -52,6 +52,6 @@ pub struct Group {
     pub n: u32,
     /// Depth in memory, a multiple of [`DEPTH_STEP`].
     pub k: u32,
-    /// Nothing yet; makes the size a multiple of 8.
+    /// Unused; makes the size a multiple of 8.
     pub reserved: u32,
 }

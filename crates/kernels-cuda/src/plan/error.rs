@@ -6,22 +6,22 @@ use thiserror::Error;
 /// Why a problem under a schedule cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// The kernel cannot do what a word of the schedule says.
+    /// The kernel does not support a value of the schedule.
     #[error("{word} = {value}: {why}; {remedy}")]
     Word {
-        /// The word at fault, down to the part (`tile.m`).
+        /// The parameter at fault, down to the part (`tile.m`).
         word: &'static str,
         /// The value it has.
         value: String,
         /// The rule it breaks, with its figures.
         why: String,
-        /// What would keep the rule.
+        /// A change that would satisfy the rule.
         remedy: String,
     },
-    /// The sizes make no problem.
+    /// The sizes are invalid.
     #[error(transparent)]
     Operation(#[from] OperationError),
-    /// A head size that no kernel is for.
+    /// A head size without a kernel.
     #[error(
         "attention on CUDA has kernels for head sizes 64 and 128, not {size}; run it with `--executor cpu`"
     )]
@@ -29,10 +29,10 @@ pub enum PlanError {
         /// Values a head and position.
         size: usize,
     },
-    /// Sizes beyond what the tables can count.
+    /// Sizes beyond the integer ranges of the tables.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
     TooLarge {
-        /// What is too large.
+        /// The quantity that is too large.
         what: String,
         /// Its value.
         value: usize,
@@ -42,7 +42,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// A word of the schedule that the kernel cannot do.
+    /// An error for a parameter whose value the kernel does not support.
     pub(super) fn word(
         word: &'static str,
         value: impl ToString,
@@ -57,10 +57,10 @@ impl PlanError {
         }
     }
 
-    /// A word that has one value which the kernel can do.
+    /// Checks a parameter for which the kernel supports only one value.
     ///
     /// # Errors
-    /// If it has another.
+    /// If it has another value.
     pub(crate) fn unless<T: PartialEq + ToString>(
         word: &'static str,
         value: T,

@@ -29,7 +29,7 @@ pub fn gemm(shapes: &[[usize; 3]], form: Form) -> GroupedGemm {
     }
 }
 
-/// Groups of up to so many weight rows, most of them with few tokens or none.
+/// Groups of up to `most_rows` weight rows, most of them with few tokens or none.
 pub fn shapes(most_rows: usize) -> impl Strategy<Value = Vec<[usize; 3]>> {
     let m = prop_oneof![4 => 0usize..300, 1 => 300usize..3000, 1 => 0usize..9];
     let shape = (m, 1..=most_rows, 1usize..160).prop_map(|(m, n, sixteenths)| [m, n, 16 * sixteenths]);

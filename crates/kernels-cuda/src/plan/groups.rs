@@ -52,7 +52,7 @@ pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(
     gemm.groups.iter().enumerate().map(group).collect()
 }
 
-/// Where a table begins that comes after that of the groups.
+/// The offset of the table that follows the table of groups.
 pub(super) fn table_end(gemm: &GroupedGemm) -> usize {
     (gemm.groups.len() * size_of::<Group>()).next_multiple_of(TABLE_ALIGNMENT)
 }
@@ -109,7 +109,7 @@ pub(super) fn check_sizes(gemm: &GroupedGemm) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Whether a table can hold so many tiles; to be asked before it is made.
+/// Whether a table can hold this many tiles; called before the table is made.
 ///
 /// # Errors
 /// If it cannot.

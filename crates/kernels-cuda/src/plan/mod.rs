@@ -1,7 +1,7 @@
-//! What a problem under a schedule becomes on a GPU, before there is one: which kernel, which tables, which launches.
+//! The plan of a problem under a schedule on a GPU: the kernels, tables and launches.
 //!
-//! Planning needs no GPU and no driver, so all of it is tested without. What depends on addresses is filled in by
-//! [`Plan::launches`], which does no more than copy numbers: it is what every call pays.
+//! Planning needs no GPU and no driver, so all of it is tested without them. Fields that depend on addresses are filled
+//! in by [`Plan::launches`], which only copies numbers because every call pays for it.
 
 mod abi;
 pub mod attention;
@@ -27,11 +27,12 @@ use narrow::NarrowPlan;
 use rows::RowsPlan;
 use swapped::SwappedPlan;
 
-/// Plans a problem under a schedule for a device of so many multiprocessors: without swap-AB the rows kernel; with it
-/// the narrow one for tiles of at most 32 weight rows and 16 tokens, and the swapped one for all others.
+/// Plans a problem under a schedule for a device with `processors` multiprocessors. Without swap-AB this is the rows
+/// kernel; with it the narrow kernel for tiles of at most 32 weight rows and 16 tokens, and the swapped kernel for all
+/// others.
 ///
 /// # Errors
-/// If the sizes make no problem, the family has no kernel, or the kernel cannot do what a word says.
+/// If the sizes are invalid, the family has no kernel, or the kernel does not support a value of the schedule.
 pub fn plan(problem: &Operation, schedule: &Schedule, processors: u32) -> Result<Box<dyn Plan>, PlanError> {
     problem.validate()?;
     let gemm = match problem {
@@ -45,7 +46,7 @@ pub fn plan(problem: &Operation, schedule: &Schedule, processors: u32) -> Result
     }
 }
 
-/// The kernel that a schedule asks for.
+/// The kernel that a schedule selects.
 fn source(schedule: &Schedule) -> Source {
     match schedule.tile {
         _ if !schedule.swap_ab => Source::Rows,
@@ -67,15 +68,15 @@ pub enum Source {
     Tokens,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
-    /// Attention by warps that do everything: the staircase.
+    /// Attention by warps that all do the same work: the staircase.
     AttentionUnified,
     /// Attention by one warp that loads and warp groups that multiply.
     AttentionSpecialised,
-    /// Attention with all keys in shared memory at once, split over a cluster.
+    /// Attention with all keys in shared memory together, split over a cluster.
     AttentionResident,
 }
 
-/// One kernel with everything that is fixed when it is compiled.
+/// One kernel with all of its compile-time constants.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The file.
@@ -91,13 +92,13 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Whether the kernel waits by `griddepcontrol.wait` before it touches what the launch before it wrote, so that it may
-    /// begin before that one has ended (programmatic dependent launch): its definitions then have `OVERLAP`.
+    /// Whether the kernel waits by `griddepcontrol.wait` before it touches data of the previous launch, so that it may
+    /// begin before that launch has ended (programmatic dependent launch). If so, its definitions contain `OVERLAP`.
     pub fn overlaps(&self) -> bool {
         self.defines.get("OVERLAP").is_some_and(|value| value == "1")
     }
 
-    /// The same kernel, writing down who does what when ([`crate::trace`]).
+    /// The same kernel with tracing: it records which role does what and when ([`crate::trace`]).
     #[must_use]
     pub fn traced(&self) -> Self {
         let mut traced = self.clone();
@@ -138,7 +139,7 @@ pub struct Map {
     pub swizzle: Swizzle,
 }
 
-/// What a tensor map's element is; which number its bits stand for is no matter to copies.
+/// The element type of a tensor map; copies need only its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     /// A byte.
@@ -169,7 +170,7 @@ impl Element {
 }
 
 impl Map {
-    /// A matrix of bytes from its begin on: columns and rows, of it and of a box.
+    /// A map of a matrix of bytes: columns and rows of the matrix and of a box.
     pub(crate) fn of_bytes(matrix: Matrix, group: usize, sizes: [u64; 2], boxes: [u32; 2]) -> Self {
         Self {
             matrix,
@@ -235,7 +236,7 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn preparation(&self) -> Option<&Variant> {
         None
     }
-    /// All kernels, each at the place that its [`Pass`] is the number of.
+    /// All kernels, indexed by [`Pass`].
     fn variants(&self) -> Vec<&Variant> {
         [self.variant()].into_iter().chain(self.preparation()).collect()
     }
@@ -245,8 +246,8 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn launches(&self, addresses: &Addresses) -> Vec<Launch>;
 }
 
-/// Where one group's weights lie in device memory, row by row or [repacked](crate::packing), as the schedule says; the
-/// second of each pair belongs to the dual form and is 0 otherwise.
+/// Where one group's weights lie in device memory, row by row or [repacked](crate::packing), as the schedule requires;
+/// the second of each pair belongs to the dual form and is 0 otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Weights {
     /// Packed values, `[n, k / 2]`.

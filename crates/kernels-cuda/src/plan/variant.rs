@@ -7,8 +7,8 @@ const REGISTERS: usize = 65536;
 /// Most registers of a thread (same source).
 const REGISTERS_A_THREAD: usize = 255;
 
-/// Most registers a thread may have for one block of so many threads to fit a multiprocessor; the hardware gives them
-/// out in eights.
+/// Most registers a thread may have for one block of `threads` threads to fit a multiprocessor; the hardware allocates
+/// them in units of eight.
 pub(super) fn most_registers(threads: usize) -> u32 {
     (REGISTERS / threads / 8 * 8).min(REGISTERS_A_THREAD) as u32
 }

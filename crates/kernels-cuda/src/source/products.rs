@@ -1,7 +1,8 @@
-//! The header `products.cuh`: `wgmma` for attention, in three operand formats, with sums that may begin anew.
+//! The header `products.cuh`: `wgmma` for attention, in three operand formats, with sums that are continued or
+//! restarted.
 //!
-//! As in [`super::wgmma`], the instruction names each accumulator register, so each width needs a text of its own (PTX
-//! ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions").
+//! As in [`super::wgmma`], the instruction names each accumulator register, so each width needs its own text (PTX ISA,
+//! "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions").
 
 use std::fmt::Write;
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
 //! The header `wgmma.cuh`: one struct for each width that `wgmma.mma_async` has, too regular to be written by hand.
 //!
-//! The instruction names each accumulator register, so a width needs a text of its own (PTX ISA, "Asynchronous
-//! Warpgroup Level Matrix Multiply-Accumulate Instructions": shapes m64nNk16, N from 8 to 256 in steps of 8).
+//! The instruction names each accumulator register, so each width needs its own text (PTX ISA, "Asynchronous Warpgroup
+//! Level Matrix Multiply-Accumulate Instructions": shapes m64nNk16, N from 8 to 256 in steps of 8).
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What attention needs. On sm_90a there are three kernels, and what they take is counted as they lay it out.
+//! Attention's requirements. The three sm_90a kernels are counted according to their own layouts.
 
 use crate::{Attention, AttentionFormat, OutputFormat};
 use gauntlet_device::Arch;
@@ -19,22 +19,25 @@ const RESIDENT_BARRIERS: usize = 64;
 const RESIDENT_LEAST: usize = 114 << 10;
 /// Bytes of a row's largest score and sum of weights.
 const STATISTICS: usize = 8;
-/// Bytes of the same of a thread of the specialised kernel, which has two rows, of which each is three others' too.
+/// Bytes of the same values for a thread of the specialised kernel. A thread has two rows, each shared with three other
+/// threads.
 const MERGED_STATISTICS: usize = 16;
 
 /// The CUDA kernels of attention on sm_90a.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HopperAttention {
-    /// Everyone does everything, by `mma.sync`.
+    /// All warps do the same work, with `mma.sync`.
     Unified,
-    /// One warp loads, two to four warp groups of 64 queries multiply by `wgmma`, and three warps convert what is e4m3.
+    /// One warp loads, two to four warp groups of 64 queries multiply by `wgmma`, and three warps convert e4m3
+    /// operands.
     Specialised,
-    /// All keys are in shared memory at once, split over the two warp groups of each block of a cluster.
+    /// All keys are in shared memory together, split over the two warp groups of each block of a cluster.
     Resident,
 }
 
 impl HopperAttention {
-    /// The kernel that the words choose: with roles, tiles of one warp group's queries are the resident kernel's.
+    /// The kernel that the schedule selects: with roles, a tile with the queries of one warp group selects the resident
+    /// kernel.
     pub fn of(schedule: &Schedule) -> Self {
         match (schedule.roles, schedule.tile.m) {
             (Roles::Unified, _) => Self::Unified,
@@ -44,8 +47,8 @@ impl HopperAttention {
     }
 }
 
-/// Whether attention is multiplied by `mma.sync`, whose operands come from registers: before sm_90a always, and there
-/// where everyone does everything; `wgmma` and `tcgen05` are for roles.
+/// Whether attention is multiplied by `mma.sync`, which takes its operands from registers: always before sm_90a, and on
+/// sm_90a without roles; `wgmma` and `tcgen05` are used with roles.
 pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
     match arch {
         Arch::Sm80 | Arch::Sm89 => true,
@@ -54,7 +57,8 @@ pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
     }
 }
 
-/// Keys that the blocks of a cluster hold at once, where they hold all that there are: a longer sequence has no place.
+/// The most keys that the blocks of a cluster can hold, if the kernel holds all keys together: a longer sequence does
+/// not fit.
 pub fn resident_keys(schedule: &Schedule, arch: Arch) -> Option<usize> {
     let is_resident = arch == Arch::Sm90a && HopperAttention::of(schedule) == HopperAttention::Resident;
     is_resident.then(|| RESIDENT_GROUPS * schedule.split_k * schedule.tile.n)
@@ -100,7 +104,7 @@ pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     }
 }
 
-/// Bytes of values, likewise: the specialised kernel of sm_90a multiplies them by weights in 16 bits, also where scores are
+/// Bytes of values, likewise: the specialised kernel of sm_90a multiplies them by 16-bit weights, even where scores are
 /// products of e4m3.
 pub fn multiplied_value_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
     match (arch, HopperAttention::of(schedule)) {
@@ -109,9 +113,9 @@ pub fn multiplied_value_bytes(schedule: &Schedule, attention: &Attention, arch: 
     }
 }
 
-/// Operands of a step, of keys and values, that a block on sm_90a makes ready in shared memory before `wgmma` takes them:
-/// both of 8-bit operands that are multiplied as fp16, and only values where scores are products of e4m3: converted, or
-/// with the keys first.
+/// Operands of a step (keys and values) that a block on sm_90a prepares in shared memory before `wgmma` takes them:
+/// both if 8-bit operands are multiplied as fp16; only values if scores are products of e4m3. Preparing means
+/// converting, or reordering with the keys first.
 pub fn operands_made_ready(schedule: &Schedule, attention: &Attention) -> usize {
     let is_eight_bits = attention.format.bytes() < HALF;
     match (HopperAttention::of(schedule), schedule.arithmetic) {
@@ -159,8 +163,8 @@ fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize
         + output
 }
 
-/// Queries as they were copied, the ring of what is multiplied, that of what is yet to be converted, and what warp groups
-/// leave each other of the same queries: sums of fp32, with two shifts and two sums of weights a thread.
+/// Queries as copied, the ring of multiplied operands, the ring of operands not converted yet, and the data that warp
+/// groups with the same queries exchange: sums of fp32, with two shifts and two sums of weights a thread.
 fn specialised_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     let row = attention.head_size * attention.format.bytes();
     let raw = if operands_made_ready(schedule, attention) > 0 {
@@ -176,8 +180,8 @@ fn specialised_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     schedule.tile.m * row + ring + raw + merged + SPECIALISED_BARRIERS
 }
 
-/// Queries, keys and values as they were copied, what is made of them, and partial results of which each block merges
-/// its share.
+/// Queries, keys and values as copied, their converted forms, and partial results, of which each block merges its
+/// share.
 fn resident_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     let row = attention.head_size * attention.format.bytes();
     let keys = RESIDENT_GROUPS * schedule.tile.n;
@@ -185,8 +189,8 @@ fn resident_bytes(schedule: &Schedule, attention: &Attention) -> usize {
         * keys
         * attention.head_size
         * multiplied_bytes(schedule, attention);
-    // Values of bf16 may be beyond fp16, in which parts are exchanged where the result has no more than it; and so may parts
-    // that scales of blocks belong to.
+    // Parts are exchanged in fp16 if the result has no more precision. Values of bf16 may exceed the range of fp16, and
+    // so may parts that are multiplied by the scales of blocks.
     let is_half = attention.output == OutputFormat::F16
         && attention.format != AttentionFormat::Bf16
         && !attention.has_block_scales();

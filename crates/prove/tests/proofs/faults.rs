@@ -1,4 +1,4 @@
-//! Loops with a fault of every kind.
+//! Loops with faults of every kind.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::{Epilogue, Roles, Schedule, Tile};
@@ -24,7 +24,7 @@ fn unified(stages: usize, arch: Arch) -> TileProgram {
     gauntlet_tiles::program(&schedule, &problems()[0], arch)
 }
 
-/// The program with each statement replaced, the innermost first.
+/// The program with each statement replaced, innermost first.
 fn with(mut program: TileProgram, change: &dyn Fn(Statement) -> Statement) -> TileProgram {
     fn body(statements: Vec<Statement>, change: &dyn Fn(Statement) -> Statement) -> Vec<Statement> {
         let inner = |statement| match statement {
@@ -63,7 +63,7 @@ fn a_barrier_taken_out_is_a_race_on_the_scores() {
 fn a_wait_for_the_copy_just_committed_overlaps_nothing() {
     let flaw = flaw(&recorded::waits_for_the_copy_just_committed());
     assert_eq!(flaw.kind, FlawKind::NothingOverlaps);
-    // The wait before the first product has the copy of the step after it land too.
+    // The wait before the first product also waits for the copy of the next step.
     let landed = "copy of step 1 into slot 1 of the operands is done";
     assert!(
         flaw.interleaving.iter().any(|event| event.contains(landed)),
@@ -158,8 +158,8 @@ fn two_warps_behind_the_first_may_race_where_none_races_with_the_first() {
         buffer,
         when: Signal::Now,
     };
-    // Every warp converts its part and says so, which only the first waits for; the others wait for the first, which
-    // has only said that its own part is there.
+    // Every warp converts its part and signals that. Only the first warp waits for these signals; the others wait for
+    // the first warp, which has only signalled that its own part is there.
     let body = vec![
         Action::Convert {
             from: queries,

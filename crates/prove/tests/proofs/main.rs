@@ -1,4 +1,4 @@
-//! Shipped programs are sound; faulty ones are found out.
+//! Shipped programs are sound; faulty ones are detected.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod faults;
@@ -38,6 +38,6 @@ fn every_shipped_program_is_sound() {
         "{} programs, {states} states, {total:?}; slowest {slowest:?}",
         programs.len()
     );
-    // States stand for time here: their number does not depend on what else runs.
+    // The number of states stands for time here, because it does not depend on the load of the machine.
     assert!(most_states < 500_000, "{slowest:?}");
 }

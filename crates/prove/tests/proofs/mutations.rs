@@ -1,4 +1,4 @@
-//! Programs with one safeguard taken out: each shows that a proof can fail, or why it need not.
+//! Programs with one safeguard removed: each shows that a proof can fail, or why it need not.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,29 @@ use gauntlet_task::program::{Action, Contents, Extent, Statement, TileProgram};
 
 use crate::support::{Shipped, programs};
 
-/// Safeguards that other safeguards of the same program make superfluous. Each is kept where it is, for the text is
-/// the same in programs that need it, and each is listed here with its reason, so that a prover that overlooks
-/// something is found out.
+/// Safeguards that other safeguards of the same program make redundant. They are kept because the text is shared with
+/// programs that need them. Each is listed here with its reason, so that a prover that overlooks a flaw is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Superfluous {
-    /// sm_100a, unified: the warp that loads and multiplies has waited for the sums of the tile before, and with them
-    /// for all of its products.
+    /// sm_100a, unified: the warp that loads and multiplies has waited for the sums of the previous tile, and so for
+    /// all of that tile's products.
     FirstWarpAwaitedTheTile,
-    /// sm_100a, unified attention: the warp that multiplies has waited for the probabilities of the step before, which
-    /// every warp publishes after its softmax; and a product's signal stands for all products before it.
+    /// sm_100a, unified attention: the warp that multiplies has waited for the probabilities of the previous step,
+    /// which every warp publishes after its softmax; and a product's signal covers all earlier products.
     FirstWarpAwaitedTheSoftmax,
-    /// The block meets after the last use of the slot anyway: in the epilogue, or in each step's conversion.
+    /// All warps of the block meet after the last use of the slot anyway: in the epilogue, or in each step's
+    /// conversion.
     BlockMeets,
-    /// sm_100a, attention by roles: the softmax stores the tile before it gives the next tile's probabilities out.
+    /// sm_100a, attention with specialised roles: the softmax stores a tile before it publishes the next tile's
+    /// probabilities.
     SoftmaxStores,
-    /// sm_100a, attention by roles: a step's probabilities come after the product of its scores, and that after its
-    /// operands.
+    /// sm_100a, attention with specialised roles: a step's probabilities come after the product of its scores, and that
+    /// comes after its operands.
     ProbabilitiesComeLast,
-    /// Attention by roles with no more slots for operands than for scores or probabilities: those of a step are not
-    /// loaded before the values are multiplied that would be waited for.
+    /// Attention with specialised roles, with no more slots for operands than for scores or probabilities: a step's
+    /// operands are not loaded before the values whose completion the safeguard would await are multiplied.
     OperandsComeLate,
-    /// sm_80 attention by roles: the signal that a step's copies are done stands for those of the queries too.
+    /// sm_80 attention with specialised roles: the signal that a step's copies are done also covers the queries.
     CopiesComeInOrder,
 }
 
@@ -130,7 +131,7 @@ struct Without {
     place: Place,
 }
 
-/// The program without its `nth` safeguard; none if there are not so many.
+/// The program without its safeguard number `nth`; `None` if there are fewer.
 fn without(program: &TileProgram, nth: usize) -> Option<Without> {
     let mut program = program.clone();
     let mut left = nth;

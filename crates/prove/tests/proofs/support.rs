@@ -44,7 +44,7 @@ pub fn problems() -> Vec<Operation> {
     ]
 }
 
-/// Every schedule word that changes the program, for a problem.
+/// All combinations of the schedule words that change the program, for a problem.
 pub fn schedules(problem: &Operation) -> Vec<Schedule> {
     let (swaps, scores): (&[bool], &[Scores]) = match problem {
         Operation::GroupedGemm(_) => (&[false, true], &[Scores::Registers]),
@@ -76,7 +76,7 @@ pub fn schedules(problem: &Operation) -> Vec<Schedule> {
     schedules
 }
 
-/// A program, and what it is of.
+/// A program, and what it was generated from.
 pub struct Shipped {
     pub arch: Arch,
     pub schedule: Schedule,
@@ -84,7 +84,7 @@ pub struct Shipped {
     pub program: TileProgram,
 }
 
-/// All programs that differ.
+/// All distinct programs.
 pub fn programs() -> Vec<Shipped> {
     let mut programs: Vec<Shipped> = Vec::new();
     for arch in ARCHS {

@@ -14,7 +14,8 @@ pub fn name(explanation: &Explanation) -> String {
         .join(" + ")
 }
 
-/// Explanations of the same kinds in one, each with what they are in all: `constant + tiles or waves + FLOPs, 14 %`.
+/// Groups explanations of the same kinds, each group with its total probability:
+/// `constant + tiles or waves + FLOPs, 14 %`.
 pub fn families(explanations: &[Explanation]) -> Vec<String> {
     let kinds = |one: &Explanation| one.drivers().map(Driver::kind).collect::<Vec<_>>();
     let mut families: Vec<Vec<&Explanation>> = Vec::new();
@@ -45,12 +46,12 @@ pub fn families(explanations: &[Explanation]) -> Vec<String> {
     families.iter().map(written).collect()
 }
 
-/// A part of a whole without its interval.
+/// A fraction of a whole without its interval.
 pub fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 
-/// A cost with its interval, as a time or as the rate that it comes to: `groups 34.9 µs [32.1 … 37.6]`,
+/// A cost with its interval, as a time or as the corresponding rate: `groups 34.9 µs [32.1 … 37.6]`,
 /// `FLOPs 327 TFLOP/s [250 … 430]`.
 pub fn cost(cost: &Cost) -> String {
     let seconds = &cost.seconds;
@@ -66,7 +67,7 @@ pub fn cost(cost: &Cost) -> String {
     }
 }
 
-/// An interval, its unit only once where both ends share it: `[32.1 … 37.6 µs]`.
+/// An interval, with its unit only once if both ends share it: `[32.1 … 37.6 µs]`.
 pub fn interval(credible: &Credible, written: impl Fn(f64) -> String) -> String {
     let (low, high) = (written(credible.low), written(credible.high));
     match (low.split_once(' '), high.split_once(' ')) {
@@ -75,7 +76,7 @@ pub fn interval(credible: &Credible, written: impl Fn(f64) -> String) -> String 
     }
 }
 
-/// A part of a whole: `75 % [70 … 80]`.
+/// A fraction of a whole: `75 % [70 … 80]`.
 pub fn share(credible: &Credible) -> String {
     let percent = |part: f64| format!("{:.0}", part * 100.0);
     format!(
@@ -86,7 +87,7 @@ pub fn share(credible: &Credible) -> String {
     )
 }
 
-/// A speed-up and how far it may reach: `1.15…1.45×`, or `1.00×` where it cannot be anything else.
+/// A speed-up and its upper bound: `1.15…1.45×`, or `1.00×` if nothing else is possible.
 pub fn until(speedup: &Credible) -> String {
     let (mean, high) = (times(speedup.mean), times(speedup.high));
     if mean == high || speedup.high < speedup.mean {
@@ -96,7 +97,7 @@ pub fn until(speedup: &Credible) -> String {
     }
 }
 
-/// What a cost comes to as a rate; dear is slow, so that the ends change places.
+/// The rate that corresponds to a cost; a high cost is a low rate, so the ends are swapped.
 fn rates(seconds: &Credible, unit: &str) -> String {
     let written = |rate: f64| scaled(rate, unit);
     let rates = Credible {
@@ -107,7 +108,7 @@ fn rates(seconds: &Credible, unit: &str) -> String {
     format!("{} {}", written(rates.mean), interval(&rates, written))
 }
 
-/// Three digits with the prefix that fits; what costs nothing has no limit.
+/// Three digits with a suitable prefix; a cost of zero has no limit.
 fn scaled(rate: f64, unit: &str) -> String {
     if !rate.is_finite() {
         return format!("∞ {unit}");

@@ -1,4 +1,4 @@
-//! Several problems side by side: what share of each goes where.
+//! Several problems side by side, with the shares of their time.
 
 use gauntlet_simulate::Part;
 
@@ -14,7 +14,7 @@ const NAME_COLUMNS: usize = 22;
 /// Columns of the widest share.
 const SHARE_COLUMNS: usize = 8;
 
-/// The problems as columns, the roofline and the parts as rows; in as many tables as the width asks for.
+/// The problems as columns, the roofline and the parts as rows; in as many tables as the width requires.
 pub fn cases(explanations: &[Explanation], width: usize) -> String {
     let Some(first) = explanations.first() else {
         return String::new();
@@ -34,7 +34,7 @@ pub fn cases(explanations: &[Explanation], width: usize) -> String {
     text + &paragraph("  ", &dim(note), 2, width)
 }
 
-/// The suite that all cases name before a slash, with the slash; nothing where they differ.
+/// The suite that all cases name before a slash, with the slash; nothing if they differ.
 pub fn common_suite(explanations: &[Explanation]) -> &str {
     let first = explanations.first().map_or("", |one| one.case.as_str());
     let suite = first.rfind('/').map_or("", |slash| &first[..=slash]);

@@ -12,19 +12,19 @@ use crate::table::{Column, table};
 use crate::text::{bold, dim, paint, paragraph, widest};
 use crate::tone::Tone;
 
-/// Columns that the figures of the table take with their gaps, besides the names of parts.
+/// The columns of the table's figures with their gaps, without the names of parts.
 const FIGURE_COLUMNS: usize = 36;
 
-/// Longer bars are no clearer.
+/// Longer bars are not clearer.
 const LONGEST_SIDE: usize = 25;
 
-/// As many changed parts are named for each of several problems.
+/// The maximum number of changed parts that are named for each of several problems.
 const MOST_NAMED: usize = 2;
 
-/// A part that changed by less than this share of the time before is not worth naming.
+/// A part is not named if it changed by less than this share of the time before.
 const LEAST_NAMED: f64 = 0.005;
 
-/// The same problems before and after: one with all its parts, or several with those that changed most.
+/// The same problems before and after: one with all its parts, or several with the parts that changed most.
 pub fn compared(pairs: &[(Explanation, Explanation)], width: usize) -> String {
     let Some((before, after)) = pairs.first() else {
         return String::new();
@@ -143,7 +143,7 @@ impl Change {
     }
 }
 
-/// The roofline, and each part that can be seen before or after.
+/// The roofline, and each part that is visible before or after.
 fn changes(before: &Breakdown, after: &Breakdown) -> Vec<Change> {
     let seen = [before, after].map(|breakdown| {
         let lines = lines(breakdown).lines;
@@ -163,7 +163,7 @@ fn changes(before: &Breakdown, after: &Breakdown) -> Vec<Change> {
     changes
 }
 
-/// A bar to the left for what became faster, to the right for what became slower.
+/// A bar to the left for parts that became faster, to the right for parts that became slower.
 fn both_sides(difference: f64, scale: f64, side: usize) -> String {
     let length = if scale > 0.0 {
         difference.abs() / scale
@@ -187,7 +187,7 @@ fn both_sides(difference: f64, scale: f64, side: usize) -> String {
 fn signed(seconds: f64) -> String {
     let size = duration(seconds.abs());
     match () {
-        // What rounds to nothing has no sign.
+        // A difference that rounds to zero has no sign.
         () if seconds.abs() < 0.5e-9 => size,
         () if seconds < 0.0 => format!("−{size}"),
         () => format!("+{size}"),

@@ -1,4 +1,4 @@
-//! What was predicted, of what, and on what ground.
+//! The prediction, its subject, and its basis.
 
 use gauntlet_device::Arch;
 use gauntlet_simulate::Bound;
@@ -27,12 +27,12 @@ pub fn title(explanation: &Explanation, width: usize) -> String {
     paragraph(&name, &explanation.operation.to_string(), 2, width)
 }
 
-/// What several explanations share: how, on what, and how much that is worth.
+/// The common setting of several explanations: the schedule, the device, and the reliability of the figures.
 pub fn setting(explanation: &Explanation, width: usize) -> String {
     fact("schedule", &explanation.schedule.to_string(), width) + &device(explanation, width)
 }
 
-/// On what, and what stands behind the figures.
+/// The device, and the basis of the figures.
 pub fn device(explanation: &Explanation, width: usize) -> String {
     fact(
         "device",
@@ -41,7 +41,7 @@ pub fn device(explanation: &Explanation, width: usize) -> String {
     )
 }
 
-/// A fact behind its name.
+/// A fact with its name before it.
 pub fn fact(name: &str, fact: &str, width: usize) -> String {
     let first = format!("  {name:<columns$}", columns = MARGIN - 2);
     paragraph(&first, fact, MARGIN, width)

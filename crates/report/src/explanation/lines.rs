@@ -1,4 +1,4 @@
-//! The parts of a breakdown that are worth a line.
+//! The parts of a breakdown that get a line.
 
 use gauntlet_simulate::{Breakdown, Part};
 use owo_colors::Style;
@@ -6,27 +6,27 @@ use owo_colors::Style;
 /// Parts below this share of the prediction are named without a line of their own.
 const LEAST_SHARE: f64 = 0.001;
 
-/// The roofline or a part, in the order in which they add up.
+/// The roofline or a part, in the order of the sum.
 pub struct Line {
     /// None for the roofline.
     pub part: Option<Part>,
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What comes before it, in seconds.
+    /// The sum of the lines before it, in seconds.
     pub start: f64,
-    /// How long it is.
+    /// Its duration in seconds.
     pub seconds: f64,
 }
 
-/// What is shown, and what is not.
+/// The lines shown, and the parts left out.
 pub struct Lines {
-    /// The roofline and each part that can be seen.
+    /// The roofline and each visible part.
     pub lines: Vec<Line>,
-    /// Names of the others.
+    /// Names of the other parts.
     pub folded: Vec<&'static str>,
 }
 
-/// The roofline and the parts, each beginning where the one before ended.
+/// The roofline and the parts; each begins where the previous one ended.
 pub fn lines(breakdown: &Breakdown) -> Lines {
     let least = breakdown.total() * LEAST_SHARE;
     let mut lines = vec![Line {
@@ -55,13 +55,13 @@ pub fn lines(breakdown: &Breakdown) -> Lines {
 }
 
 impl Line {
-    /// The colour of its bar: one a kind of cause.
+    /// The colour of its bar: one for each kind of cause.
     pub fn style(&self) -> Style {
         style(self.part)
     }
 }
 
-/// The colour of a part's bar; without a part, of the roofline's.
+/// The colour of a part's bar, or without a part, of the roofline's.
 pub fn style(part: Option<Part>) -> Style {
     match part {
         None => Style::new().green(),

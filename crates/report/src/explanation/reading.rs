@@ -1,4 +1,4 @@
-//! What a breakdown says, in sentences.
+//! The conclusions of a breakdown, in sentences.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Setup;
@@ -8,19 +8,20 @@ use super::{Explanation, GreatestGain, share};
 use crate::duration::unbroken;
 use crate::speedup::times;
 
-/// Within this share of the prediction, the roofline counts as reached.
+/// The roofline counts as reached if it is within this share of the prediction.
 const REACHED: f64 = 0.05;
 
-/// As many parts are named at most.
+/// The maximum number of parts that are named.
 const MOST_NAMED: usize = 3;
 
-/// Parts that explain this share of the gap together are enough.
+/// Enough parts are named if together they explain this share of the gap.
 const ENOUGH: f64 = 0.9;
 
-/// A part this small is not worth naming beside greater ones.
+/// A part this small is not named beside greater ones.
 const LEAST_NAMED: f64 = 0.03;
 
-/// The largest parts with the words that act on them, and the most that a faster kernel could bring, if that is known.
+/// The largest parts with the parameters that affect them, and the most that a faster kernel could gain, if that is
+/// known.
 pub fn reading(explanation: &Explanation) -> Vec<String> {
     let breakdown = &explanation.breakdown;
     let total = breakdown.total();
@@ -75,7 +76,7 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
     )
 }
 
-/// The parameters that act on a part, in parentheses; nothing where none does.
+/// The parameters that affect a part, in parentheses; nothing if there are none.
 fn words(part: Part, explanation: &Explanation) -> String {
     let levers = levers(part, &explanation.operation, explanation.arch);
     if levers.is_empty() {
@@ -94,7 +95,7 @@ fn listed(words: &[&str], conjunction: &str) -> String {
     }
 }
 
-/// The most that all words together could bring that change the kernel and nothing else.
+/// The most that the parameters that change only the kernel could gain together.
 pub fn greatest_gain(breakdown: &Breakdown, arch: Arch) -> f64 {
     let left: f64 = outside(breakdown, arch).map(|part| breakdown.part(part)).sum();
     breakdown.total() / (breakdown.roofline + left)
@@ -119,8 +120,8 @@ fn outside(breakdown: &Breakdown, arch: Arch) -> impl Iterator<Item = Part> {
         .filter(move |part| is_outside(*part, arch) && breakdown.part(*part) > 0.0)
 }
 
-/// Whether a part happens before a kernel runs, so that no kernel can change it. The threads of a CPU are woken once a
-/// wave, so that there the start depends on the order of tiles.
+/// Whether a part happens before a kernel runs, so that no kernel can change it. On a CPU, threads are woken once a
+/// wave, so the start depends on the order of tiles.
 fn is_outside(part: Part, arch: Arch) -> bool {
     match part {
         Part::Host => true,

@@ -1,4 +1,4 @@
-//! What all charts share: their sizes, and the way from a value to an SVG coordinate.
+//! Common parts of all charts: their sizes, and the conversion of values to SVG coordinates.
 
 use maud::{Markup, html};
 
@@ -13,10 +13,10 @@ pub const ROW: f64 = 26.0;
 /// The number of letters that fit beside a chart as a row's label; a letter is about 6.5 units wide.
 const LABEL_LETTERS: usize = 26;
 
-/// Where the labels end and the picture begins.
+/// The end of the labels and the start of the picture.
 pub const LEFT: f64 = 180.0;
 
-/// A stretch of the chart's width that shows an axis.
+/// A range of the chart's width that shows an axis.
 #[derive(Clone, Copy)]
 pub struct Scale {
     pub axis: Axis,
@@ -31,7 +31,7 @@ impl Scale {
     }
 }
 
-/// A coordinate as text, to a tenth of a unit: a reader sees no more.
+/// A coordinate as text, to a tenth of a unit: finer differences are not visible.
 pub fn at(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -45,7 +45,7 @@ pub fn label(text: &str, middle: f64) -> Markup {
     }
 }
 
-/// A chart's outer element. `title` says in words what the chart shows, for readers who cannot see it.
+/// A chart's outer element. `title` describes the chart in words for readers who cannot see it.
 pub fn svg(height: f64, title: &str, body: Markup) -> Markup {
     html! {
         svg viewBox={ "0 0 " (at(WIDTH)) " " (at(height)) } role="img" aria-label=(title) {

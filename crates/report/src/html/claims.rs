@@ -1,6 +1,6 @@
-//! Claims against findings: a scatter plot with numbered points, and a table of what the numbers stand for.
+//! Claims and findings: a scatter plot with numbered points, and a table that explains the numbers.
 //!
-//! A point is drawn exactly where its values lie, also where points overlap. Only the labels move.
+//! A point is always drawn exactly at its values, even if points overlap. Only the labels move.
 
 use gauntlet_tournament::TournamentReport;
 use maud::{Markup, html};
@@ -95,7 +95,7 @@ impl Frame {
         }
     }
 
-    /// Where a claim and its finding lie.
+    /// The position of a claim and its finding.
     fn point(&self, claim: &TestedClaim) -> (f64, f64) {
         (
             self.across.x(claim.claim.claimed.q50.ln()),
@@ -215,7 +215,7 @@ mod tests {
             .collect();
         assert_eq!(drawn(&page, "<circle", "cx"), across);
         assert_eq!(drawn(&page, "<circle", "cy"), up);
-        // What was found less is never drawn higher up; y grows downwards.
+        // A lower finding is never drawn higher up; y grows downwards.
         let height = |index: usize| up[index].parse::<f64>().unwrap();
         assert!(height(1) > height(0) && height(7) > height(1));
     }

@@ -8,13 +8,13 @@ use crate::axis::Axis;
 use crate::speedup::{bound, percent_interval};
 use crate::tone::Tone;
 
-/// Where the picture ends and the figures begin.
+/// The end of the picture and the start of the figures.
 const RIGHT: f64 = 560.0;
 
-/// Room under the rows for the axis.
+/// Space under the rows for the axis.
 const FOOT: f64 = 40.0;
 
-/// Ticks wanted.
+/// The number of ticks wanted.
 const TICKS: usize = 7;
 
 /// A named interval.
@@ -24,7 +24,7 @@ pub struct Row<'r> {
     pub tone: Tone,
 }
 
-/// The intervals, what they are judged by, and an axis.
+/// The intervals, the criteria that judge them, and an axis.
 pub fn intervals(rows: &[Row], criteria: &Criteria) -> Markup {
     if rows.is_empty() {
         return html! {};

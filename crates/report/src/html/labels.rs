@@ -1,4 +1,4 @@
-//! Places for the labels of points: beside their own point, apart from other points and other labels.
+//! Places labels beside their points, apart from other points and labels.
 
 /// A place in a chart.
 type Place = (f64, f64);
@@ -6,11 +6,11 @@ type Place = (f64, f64);
 /// The least distance of a label from a point and from another label.
 const CLEAR: f64 = 11.0;
 
-/// How far a label's text reaches from its middle.
+/// The distance from the middle of a label's text to its edge.
 const TEXT: f64 = 6.5;
 
-/// Distances from the point at which a label is tried, nearest first. A chart with so many points on one spot that even
-/// the last is taken puts the label there regardless.
+/// Distances from the point at which a label is tried, nearest first. If all are taken, as with many points on one
+/// spot, the label is put at the last one regardless.
 const DISTANCES: [f64; 6] = [12.0, 20.0, 30.0, 42.0, 56.0, 72.0];
 
 /// Directions in which a label is tried, as angles in eighths of a turn: up and right first, level last, because the

@@ -1,4 +1,4 @@
-//! One page that needs nothing but itself: no scripts, no fonts, no files. Everything from outside is escaped.
+//! A self-contained page: no scripts, no fonts, no files. Everything from outside is escaped.
 
 mod chart;
 mod claims;
@@ -18,7 +18,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use crate::outline::{PREDICTED, adoptions, mark, verdict_counts};
 use crate::tone::Tone;
 
-/// Both themes; which one is shown is for the reader's system to say.
+/// Both themes; the reader's system selects one.
 const STYLE: &str = include_str!("style.css");
 
 /// A tournament as a page with its pictures.
@@ -87,7 +87,7 @@ fn summary(report: &TournamentReport) -> Markup {
     }
 }
 
-/// What the figures come from.
+/// The origin of the figures.
 fn origin(report: &TournamentReport) -> Markup {
     markup! {
         footer {

@@ -1,4 +1,4 @@
-//! Where the time of a call goes: one bar a candidate.
+//! Where the time of a call goes: one bar per candidate.
 
 use gauntlet_judge::Finding;
 use gauntlet_tournament::RoundReport;
@@ -11,7 +11,7 @@ use crate::outline::phases as phases_of;
 /// Height of a bar.
 const BAR: f64 = 14.0;
 
-/// A part narrower than this has no room for its figure.
+/// A narrower part has no room for its figure.
 const ROOM_FOR_FIGURE: f64 = 34.0;
 
 /// The baseline and every candidate with a profile; nothing without profiles.
@@ -76,7 +76,7 @@ fn bar(name: &str, phases: &[(String, f64)], middle: f64) -> Markup {
     }
 }
 
-/// The style of a phase; those without one of their own share one.
+/// The style of a phase; phases without their own style share one.
 fn class(phase: &str) -> &'static str {
     ["setup", "load", "multiply", "epilogue", "wait"]
         .get(phase_order(phase))

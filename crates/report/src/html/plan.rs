@@ -1,4 +1,4 @@
-//! What to do first, as the model sees it.
+//! The model's order of changes.
 
 use gauntlet_tournament::{CaseTime, Plan};
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! What the hours brought that were spent, and what to try next.
+//! The returns of the hours spent, and what to try next.
 
 use gauntlet_tournament::forecast::{Prospect, Return};
 use maud::{Markup, html};
@@ -7,7 +7,7 @@ use super::badge;
 use crate::prospects::{LEGEND, per_hour, range};
 use crate::speedup::times;
 
-/// What is still open, with what is known of why; nothing without any.
+/// The open candidates, with the known reasons; nothing without any.
 pub fn prospects(prospects: &[Prospect]) -> Markup {
     html! {
         @if !prospects.is_empty() {
@@ -36,7 +36,7 @@ pub fn prospects(prospects: &[Prospect]) -> Markup {
     }
 }
 
-/// What came of the hours that were said to be spent; nothing without any.
+/// The returns of the hours that were reported as spent; nothing without any.
 pub fn returns(returns: &[Return]) -> Markup {
     html! {
         @if !returns.is_empty() {

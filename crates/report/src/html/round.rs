@@ -16,7 +16,7 @@ use crate::outline::{cases, criteria, ground, interleaving, mark, peer, setting,
 use crate::speedup::{claim, times};
 use crate::tone::Tone;
 
-/// Everything that came of a round.
+/// All results of a round.
 pub fn round(report: &RoundReport) -> Markup {
     html! {
         section {

@@ -5,10 +5,10 @@ use maud::{Markup, html};
 
 use super::chart::{LEFT, ROW, WIDTH, at, label, svg};
 
-/// Where a score of 10 lies.
+/// The position of a score of 10.
 const RIGHT: f64 = 700.0;
 
-/// Room under the rows for the axis.
+/// Space under the rows for the axis.
 const FOOT: f64 = 20.0;
 
 /// The pitches in order of rank.

@@ -1,34 +1,34 @@
-//! Spans that can be seen, and blocks of those that cannot.
+//! Visible spans, and blocks of spans too thin to be seen.
 
 use gauntlet_simulate::{Activity, Span};
 
 use super::ACTIVITIES;
 
-/// Heights in a block are whole parts of so many.
+/// Heights in a block are multiples of 1 / `PARTS`.
 pub const PARTS: usize = 6;
 
-/// What a stretch of a track shows.
+/// A visible piece of a track.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece<'s> {
     /// A span wide enough to be seen.
     Span(&'s Span),
-    /// Many thin spans together.
+    /// Many thin spans, merged.
     Block(Block),
 }
 
-/// A stretch with many thin spans: how much of its time goes to what.
+/// A range with many thin spans: how much of its time each activity takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// Seconds since the start of the call.
     pub start: f64,
     /// Seconds since the start of the call.
     pub end: f64,
-    /// Heights of the activities that fill it, in the order of the legend; together at most [`PARTS`].
+    /// Heights of its activities, in the order of the legend; together at most [`PARTS`].
     pub heights: Vec<(Activity, usize)>,
 }
 
-/// Divides a track: spans of `grain` seconds or more stay as they are, others are put together in cells of that width,
-/// and neighbouring cells that look the same become one block.
+/// Divides a track: spans of `grain` seconds or more are kept, others are merged in cells of that width, and
+/// neighbouring cells that look the same become one block.
 pub fn pieces(spans: &[Span], grain: f64) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     for run in spans.chunk_by(|one, other| !wide(one, grain) && !wide(other, grain)) {
@@ -56,7 +56,7 @@ fn blocks(spans: &[Span], grain: f64) -> Vec<Block> {
     for cell in 0..cells {
         let from = start + cell as f64 * width;
         let to = from + width;
-        // Spans that end before this cell are done with; the last of a cell may reach into the next.
+        // Spans that end before this cell are finished; the last span of a cell may extend into the next.
         while next < spans.len() && spans[next].end <= from {
             next += 1;
         }
@@ -75,8 +75,8 @@ fn blocks(spans: &[Span], grain: f64) -> Vec<Block> {
     blocks
 }
 
-/// The parts of a cell's height that activities get by their share of its time. Whatever happens at all, at least
-/// one thing is seen.
+/// The parts of a cell's height that activities get by their share of its time. If anything happens in the cell, at
+/// least one activity is visible.
 fn heights<'s>(spans: impl Iterator<Item = &'s Span>, from: f64, to: f64) -> Vec<(Activity, usize)> {
     let mut shares = ACTIVITIES.map(|activity| (activity, 0.0));
     for span in spans {
@@ -95,7 +95,7 @@ fn heights<'s>(spans: impl Iterator<Item = &'s Span>, from: f64, to: f64) -> Vec
                 .map(|(activity, _)| (activity, 1)),
         );
     }
-    // Halves all rounded up can come to more than the whole.
+    // Halves that are all rounded up can exceed the whole.
     while heights.iter().map(|(_, height)| height).sum::<usize>() > PARTS {
         if let Some((_, tallest)) = heights.iter_mut().max_by_key(|(_, height)| *height) {
             *tallest -= 1;
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Loads of two and products of four, over and over, after a wait of 60.
+    /// A repeated load of 2 and product of 4, after a wait of 60.
     fn loop_of(steps: usize) -> Vec<Span> {
         let mut spans = vec![span(Activity::Wait, 0.0, 60.0)];
         for step in 0..steps {

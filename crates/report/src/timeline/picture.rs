@@ -1,4 +1,4 @@
-//! A timeline as an SVG picture that needs nothing but itself.
+//! A timeline as a self-contained SVG picture.
 
 use gauntlet_simulate::{Activity, Span, Timeline, Track};
 use maud::{Markup, PreEscaped, html};
@@ -10,19 +10,19 @@ use crate::duration::duration;
 use crate::html::at;
 use crate::text::fitted;
 
-/// Both themes; which one is shown is for the reader's system to say.
+/// Both themes; the reader's system selects one.
 const STYLE: &str = include_str!("picture.css");
 
 /// Width of the picture in its own units; a viewer scales it.
 const WIDTH: f64 = 1200.0;
 
-/// Where the names end and the axis begins.
+/// The end of the names and the start of the axis.
 const LEFT: f64 = 150.0;
 
-/// What is left free at the right.
+/// Free space at the right.
 const RIGHT: f64 = 20.0;
 
-/// Where the first tracks begin.
+/// The top of the first tracks.
 const TOP: f64 = 96.0;
 
 /// Height of an axis above its tracks.
@@ -31,7 +31,7 @@ const AXIS: f64 = 24.0;
 /// Height between two axes.
 const ZOOM: f64 = 58.0;
 
-/// Processors that begin after this share of a call have an axis of their own.
+/// Processors that begin after this share of a call get an axis of their own.
 const LATE: f64 = 0.25;
 
 /// Height of a track with the gap below it.
@@ -43,16 +43,16 @@ const BAR: f64 = 16.0;
 /// Height of a processor's heading.
 const HEADING: f64 = 24.0;
 
-/// Letters of a track's name that fit; about 6.5 units each.
+/// The number of letters of a track's name that fit; about 6.5 units each.
 const NAME_LETTERS: usize = 20;
 
-/// Processors whose tracks go beyond this many are counted and not drawn.
+/// Processors whose tracks exceed this total are counted and not drawn.
 const MOST_TRACKS: usize = 60;
 
-/// About so many ticks.
+/// The approximate number of ticks.
 const TICKS: usize = 10;
 
-/// Spans narrower than this many units are put together, at first.
+/// Spans narrower than this many units are merged, at first.
 const FINEST_GRAIN: f64 = 2.0;
 
 /// Pictures above this many bytes are drawn again with a coarser grain.
@@ -64,12 +64,12 @@ const THINNEST: f64 = 0.6;
 /// Spans wider than this have room for the tile's number.
 const ROOM_FOR_TILE: f64 = 34.0;
 
-/// Draws a timeline under a title; `subtitle` says under what conditions.
+/// Draws a timeline under a title; `subtitle` states the conditions.
 pub fn timeline_picture(timeline: &Timeline, title: &str, subtitle: &str) -> String {
     let mut grain = FINEST_GRAIN;
     loop {
         let picture = drawn(timeline, title, subtitle, grain);
-        // From the width of the axis on, every track is one block, and coarser makes no difference.
+        // When the grain reaches the width of the axis, every track is one block, and a coarser grain changes nothing.
         if picture.len() <= LARGEST || grain > WIDTH {
             return picture;
         }
@@ -112,7 +112,7 @@ fn drawn(timeline: &Timeline, title: &str, subtitle: &str, grain: f64) -> String
     picture.into_string()
 }
 
-/// The tracks that find room, no processor's cut off in the middle.
+/// The tracks that fit; the tracks of a processor are never split.
 fn shown(timeline: &Timeline) -> &[Track] {
     let tracks = &timeline.tracks;
     let processors = tracks.chunk_by(|one, other| one.processor == other.processor);
@@ -130,7 +130,7 @@ struct Panel<'t> {
     scale: Scale,
 }
 
-/// The whole call, or, where processors begin late, the call and below it the time from their beginning.
+/// The whole call; if processors begin late, also the time from their beginning, below it.
 fn panels(timeline: &Timeline) -> Vec<Panel<'_>> {
     let scale = |from| Scale {
         from,
@@ -166,7 +166,7 @@ fn panels(timeline: &Timeline) -> Vec<Panel<'_>> {
     ]
 }
 
-/// What the lower of two axes shows of the upper.
+/// Connects the lower of two axes with the part of the upper axis that it shows.
 fn wedge(above: &Scale, below: &Scale, y: f64) -> Markup {
     let (from, to) = (above.x(below.from), above.x(below.to));
     let bottom = y + ZOOM - AXIS;
@@ -180,7 +180,7 @@ fn wedge(above: &Scale, below: &Scale, y: f64) -> Markup {
     }
 }
 
-/// What is shown, in words for those who cannot see it.
+/// A description of the picture for readers who cannot see it.
 fn description(timeline: &Timeline) -> String {
     let tracks = timeline.tracks.iter().map(|track| {
         let busy = ACTIVITIES
@@ -242,7 +242,7 @@ fn axis(scale: &Scale, top: f64, bottom: f64) -> Markup {
     }
 }
 
-/// The tracks under the headings of their processors, and where they end.
+/// The tracks under the headings of their processors, and their bottom coordinate.
 fn rows(tracks: &[&Track], top: f64, scale: &Scale, grain: f64) -> (Markup, f64) {
     let mut y = top;
     let mut drawn = Vec::new();
@@ -273,7 +273,7 @@ fn row(track: &Track, y: f64, scale: &Scale, grain: f64) -> Markup {
     }
 }
 
-/// One span; what it is appears on hovering.
+/// One span; its description appears on hovering.
 fn bar(span: &Span, y: f64, scale: &Scale) -> Markup {
     let (x, width) = place(span.start, span.end, scale);
     let waits = span.activity == Activity::Wait;
@@ -287,7 +287,7 @@ fn bar(span: &Span, y: f64, scale: &Scale) -> Markup {
     }
 }
 
-/// Many spans at once: bands as high as their share of the time.
+/// Many merged spans: bands with heights in proportion to their shares of the time.
 fn bands(block: &Block, y: f64, scale: &Scale) -> Markup {
     let (x, width) = place(block.start, block.end, scale);
     let part = BAR / PARTS as f64;

@@ -1,4 +1,4 @@
-//! What each role does with its time, in a table.
+//! The use of each role's time, in a table.
 
 use gauntlet_simulate::{Activity, Timeline, Track};
 
@@ -7,13 +7,13 @@ use crate::duration::duration;
 use crate::table::{Column, table};
 use crate::text::usable;
 
-/// All tracks of one name.
+/// All tracks with the same name.
 struct Role<'t> {
     name: &'t str,
     tracks: Vec<&'t Track>,
 }
 
-/// Smaller shares are not worth a line.
+/// Smaller shares get no line.
 const LEAST_SHARE: f64 = 0.0005;
 
 /// The columns of the table.
@@ -26,8 +26,8 @@ const COLUMNS: [(&str, Column); 6] = [
     ("longest", Column::Figures),
 ];
 
-/// The share of the call that each role spends on each activity, the greatest first, when it first does what it does
-/// most, and how long before the call's end it has ended: medians over blocks, and the longest.
+/// The share of the call that each role spends on each activity, greatest first; when it first does its main activity;
+/// and how long before the call's end it ends: medians over blocks, and the longest.
 pub fn timeline_roles(timeline: &Timeline, width: usize) -> String {
     let roles = roles(timeline);
     let rows = roles.iter().map(|role| role.row(timeline.seconds));
@@ -35,7 +35,7 @@ pub fn timeline_roles(timeline: &Timeline, width: usize) -> String {
     table(&COLUMNS, rows.collect(), 2, usable(width)).replace('\u{a0}', " ")
 }
 
-/// In the order in which they first come; a role without spans is none.
+/// The roles in the order of their first appearance; roles without spans are left out.
 fn roles(timeline: &Timeline) -> Vec<Role<'_>> {
     let mut roles: Vec<Role<'_>> = Vec::new();
     for track in timeline.tracks.iter().filter(|track| !track.spans.is_empty()) {
@@ -51,7 +51,7 @@ fn roles(timeline: &Timeline) -> Vec<Role<'_>> {
     roles
 }
 
-/// Without the block that it is of: the model names it first, where there are several, and what is measured last.
+/// The name without the block: the model puts the block first, if there are several, and measurements put it last.
 fn role_name(track: &Track) -> &str {
     match track.name.strip_prefix("block ") {
         Some(rest) => rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' '),
@@ -60,7 +60,7 @@ fn role_name(track: &Track) -> &str {
 }
 
 impl Role<'_> {
-    /// Of all tracks together, those not shown apart included.
+    /// Seconds over all tracks, including those not shown individually.
     fn seconds(&self, activity: Activity) -> f64 {
         let of_track = |track: &&Track| {
             let spans = track.spans.iter().filter(|span| span.activity == activity);
@@ -69,7 +69,7 @@ impl Role<'_> {
         self.tracks.iter().map(of_track).sum()
     }
 
-    /// What it does most; waiting and being launched is doing nothing.
+    /// Its main activity; waiting and launching do not count as activities.
     fn occupation(&self) -> Option<Activity> {
         ACTIVITIES
             .into_iter()
@@ -97,7 +97,7 @@ impl Role<'_> {
         row
     }
 
-    /// What it does and what is left of the whole, the greatest first.
+    /// Its activities and the rest of the whole, greatest first.
     fn shares(&self, whole: f64) -> String {
         let mut shares: Vec<_> = ACTIVITIES
             .map(|activity| (name(activity), self.seconds(activity) / whole))
@@ -112,14 +112,14 @@ impl Role<'_> {
         entries.collect::<Vec<_>>().join(", ")
     }
 
-    /// Of all tracks that have it, once for each that is not shown apart.
+    /// The figure for all tracks that have it, including once for each track not shown individually.
     fn of_each(&self, figure: impl Fn(&Track) -> Option<f64>) -> Vec<f64> {
         let times = |track: &&Track| std::iter::repeat_n(figure(track), track.alike.max(1)).flatten();
         self.tracks.iter().flat_map(times).collect()
     }
 }
 
-/// The upper one; of none nothing.
+/// The upper median; 0 for an empty list.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

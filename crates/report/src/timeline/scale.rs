@@ -6,7 +6,7 @@ const STEPS: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
 /// Units and their seconds, greatest first.
 const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)];
 
-/// Times from `from` to `to` (seconds) over a stretch of a picture.
+/// An axis of times from `from` to `to` (seconds) over a range of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// The time at the left end.
@@ -20,7 +20,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Where a time lies; what is beyond lies at the end.
+    /// The position of a time; times beyond the axis are put at its end.
     pub fn x(&self, seconds: f64) -> f64 {
         let place = (seconds - self.from) / (self.to - self.from).max(f64::MIN_POSITIVE);
         self.left + place.clamp(0.0, 1.0) * (self.right - self.left)
@@ -46,7 +46,7 @@ impl Scale {
     }
 }
 
-/// A time in the unit that fits the greatest, with the digits that tell neighbours apart.
+/// A time in the unit that suits the greatest, with enough digits to distinguish neighbours.
 fn label(seconds: f64, greatest: f64, step: f64) -> String {
     let unit = UNITS.iter().find(|(_, size)| greatest >= *size * (1.0 - 1e-9));
     let (name, size) = unit.unwrap_or(&("ns", 1e-9));

@@ -1,12 +1,12 @@
-//! The trace event format that Perfetto and Chrome open (Google, "Trace Event Format"): a complete event for each
-//! span, processors as processes, roles and units as threads.
+//! The trace event format of Perfetto and Chrome (Google, "Trace Event Format"): a complete event for each span,
+//! processors as processes, roles and units as threads.
 
 use gauntlet_simulate::{Activity, Span, Timeline, Track};
 use serde::Serialize;
 
 use super::{group, name};
 
-/// A trace; its JSON is the file.
+/// A trace; its JSON is the contents of the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trace {
@@ -15,7 +15,7 @@ pub struct Trace {
     other_data: Origin,
 }
 
-/// What is shown.
+/// An event of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Origin {
     title: String,
@@ -52,7 +52,7 @@ enum Label {
     SortIndex(usize),
 }
 
-/// What a span is for.
+/// Details of a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Work {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,8 +61,8 @@ struct Work {
     step: Option<usize>,
 }
 
-/// A timeline as a trace under a title. Times are whole nanoseconds, which is what viewers count in; spans that round
-/// to nothing are left out.
+/// A timeline as a trace under a title. Times are whole nanoseconds, the resolution of viewers; spans that round to
+/// zero are left out.
 pub fn trace(timeline: &Timeline, title: &str) -> Trace {
     let events = timeline
         .tracks
@@ -99,7 +99,7 @@ fn track_events(tid: usize, track: &Track) -> Vec<Event> {
 }
 
 fn complete(pid: usize, tid: usize, span: &Span) -> Option<Event> {
-    // Both ends are rounded, so that what touches still touches and nothing overlaps.
+    // Both ends are rounded, so that adjacent spans stay adjacent and nothing overlaps.
     let (start, end) = (nanoseconds(span.start), nanoseconds(span.end));
     (end > start).then(|| Event::Complete {
         ph: "X",
@@ -120,7 +120,7 @@ fn nanoseconds(seconds: f64) -> f64 {
     (seconds * 1e9).round()
 }
 
-/// What viewers filter by.
+/// The category that viewers filter by.
 fn category(activity: Activity) -> &'static str {
     match activity {
         Activity::Host | Activity::Launch | Activity::Lookup => "start",

@@ -51,7 +51,7 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
     }
 }
 
-/// Most of it on the host, and one part too small for a line.
+/// Most of the time is on the host, and one part is too small for a line.
 pub fn on_the_host() -> Explanation {
     explanation(
         "group-gemm/case-1",

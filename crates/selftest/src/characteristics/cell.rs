@@ -1,4 +1,4 @@
-//! Comparisons of one truth on one machine: what every rule made of them.
+//! Comparisons of one truth on one machine, decided by every rule.
 
 use gauntlet_stats::{Criteria, Decision};
 use serde::{Deserialize, Serialize};
@@ -14,16 +14,16 @@ use super::trial::Trial;
 pub struct Cell {
     /// A kind of noise, or this machine.
     pub machine: String,
-    /// What was injected.
+    /// The injected effect.
     pub effect: Effect,
-    /// The mean number of pairs of processes that the lab measured before it decided or had to end.
+    /// The mean number of pairs of processes that the lab measured before it decided or reached its limit.
     pub pairs: f64,
-    /// What each rule decided; the lab's own first.
+    /// The tally of each rule; the lab's own first.
     pub rules: Vec<Tally>,
 }
 
 impl Cell {
-    /// Counts what the lab decided in each trial, and what the rivals say to its calls.
+    /// Counts the lab's decision in each trial, and the rivals' decisions on its calls.
     pub fn new(machine: &str, effect: Effect, trials: &[Judged], criteria: &Criteria) -> Self {
         let pairs: usize = trials.iter().map(|trial| trial.pairs).sum();
         let own: Vec<Decision> = trials.iter().map(|trial| trial.decision).collect();
@@ -40,13 +40,13 @@ impl Cell {
         }
     }
 
-    /// What a rule decided.
+    /// The tally of a rule.
     pub fn tally(&self, rule: Rule) -> Option<&Tally> {
         self.rules.iter().find(|tally| tally.rule == rule)
     }
 }
 
-/// A trial with what every rule says to it, its calls forgotten.
+/// A trial with the decisions of every rule, without its calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     decision: Decision,
@@ -55,7 +55,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Asks the rivals.
+    /// Applies the rival rules.
     pub fn new(trial: &Trial, criteria: &Criteria) -> Self {
         Self {
             decision: trial.decision,

@@ -1,14 +1,14 @@
-//! What is truly the difference between the arms, and which verdicts on it are wrong.
+//! The true difference between the two sides, and which verdicts on it are wrong.
 
 use std::fmt;
 
 use gauntlet_stats::{Criteria, Decision};
 use serde::{Deserialize, Serialize};
 
-/// How much longer one arm takes, as a fraction: a positive effect slows the control down, so that the candidate is the
-/// faster one, a negative effect slows the candidate down; 0 is a comparison of a thing with itself.
+/// The slow-down of one side, as a fraction: a positive effect slows the baseline, so that the candidate is the faster
+/// one; a negative effect slows the candidate; 0 compares a thing with itself.
 ///
-/// Gains are made by slowing the control down because nothing can be made faster on purpose.
+/// A gain is produced by slowing the baseline, because a kernel cannot be made faster on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Effect(f64);
@@ -17,8 +17,7 @@ impl Effect {
     /// No difference (A/A).
     pub const NONE: Self = Self(0.0);
 
-    /// What is injected: nothing, slow-downs from what nobody could see to what everybody should, and gains worth
-    /// adopting.
+    /// The injected effects: none, slow-downs from undetectable to obvious, and gains worth adopting.
     pub const INJECTED: [Self; 8] = [
         Self::NONE,
         Self(-0.005),
@@ -36,12 +35,12 @@ impl Effect {
     /// The gain that has to be found.
     pub const FASTER: Self = Self(0.05);
 
-    /// By what fraction the control's calls take longer.
+    /// The fraction by which the baseline's calls take longer.
     pub fn on_baseline(self) -> f64 {
         self.0.max(0.0)
     }
 
-    /// By what fraction the candidate's calls take longer.
+    /// The fraction by which the candidate's calls take longer.
     pub fn on_candidate(self) -> f64 {
         (-self.0).max(0.0)
     }
@@ -51,18 +50,18 @@ impl Effect {
         self.on_baseline().ln_1p() - self.on_candidate().ln_1p()
     }
 
-    /// Whether an adoption would be wrong: the truth is under the target.
+    /// Whether an adoption would be wrong: the true speed-up is below the target.
     pub fn forbids_adoption(self, criteria: &Criteria) -> bool {
         self.log_speedup() < criteria.log_target()
     }
 
-    /// Whether the verdict *regression* would be wrong: the truth is over −ε.
+    /// Whether the verdict *regression* would be wrong: the truth is above −ε.
     pub fn forbids_regression(self, criteria: &Criteria) -> bool {
         self.log_speedup() > criteria.log_practically_zero().0
     }
 
-    /// Whether a decision finds the effect: for a slow-down beyond ε a regression, for a gain beyond it an adoption or
-    /// *marginal*, and for what is practically nothing, that it is so.
+    /// Whether a decision finds the effect: a regression for a slow-down beyond ε, an adoption or *marginal* for a gain
+    /// beyond it, and a valid negative for an effect that is practically zero.
     pub fn is_found_by(self, decision: Decision, criteria: &Criteria) -> bool {
         let (least_zero, greatest_zero) = criteria.log_practically_zero();
         let truth = self.log_speedup();
@@ -77,7 +76,7 @@ impl Effect {
 
 impl fmt::Display for Effect {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A millionth of a percent is binary noise.
+        // Rounds away binary noise below a millionth of a percent.
         let percent = (self.0.abs() * 1e8).round() / 1e6;
         match self.0 {
             slower if slower < 0.0 => write!(formatter, "{percent} % slower"),
@@ -114,7 +113,7 @@ mod tests {
         };
         assert_eq!(found(Effect::NONE), [ValidNegative]);
         assert_eq!(found(Effect(-0.005)), [ValidNegative]);
-        // 1 % longer is 0.99 % slower, which is just inside of ε = 1 %.
+        // 1 % longer is 0.99 % slower, which is just within ε = 1 %.
         assert_eq!(found(Effect(-0.01)), [ValidNegative]);
         assert_eq!(found(Effect(-0.02)), [Regression]);
         assert_eq!(found(Effect::FASTER), [Adopt, Marginal]);

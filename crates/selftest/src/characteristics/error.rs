@@ -1,4 +1,4 @@
-//! What can stop the self-test.
+//! Errors that stop the self-test.
 
 use gauntlet_judge::{ExaminationFailure, JudgeError};
 use gauntlet_task::SuiteError;
@@ -7,16 +7,16 @@ use thiserror::Error;
 
 use super::effect::Effect;
 
-/// Nothing here is a finding about the verdicts: without all comparisons there are no shares.
+/// Errors of the self-test. None of them says anything about the verdicts: shares need all comparisons.
 #[derive(Debug, Error)]
 pub enum CharacteristicsError {
     /// Criteria or blocks that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),
-    /// The judge itself failed.
+    /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),
-    /// The suite of the live comparisons, which comes with the program.
+    /// The suite of the live comparisons, which is built into the program, is invalid.
     #[error("the self-test's own suite: {0}; report it, it is a fault of this program")]
     Suite(#[from] SuiteError),
     /// A worker of a live comparison failed.
@@ -27,23 +27,23 @@ pub enum CharacteristicsError {
     Worker {
         /// Baseline or candidate.
         arm: &'static str,
-        /// What was injected.
+        /// The injected effect.
         effect: Effect,
-        /// What happened.
+        /// The error.
         source: WorkerError,
     },
     /// A live comparison was void.
     #[error("a live comparison ({effect}) is void: {reason}; run it again, and report it if it comes again")]
     Void {
-        /// What was injected.
+        /// The injected effect.
         effect: Effect,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl CharacteristicsError {
-    /// A live comparison that could not be finished.
+    /// An error for a live comparison that could not be finished.
     pub fn in_live(failure: ExaminationFailure, effect: Effect) -> Self {
         match failure {
             ExaminationFailure::Judge(error) => error.into(),

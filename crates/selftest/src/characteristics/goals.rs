@@ -1,4 +1,4 @@
-//! What the lab promises of its verdicts, held against what was counted.
+//! The lab's promises about its verdicts, checked against the counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use super::rule::Rule;
 use super::share::Share;
 use super::tally::Tally;
 
-/// The most adoptions, and the most regressions, said of what is the same.
+/// The largest share of false adoptions, and of false regressions, when there is no difference.
 const MOST_FALSE: f64 = 0.01;
 
-/// The least share in which a difference of 5 % is found within the default plan.
+/// The least share of comparisons in which a difference of 5 % is found within the default plan.
 const LEAST_FOUND: f64 = 0.95;
 
-/// From so many comparisons on, the observed share decides; the goals are stated for no fewer.
+/// From this number of comparisons on, the observed share decides; the goals do not apply to fewer.
 const ENOUGH_SYNTHETIC: Enough = Enough {
     same: 2000,
     different: 500,
@@ -29,19 +29,19 @@ struct Enough {
     different: usize,
 }
 
-/// A goal and how it stands.
+/// A goal and its status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Goal {
     /// A kind of noise, or this machine.
     pub machine: String,
-    /// What is counted.
+    /// The event that is counted.
     pub what: String,
     /// The bound on its share.
     pub bound: Bound,
-    /// What was counted.
+    /// The observed share.
     pub share: Share,
-    /// How it stands.
+    /// The status.
     pub standing: Standing,
 }
 
@@ -55,15 +55,15 @@ pub enum Bound {
     AtLeast(f64),
 }
 
-/// How a goal stands.
+/// The status of a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Reached, over enough comparisons.
+    /// Reached, with enough comparisons.
     Held,
-    /// Not reached over enough comparisons, or surely out of reach (95 %) over fewer.
+    /// Not reached with enough comparisons, or certainly unreachable (95 %) with fewer.
     Missed,
-    /// Too few comparisons to say.
+    /// Too few comparisons to decide.
     Open,
 }
 
@@ -89,7 +89,8 @@ impl Goal {
     }
 }
 
-/// The goals on synthetic machines: false adoptions, false regressions, and the power at 5 % both ways.
+/// The goals on synthetic machines: false adoptions, false regressions, and the power for a 5 % gain and a 5 %
+/// slow-down.
 pub fn of_synthetic(cells: &[Cell]) -> Vec<Goal> {
     of_cells(cells, MOST_FALSE, &ENOUGH_SYNTHETIC)
 }

@@ -8,7 +8,7 @@ use gauntlet_judge::{Candidate, Comparison, Measurement, Observer, Setting, Susp
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Block, Criteria, Decision, Interval, Sample};
 use gauntlet_task::Suite;
-use gauntlet_worker::{Limits, Patience, WorkerCommand};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Judged};
@@ -20,31 +20,32 @@ use super::{Observed, injected};
 /// The machine's name in tables.
 pub const THIS_MACHINE: &str = "this machine";
 
-/// One grouped GEMM, small enough for some milliseconds a call.
+/// One grouped GEMM, small enough for calls of a few milliseconds.
 const SUITE: &str = include_str!("live/suite.toml");
 
 /// One live comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveComparison {
-    /// What was injected.
+    /// The injected effect.
     pub effect: Effect,
-    /// What the judge decided.
+    /// The judge's decision.
     pub decision: Decision,
-    /// Why the judge would not believe the times, though they are honest: then there is no verdict.
+    /// Why the judge distrusts the times, although they are honest: then there is no verdict.
     pub suspicion: Option<Suspicion>,
     /// Pairs of processes measured.
     pub pairs: usize,
     /// The log speed-up at the last look.
     pub interval: Option<Interval>,
-    /// The mean log speed-up of each pair of processes: their spread is the luck of processes on this machine.
+    /// The mean log speed-up of each pair of processes: their spread shows the variation between processes on this
+    /// machine.
     pub process_effects: Vec<f64>,
     /// The seed of operands, orders and bootstrap.
     pub seed: u64,
 }
 
-/// The setting of the live comparisons: default criteria and plan, operands warm, because rotating a small problem past a
-/// large cache takes longer than timing it.
+/// The setting of the live comparisons: default criteria and plan. The operands are warm, because rotating a small
+/// problem through a large cache takes longer than timing it.
 pub fn setting(device: Device) -> Result<Setting, CharacteristicsError> {
     let suite = Suite::parse(SUITE, Path::new("suite.toml"), gauntlet_families::TASKS)?;
     let measurement = Measurement {
@@ -54,15 +55,15 @@ pub fn setting(device: Device) -> Result<Setting, CharacteristicsError> {
     Ok(Setting::new(device, &suite, measurement, Criteria::default()))
 }
 
-/// Measures `comparisons` of the honest worker with itself, and fewer with each effect. `worker` serves the CPU, and is
-/// slowed down by the argument `--slowed-by`.
+/// Measures `comparisons` of the honest worker with itself, and fewer with each effect. `worker` serves the CPU; the
+/// argument `--slowed-by` slows it down.
 pub fn comparisons(
     setting: &Setting,
     worker: &WorkerCommand,
     comparisons: usize,
     observer: &dyn Observer,
 ) -> Result<Vec<(Effect, Comparison)>, CharacteristicsError> {
-    let workshop = Workshop::new(worker.clone(), Patience::default(), Limits::default())?;
+    let workshop = Workshop::new(worker.clone(), Timeouts::default(), Limits::default())?;
     let planned = plan(comparisons);
     let mut measured = Vec::new();
     for (index, effect) in planned.iter().enumerate() {
@@ -78,8 +79,8 @@ pub fn comparisons(
     Ok(measured)
 }
 
-/// What is compared, in order: effects spread evenly among the comparisons without one, so that what changes on the
-/// machine in the meantime changes for all.
+/// The effects in order of measurement: spread evenly among the comparisons without effect, so that changes of the
+/// machine over time affect all of them alike.
 fn plan(comparisons: usize) -> Vec<Effect> {
     let mut planned = Vec::new();
     for index in 0..comparisons {
@@ -105,8 +106,8 @@ fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
     }
 }
 
-/// Counts what every rule says to the comparisons of each effect. The judge keeps the medians of slots, so those are the
-/// rivals' calls.
+/// Counts the decisions of every rule on the comparisons of each effect. The judge keeps only the medians of slots, so
+/// the rivals use those as calls.
 pub fn cells(comparisons: &[(Effect, Comparison)], criteria: &Criteria) -> Vec<Cell> {
     let of = |effect: Effect| -> Vec<Judged> {
         let same = comparisons.iter().filter(|(injected, _)| *injected == effect);
@@ -137,7 +138,7 @@ fn trial(comparison: &Comparison) -> Trial {
     }
 }
 
-/// What is kept of each comparison.
+/// The data kept of each comparison.
 pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveComparison>, CharacteristicsError> {
     comparisons
         .iter()
@@ -160,8 +161,8 @@ pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveCompariso
         .collect()
 }
 
-/// The standard deviation of a pair's mean log speed-up around that of its comparison: the luck of processes on this
-/// machine, with what its noise leaves of it. None without two pairs in a comparison.
+/// The standard deviation of a pair's mean log speed-up around its comparison's mean: the variation between processes
+/// on this machine, including residual noise. `None` unless a comparison has two pairs.
 pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0);
     for LiveComparison { process_effects, .. } in comparisons {
@@ -175,7 +176,7 @@ pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
     (freedom > 0).then(|| (squares / freedom as f64).sqrt())
 }
 
-/// What the gate would make of it: times that are not believed decide nothing.
+/// The decision of the gate: distrusted times decide nothing.
 fn decision(comparison: &Comparison) -> Decision {
     match suspicion(comparison) {
         Some(_) => Decision::Inconclusive,
@@ -222,7 +223,8 @@ mod tests {
             process_effects: process_effects.to_vec(),
             seed: 0,
         };
-        // Squares 2 and 8 over 1 + 2 degrees of freedom; the distance between the comparisons does not count.
+        // The squares sum to 2 and 8, with 1 + 2 degrees of freedom; the distance between the comparisons does not
+        // count.
         let spread = spread(&[comparison(&[1.0, 3.0]), comparison(&[98.0, 100.0, 102.0])]).unwrap();
         assert!((spread - (10.0f64 / 3.0).sqrt()).abs() < 1e-12, "{spread}");
         assert_eq!(super::spread(&[comparison(&[1.0])]), None);

@@ -1,8 +1,9 @@
-//! How often do verdicts err? Comparisons with known truth, synthetic and real, beside what other rules would say.
+//! How often are verdicts wrong? Comparisons with known truth, synthetic and real, with the decisions of other rules
+//! for reference.
 //!
-//! The way of the data: [`noise`] makes machines, [`trial`] compares on them as the lab does and [`live`] has the lab
-//! compare real workers; [`rule`] is what others would have said to the same calls; [`cell`] and [`tally`] count, with
-//! the interval of each [`share`]; [`goals`] holds the counts against what is promised.
+//! The data flow: [`noise`] simulates machines; [`trial`] runs comparisons on them as the lab does, and [`live`] lets
+//! the lab compare real workers; [`rule`] gives the decisions of other rules on the same calls; [`cell`] and [`tally`]
+//! count, with the interval of each [`share`]; [`goals`] checks the counts against the lab's promises.
 
 pub mod cell;
 pub mod effect;
@@ -31,44 +32,44 @@ use error::CharacteristicsError;
 use goals::{Goal, Standing};
 use live::LiveComparison;
 
-/// How much is to be compared.
+/// How many comparisons to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Extent {
-    /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.
+    /// Synthetic comparisons of a thing with itself in each kind of noise; each effect gets a quarter as many.
     pub synthetic: usize,
-    /// The same of real workers on this machine.
+    /// The same for real workers on this machine.
     pub live: usize,
-    /// The seed of the synthetic ones.
+    /// The seed of the synthetic comparisons.
     pub seed: u64,
 }
 
-/// What was found, with all that it depends on but the machine.
+/// The results, with everything that they depend on except the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Characteristics {
-    /// How much was compared.
+    /// The number of comparisons.
     pub extent: Extent,
-    /// By which criteria.
+    /// The decision criteria.
     pub criteria: Criteria,
-    /// By which plan; the budget is never used up.
+    /// The measurement plan; its time budget is never exhausted.
     pub measurement: Measurement,
     /// The parameters of the synthetic machines, by name.
     pub parameters: BTreeMap<String, Vec<f64>>,
     /// Synthetic comparisons.
     pub synthetic: Vec<Cell>,
-    /// Real ones.
+    /// Real comparisons, counted.
     pub live: Vec<Cell>,
-    /// Each real one.
+    /// Each real comparison.
     pub live_comparisons: Vec<LiveComparison>,
-    /// The standard deviation of the log speed-ups of pairs of real processes around those of their comparisons.
+    /// The standard deviation, across pairs of real processes, of a pair's log speed-up around its comparison's.
     pub live_spread: Option<f64>,
     /// The goals.
     pub goals: Vec<Goal>,
 }
 
 impl Characteristics {
-    /// Compares all that `extent` says, with the default criteria and plan. `worker` serves the CPU of `device`.
+    /// Runs the comparisons of `extent` with the default criteria and plan. `worker` serves the CPU of `device`.
     pub fn measure(
         extent: Extent,
         device: Device,
@@ -102,13 +103,13 @@ impl Characteristics {
     }
 }
 
-/// How many comparisons an effect gets where the comparisons without one are `same`: false verdicts are rare and need
-/// many, a power near one few.
+/// The number of comparisons for an effect when A/A comparisons get `same`: false verdicts are rare and need many
+/// comparisons, a power near one needs few.
 fn injected(effect: Effect, same: usize) -> usize {
     if effect == Effect::NONE { same } else { same / 4 }
 }
 
-/// Says of what it is that something progresses.
+/// Prefixes progress messages with a name.
 struct Observed<'a> {
     name: String,
     observer: &'a dyn Observer,

@@ -1,8 +1,8 @@
-//! Synthetic machines, each disturbed in one way that real ones are.
+//! Synthetic machines, each with one kind of disturbance found on real machines.
 //!
-//! Time is simulated as it passes: calls follow one another on one clock, whichever arm makes them, so that what
-//! moves with the clock (a drift, a neighbour) hits the arms as it would, and the order of blocks matters.
-//! Magnitudes are those of a shared cloud machine, where the calls of one process stray by 1…5 %.
+//! Time is simulated sequentially: the calls of both sides share one clock, so that time-dependent disturbances (a
+//! drift, a neighbour) affect both sides realistically, and the order of blocks matters. Magnitudes are those of a
+//! shared cloud machine, where the calls of one process scatter by 1…5 %.
 
 mod disturbance;
 
@@ -15,35 +15,35 @@ use serde::{Deserialize, Serialize};
 
 use disturbance::Disturbance;
 
-/// Standard deviation of a call's log time around that of its process: jitter of scheduling and memory that no call
-/// shares with the next.
+/// Standard deviation of a call's log time around its process's: jitter of scheduling and memory, independent between
+/// calls.
 pub const JITTER: f64 = 0.02;
 
-/// Standard deviation of a process's log time: what its address layout and page placement happen to cost it. Everywhere
-/// but in [`Noise::White`], because no real process is without (Mytkowicz et al. 2009, "Producing Wrong Data Without
-/// Doing Anything Obviously Wrong!", measured such differences of environment size and link order).
+/// Standard deviation of a process's log time: the cost of its particular address layout and page placement. It applies
+/// everywhere but in [`Noise::White`], because it affects every real process (Mytkowicz et al. 2009, "Producing Wrong
+/// Data Without Doing Anything Obviously Wrong!", measured such differences from environment size and link order).
 pub const PROCESS_LUCK: f64 = 0.003;
 
-/// How a synthetic machine is disturbed, beside [`JITTER`] and [`PROCESS_LUCK`].
+/// The disturbance of a synthetic machine, in addition to [`JITTER`] and [`PROCESS_LUCK`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
-    /// Not at all, and processes have no luck: the textbook's independent calls.
+    /// No disturbance, and no differences between processes: the textbook's independent calls.
     White,
-    /// The clock falls as the machine warms up, and its governor hunts.
+    /// The clock falls as the machine warms up, and its governor oscillates.
     Drifting,
     /// Each process lands in a fast or in a slow mode and stays there.
     Bimodal,
     /// Some calls take much longer.
     HeavyTailed,
-    /// What slows one call slows those that follow, and fades.
+    /// A slow-down persists over the following calls and fades.
     Autocorrelated,
-    /// Something else runs in bursts and takes its share from whichever arm runs then.
+    /// Another program runs in bursts and slows the side that runs at that time.
     NoisyNeighbour,
 }
 
 impl Noise {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::White,
         Self::Drifting,
@@ -65,7 +65,7 @@ impl Noise {
         }
     }
 
-    /// What is wrong with it, in a sentence.
+    /// A description of the disturbance, in a sentence.
     pub fn description(self) -> &'static str {
         match self {
             Self::White => "calls are independent of one another, whatever process makes them",
@@ -82,7 +82,7 @@ impl Noise {
     }
 }
 
-/// A machine whose time is simulated.
+/// A machine with simulated time.
 pub struct Machine {
     noise: Noise,
     now: f64,
@@ -90,14 +90,14 @@ pub struct Machine {
     generator: ChaCha8Rng,
 }
 
-/// A process on the machine: how much longer than the truth its calls take, as a log.
+/// A process on the machine: the slow-down of its calls relative to the truth, as a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Process {
     luck: f64,
 }
 
 impl Machine {
-    /// A machine at the time 0.
+    /// A machine at time 0.
     pub fn new(noise: Noise, mut generator: ChaCha8Rng) -> Self {
         Self {
             noise,
@@ -107,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// A fresh process, with a luck of its own.
+    /// A new process, with its own random cost.
     pub fn start_process(&mut self) -> Process {
         let luck = self.noise.process_luck() * normal(&mut self.generator);
         Process {
@@ -115,8 +115,8 @@ impl Machine {
         }
     }
 
-    /// The time of one call, in seconds, of a process that would take `truth` on an undisturbed machine. The clock
-    /// moves on by it.
+    /// The time of one call, in seconds, in a process that would take `truth` on an undisturbed machine. Advances the
+    /// clock by that time.
     pub fn call(&mut self, process: Process, truth: f64) -> f64 {
         let jitter = JITTER * normal(&mut self.generator);
         let disturbed = self.disturbance.of_call(self.now, &mut self.generator);
@@ -131,7 +131,7 @@ impl Machine {
     }
 }
 
-/// The parameters of all kinds, by name: one number, or the ends of a range that is drawn from.
+/// The parameters of all kinds, by name: one number, or the ends of a range from which values are drawn.
 pub fn parameters() -> BTreeMap<String, Vec<f64>> {
     let own = [("jitter", vec![JITTER]), ("process-luck", vec![PROCESS_LUCK])];
     own.into_iter()
@@ -156,7 +156,7 @@ mod tests {
         Machine::new(noise, ChaCha8Rng::seed_from_u64(17))
     }
 
-    /// Log times of calls of one process over the truth.
+    /// Log times of calls of one process relative to the truth.
     fn logs(noise: Noise, calls: usize) -> Vec<f64> {
         let mut machine = machine(noise);
         let process = machine.start_process();
@@ -169,7 +169,7 @@ mod tests {
         values.iter().sum::<f64>() / values.len() as f64
     }
 
-    /// The correlation of each value with the one after it.
+    /// The correlation of successive values.
     fn autocorrelation(values: &[f64]) -> f64 {
         let centre = mean(values);
         let product = |pair: &[f64]| (pair[0] - centre) * (pair[1] - centre);
@@ -211,7 +211,7 @@ mod tests {
         let drift = logs(Noise::Drifting, 10_000);
         let slower = mean(&drift[9_000..]) - mean(&drift[..50]);
         assert!((slower - 0.10).abs() < 0.03, "{slower}");
-        // Neighbouring blocks of calls share the drift: nothing like independent calls.
+        // Neighbouring blocks of calls share the drift: they are far from independent.
         assert!(autocorrelation(&drift) > 0.5);
     }
 
@@ -221,7 +221,7 @@ mod tests {
         let luck: Vec<f64> = (0..2000).map(|_| machine.start_process().luck).collect();
         let slow = luck.iter().filter(|luck| **luck > 0.0).count();
         assert!((900..1100).contains(&slow), "{slow}");
-        // Five standard deviations of ordinary luck around each mode, and nobody between.
+        // Five standard deviations of ordinary variation around each mode, and no process between them.
         let lost = luck
             .iter()
             .filter(|luck| (luck.abs() - 0.015).abs() > 5.0 * PROCESS_LUCK);
@@ -234,7 +234,7 @@ mod tests {
     fn few_calls_take_much_longer_and_some_very_much() {
         let calls = logs(Noise::HeavyTailed, 100_000);
         let centre = median(&calls);
-        // Pareto: (least / x)^1.5 of the 3 % exceed x; jitter moves a few over the border.
+        // Pareto: a share (least / x)^1.5 of the 3 % exceeds x; jitter moves a few across the border.
         for (excess, expected) in [
             (0.2f64, 0.03 * 0.25f64.powf(1.5)),
             (1.0, 0.03 * 0.05f64.powf(1.5)),
@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn correlation_fades_as_it_says() {
-        // Of the variance 0.03² + 0.02², the first part is shared with the next call, but for e^(−4 ms / 100 ms).
+        // Of the variance 0.03² + 0.02², the first part is shared with the next call, except for a factor e^(−4 ms /
+        // 100 ms).
         let shared = 0.03f64.powi(2) / (0.03f64.powi(2) + 0.02f64.powi(2));
         let expected = shared * (-TRUTH / 0.1f64).exp();
         let found = autocorrelation(&logs(Noise::Autocorrelated, 200_000));
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn a_neighbour_comes_in_bursts() {
         let calls = logs(Noise::NoisyNeighbour, 200_000);
-        // Beyond what jitter and luck do, and under what a burst does.
+        // Above the effect of jitter and process variation, and below that of a burst.
         let hit: Vec<bool> = calls.iter().map(|log| *log > 0.15).collect();
         let time: f64 = calls.iter().map(|log| log.exp()).sum();
         let disturbed: f64 = calls.iter().filter(|log| **log > 0.15).map(|log| log.exp()).sum();

@@ -1,7 +1,6 @@
-//! The rules that are compared: the lab's own, and what others would have said on the very same calls.
+//! The decision rules that are compared: the lab's own, and rival rules on exactly the same calls.
 //!
-//! Each takes all calls of both arms as they come. That calls of one process have something in common is what most of
-//! them do not know.
+//! Each rival takes all calls of both sides as they come. Most rivals ignore that calls of one process are correlated.
 
 mod criterion;
 
@@ -10,36 +9,36 @@ use serde::{Deserialize, Serialize};
 
 use super::trial::Calls;
 
-/// Below this p-value a difference is significant, where a rule says so.
+/// The p-value below which tests call a difference significant.
 const SIGNIFICANCE: f64 = 0.05;
 
-/// As many calls of each arm as the rule of thumb takes.
+/// The number of calls per side in the rule of thumb.
 const FEW_CALLS: usize = 7;
 
-/// A way of deciding.
+/// A decision rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// The lab's: `gauntlet_stats::compare` at each planned look.
     Gauntlet,
-    /// Welch's t-test on all calls: significant at 5 %, and whatever its size.
+    /// Welch's t-test on all calls: significant at 5 %, whatever the size of the difference.
     Welch,
-    /// The same, and the ratio of means is at least the target, or at most −ε.
+    /// As `Welch`, and the ratio of means is at least the target, or at most −ε.
     WelchBySize,
-    /// The rank-sum test of Mann & Whitney on all calls: significant at 5 %, and whatever its size.
+    /// The rank-sum test of Mann & Whitney on all calls: significant at 5 %, whatever the size of the difference.
     MannWhitney,
-    /// The same, and the ratio of medians is at least the target, or at most −ε.
+    /// As `MannWhitney`, and the ratio of medians is at least the target, or at most −ε.
     MannWhitneyBySize,
     /// The ratio of the shortest calls is at least the target, or at most −ε.
     Minimum,
     /// The ratio of the means of the first 7 calls of the first process is at least the target, or at most −ε.
     MeanOfSeven,
-    /// What criterion.rs would call improved or regressed.
+    /// The verdict of criterion.rs: improved or regressed.
     Criterion,
 }
 
 impl Rule {
-    /// All but the lab's own.
+    /// All rules but the lab's own.
     pub const RIVALS: [Self; 7] = [
         Self::Welch,
         Self::WelchBySize,
@@ -65,7 +64,7 @@ impl Rule {
     }
 }
 
-/// What every rival says, in the order of [`Rule::RIVALS`]. The seed is that of criterion's bootstrap.
+/// The decisions of all rivals, in the order of [`Rule::RIVALS`]. The seed is for criterion's bootstrap.
 pub fn rivals(calls: &Calls, criteria: &Criteria, seed: u64) -> [Decision; Rule::RIVALS.len()] {
     let Calls { baseline, candidate } = calls;
     let means = log_ratio(mean(baseline), mean(candidate));
@@ -85,7 +84,7 @@ pub fn rivals(calls: &Calls, criteria: &Criteria, seed: u64) -> [Decision; Rule:
     })
 }
 
-/// Faster is adopted and slower a regression, by however little.
+/// Faster means adoption and slower a regression, however small the difference.
 fn by_sign(log_speedup: f64) -> Decision {
     if log_speedup > 0.0 {
         Decision::Adopt
@@ -96,7 +95,7 @@ fn by_sign(log_speedup: f64) -> Decision {
     }
 }
 
-/// The lab's thresholds, held against a single number in place of an interval.
+/// Applies the lab's thresholds to a single number instead of an interval.
 fn by_size(log_speedup: f64, criteria: &Criteria) -> Decision {
     if log_speedup >= criteria.log_target() {
         Decision::Adopt
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
     use Decision::{Adopt, Inconclusive, Regression};
 
-    /// Calls around 1 with a fixed pattern of ±`spread`, and those of an arm that takes `factor` as long.
+    /// Calls around 1 with a fixed pattern of ±`spread`, and calls of a side that takes `factor` as long.
     fn calls(count: usize, spread: f64, factor: f64) -> Calls {
         let baseline: Vec<f64> = (0..count)
             .map(|index| 1.0 + spread * ((index * 7 % 11) as f64 / 5.0 - 1.0))
@@ -166,7 +165,7 @@ mod tests {
 
     #[test]
     fn tests_of_significance_have_no_notion_of_size() {
-        // Half a percent, with so little noise that it is significant beyond doubt.
+        // Half a percent, with so little noise that it is clearly significant.
         let slightly = calls(110, 0.001, 0.995);
         assert_eq!(said(&slightly, Rule::Welch), Adopt);
         assert_eq!(said(&slightly, Rule::MannWhitney), Adopt);
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_difference_within_the_noise_is_not_significant() {
-        // 3 % between calls that stray by 50 %: the point estimates see it, the tests do not.
+        // 3 % between calls that scatter by 50 %: the point estimates see it, the tests do not.
         let noisy = calls(22, 0.5, 1.03);
         for rule in [
             Rule::Welch,

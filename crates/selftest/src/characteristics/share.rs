@@ -1,4 +1,4 @@
-//! A share of a number of comparisons, with what is known about the true one.
+//! An observed share of comparisons, with a confidence interval for the true share.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -6,15 +6,15 @@ use statrs::distribution::{Beta, ContinuousCDF};
 /// Confidence of the intervals around shares.
 const CONFIDENCE: f64 = 0.95;
 
-/// How many of how many, with the 95 % interval of Clopper & Pearson 1934 ("The Use of Confidence or Fiducial Limits
-/// Illustrated in the Case of the Binomial"), which never covers less than it says.
+/// A count out of a total, with the 95 % interval of Clopper & Pearson 1934 ("The Use of Confidence or Fiducial Limits
+/// Illustrated in the Case of the Binomial"), whose coverage is never below its nominal level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// How many.
+    /// The count.
     pub count: usize,
-    /// Of how many.
+    /// The total.
     pub of: usize,
-    /// The share observed; NaN of none.
+    /// The observed share; NaN if the total is 0.
     pub observed: f64,
     /// Lower bound of the true share.
     pub lower: f64,
@@ -27,7 +27,7 @@ impl Share {
     pub fn new(count: usize, of: usize) -> Self {
         let tail = (1.0 - CONFIDENCE) / 2.0;
         let (hits, misses) = (count as f64, of.saturating_sub(count) as f64);
-        // Beta's parameters are positive unless the bound is 0 or 1.
+        // The parameters of the beta distribution are positive unless the bound is 0 or 1.
         let bound = |first: f64, second: f64, probability: f64, otherwise: f64| {
             Beta::new(first, second).map_or(otherwise, |beta| beta.inverse_cdf(probability))
         };
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn bounds_leave_a_tail_of_the_binomial_on_each_side() {
-        // P(X ≥ count | lower) and P(X ≤ count | upper) are 2.5 % by definition; summed term by term.
+        // By definition P(X ≥ count | lower) and P(X ≤ count | upper) are 2.5 %; here they are summed term by term.
         for (count, of) in [(1usize, 20usize), (5, 100), (20, 2000), (480, 500)] {
             let share = Share::new(count, of);
             let at_most = |most: usize, chance: f64| {

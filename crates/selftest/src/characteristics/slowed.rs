@@ -1,4 +1,4 @@
-//! A worker that is slower than it has to be, by a known share.
+//! A worker that is slowed down by a known share.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 
-/// Serves what another service computes, and spins after each computation for a share of the time that it took.
+/// Wraps a service and spins after each computation for a share of the time that it took.
 pub struct Slowed<S> {
     honest: S,
     share: f64,
 }
 
 impl<S: Service> Slowed<S> {
-    /// `share` is what each call takes longer, as a fraction of its time.
+    /// `share` is the additional time of each call, as a fraction of the call's time.
     pub fn new(honest: S, share: f64) -> Self {
         Self { honest, share }
     }
@@ -47,7 +47,7 @@ impl<S: Service> Service for Slowed<S> {
         Ok(self.slow_down(sample))
     }
 
-    /// One call at a time, so that each is followed by its own delay and not all by one.
+    /// Times one call at a time, so that each call is followed by its own delay instead of one delay for all.
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
         let mut slowed = Vec::with_capacity(calls.samples);
         for first_copy in (calls.first_copy..).take(calls.samples) {
@@ -68,8 +68,8 @@ impl<S: Service> Service for Slowed<S> {
     }
 }
 
-/// Keeps a processor busy, as a slower kernel would, and returns for how long, in seconds. Sleeping would be off by the
-/// scheduler's grain and let the clock rise.
+/// Keeps a processor busy, as a slower kernel would, and returns for how long, in seconds. Sleeping would be imprecise
+/// by the scheduler's granularity and would let the clock rise.
 fn spin(time: Duration) -> f64 {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -82,7 +82,7 @@ fn spin(time: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    /// Takes `CALL` for each call, and remembers the copies it was asked for.
+    /// A service whose calls take `CALL` each; it records the copies that it was asked for.
     struct Steady(Vec<usize>);
 
     const CALL: f64 = 4e-3;

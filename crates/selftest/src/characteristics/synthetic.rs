@@ -9,7 +9,7 @@ use super::effect::Effect;
 use super::noise::Noise;
 use super::{injected, trial};
 
-/// Every effect on every kind of noise: `comparisons` of a thing with itself, and fewer with an effect.
+/// Runs every effect on every kind of noise: `comparisons` of a thing with itself, and fewer with an effect.
 pub fn cells(
     criteria: &Criteria,
     plan: &Measurement,
@@ -21,8 +21,8 @@ pub fn cells(
     for noise in Noise::ALL {
         for effect in Effect::INJECTED {
             observer.progress(&format!("{} noise, {effect}", noise.name()));
-            // A stream of random numbers for each comparison: the outcome does not depend on which thread took it,
-            // and stays the same when others are added.
+            // Each comparison has its own random stream: the outcome does not depend on the thread that runs it, and
+            // stays the same when other comparisons are added.
             let first = (cells.len() as u64) << 32;
             let trials: Vec<Judged> = (0..injected(effect, comparisons) as u64)
                 .into_par_iter()

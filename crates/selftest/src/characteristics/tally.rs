@@ -1,4 +1,4 @@
-//! What one rule decided over many comparisons of the same truth.
+//! The decisions of one rule over many comparisons with the same truth.
 
 use gauntlet_stats::{Criteria, Decision};
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,28 @@ use super::effect::Effect;
 use super::rule::Rule;
 use super::share::Share;
 
-/// A rule's decisions on a known truth.
+/// A rule's decisions for a known truth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tally {
     /// The rule.
     pub rule: Rule,
-    /// How many comparisons it decided on.
+    /// The number of comparisons.
     pub comparisons: usize,
-    /// How often each decision fell.
+    /// How often each decision occurred.
     pub decisions: Decisions,
-    /// Adoptions of what is truly under the target; none where the truth is over it.
+    /// Adoptions although the true speed-up is below the target; `None` where it is above.
     pub false_adoption: Option<Share>,
-    /// Regressions said of what is truly over −ε; none where the truth is under it.
+    /// Regression verdicts although the truth is above −ε; `None` where it is below.
     pub false_regression: Option<Share>,
-    /// The power: decisions that say what is true (see [`Effect::is_found_by`]). None for rules that cannot say that
-    /// there is no difference, where there is none.
+    /// The power: the share of correct decisions (see [`Effect::is_found_by`]). `None` where there is no difference and
+    /// the rule cannot state that.
     pub found: Option<Share>,
     /// Comparisons without a verdict.
     pub inconclusive: Share,
 }
 
-/// How often each decision fell.
+/// How often each decision occurred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Decisions {

@@ -1,4 +1,4 @@
-//! One synthetic comparison, taken as the lab takes them.
+//! One synthetic comparison, measured in the same way as the lab's.
 
 use gauntlet_judge::Measurement;
 use gauntlet_stats::{Arm, Block, Criteria, Decision, Sample, block_orders, compare, median};
@@ -8,44 +8,44 @@ use rand_chacha::ChaCha8Rng;
 use super::effect::Effect;
 use super::noise::{Machine, Noise, Process};
 
-/// What a call takes where nothing disturbs it, in seconds: between a fifth and a sixth of a slot, so that noise hardly
-/// ever changes how many fill it.
+/// Seconds of an undisturbed call: between a fifth and a sixth of a slot, so that noise hardly ever changes the number
+/// of calls in a slot.
 pub const CALL: f64 = 3.6e-3;
 
-/// Seconds that calls are gathered for in a slot, and the most calls in one, as in the lab's comparison.
+/// Seconds of calls collected in a slot, and the most calls in one, as in the lab's comparison.
 const SLOT: f64 = 0.02;
 const MOST_CALLS: usize = 4096;
 
-/// Calls of each arm before those that count, and how many of the control's last ones say how many fill a slot.
+/// Warm-up calls of each side, and the number of the baseline's last ones that determine how many calls fill a slot.
 const WARM_UP: usize = 3;
 const PACE: usize = 3;
 
 /// Seconds that a pair of processes takes to start, to load its operands and to warm up.
 pub const SETTING_UP: f64 = 0.3;
 
-/// The times of all calls of both arms, in seconds, in the order in which they were made, the first process's first.
+/// The times of all calls of both sides, in seconds, in the order in which they were made, the first process's first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Calls {
-    /// Of the control.
+    /// Calls of the baseline.
     pub baseline: Vec<f64>,
-    /// Of the candidate.
+    /// Calls of the candidate.
     pub candidate: Vec<f64>,
 }
 
-/// What a comparison came to, and the calls that it rests on.
+/// The outcome of a comparison, and the calls that it is based on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The lab's decision at the look at which it stopped.
+    /// The lab's decision at its last look.
     pub decision: Decision,
     /// Pairs of processes measured by then.
     pub pairs: usize,
-    /// All that was measured by then.
+    /// All calls measured by then.
     pub calls: Calls,
-    /// Of the orders of blocks and of the bootstrap.
+    /// The seed of the block orders and of the bootstrap.
     pub seed: u64,
 }
 
-/// Compares two arms of known truth on a machine of some noise. The same seed and stream give the same trial.
+/// Compares two sides with a known true difference on a noisy machine. The same seed and stream give the same trial.
 pub fn synthetic(
     noise: Noise,
     effect: Effect,
@@ -56,7 +56,7 @@ pub fn synthetic(
 ) -> Result<Trial, gauntlet_stats::Error> {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(stream);
-    // Of its own, as the lab draws one for each comparison.
+    // A separate seed, as the lab draws one for each comparison.
     let order_seed = generator.random();
     let mut machine = Machine::new(noise, generator);
     let mut blocks = Vec::new();
@@ -94,7 +94,7 @@ pub fn synthetic(
     })
 }
 
-/// A fresh process of each arm, with what a call of it truly takes, and how many calls fill a slot.
+/// A new process for each side, with its true call time, and the number of calls in a slot.
 struct Pair {
     baseline: (Process, f64),
     candidate: (Process, f64),
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn slots_are_filled_as_in_the_lab() {
         let Trial { calls, pairs, .. } = taken(Noise::White, Effect::SLOWER, 3);
-        // Two slots an arm and block, three blocks, and six calls of 3.6 ms fill 20 ms.
+        // Each side has two slots per block and three blocks, and six calls of 3.6 ms fill 20 ms.
         assert_eq!(calls.baseline.len(), pairs * 3 * 2 * 6);
         assert_eq!(calls.candidate.len(), calls.baseline.len());
     }
@@ -182,7 +182,7 @@ mod tests {
     fn the_injected_effect_is_in_the_calls() {
         for noise in Noise::ALL {
             for effect in Effect::INJECTED {
-                // Medians over many processes: means are moved by a few outliers.
+                // Medians over many processes, because a few outliers move means.
                 let trials: Vec<Trial> = (0..60).map(|stream| taken(noise, effect, stream)).collect();
                 let all = |arm: fn(&Calls) -> &Vec<f64>| -> Vec<f64> {
                     trials

@@ -12,12 +12,12 @@ pub struct Rounds {
     exact: Option<(Kernel, Output)>,
 }
 
-/// Where values between two of the format go.
+/// The direction of rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// To the lesser.
+    /// Toward minus infinity.
     Down,
-    /// To the one nearer zero, by cutting bits off.
+    /// Toward zero, by truncating bits.
     TowardZero,
 }
 
@@ -57,7 +57,8 @@ impl Trick for Rounds {
                 Direction::TowardZero => rounded.abs() > value.abs(),
             };
             if too_far {
-                // The next toward zero has the next lesser code; the next away from it the next greater.
+                // Codes are ordered by magnitude: one less is the next value toward zero, one more the next away from
+                // it.
                 let code = &mut work.output.bytes[2 * index..2 * index + 2];
                 let bits = u16::from_le_bytes([code[0], code[1]]);
                 let next = if rounded > 0.0 || self.direction == Direction::TowardZero {
@@ -86,8 +87,8 @@ impl Trick for FlipsABit {
     }
 }
 
-/// Takes a row of the tokens that begins with a zero to be all zeros, and one that begins like the row before to be
-/// that row.
+/// Treats a row of the tokens that begins with a zero as all zeros, and one that begins like the previous row as equal
+/// to it.
 pub struct SkipsRows;
 
 impl Trick for SkipsRows {

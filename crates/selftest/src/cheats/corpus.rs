@@ -1,4 +1,4 @@
-//! The corpus: every cheat with its story, what it would gain, and the gate that is to catch it.
+//! The corpus: every cheat with its description, its possible gain, and the gate that must catch it.
 
 mod disturbing;
 mod lying;
@@ -20,7 +20,7 @@ pub fn corpus() -> Vec<Cheat> {
     corpus
 }
 
-/// Candidates that do nothing wrong: a gate that stops them stops too much.
+/// Honest candidates: a gate that stops them is too strict.
 fn honest() -> Vec<Cheat> {
     let row = |name, story, worker| Cheat {
         name,
@@ -51,7 +51,7 @@ fn honest() -> Vec<Cheat> {
 }
 
 impl Cheat {
-    /// Which only this safeguard can hold.
+    /// Marks a cheat that only this safeguard can stop.
     fn held_by(self, safeguard: &'static str) -> Self {
         Self {
             held_by: Some(safeguard),
@@ -60,10 +60,10 @@ impl Cheat {
     }
 }
 
-/// What a cheat says that is kept from its deed.
+/// The message of a cheat that was kept from cheating.
 const KEPT: &str = "kept from cheating";
 
-/// A cheat without its end, to be completed by [`Row::caught`].
+/// A cheat without its expected end, to be completed by [`Row::caught`].
 struct Row {
     name: &'static str,
     kind: Kind,
@@ -73,12 +73,12 @@ struct Row {
 }
 
 impl Row {
-    /// The honest kernel with a trick.
+    /// A cheat that modifies a step of the honest kernel.
     fn trick(kind: Kind, name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -> Self {
         Self::new(kind, name, story, Worker::Trick(trick))
     }
 
-    /// A program of its own.
+    /// A cheat that is a separate program.
     fn program(name: &'static str, story: &'static str, program: fn() -> io::Result<()>) -> Self {
         Self::new(Kind::Protocol, name, story, Worker::Program(program))
     }
@@ -97,7 +97,7 @@ impl Row {
         Self { gain, ..self }
     }
 
-    /// By this gate, with this verdict, for a reason that has one of these words.
+    /// Expects this gate to stop the cheat with this verdict, for a reason that contains one of these texts.
     fn caught(self, gate: &'static str, verdict: Verdict, words: &'static [&'static str]) -> Cheat {
         let Self {
             name,

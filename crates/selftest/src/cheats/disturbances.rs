@@ -1,4 +1,4 @@
-//! Cheats that compute honestly and make the control slow.
+//! Cheats that compute honestly and slow the baseline down.
 
 use std::io::{self, Write};
 use std::os::unix::process::parent_id;
@@ -13,22 +13,22 @@ use nix::unistd::Pid;
 use super::processes;
 use super::work::{Trick, Work};
 
-/// No disturbance lasts longer, so that none outlives a trial by much.
+/// The longest disturbance, so that none outlives a trial by much.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// How long others are stopped at a time: less, and few calls would be hit.
+/// How long the other processes are stopped at a time: a shorter stop would affect few calls.
 const STOPPED: Duration = Duration::from_millis(2);
 
-/// How long a list of others is good for.
+/// How long a list of the other processes is used before it is renewed.
 const NEWS: Duration = Duration::from_millis(200);
 
-/// Does something over and over while its own process has nothing to do, which is when the control is measured.
+/// Repeats an action while its own process is idle, which is when the baseline is measured.
 pub struct WhileIdle {
     busy: Arc<AtomicBool>,
 }
 
 impl WhileIdle {
-    /// One thread a core that counts.
+    /// One thread per core that counts.
     pub fn burning() -> Self {
         Self::new(thread::available_parallelism().map_or(1, usize::from), || {
             (0..100_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
@@ -46,7 +46,7 @@ impl WhileIdle {
         })
     }
 
-    /// A thread that stops the other workers of the coordinator for most of the time: it needs no core.
+    /// One thread that stops the coordinator's other workers for most of the time: it needs no core.
     pub fn stopping_others() -> Self {
         let mut others = Vec::new();
         let mut asked = Instant::now();
@@ -115,7 +115,7 @@ fn siblings() -> Vec<Pid> {
         .collect()
 }
 
-/// Bytes of a flood: more than all that an honest worker has to say.
+/// Bytes of a flood: more than any honest worker prints.
 const FLOOD: usize = 256 << 20;
 
 /// Floods standard error.

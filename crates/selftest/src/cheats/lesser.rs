@@ -1,4 +1,4 @@
-//! A part of a problem: what a cheat computes that leaves the rest out.
+//! A part of a problem, computed by cheats that leave the rest out.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_kernels_cpu::Kernel;
@@ -9,23 +9,23 @@ use gauntlet_worker::protocol::Failure;
 
 use super::work::{Work, broken};
 
-/// How much of a problem is kept.
+/// Which part of a problem is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// Rows kept of so many.
+    /// The number of rows kept, given their total.
     pub rows: fn(usize) -> usize,
     /// Whether the last group is left out.
     pub last_group: bool,
     /// Whether the last head is left out.
     pub last_head: bool,
-    /// The most keys that a query looks at.
+    /// The most keys that a query attends to.
     pub keys: usize,
-    /// The most products in a sum of a GEMM.
+    /// The most products summed in an element of a GEMM.
     pub depth: usize,
 }
 
 impl Cut {
-    /// Everything is kept.
+    /// Leaves nothing out.
     pub const NONE: Self = Self {
         rows: |rows| rows,
         last_group: false,
@@ -34,7 +34,7 @@ impl Cut {
         depth: usize::MAX,
     };
 
-    /// Every other row's worth of work.
+    /// Keeps half of the rows.
     pub const HALF: Self = Self {
         rows: |rows| rows / 2,
         ..Self::NONE
@@ -57,7 +57,7 @@ impl Cut {
                     attention.kv_heads -= 1;
                 }
                 for sequence in &mut attention.sequences {
-                    // A kernel takes at least one query.
+                    // A kernel requires at least one query.
                     sequence.queries = (self.rows)(sequence.queries).max(1);
                     sequence.keys = sequence.keys.min(self.keys);
                 }
@@ -67,7 +67,7 @@ impl Cut {
     }
 }
 
-/// A part of a problem, ready to be computed.
+/// A part of a problem, ready to compute.
 pub struct Lesser {
     kernel: Kernel,
     whole: Operation,
@@ -76,7 +76,7 @@ pub struct Lesser {
 }
 
 impl Lesser {
-    /// Cuts the problem and its operands; none when nothing is left out.
+    /// Cuts the problem and its operands; `None` if nothing is left out.
     pub fn new(work: &Work, cut: &Cut) -> Result<Option<Self>, Failure> {
         let problem = cut.of(&work.problem);
         if problem == work.problem {
@@ -100,7 +100,7 @@ impl Lesser {
         Ok(&self.output)
     }
 
-    /// Computes the part and writes it where it belongs; the rest of the output stays as it is.
+    /// Computes the part and writes it to its place in the output; the rest of the output stays as it is.
     pub fn compute(&mut self, copy: usize, output: &mut Output) -> Result<(), Failure> {
         self.compute_alone(copy)?;
         let width = output.format.bytes();
@@ -247,7 +247,7 @@ mod tests {
             .unwrap()
     }
 
-    /// What a part comes to by the oracle is what the whole comes to in the rows kept.
+    /// The oracle gives the same result for the part as for the kept rows of the whole.
     #[test]
     fn operands_are_cut_along_with_the_problem() {
         for case in trial::suite().unwrap().benchmark {

@@ -1,8 +1,9 @@
-//! Candidates that cheat, each an ordinary worker, and the gate that has to catch it.
+//! Candidates that cheat, each an ordinary worker, and the gate that must catch each of them.
 //!
-//! Each cheat plays a small round of its own as a pitch against the honest CPU worker ([`run`]). It is caught when a
-//! gate stops it for what it does. A cheat that is measured and judged like an honest candidate was not noticed; it got
-//! through if it gains by its verdict, or if noise is no excuse for not noticing it. None does lasting harm when it gets through: each ends by itself.
+//! Each cheat plays its own small round as a pitch against the honest CPU worker ([`run`]). It is caught when a gate
+//! stops it because of its cheat. A cheat that is measured and judged like an honest candidate goes unnoticed. It
+//! counts as missed if the verdict favours it, or if noise cannot explain why it went unnoticed. None does lasting harm
+//! if it is missed: each ends by itself.
 
 mod bits;
 mod corpus;
@@ -31,37 +32,37 @@ pub use self::quiet::Quiet;
 pub use self::trial::{CheatReport, Outcome, Settings, TrialError, run};
 use self::work::{Candidate, Trick};
 
-/// A dishonest candidate; or an honest one that is not to be taken for dishonest.
+/// A dishonest candidate, or an honest one that must not be taken for dishonest.
 #[derive(Debug, Clone)]
 pub struct Cheat {
-    /// What `gauntlet worker cheat` knows it by.
+    /// The name for `gauntlet worker cheat`.
     pub name: &'static str,
-    /// What it cheats with.
+    /// The kind of cheat.
     pub kind: Kind,
     /// What it does, in a sentence.
     pub story: &'static str,
     /// What it would gain, in a sentence.
     pub gain: &'static str,
-    /// How it is to end.
+    /// The expected end.
     pub end: End,
-    /// What has to hold workers on this system for the cheat to end so, as `gauntlet doctor` names it; nothing for most.
+    /// The safeguard that must be active for this end, by its name in `gauntlet doctor`; `None` for most cheats.
     pub held_by: Option<&'static str>,
     worker: Worker,
 }
 
-/// What a cheat cheats with.
+/// Kinds of cheats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// What it computes.
+    /// Wrong results.
     Results,
-    /// When it computes it, and what it says of that.
+    /// Wrong times, or work outside of timed calls.
     Times,
-    /// What it answers.
+    /// Wrong answers.
     Protocol,
     /// Other processes, files and the network.
     Processes,
-    /// Nothing.
+    /// No cheat.
     Honest,
 }
 
@@ -97,7 +98,7 @@ impl Cheat {
     }
 }
 
-/// How a candidate is to end.
+/// The expected end of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Stopped by a gate.
@@ -106,21 +107,21 @@ pub enum End {
         gate: &'static str,
         /// With this verdict.
         verdict: Verdict,
-        /// Words of the reason that name the deed; one of these.
+        /// Texts that name the cheat; the reason must contain one of them.
         words: &'static [&'static str],
     },
-    /// Measured, with whatever verdict the times give.
+    /// Measured; any verdict from the times is accepted.
     Measured,
 }
 
-/// What runs a cheat.
+/// The implementation of a cheat.
 #[derive(Debug, Clone, Copy)]
 enum Worker {
-    /// The honest kernel with a trick.
+    /// The honest kernel with a modified step.
     Trick(fn() -> Box<dyn Trick>),
-    /// The same, with one text in its answers replaced by another.
+    /// The honest kernel, with one text in its answers replaced by another.
     Answers(&'static str, &'static str),
-    /// A program of its own.
+    /// A separate program.
     Program(fn() -> io::Result<()>),
 }
 

@@ -9,17 +9,17 @@ use super::lesser::{Cut, Lesser};
 use super::trial;
 use super::work::{Call, Trick, Work};
 
-/// What a cheat can know of the moment in which it computes.
+/// The information that a cheat has when it computes.
 pub struct Moment<'a> {
-    /// What is to be computed, and from what.
+    /// The problem and its operands.
     pub work: &'a Work,
-    /// What for.
+    /// The purpose of the call.
     pub call: Call,
-    /// Calls before this one in this process.
+    /// Number of earlier calls in this process.
     pub calls: usize,
 }
 
-/// Leaves a part out in some moments.
+/// Leaves a part of the work out at certain times.
 pub struct LeavesOut {
     cut: Cut,
     when: fn(&Moment) -> bool,
@@ -28,7 +28,7 @@ pub struct LeavesOut {
 }
 
 impl LeavesOut {
-    /// Leaves out what `cut` does not keep, when `when` says so.
+    /// Leaves out everything that `cut` does not keep, when `when` returns true.
     pub fn new(cut: Cut, when: fn(&Moment) -> bool) -> Self {
         Self {
             cut,
@@ -70,22 +70,22 @@ pub fn always(_: &Moment) -> bool {
     true
 }
 
-/// When only the time is asked for.
+/// In timed calls.
 pub fn when_timed(moment: &Moment) -> bool {
     moment.call.is_timed()
 }
 
-/// When timed without phases, after more calls than an examination makes.
+/// In calls timed without phases, after more calls than an examination makes.
 pub fn when_not_profiled(moment: &Moment) -> bool {
     moment.call == Call::Timed && moment.calls >= 2
 }
 
-/// After so many calls that whoever examines it should have looked away.
+/// After so many calls that the examination should be over.
 pub fn after_ten_calls(moment: &Moment) -> bool {
     moment.calls >= 10
 }
 
-/// On the shapes that are timed, which stand in the suite for all to read.
+/// On the shapes that are timed, which are public in the suite.
 pub fn on_timed_shapes(moment: &Moment) -> bool {
     is_timed_shape(moment.work)
 }
@@ -95,7 +95,7 @@ pub fn on_other_shapes(moment: &Moment) -> bool {
     !is_timed_shape(moment.work)
 }
 
-/// On operands of the kind that is timed, which their block scales tell: they are all 1 or 2.
+/// On operands of the kind that is timed, recognised by their block scales: all are 1 or 2.
 pub fn on_the_timed_kind(moment: &Moment) -> bool {
     let Some(Inputs::GroupedGemm(groups)) = moment.work.copies.first() else {
         return moment.call.is_timed();
@@ -104,7 +104,7 @@ pub fn on_the_timed_kind(moment: &Moment) -> bool {
     moment.call.is_timed() && scales.into_iter().all(|scale| ONE_AND_TWO.contains(scale))
 }
 
-/// In e4m3.
+/// 1 and 2 in e4m3.
 const ONE_AND_TWO: [u8; 2] = [0x38, 0x40];
 
 fn is_timed_shape(work: &Work) -> bool {

@@ -1,4 +1,4 @@
-//! Cheats that use the system for what a kernel has no use for. Each stops by itself when nobody stops it.
+//! Cheats that use system features that a kernel does not need. Each stops by itself if it is not stopped.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use super::thefts::thwarted;
 use super::trial;
 use super::work::{Trick, Work};
 
-/// How long a child lives that nobody ends.
+/// The lifetime of a child that is not killed.
 const CHILD: Duration = Duration::from_secs(15);
 
 /// A child that keeps a core busy.
@@ -46,7 +46,7 @@ fn child(deed: &str) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Does a deed once, when something is built; dies with the reason when it is kept from it.
+/// Performs an action once, at a build; exits with the reason if it is kept from it.
 pub struct AtBuild {
     deed: fn() -> io::Result<()>,
     what: &'static str,
@@ -54,7 +54,7 @@ pub struct AtBuild {
 }
 
 impl AtBuild {
-    /// `what` names the deed in the last words of a worker that is kept from it.
+    /// `what` names the action in the message of a worker that is kept from it.
     pub fn new(what: &'static str, deed: fn() -> io::Result<()>) -> Self {
         Self {
             deed,
@@ -78,13 +78,14 @@ impl Trick for AtBuild {
 /// Starts a child on every core that keeps it busy.
 pub fn burn_in_children() -> io::Result<()> {
     for _ in 0..cores() {
-        // It is not waited for: whoever comes after may do that.
+        // The child is not waited for: it is left to the system.
         let _left = child("burn")?.spawn()?;
     }
     Ok(())
 }
 
-/// The same, each in a group of its own, so that neither the worker's end nor its account is theirs.
+/// The same, with each child in its own process group, so that it neither ends with the worker nor counts as part of
+/// it.
 pub fn leave_children() -> io::Result<()> {
     for _ in 0..cores() {
         let _left = child("burn")?.process_group(0).spawn()?;
@@ -96,22 +97,22 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Children of a fork bomb: far more than any honest program starts, and few enough for the machine.
+/// Children of a fork bomb: far more than any honest program starts, and few enough not to harm the machine.
 const BOMB: usize = 500;
 
-/// Starts children until it is kept from it.
+/// Starts children until it fails or has started them all.
 pub fn fork_bomb() -> io::Result<()> {
     let mut children = Vec::new();
     let mut start = || -> io::Result<()> {
         for _ in 0..BOMB {
-            // Lighter than this program, so that the bomb goes off before anyone loses patience.
+            // Lighter than this program, so that the bomb completes before a timeout.
             children.push(Command::new("sleep").arg("15").stdin(Stdio::null()).spawn()?);
         }
         Ok(())
     };
     let started = start();
     for child in &mut children {
-        // They are all to be gone, whatever each says.
+        // All children must be gone, so errors are ignored.
         let _killed = child.kill();
         let _reaped = child.wait();
     }
@@ -128,30 +129,31 @@ pub fn keep_a_helper() -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a connection to the outside; to this machine's own discard port, at which nobody listens.
+/// Opens a connection to the discard port of this machine, which stands for a connection to the outside; no program
+/// listens there.
 pub fn phone_home() -> io::Result<()> {
     match TcpStream::connect(("127.0.0.1", 9)) {
-        // The network answered that nobody is there: it could be asked.
+        // A refused connection shows that the network can be reached.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
         Err(error) => Err(error),
         Ok(_) => Ok(()),
     }
 }
 
-/// Writes beside its own folder.
+/// Writes outside its own folder.
 pub fn write_outside() -> io::Result<()> {
     let place = Path::new("..").join(format!("cheat-was-here-{}", std::process::id()));
     std::fs::write(&place, "a result from yesterday")?;
     std::fs::remove_file(&place)
 }
 
-/// How much more memory is taken than a trial allows, in bytes.
+/// Bytes of memory used above the trial's limit.
 const OVER: u64 = 512 << 20;
 
-/// How long it is held, for whoever looks from time to time.
+/// How long the memory is held, so that periodic checks notice it.
 const HELD: Duration = Duration::from_millis(500);
 
-/// Takes memory, and touches it, so that it is really there.
+/// Allocates memory and touches it, so that it becomes resident.
 pub fn exhaust_memory() -> io::Result<()> {
     let mut taken: Vec<Vec<u8>> = Vec::new();
     let piece = 64 << 20;
@@ -163,7 +165,7 @@ pub fn exhaust_memory() -> io::Result<()> {
     Ok(())
 }
 
-/// More than anyone allows in one file; most of it is a hole, which takes no room.
+/// Larger than any limit on one file; most of it is a hole, which occupies no disk space.
 const GIANT: u64 = 1 << 44;
 
 /// Makes a file that would fill the disk.
@@ -174,7 +176,7 @@ pub fn fill_the_disk() -> io::Result<()> {
     made
 }
 
-/// A signal to a process that ended meanwhile is no matter; one that may not be sent is.
+/// Ignores a signal to a process that has ended, and reports one that is not permitted.
 pub fn unless_gone(process: Pid, error: Errno) {
     if error != Errno::ESRCH {
         thwarted(&format!("process {process} cannot be stopped: {error}"));

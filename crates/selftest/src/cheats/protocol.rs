@@ -9,10 +9,10 @@ use gauntlet_worker::protocol::{Failure, Sample};
 
 use super::work::{Call, Trick, Work};
 
-/// No program hangs for longer: long beyond anyone's patience in a trial, and not for ever.
+/// The longest time that a program hangs: longer than any timeout in a trial, but finite.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Answers with words.
+/// Answers with plain text.
 pub fn prints_garbage() -> io::Result<()> {
     await_request()?;
     println!("fastest kernel there ever was");
@@ -20,14 +20,14 @@ pub fn prints_garbage() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads its requests and says nothing.
+/// Reads its requests and answers none.
 pub fn prints_nothing() -> io::Result<()> {
     await_request()?;
     thread::sleep(HANG);
     Ok(())
 }
 
-/// Prints a line that fills the memory of whoever wants to see its end.
+/// Prints a line long enough to fill the memory of a reader that waits for its end.
 pub fn prints_a_gigabyte() -> io::Result<()> {
     await_request()?;
     let mut output = io::stdout().lock();
@@ -40,7 +40,7 @@ pub fn prints_a_gigabyte() -> io::Result<()> {
     Ok(())
 }
 
-/// Exits as if all had gone well.
+/// Exits with success.
 pub fn exits_early() -> io::Result<()> {
     await_request()
 }
@@ -49,15 +49,15 @@ fn await_request() -> io::Result<()> {
     io::stdin().read_line(&mut String::new()).map(drop)
 }
 
-/// Hands lines on with one text replaced by another.
+/// Forwards lines with one text replaced by another.
 pub struct Replaces<W> {
-    /// Where the lines go.
+    /// The destination of the lines.
     pub to: W,
-    /// What is replaced.
+    /// The text to replace.
     pub old: &'static str,
-    /// By what.
+    /// The replacement.
     pub new: &'static str,
-    /// What has been written of the line so far.
+    /// The incomplete line written so far.
     pub line: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl<W: Write> Write for Replaces<W> {
     }
 }
 
-/// Hangs when it is timed.
+/// Hangs in timed calls.
 pub struct HangsInTime;
 
 impl Trick for HangsInTime {
@@ -84,7 +84,7 @@ impl Trick for HangsInTime {
     }
 }
 
-/// Exits in the middle of being timed, with a clean conscience.
+/// Exits with success in the middle of timed calls.
 pub struct ExitsInTime;
 
 impl Trick for ExitsInTime {
@@ -93,7 +93,7 @@ impl Trick for ExitsInTime {
     }
 }
 
-/// Says that it has written its result, and has not.
+/// Reports that it has written its result, but writes none.
 pub struct WritesNoFile;
 
 impl Trick for WritesNoFile {

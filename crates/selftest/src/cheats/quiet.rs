@@ -1,4 +1,4 @@
-//! How quiet the machine is: what hides a cheat by times is another program on the same processors.
+//! How quiet the machine is: other programs on the same processors hide cheats by times.
 
 use std::fmt;
 use std::thread;
@@ -9,20 +9,20 @@ use serde::Serialize;
 /// Above this share of waiting, cheats by times may end undecided or void.
 const QUIET: f64 = 0.05;
 
-/// How long threads that never sleep, one for each processor, had to wait for a processor.
+/// How long threads that never sleep, one per processor, had to wait for a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quiet {
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
     /// How long they ran, in seconds.
     pub seconds: f64,
-    /// The share of that time in which they waited; none where the system does not tell.
+    /// The share of that time in which they waited; `None` where the system does not report it.
     pub waited: Option<f64>,
 }
 
 impl Quiet {
-    /// Keeps all processors busy for that long and sees how much of them there is to be had.
+    /// Keeps all processors busy for that long and measures how much processor time the threads get.
     pub fn measure(time: Duration) -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let waited: Vec<Option<f64>> = thread::scope(|scope| {
@@ -40,7 +40,7 @@ impl Quiet {
         }
     }
 
-    /// Whether nothing else of weight ran; none where the system does not tell.
+    /// Whether no other program used much processor time; `None` where the system does not report it.
     pub fn is_quiet(&self) -> Option<bool> {
         self.waited.map(|share| share <= QUIET)
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Quiet {
     }
 }
 
-/// Computes for that long; returns the share of the time in which the thread was ready and another ran.
+/// Computes for that long; returns the share of the time in which the thread was ready but another one ran.
 fn busy(time: Duration) -> Option<f64> {
     let (start, before) = (Instant::now(), waited()?);
     while start.elapsed() < time {
@@ -75,7 +75,7 @@ fn busy(time: Duration) -> Option<f64> {
     Some((waited.as_secs_f64() / start.elapsed().as_secs_f64()).clamp(0.0, 1.0))
 }
 
-/// How long this thread has waited for a processor in its life; see `sched-stats` in the kernel's documentation.
+/// How long this thread has waited for a processor since its start; see `sched-stats` in the kernel's documentation.
 fn waited() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds = stat.split_whitespace().nth(1)?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Cheats whose result is wrong as a whole, or is not computed when it is asked for.
+//! Cheats with a wrong result, or with a result that is not computed when requested.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -30,7 +30,7 @@ impl Trick for Zeros {
     }
 }
 
-/// Computes the first call for each size of result, and copies it in every later one.
+/// Computes the first call for each size of result, and copies that result in every later call.
 #[derive(Default)]
 pub struct LastResult {
     last: HashMap<usize, Vec<u8>>,
@@ -50,7 +50,7 @@ impl Trick for LastResult {
     }
 }
 
-/// Computes what is run, and nothing of what is timed.
+/// Computes in `run`, and does nothing in timed calls.
 pub struct NothingTimed;
 
 impl Trick for NothingTimed {
@@ -63,7 +63,7 @@ impl Trick for NothingTimed {
     }
 }
 
-/// Computes each copy of the operands once after they are loaded, and copies its result from then on.
+/// Computes once for each copy of the operands after they are loaded, and copies that result from then on.
 #[derive(Default)]
 pub struct CachePerCopy {
     results: HashMap<usize, Vec<u8>>,
@@ -88,23 +88,24 @@ impl Trick for CachePerCopy {
     }
 }
 
-/// Keeps every result under a fingerprint of its operands, in memory and on disk, and replays it when they come again.
+/// Stores every result under a fingerprint of its operands, in memory and on disk, and replays it when the same
+/// operands return.
 pub struct Fingerprints {
-    /// Bytes of each operand that the fingerprint looks at.
+    /// Bytes of each operand that enter the fingerprint.
     looked_at: usize,
     known: HashMap<u64, Vec<u8>>,
-    /// Of each copy loaded.
+    /// The fingerprint of each copy loaded.
     copies: Vec<u64>,
     folder: PathBuf,
 }
 
 impl Fingerprints {
-    /// Looks at whole operands.
+    /// Fingerprints whole operands.
     pub fn of_all() -> Self {
         Self::of_beginnings(usize::MAX)
     }
 
-    /// Looks at the beginnings of operands, which saves reading the rest.
+    /// Fingerprints the beginnings of operands, which saves reading the rest.
     pub fn of_beginnings(looked_at: usize) -> Self {
         Self {
             looked_at,
@@ -124,7 +125,7 @@ impl Trick for Fingerprints {
         let of = |inputs| fingerprint(inputs, self.looked_at);
         self.copies = work.copies.iter().map(of).collect();
         for fingerprint in &self.copies {
-            // A file that is not there, or may not be read, is no help; that is all.
+            // A missing or unreadable file is ignored.
             if let Ok(result) = std::fs::read(self.file(*fingerprint)) {
                 self.known.insert(*fingerprint, result);
             }
@@ -168,7 +169,7 @@ fn fingerprint(inputs: &Inputs, looked_at: usize) -> u64 {
     hasher.finish()
 }
 
-/// Zeroes its operands after using them: products with zeros need not be computed.
+/// Zeroes its operands after using them, since products with zeros need no computation.
 #[derive(Default)]
 pub struct EatsOperands {
     eaten: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Cheats that take the result from where it lies, or put something else in the place of the operands.
+//! Cheats that steal the result, or overwrite the operands.
 
 use std::fs::File;
 use std::io::BufRead;
@@ -11,7 +11,7 @@ use gauntlet_worker::protocol::Failure;
 use super::lesser::{Cut, Lesser};
 use super::work::{Call, Trick, Work, broken};
 
-/// Looks for a result of the right size among the files around it, of the control or of anyone, and hands that in.
+/// Looks for a result of the right size among the files around it, such as the baseline's, and returns it as its own.
 pub struct StealsFiles;
 
 impl Trick for StealsFiles {
@@ -34,7 +34,7 @@ impl Trick for StealsFiles {
     }
 }
 
-/// Every file in the folders of results and of workers that can be listed.
+/// Every file that can be listed in the folders of results and of workers.
 fn places(file: &Path) -> Vec<PathBuf> {
     let own = file.parent().map(Path::to_path_buf);
     let above = own.as_deref().and_then(Path::parent).map(Path::to_path_buf);
@@ -52,14 +52,14 @@ fn places(file: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Computes the first row of each part, looks for it among the f64 numbers in the coordinator's memory, and copies what
-/// follows it: the oracle's result.
+/// Computes the first row of each part, searches the coordinator's memory for it among f64 numbers, and copies the
+/// numbers that follow it: the oracle's result.
 #[derive(Default)]
 pub struct StealsMemory {
     sample: Option<Lesser>,
 }
 
-/// Elements by which a part of the oracle's result is recognised.
+/// Elements used to recognise a part of the oracle's result.
 const RECOGNISED: usize = 8;
 
 impl Trick for StealsMemory {
@@ -99,12 +99,12 @@ impl Trick for StealsMemory {
             row += part.columns.min(count);
             first += count;
         }
-        // A thief that finds nothing has to work.
+        // If nothing is found, it computes.
         if all { Ok(()) } else { work.compute(copy) }
     }
 }
 
-/// The most bytes of one mapping that are searched.
+/// The size of the largest mapping that is searched, in bytes.
 const LARGEST_MAPPING: u64 = 64 << 20;
 
 /// The numbers in a process's writable memory.
@@ -117,7 +117,7 @@ impl Memory {
         let mappings = maps.lines().map_while(Result::ok).filter_map(|line| {
             let (start, end) = writable(&line).filter(|(start, end)| end - start <= LARGEST_MAPPING)?;
             let mut bytes = vec![0; (end - start) as usize];
-            // What cannot be read, such as a guard page, holds nothing.
+            // Unreadable memory, such as a guard page, is skipped.
             memory.read_exact_at(&mut bytes, start).ok()?;
             Some(
                 bytes
@@ -131,7 +131,7 @@ impl Memory {
         Ok(Self(mappings.collect()))
     }
 
-    /// So many numbers from where the first are about those known; none if there is no such place.
+    /// `count` numbers from the first place that approximately matches `known`; empty if there is none.
     fn find(&self, known: &[f64], count: usize) -> Vec<f64> {
         let about = |(number, known): (&f64, &f64)| (number - known).abs() <= 1e-3 * known.abs();
         let places = self.0.iter().flat_map(|numbers| numbers.windows(count.max(1)));
@@ -150,7 +150,7 @@ fn writable(line: &str) -> Option<(u64, u64)> {
     rest.starts_with("rw").then_some((address(start)?, address(end)?))
 }
 
-/// Puts zeros into the file of operands once it has read them: whoever reads it next, such as the control, computes
+/// Overwrites the file of operands with zeros after reading it: the next reader, such as the baseline, computes
 /// something else.
 pub struct OverwritesOperands;
 
@@ -172,7 +172,7 @@ impl Trick for OverwritesOperands {
     }
 }
 
-/// Gives up and says why: a cheat that is kept from its deed is to be seen to be kept from it.
+/// Exits with the reason: a cheat that is kept from cheating must be recognisable as such.
 pub fn thwarted(why: &str) -> ! {
     eprintln!("kept from cheating: {why}");
     std::process::exit(3)

@@ -1,4 +1,4 @@
-//! Cheats that compute what they should and lie about its time, or compute it when nobody holds the clock.
+//! Cheats that compute correctly but lie about the time, or compute outside of the timed interval.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use gauntlet_worker::protocol::{Failure, Sample};
 use super::lesser::{Cut, Lesser};
 use super::work::{Call, Trick, Work, broken, sample};
 
-/// Reports something else than the time it took, in seconds.
+/// Reports a different time than was measured, in seconds.
 pub struct Reports(pub fn(f64) -> f64);
 
 impl Trick for Reports {
@@ -31,7 +31,7 @@ impl Trick for Reports {
     }
 }
 
-/// Reports that a phase took less than no time.
+/// Reports a negative time for a phase.
 pub struct NegativePhase;
 
 impl Trick for NegativePhase {
@@ -52,7 +52,7 @@ impl Trick for NegativePhase {
     }
 }
 
-/// Hands in more times than were asked for.
+/// Reports more times than were requested.
 pub struct TooManyTimes;
 
 impl Trick for TooManyTimes {
@@ -67,10 +67,11 @@ impl Trick for TooManyTimes {
     }
 }
 
-/// What is left of a time that cheats on the clock let be seen.
+/// The share of the true time that cheats on the clock report.
 const SHOWN: f64 = 0.6;
 
-/// Stops the clock with two fifths of the calls to be done, which go on in a thread that the next request waits for.
+/// Stops the clock with two fifths of the calls still to be done; a thread completes them, and the next request waits
+/// for it.
 #[derive(Default)]
 pub struct StopsEarly {
     left: Option<JoinHandle<Output>>,
@@ -79,7 +80,7 @@ pub struct StopsEarly {
 impl Trick for StopsEarly {
     fn asked(&mut self, work: &mut Work) {
         let left = self.left.take().map(JoinHandle::join);
-        // After a build it is another problem's.
+        // After a build, the result belongs to another problem.
         if let Some(Ok(output)) = left
             && output.parts == work.output.parts
         {
@@ -105,7 +106,7 @@ impl Trick for StopsEarly {
                 .collect();
             self.left = Some(thread::spawn(move || {
                 for copy in &copies {
-                    // A failure leaves the poison, which is wrong enough.
+                    // If it fails, the output stays poisoned, which a gate detects.
                     let _computed = kernel.run(copy, &mut output);
                 }
                 output
@@ -115,26 +116,26 @@ impl Trick for StopsEarly {
     }
 }
 
-/// Calls after a build that are not yet measured.
+/// Timed calls after a build that are not yet counted.
 const WARM_UP: usize = 2;
 
-/// When a cheat computes that has its result ready before the clock starts, or makes it after the clock has stopped.
+/// When a cheat computes that has its result ready before the clock starts, or computes it after the clock has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elsewhere {
     /// Within `load`.
     InLoad,
-    /// In a thread that `load` leaves behind.
+    /// In a thread that `load` starts and does not wait for.
     AfterLoad,
     /// Within `output`.
     InOutput,
 }
 
-/// Computes outside of timed calls; these copy the result and wait as long as a fast kernel might take.
+/// Computes outside of timed calls; timed calls copy the result and wait as long as a fast kernel might take.
 pub struct Computes {
     elsewhere: Elsewhere,
     /// Whether to wait at all.
     waits: bool,
-    /// The best of the honest calls since the last build, in seconds.
+    /// The shortest of the honest calls since the last build, in seconds.
     honest: f64,
     honest_calls: usize,
     under_way: Option<JoinHandle<Vec<Vec<u8>>>>,
@@ -143,7 +144,7 @@ pub struct Computes {
 }
 
 impl Computes {
-    /// Computes elsewhere, in a time that could be.
+    /// Computes elsewhere, and reports plausible times.
     pub fn new(elsewhere: Elsewhere) -> Self {
         Self {
             elsewhere,
@@ -156,7 +157,7 @@ impl Computes {
         }
     }
 
-    /// Copies at once.
+    /// Copies the result without waiting.
     pub fn at_once(elsewhere: Elsewhere) -> Self {
         Self {
             waits: false,
@@ -177,7 +178,7 @@ impl Trick for Computes {
         let (copies, mut output) = (work.copies.clone(), Output::poisoned(&work.problem));
         let mut compute_all = move || -> Vec<Vec<u8>> {
             let compute = |copy: &Inputs| {
-                // A failure leaves the result before, which is wrong enough.
+                // If it fails, the previous result stays, which a gate detects.
                 let _computed = kernel.run(copy, &mut output);
                 output.bytes.clone()
             };
@@ -194,7 +195,7 @@ impl Trick for Computes {
     fn compute(&mut self, work: &mut Work, copy: usize, call: Call) -> Result<(), Failure> {
         let start = Instant::now();
         self.last_copy = copy % work.copies.len();
-        // The first calls after a build are a warm-up that does not count: they are honest, for their time to be known.
+        // The first calls after a build are an uncounted warm-up: they are honest, to learn the honest time.
         if !call.is_timed() || self.honest_calls < WARM_UP {
             work.compute(copy)?;
             self.honest_calls += usize::from(call.is_timed());
@@ -222,8 +223,8 @@ impl Trick for Computes {
     }
 }
 
-/// Honest in the first call on each copy of new operands, when its result may be unknown; from then on it leaves out some
-/// rows and takes them from that result.
+/// Honest in the first call on each copy of new operands, whose result may be unknown; later calls leave some rows out
+/// and take them from that result.
 #[derive(Default)]
 pub struct KeepsRows {
     lesser: Option<Lesser>,
@@ -262,7 +263,7 @@ impl Trick for KeepsRows {
     }
 }
 
-/// Reports the best of its times in place of each.
+/// Reports its shortest time in place of every time.
 pub struct ReportsBest;
 
 impl Trick for ReportsBest {
@@ -283,13 +284,13 @@ impl Trick for ReportsBest {
     }
 }
 
-/// Goes through memory after its last timed call and before it answers, so that the control finds no cache warm.
+/// Goes through memory after its last timed call and before it answers, so that the baseline starts with cold caches.
 pub struct DirtiesCaches {
     memory: Vec<u8>,
 }
 
 impl DirtiesCaches {
-    /// More memory than a core's own caches hold.
+    /// Uses more memory than a core's own caches hold.
     pub fn new() -> Self {
         Self {
             memory: vec![1; 32 << 20],
@@ -314,7 +315,7 @@ impl Trick for DirtiesCaches {
     }
 }
 
-/// Sleeps in place of work.
+/// Sleeps instead of computing.
 pub struct Sleeps(pub Duration);
 
 impl Trick for Sleeps {

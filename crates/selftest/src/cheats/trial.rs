@@ -1,4 +1,4 @@
-//! The trial: a small round on this machine's CPU for each cheat, played like any other.
+//! The trial: a small round on this machine's CPU for each cheat, played like any other round.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
-use gauntlet_worker::{Limits, Patience, Safeguard, Standing, WorkerCommand, safeguards};
+use gauntlet_worker::{Limits, Safeguard, Standing, Timeouts, WorkerCommand, safeguards};
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::corpus::corpus;
 use super::{Cheat, End, Kind};
 
-/// How the corpus is tried.
+/// The settings of a trial of the corpus.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The `gauntlet` program, which serves the honest worker and the cheats.
@@ -28,13 +28,13 @@ pub struct Settings {
     pub names: Vec<String>,
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CheatReport {
     /// Its name.
     pub name: &'static str,
-    /// What it cheats with.
+    /// The kind of cheat.
     pub kind: Kind,
     /// What it does.
     pub story: &'static str,
@@ -42,15 +42,15 @@ pub struct CheatReport {
     pub gain: &'static str,
     /// How it ended.
     pub outcome: Outcome,
-    /// The gate that stopped it; none if none did.
+    /// The gate that stopped it, if any.
     pub gate: Option<String>,
     /// Its verdict.
     pub verdict: Verdict,
     /// The reason given.
     pub reason: String,
-    /// What is wrong with how it ended; none if it ended as it is to.
+    /// Why its end differs from the expected one; `None` if it does not.
     pub fault: Option<String>,
-    /// How long its round took.
+    /// How long its round took, in seconds.
     pub seconds: f64,
 }
 
@@ -58,31 +58,32 @@ pub struct CheatReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// A cheat was stopped by the gate that is to stop it, for what it did.
+    /// A cheat was stopped by the expected gate because of its cheat.
     Caught,
     /// A cheat was stopped, but by another gate, with another verdict or for another reason.
     Stopped,
-    /// A cheat that only times give away was judged as if it were honest, and gained nothing by its verdict.
+    /// A cheat that only times reveal was judged like an honest candidate, and gained nothing from its verdict.
     GainedNothing,
-    /// A cheat was adopted, or found surely faster; or judged as if it were honest though no times are needed to tell.
+    /// A cheat was adopted or found surely faster, or was judged like an honest candidate although it can be detected
+    /// without times.
     Missed,
-    /// A cheat was not caught, and what would hold it is missing on this system.
+    /// A cheat was not caught, and the safeguard that would stop it is missing on this system.
     Unheld,
     /// An honest candidate was measured.
     Measured,
     /// The machine was too busy to judge an honest candidate.
     Unjudged,
-    /// An honest candidate was stopped, as if it did something wrong.
+    /// An honest candidate was stopped as if it had cheated.
     Wronged,
 }
 
 impl Outcome {
-    /// Whether it is as it should be on a quiet machine.
+    /// Whether the outcome is the expected one on a quiet machine.
     pub fn is_right(self) -> bool {
         matches!(self, Self::Caught | Self::Measured)
     }
 
-    /// Whether it is wrong on any machine, however busy.
+    /// Whether the outcome is wrong on any machine, however busy.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Missed | Self::Wronged)
     }
@@ -111,7 +112,7 @@ pub enum TrialError {
     Files {
         /// The folder.
         place: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// The round could not be played.
@@ -119,20 +120,20 @@ pub enum TrialError {
     Unplayed {
         /// The cheat.
         name: &'static str,
-        /// Why.
+        /// The error.
         source: Box<TournamentError>,
     },
-    /// The baseline did not pass, so that nothing was compared with it.
+    /// The baseline did not pass, so that there was no comparison.
     #[error("the trial of `{name}` says nothing of it: {reason}")]
     Baseline {
         /// The cheat.
         name: &'static str,
-        /// What is wrong with the baseline.
+        /// The error of the baseline.
         reason: String,
     },
 }
 
-/// Small enough for a trial to take a second or two: three groups of ragged sizes, and attention of two heads.
+/// Small enough for a trial to take a second or two: three groups of ragged sizes, and attention with two heads.
 const SUITE: &str = include_str!("suite.toml");
 
 /// The suite on which cheats are tried.
@@ -140,29 +141,29 @@ pub fn suite() -> Result<Suite, SuiteError> {
     Suite::parse(SUITE, Path::new("cheats"), gauntlet_families::TASKS)
 }
 
-/// How long workers may take: honest ones take a hundredth of it on a quiet machine.
-const PATIENCE: Patience = Patience {
+/// The timeouts of workers: honest ones take a hundredth of them on a quiet machine.
+const PATIENCE: Timeouts = Timeouts {
     describe: Duration::from_secs(5),
     build: Duration::from_secs(10),
     transfer: Duration::from_secs(10),
     compute: Duration::from_secs(4),
 };
 
-/// Threads of the honest worker, and of the cheats: with more than one, calls of half a millisecond stray so far on a
-/// small machine that neither speed-ups nor lies can be told.
+/// Threads of the honest worker and of the cheats. With more than one, calls of half a millisecond scatter so far on a
+/// small machine that neither speed-ups nor lies can be detected.
 const THREADS: &str = "1";
 
-/// What workers may take up, in bytes: honest ones take a tenth of it, and a cheat that takes more harms no machine.
+/// The memory limit of workers, in bytes: honest ones take a tenth of it, and exceeding it harms no machine.
 pub const MEMORY: u64 = 1 << 30;
 
-/// How often a candidate is tried whose end says nothing: a cheat that is not told for what it is and gains nothing, an
-/// honest one that could not be judged. What else runs on the machine may hide a lie, but then it hides the gain too.
+/// How often to repeat an inconclusive trial: an undetected cheat that gains nothing, or an honest candidate that could
+/// not be judged. Other programs on the machine may hide a lie, but then they hide the gain too.
 const TRIES: usize = 3;
 
-/// Tries the corpus, one candidate after another, and tells `observer` of each as it is done.
+/// Tries the corpus, one candidate after another, and reports each to `observer` as it is done.
 ///
 /// # Errors
-/// When a trial could not be held; that a cheat gets through is no error, but a report of it.
+/// If a trial could not be held; a cheat that gets through is reported, but is not an error.
 pub fn run(
     settings: &Settings,
     observer: &mut dyn FnMut(&CheatReport),
@@ -217,7 +218,7 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
     }
     let gate = stopped.map(|finding| finding.gate.clone());
     let fault = fault(cheat.end, gate.as_deref(), verdict, &reason);
-    // Only the comparison may end without a verdict and without a reproach.
+    // Only the comparison may end without a verdict and without a suspicion.
     let suspicion = stopped.and_then(|finding| match &finding.evidence {
         Evidence::Comparison(comparison) => comparison.conduct.as_ref()?.suspicion,
         _ => None,
@@ -238,7 +239,7 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
     })
 }
 
-/// Whether a safeguard holds workers on this system.
+/// Whether a safeguard is active on this system.
 fn is_active(name: &str) -> bool {
     let active = |safeguard: &Safeguard| matches!(safeguard.standing, Standing::Active(_));
     safeguards()
@@ -246,7 +247,7 @@ fn is_active(name: &str) -> bool {
         .any(|safeguard| safeguard.what == name && active(safeguard))
 }
 
-/// Whether a verdict is one on a candidate that no gate found anything wrong with.
+/// Whether a verdict belongs to a candidate that passed all gates.
 fn is_measured(verdict: Verdict) -> bool {
     match verdict {
         Verdict::Adopt
@@ -264,7 +265,7 @@ fn is_measured(verdict: Verdict) -> bool {
     }
 }
 
-/// What is wrong with how a candidate ended.
+/// Why a candidate's end differs from the expected one, if it does.
 fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option<String> {
     let measured = is_measured(verdict);
     match end {
@@ -308,7 +309,7 @@ fn play_round(
             ),
             cuda: BTreeMap::new(),
         },
-        patience: PATIENCE,
+        timeouts: PATIENCE,
         limits: Limits {
             memory: MEMORY,
             ..Limits::default()

@@ -1,4 +1,4 @@
-//! The honest kernel that cheats are built around, and the places at which they may do otherwise.
+//! The honest kernel that cheats are built around, and the steps that they can replace.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, FailureKind, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 
-/// A problem built, with its operands once they are loaded.
+/// A built problem, with its operands once they are loaded.
 pub struct Work {
     engine: Rc<Engine>,
     schedule: Schedule,
     kernel: Kernel,
-    /// What is to be computed.
+    /// The problem.
     pub problem: Operation,
     /// The operands.
     pub copies: Vec<Inputs>,
@@ -40,14 +40,14 @@ impl Work {
     }
 }
 
-/// What a computation is for, as far as a worker can tell.
+/// The purpose of a computation, as far as a worker can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// A result, which will be looked at.
+    /// Its result will be checked.
     Run,
-    /// A time.
+    /// It is timed.
     Timed,
-    /// A time and where it goes.
+    /// It is timed with phases.
     Traced,
 }
 
@@ -58,20 +58,20 @@ impl Call {
     }
 }
 
-/// Where a cheat does otherwise; left alone, each does the honest thing.
+/// The steps that a cheat can replace; each default is honest.
 pub trait Trick {
-    /// A request has come in.
+    /// Called when a request has come in.
     fn asked(&mut self, _work: &mut Work) {}
 
-    /// The request has been served; its answer goes out next.
+    /// Called when the request has been served, before its answer is sent.
     fn served(&mut self) {}
 
-    /// Something has been built.
+    /// Called after a build.
     fn built(&mut self, _work: &mut Work) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Operands have been loaded from these files.
+    /// Called after operands have been loaded from these files.
     fn loaded(&mut self, _work: &mut Work, _files: &[PathBuf]) -> Result<(), Failure> {
         Ok(())
     }
@@ -81,7 +81,7 @@ pub trait Trick {
         work.compute(copy)
     }
 
-    /// Takes times.
+    /// Runs timed calls.
     fn time(
         &mut self,
         work: &mut Work,
@@ -100,7 +100,7 @@ pub trait Trick {
     }
 }
 
-/// Nothing is done otherwise.
+/// Changes nothing.
 pub struct Honest;
 
 impl Trick for Honest {}
@@ -117,7 +117,7 @@ impl Candidate {
     pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_kernels_cpu::EngineError> {
         Ok(Self {
             engine: Rc::new(Engine::new(EngineOptions {
-                // As the honest worker's of the trials: see there.
+                // As for the honest worker: see the comment there.
                 threads: Some(1),
                 ..EngineOptions::default()
             })?),
@@ -199,7 +199,7 @@ impl Service for Candidate {
     }
 }
 
-/// Does something and says how long it took.
+/// Runs a closure and returns how long it took.
 pub fn timed(work: impl FnOnce() -> Result<(), Failure>) -> Result<Sample, Failure> {
     let start = Instant::now();
     work()?;

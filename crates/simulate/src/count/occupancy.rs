@@ -1,4 +1,4 @@
-//! How many blocks share a multiprocessor.
+//! How many blocks fit on a multiprocessor.
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::Operation;
@@ -6,37 +6,38 @@ use gauntlet_operations::resources::{accumulators, block_bytes, is_narrow, tenso
 use gauntlet_operations::{Order, Schedule};
 use gauntlet_task::program::{Action, Statement};
 
-/// Registers of a thread beside its sums: addresses, counters, fragments on their way. An estimate; compilers differ.
+/// Registers per thread besides its sums: addresses, counters, temporary fragments. An estimate; compilers differ.
 const BASE_REGISTERS: f64 = 40.0;
-/// The same of threads that convert NVFP4 for `wgmma`: 103 to 121 in the kernels with tokens as rows and unified roles
+/// The same for threads that convert NVFP4 for `wgmma`: 103 to 121 in the kernels with tokens as rows and unified roles
 /// (`gauntlet compile rows`).
 const CONVERTING_REGISTERS: f64 = 112.0;
 
-/// Shared memory that the system keeps of each block, in bytes (CUDA C++ Programming Guide, compute capability 8.0 and
+/// Shared memory that the system reserves per block, in bytes (CUDA C++ Programming Guide, compute capability 8.0 and
 /// later).
 const RESERVED: usize = 1024;
 
-/// The fewest columns of tensor memory a block can have; allocations are powers of two (PTX ISA, `tcgen05.alloc`).
+/// The fewest columns of tensor memory that a block can allocate; allocations are powers of two (PTX ISA,
+/// `tcgen05.alloc`).
 const FEWEST_COLUMNS: usize = 32;
 
-/// What a block takes of a multiprocessor, and how many fit.
+/// The resources of a block, and how many blocks fit on a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occupancy {
-    /// Blocks of one multiprocessor at a time; persistent ones are alone.
+    /// Blocks on one multiprocessor at a time; 1 for persistent blocks.
     pub blocks: usize,
-    /// What keeps another one away.
+    /// The resource that prevents a further block.
     pub limit: Limit,
-    /// Shared memory of a block in bytes.
+    /// Shared memory per block in bytes.
     pub shared_memory: usize,
-    /// Registers of a thread that multiplies: estimated.
+    /// Registers of a thread that multiplies (estimated).
     pub registers: usize,
-    /// Warps of a block.
+    /// Warps per block.
     pub warps: usize,
-    /// Columns of tensor memory that a block allocates; 0 where there is none.
+    /// Columns of tensor memory that a block allocates; 0 without tensor memory.
     pub tensor_memory: usize,
 }
 
-/// What limits the blocks of a multiprocessor.
+/// The limit on the blocks of a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Shared memory.
@@ -52,7 +53,7 @@ pub enum Limit {
 }
 
 impl Occupancy {
-    /// The occupancy of a schedule on a GPU; none on other devices.
+    /// The occupancy of a schedule on a GPU; `None` on other devices.
     pub fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Option<Self> {
         let gpu = device.gpu.as_ref()?;
         let program = gauntlet_tiles::program(schedule, problem, device.arch);
@@ -80,7 +81,7 @@ impl Occupancy {
         let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + base)
             .min(gpu.registers_thread.get())
             .ceil();
-        // Roles that only load or store give theirs away (`setmaxnreg`), where there is such a thing.
+        // Roles that only load or store give registers away (`setmaxnreg`) if the architecture supports it.
         let of_block = 32.0
             * match device.arch {
                 Arch::Sm90a | Arch::Sm100a => {
@@ -113,7 +114,7 @@ impl Occupancy {
         }
         let (blocks, limit) = limits.into_iter().min_by_key(|(blocks, _)| *blocks)?;
         Some(Self {
-            // What fits nowhere is for the constraints to refuse; here it is alone.
+            // A block that does not fit is refused by the constraints; here it counts as one.
             blocks: blocks.max(1),
             limit,
             shared_memory,

@@ -1,4 +1,4 @@
-//! Attention as the CPU executor cuts it.
+//! The work of attention, divided as in the CPU executor.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ const FLOAT: f64 = size_of::<f32>() as f64;
 /// Lanes of the widest panel, for which rows are unpacked.
 const LANES: usize = 32;
 
-/// How a problem is cut.
+/// The division of a problem.
 struct Cut<'a> {
     attention: &'a Attention,
     schedule: &'a Schedule,
     rates: &'a Rates,
-    /// Queries of a tile, keys of a step.
+    /// Queries per tile, keys per step.
     queries: usize,
     keys: usize,
     query_side: Side,
     key_side: Side,
 }
 
-/// What tells one tile from another.
+/// The properties that distinguish tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
     sequence: usize,
@@ -34,7 +34,7 @@ struct Kind {
     /// Keys that any query of the tile sees.
     visible: usize,
     slice: usize,
-    /// Whether it is the first to use its keys and values.
+    /// Whether the tile is the first to use its keys and values.
     first: bool,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Cut<'a> {
         self.schedule.stages as f64 * self.panel_bytes()
     }
 
-    /// Where panels are when they are met again.
+    /// Where panels are when they are used again.
     fn slots(&self) -> From {
         match self.schedule.roles {
             Roles::Unified => From::Ago(self.panels_bytes()),
@@ -100,7 +100,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Output sums of a tile of so many queries.
+    /// Output sums of a tile with `queries` queries.
     fn sums(&self, queries: usize) -> f64 {
         let size = self.attention.head_size.next_multiple_of(self.key_width());
         (queries.next_multiple_of(self.query_width()) * size) as f64
@@ -202,7 +202,7 @@ impl<'a> Cut<'a> {
         let lanes = query_panels * query_width as f64;
         let slots = self.slots();
         let query_panel = From::Ago(lanes * size as f64 * FLOAT);
-        // K and V of the step pass by for each panel of queries.
+        // K and V of the step are streamed for each panel of queries.
         let value_panel = From::Ago((size.next_multiple_of(key_width) * keys) as f64 * FLOAT);
         let near = From::Ago(0.0);
         let depth = size as f64;

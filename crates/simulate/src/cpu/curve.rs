@@ -1,7 +1,7 @@
-//! A cost that was measured at a few sizes.
+//! A cost measured at a few sizes.
 
-/// A cost by size. Between two measured sizes it is interpolated over the logarithm of the size; beyond them it stays
-/// as it is at the end.
+/// A cost by size. Between measured sizes it is interpolated over the logarithm of the size; beyond them it is
+/// constant.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Curve {
     /// Sizes and costs, by rising size.

@@ -1,4 +1,4 @@
-//! A grouped GEMM as the CPU executor cuts it.
+//! The work of a grouped GEMM, divided as in the CPU executor.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ const FLOAT: f64 = size_of::<f32>() as f64;
 /// Values that are scaled, rounded and written at a time.
 const RUN: usize = 32;
 
-/// Operands of a call were last used before all the other copies that calls rotate over: in memory, as far as anything
-/// was measured.
+/// Operands of a call were last used before all the other copies that calls rotate over, so they count as being in
+/// memory.
 const LONG_AGO: f64 = f64::INFINITY;
 
 /// One operand's side of a tile.
@@ -38,7 +38,7 @@ impl Edge {
     }
 }
 
-/// How a problem is cut.
+/// The division of a problem.
 struct Cut<'a> {
     gemm: &'a GroupedGemm,
     schedule: &'a Schedule,
@@ -51,14 +51,14 @@ struct Cut<'a> {
     unpacked: bool,
 }
 
-/// What tells one tile of a group from another.
+/// The properties that distinguish tiles of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
     group: usize,
     tokens: usize,
     weights: usize,
     slice: usize,
-    /// Whether it is the first to use its weights.
+    /// Whether the tile is the first to use its weights.
     first: bool,
 }
 
@@ -107,12 +107,12 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// A depth filled up to whole chunks.
+    /// A depth padded to whole chunks.
     fn filled(&self, depth: usize) -> usize {
         depth.next_multiple_of(self.rates.block.chunk)
     }
 
-    /// Bytes of so many packed rows of a side over a depth.
+    /// Bytes of `rows` packed rows of a side over a depth.
     fn packed(&self, edge: Edge, rows: usize, depth: usize) -> f64 {
         (rows * self.filled(depth)) as f64 * self.rates.block.bytes[edge.side as usize]
     }
@@ -146,7 +146,7 @@ impl<'a> Cut<'a> {
         (0..k).step_by(depth).map(move |start| depth.min(k - start))
     }
 
-    /// Packing so many rows over a depth for a side.
+    /// The time to pack `rows` rows over a depth for a side.
     fn pack(&self, edge: Edge, rows: usize, depth: usize, from: f64, asked: bool) -> f64 {
         let index = edge.side as usize;
         let chunks = (self.filled(depth) / self.rates.block.chunk) as f64;
@@ -162,7 +162,7 @@ impl<'a> Cut<'a> {
             for first in (0..rows).step_by(self.tokens.width) {
                 let rows = self.tokens.width.min(rows - first);
                 let piece = |depth| {
-                    // The packer walks along a row, so that more than its own run is asked for by the processor.
+                    // The packer walks along a row, so the processor prefetches beyond its own run.
                     self.pack(self.tokens, rows, depth, LONG_AGO, false)
                         + self.rates.fetch(self.packed(self.tokens, rows, depth), bytes)
                 };
@@ -211,7 +211,7 @@ impl<'a> Cut<'a> {
             .clone()
             .map(|step| {
                 let depth = self.depth.min(shape.k - step * self.depth);
-                // Without further stages nothing is asked for, and the first of a tile are not either.
+                // Without further stages nothing is prefetched, nor are the first stages of a tile.
                 let asked = self.schedule.roles == Roles::Unified
                     && self.schedule.stages > 1
                     && step - all.start >= self.schedule.stages;
@@ -237,7 +237,8 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// How long ago a tile's codes were used: by the tile before, of other tokens, since when its own panels came in between.
+    /// How many bytes ago a tile's codes were used: by the previous tile, which has other tokens; its own panels came
+    /// in between.
     fn codes_ago(&self, kind: Kind, shape: &GemmShape) -> f64 {
         let before = self.packed(self.tokens, self.tokens.extent, shape.k) + self.panels_bytes();
         if kind.first { LONG_AGO } else { before }
@@ -257,7 +258,7 @@ impl<'a> Cut<'a> {
         self.products as f64 * (pack + self.rates.store(written, slots))
     }
 
-    /// Multiplying weights straight from their codes, which are asked for ahead.
+    /// The time to multiply weights straight from their codes, which are prefetched.
     fn multiply_codes(&self, kind: Kind, depth: usize, shape: &GemmShape) -> f64 {
         let away = self
             .rates

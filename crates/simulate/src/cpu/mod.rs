@@ -1,8 +1,8 @@
-//! The CPU executor, event by event.
+//! Simulates the CPU executor event by event.
 //!
-//! What a primitive costs comes from a calibration; what a call is made of follows the executor: the operand that
-//! stays is dequantised first, then tiles are dealt out in the schedule's order and computed step by step, and split
-//! sums are reduced at the end. Without a calibration only products cost anything, at the processor's peak.
+//! The costs of primitives come from a calibration; their sequence follows the executor: the resident operand is
+//! dequantised first, then tiles are assigned in the schedule's order and computed step by step, and split sums are
+//! reduced at the end. Without a calibration only products have a cost, at the processor's peak rate.
 
 mod attention;
 mod curve;
@@ -26,8 +26,8 @@ use rates::{Family, Rates, Wanted};
 use run::{Outcome, run};
 use work::Work;
 
-/// Where the time of a call goes, in the words and the units in which the executor traces it: thread-seconds, all but
-/// `setup` adding up to the kernel's time × threads.
+/// Where the time of a call goes, in the terms and units of the executor's traces: thread-seconds, which add up to the
+/// kernel's time × threads except for `setup`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuPhases {
     /// Plans, tables and buffers made in the call.
@@ -38,7 +38,7 @@ pub struct CpuPhases {
     pub multiply: f64,
     /// Scaling, rounding, writing, reducing.
     pub epilogue: f64,
-    /// Waiting for one another.
+    /// Waiting for other threads.
     pub wait: f64,
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn simulate(
     })
 }
 
-/// See [`crate::break_down`]. Each part is what the call would save if its cause cost nothing, the causes taken away
-/// one after another in the order of this function: what two causes share goes to the one that is taken away first.
+/// See [`crate::break_down`]. Each part is the time saved if its cause cost nothing. Causes are removed one after
+/// another in the order of this function; time that two causes share goes to the one removed first.
 pub(crate) fn break_down(
     problem: &Operation,
     schedule: &Schedule,
@@ -81,7 +81,7 @@ pub(crate) fn break_down(
     };
     give(Part::Host, host.seconds(problem, schedule));
     let mut take = |part: Part, now: f64| {
-        // Never more than is left: a list of tiles can take longer with less work in it.
+        // At most the remaining time: with less work, a list of tiles can take longer.
         let now = now.clamp(roofline, left);
         give(part, left - now);
         left = now;
@@ -101,7 +101,7 @@ pub(crate) fn break_down(
         Part::Idle,
         (outcome.load + outcome.multiply + outcome.epilogue) / threads,
     );
-    // Register blocks that are begun and ended: their sums come and go.
+    // The start and end of register blocks: loading and storing their sums.
     take(Part::FillAndDrain, roofline);
     Ok(Breakdown {
         roofline,
@@ -109,10 +109,10 @@ pub(crate) fn break_down(
     })
 }
 
-/// A cause, and what thinks it away.
+/// A cause, and the change that removes it.
 type Removal = (Part, fn(&mut Rates));
 
-/// Causes in the order in which they are taken away.
+/// Causes in the order of their removal.
 const REMOVALS: [Removal; 6] = [
     (Part::Launch, Rates::without_launches),
     (Part::Barriers, Rates::without_hand_over),
@@ -164,7 +164,7 @@ pub(crate) fn timeline(
     })
 }
 
-/// What the executor's own trace of the call should say.
+/// The expected content of the executor's own trace of the call.
 ///
 /// # Errors
 /// As [`crate::simulate()`].
@@ -214,7 +214,8 @@ fn work(problem: &Operation, schedule: &Schedule, rates: &Rates) -> Work {
     }
 }
 
-/// Products of the problem in full register blocks on all threads, or its operands moved once.
+/// The larger of the time of the products in full register blocks on all threads, and the time to move the operands
+/// once.
 fn roofline(problem: &Operation, work: &Work, rates: &Rates) -> (f64, Bound) {
     let compute = work.useful / rates.threads as f64;
     let memory = count::bytes(problem) / rates.memory;

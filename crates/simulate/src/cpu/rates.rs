@@ -1,4 +1,4 @@
-//! What the primitives of the CPU executor cost, in seconds: as calibrated, or as its peak has them.
+//! The costs of the CPU executor's primitives in seconds, from a calibration or from the peak rate.
 
 use gauntlet_device::{Calibration, Device};
 use gauntlet_operations::{AttentionFormat, OutputFormat};
@@ -13,8 +13,8 @@ const WHOLE: &str = "whole calibration; run `gauntlet calibrate` again";
 /// Runs in a row when the costs of runs were measured.
 const RUNS: f64 = 4.0;
 
-/// How much faster than f32 multiply-adds NVFP4 is multiplied at most: of 16 values each a multiply-add on two units is eight
-/// clocks, the dot of their block with its scales twelve instructions on four units, or six on two.
+/// An upper bound on the speed of NVFP4 relative to f32 multiply-adds. For 16 values, one multiply-add each takes eight
+/// clocks on two units; the dot of their block with its scales takes twelve instructions on four units, or six on two.
 const DOTS_OVER_FLOATS: f64 = 8.0 / 3.0;
 
 const KIB: f64 = 1024.0;
@@ -29,10 +29,10 @@ pub(super) enum Side {
     Columns,
 }
 
-/// Where a panel was last used.
+/// Where a panel was used last.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum From {
-    /// By the same thread, so many bytes ago.
+    /// By the same thread, this many bytes ago.
     Ago(f64),
     /// By another thread.
     Thread,
@@ -43,47 +43,48 @@ pub(super) enum From {
 pub(super) struct Rates {
     pub(super) threads: usize,
     pub(super) block: RegisterBlock,
-    /// Multiply-adds a step of depth of one register block.
+    /// Multiply-adds per step of depth of one register block.
     pub(super) step: f64,
-    /// A register block, besides its steps.
+    /// The cost of a register block besides its steps.
     pub(super) call: f64,
-    /// More for each step if the row panel comes from so many bytes ago.
+    /// The extra cost per step, by how many bytes ago the row panel was used.
     pub(super) row_panel: Curve,
-    /// The same of the column panel.
+    /// The same for the column panel.
     pub(super) column_panel: Curve,
-    /// GEMM: packing a chunk, and a run of them of a row, as rows or columns.
+    /// GEMM: packing a chunk, and a run of chunks of a row, as rows or columns.
     pub(super) pack_chunk: [f64; 2],
     pub(super) pack_run: [f64; 2],
-    /// GEMM: a value that is multiplied straight from its code, and that for each column.
+    /// GEMM: the cost per value that is multiplied straight from its code, fixed and per column.
     pub(super) codes_value: f64,
     pub(super) codes_column: f64,
-    /// More a value by depth of the run, for codes from so many bytes ago: not asked for, and asked for beforehand.
+    /// The extra cost per value, by depth of the run, for codes used some bytes ago: without and with prefetching.
     pub(super) pack_far: Vec<(f64, Curve)>,
     pub(super) pack_ahead: Vec<(f64, Curve)>,
-    /// A row of the output.
+    /// The cost per row of the output.
     pub(super) output_row: f64,
-    /// A run of it; of attention one as long as the register block has columns, or is turned at once.
+    /// The cost per run of a row; for attention, a run is as long as the register block has columns, or as one
+    /// transposition yields.
     pub(super) output_run: f64,
     pub(super) output_run_swapped: f64,
-    /// A value of a split sum put away, and taken up again.
+    /// The cost per value of a split sum to store it, and to load and add it.
     pub(super) split_store: f64,
     pub(super) split_add: f64,
-    /// Threads woken: until the others of a call run, and until one goes on who fell asleep waiting for them.
+    /// Waking threads: until the others of a call run, and until a thread that fell asleep while waiting continues.
     pub(super) wake: f64,
     pub(super) join: f64,
-    /// A panel handed over, and a wait for one.
+    /// Handing over a panel, and waiting for one.
     pub(super) hand_over: f64,
     pub(super) ring_wake: f64,
-    /// More a byte to multiply a panel that another thread wrote, and to write one that another has read.
+    /// The extra cost per byte to multiply a panel that another thread wrote, and to write one that another has read.
     pub(super) ring_read: f64,
     pub(super) ring_write: f64,
-    /// A byte of a buffer of a size, made and freed in the call.
+    /// The cost per byte of a buffer by size, allocated and freed in the call.
     pub(super) buffer: Curve,
-    /// A tile planned in the call.
+    /// The cost per tile of planning in the call.
     pub(super) plan_tile: f64,
-    /// A group passed on the way to a tile's.
+    /// The cost per group that the lookup skips.
     pub(super) group: f64,
-    /// Attention: a value packed across and along, by side; a score; an output value.
+    /// Attention: the cost per value packed across and along, by side; per score; per output value.
     pub(super) across: [f64; 2],
     pub(super) along: [f64; 2],
     pub(super) softmax: [f64; 2],
@@ -91,27 +92,27 @@ pub(super) struct Rates {
     pub(super) turn: f64,
     pub(super) rescale: [f64; 2],
     pub(super) merge: [f64; 2],
-    /// Bytes a second from memory, all threads; infinite where it is not known.
+    /// Bytes per second from memory for all threads; infinite if unknown.
     pub(super) memory: f64,
-    /// Whether products of padding count.
+    /// Whether products of padding cost time.
     pub(super) padded: bool,
 }
 
-/// What is multiplied at once.
+/// The register block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RegisterBlock {
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// What a depth is filled up to multiples of.
+    /// Depths are padded to multiples of this.
     pub(super) chunk: usize,
-    /// Bytes that a value of a row, and of a column, takes up in a panel.
+    /// Bytes per value of a row, and of a column, in a panel.
     pub(super) bytes: [f64; 2],
     /// The most columns with which rows are multiplied straight from their codes.
     pub(super) unpacked: usize,
 }
 
 impl RegisterBlock {
-    /// Attention's, of f32, by the SIMD path.
+    /// Attention's register block of f32, by SIMD path.
     fn floats(simd: &str) -> Self {
         let (rows, columns) = match simd {
             "amx" | "avx512" => (8, 32),
@@ -127,8 +128,8 @@ impl RegisterBlock {
         }
     }
 
-    /// A GEMM's, by what its products are made of: values of bf16 on the tile unit; else a block of 16 values takes its
-    /// integers, an f32 scale and, of columns, an i32.
+    /// A GEMM's register block, by its instructions. On the tile unit a panel holds bf16 values; otherwise each block
+    /// of 16 values takes its integers, an f32 scale and, in columns, an i32.
     fn dots(dots: &str) -> Self {
         let (rows, columns, blocks, integer) = match dots {
             "amx" => {
@@ -137,7 +138,7 @@ impl RegisterBlock {
                     columns: 32,
                     chunk: 32,
                     bytes: [2.0; 2],
-                    // So few go to the vectors' dots.
+                    // Up to this many columns use the vector units' dots.
                     unpacked: 6,
                 };
             }
@@ -156,7 +157,7 @@ impl RegisterBlock {
     }
 }
 
-/// What the rates are looked up for.
+/// The setting for which the rates are looked up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) output: OutputFormat,
@@ -165,7 +166,7 @@ pub(super) struct Wanted {
     pub(super) family: Family,
 }
 
-/// What is computed.
+/// The operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Family {
     Gemm { dual: bool },
@@ -173,7 +174,7 @@ pub(super) enum Family {
 }
 
 impl Rates {
-    /// The calibrated rates of a device; without a calibration products at its peak, and nothing else.
+    /// The calibrated rates of a device; without a calibration, only products cost time, at the peak rate.
     pub(super) fn of(device: &Device, wanted: Wanted) -> Result<Self, MissingFigure> {
         let peak = Self::at_peak(device, wanted.family)?;
         match device.calibration.as_deref() {
@@ -303,7 +304,7 @@ impl Rates {
             Family::Attention(AttentionFormat::F16) => "f16",
             Family::Attention(AttentionFormat::Bf16) => "bf16",
         };
-        // Hand-overs are measured with panels of attention's columns.
+        // Hand-overs are measured with panels as wide as attention's columns.
         let floats = RegisterBlock::floats(details.get("simd")?);
         let handed = floats.columns as f64 * floats.bytes[1];
         let order = if wanted.order == Order::Sorted {
@@ -357,8 +358,8 @@ impl Rates {
         }
     }
 
-    /// Multiplying so many row panels by so many column panels over a depth. The panels of either side are first met as
-    /// they come from there; the row panels pass by again for each column panel.
+    /// The time to multiply `row_panels` by `column_panels` over a depth. The panels of each side are first read from
+    /// their given places; the row panels are read again for each column panel.
     pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
         let [row, column] = self.panel_bytes().map(|bytes| bytes * depth);
         let row_again = self.row_panel.at(row_panels * row + column);
@@ -376,7 +377,7 @@ impl Rates {
         row_panels * column_panels * self.call + depth * steps
     }
 
-    /// Bytes of a step of depth of a panel of rows, and of columns.
+    /// Bytes per step of depth of a panel of rows, and of columns.
     fn panel_bytes(&self) -> [f64; 2] {
         let RegisterBlock {
             rows, columns, bytes, ..
@@ -384,7 +385,7 @@ impl Rates {
         [rows as f64 * bytes[0], columns as f64 * bytes[1]]
     }
 
-    /// Writing panels of so many bytes.
+    /// The time to write panels of `bytes` bytes.
     pub(super) fn store(&self, bytes: f64, to: From) -> f64 {
         match to {
             From::Ago(ago) => self.fetch(bytes, ago),
@@ -392,12 +393,12 @@ impl Rates {
         }
     }
 
-    /// Bringing so many bytes back into the first-level cache from where they went so many bytes ago.
+    /// The time to fetch bytes that were used `ago` bytes ago back into the first-level cache.
     pub(super) fn fetch(&self, bytes: f64, ago: f64) -> f64 {
         bytes / self.panel_bytes()[1] * self.column_panel.at(ago)
     }
 
-    /// More a value to dequantise runs of a depth whose codes come from so many bytes ago.
+    /// The extra cost per value to dequantise runs of a depth whose codes were used `ago` bytes ago.
     pub(super) fn pack_from(&self, depth: f64, ago: f64, asked: bool) -> f64 {
         let costs = if asked { &self.pack_ahead } else { &self.pack_far };
         let points = costs.iter().map(|(at, curve)| (*at, curve.at(ago))).collect();
@@ -405,7 +406,7 @@ impl Rates {
     }
 }
 
-/// All parameters whose names are a prefix, a size and a unit.
+/// All parameters whose names consist of a prefix, a size and a unit.
 fn by_size(calibration: &Calibration, prefix: &str, unit: &str, factor: f64) -> Option<Curve> {
     let points: Vec<_> = calibration
         .parameters
@@ -418,7 +419,7 @@ fn by_size(calibration: &Calibration, prefix: &str, unit: &str, factor: f64) -> 
     (!points.is_empty()).then(|| Curve::new(points))
 }
 
-/// All parameters whose names are a prefix, a depth and a size, by depth.
+/// All parameters whose names consist of a prefix, a depth and a size, by depth.
 fn by_depth(calibration: &Calibration, prefix: &str) -> Option<Vec<(f64, Curve)>> {
     let mut depths: Vec<usize> = calibration
         .parameters
@@ -434,7 +435,7 @@ fn by_depth(calibration: &Calibration, prefix: &str) -> Option<Vec<(f64, Curve)>
     depths.iter().map(curve).collect()
 }
 
-/// What a call would be spared.
+/// Removals of costs, for the breakdown.
 impl Rates {
     pub(super) fn without_launches(&mut self) {
         (self.wake, self.join) = (0.0, 0.0);

@@ -1,7 +1,7 @@
-//! One call, event by event: threads woken, passes they make together, tiles dealt out, panels handed over.
+//! Simulates one call event by event: waking threads, common passes, assigning tiles, handing over panels.
 //!
-//! Times are in max-plus form: a thread's next event comes after its own last one and after whatever it waits for.
-//! Nothing is drawn, so that the same work takes the same time to the bit.
+//! Times are in max-plus form: a thread's next event follows its own last one and the events it waits for. Nothing is
+//! random, so the same work takes bit-identical time.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -12,10 +12,10 @@ use super::rates::Rates;
 use super::work::{TileTimes, Work};
 use crate::timeline::{Activity, Span};
 
-/// How long a thread that waits for the others of its call stays awake, in seconds: as the executor has it.
+/// How long a thread that waits for others of its call spins, in seconds; as in the executor.
 const AWAKE: f64 = 50e-6;
 
-/// How the threads of the pool share the roles: as the executor has it, one in four prepares if roles are specialised.
+/// How the threads of the pool share the roles; as in the executor, one in four prepares if roles are specialised.
 #[derive(Debug, Clone, Copy)]
 struct Team {
     threads: usize,
@@ -29,18 +29,18 @@ pub(super) fn workers(roles: Roles, threads: usize) -> usize {
 
 fn producers(roles: Roles, threads: usize) -> usize {
     match roles {
-        // A lone thread does everything, whatever the schedule says; the executor refuses it.
+        // A single thread does everything regardless of the schedule; the executor refuses that case.
         Roles::Specialised if threads > 1 => (threads / 4).max(1),
         _ => 0,
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// From the first thread's start to the end of the call, set-up not included.
     pub(super) kernel: f64,
-    /// What each thread did; nothing unless it was asked for.
+    /// The activities of each thread; empty unless requested.
     pub(super) spans: Vec<Vec<Span>>,
     /// Thread-seconds of loading, multiplying and the epilogue.
     pub(super) load: f64,
@@ -48,7 +48,7 @@ pub(super) struct Outcome {
     pub(super) epilogue: f64,
 }
 
-/// Carries out the work.
+/// Runs the work.
 pub(super) fn run(work: &Work, schedule: &Schedule, rates: &Rates, record: bool) -> Outcome {
     let team = Team {
         threads: rates.threads,
@@ -110,7 +110,7 @@ fn deal(work: &Work, order: Order, workers: usize) -> Dealing {
                 .collect(),
         ),
         Order::Sorted => {
-            // The dearest first to whoever has the least so far.
+            // The most expensive first, to the worker with the least so far.
             let cost = |tile: &usize| work.classes[work.tiles[*tile]].cost;
             let mut sorted: Vec<usize> = (0..tiles).collect();
             sorted.sort_by_key(|tile| Reverse(cost(tile)));
@@ -126,7 +126,7 @@ fn deal(work: &Work, order: Order, workers: usize) -> Dealing {
     }
 }
 
-/// Who gives tiles out.
+/// Assigns tiles.
 trait Tiles {
     /// The next tile of a worker.
     fn next(&mut self, worker: usize) -> Option<usize>;
@@ -148,20 +148,20 @@ impl Tiles for Counter {
     }
 }
 
-/// A call in the making.
+/// The state of a simulated call.
 struct Call<'a> {
     work: &'a Work,
     rates: &'a Rates,
     team: Team,
     stages: usize,
     record: bool,
-    /// When each thread can go on: the caller at once, the others when they are awake.
+    /// When each thread can continue: the caller immediately, the others when they are awake.
     free: Vec<f64>,
     outcome: Outcome,
 }
 
 impl Call<'_> {
-    /// A pass in which whoever is free takes the next piece, and which is over with the last of them.
+    /// A pass in which each free thread takes the next piece; it ends with the last piece.
     fn each(&mut self, pieces: &[f64], activity: Activity) {
         let mut free = std::mem::take(&mut self.free);
         let mut over = 0.0_f64;
@@ -174,7 +174,7 @@ impl Call<'_> {
         self.free = free.into_iter().map(|free| free.max(over)).collect();
     }
 
-    /// A pass that gives tiles out.
+    /// A pass that assigns tiles.
     fn tiles(&mut self, tiles: &mut dyn Tiles) {
         let mut free = std::mem::take(&mut self.free);
         if self.team.producers == 0 {
@@ -185,12 +185,12 @@ impl Call<'_> {
         self.free = free;
     }
 
-    /// What it takes a thread to go on that waited for so long.
+    /// The time for a thread to continue after waiting for `wait`.
     fn woken_after(&self, wait: f64) -> f64 {
         if wait > AWAKE { self.rates.join } else { 0.0 }
     }
 
-    /// All threads wait for the last; who had to wait long fell asleep and must be woken.
+    /// All threads wait for the last one; threads that wait long fall asleep and must be woken.
     fn meet(&mut self) {
         let last = self.free.iter().copied().fold(0.0, f64::max);
         self.free = self
@@ -200,13 +200,13 @@ impl Call<'_> {
             .collect();
     }
 
-    /// The call is over with its last thread, for a caller who may have fallen asleep.
+    /// The end of the call: the last thread's end, plus waking the caller if it fell asleep.
     fn end(&self) -> f64 {
         let last = self.free.iter().copied().fold(0.0, f64::max);
         last + self.woken_after(last - self.free[0])
     }
 
-    /// Every thread prepares and multiplies, always the one that is free first taking its next tile.
+    /// Unified roles: every thread prepares and multiplies; the thread that is free first takes the next tile.
     fn everything(&mut self, tiles: &mut dyn Tiles, ends: &mut [f64]) {
         let mut open: Vec<usize> = (0..ends.len()).collect();
         while let Some(place) =
@@ -251,8 +251,8 @@ impl Call<'_> {
         self.span(thread, Activity::Store, now, times.finish, Some(tile), None);
     }
 
-    /// Producers fill the lanes of their consumers in turn; consumers multiply what comes. The producer that is
-    /// furthest behind goes first, so that tiles are given out in the order in which they are asked for.
+    /// Producers fill the lanes of their consumers in turn; consumers multiply the panels that arrive. The producer
+    /// that is furthest behind goes first, so that tiles are assigned in the order of the requests.
     fn specialised(&mut self, tiles: &mut dyn Tiles, ends: &mut [f64]) {
         let producers = self.team.producers;
         let mut feeds: Vec<Producer> = (0..producers)
@@ -278,7 +278,7 @@ impl Call<'_> {
         }
     }
 
-    /// Prepares one step for one lane and lets its consumer go on; says whether there was anything left to do.
+    /// Prepares one step for one lane and lets its consumer continue; returns whether any work was left.
     fn produce(&mut self, thread: usize, feed: &mut Producer, tiles: &mut dyn Tiles, now: &mut f64) -> bool {
         let count = feed.lanes.len();
         let free = (1..=count).map(|step| (feed.last + step) % count).find(|lane| {
@@ -286,7 +286,7 @@ impl Call<'_> {
             !lane.closed && lane.in_flight(*now) < self.stages
         });
         let Some(chosen) = free else {
-            // All lanes are full, or closed: wait for the first slot that a consumer gives back.
+            // All lanes are full or closed: wait for the first slot that a consumer returns.
             let lanes = feed.lanes.iter().filter(|lane| !lane.closed);
             let freed = lanes
                 .filter_map(|lane| lane.slot_freed(self.stages))
@@ -309,7 +309,7 @@ impl Call<'_> {
             return true;
         };
         let times = &self.work.classes[self.work.tiles[tile]];
-        // A slice with nothing to do has one step all the same, which is empty.
+        // A slice without work still has one step, which is empty.
         let prepare = times.steps.get(step).map_or(0.0, |step| step.prepare);
         self.span(
             thread,
@@ -366,7 +366,7 @@ impl Call<'_> {
         }
     }
 
-    /// Has a thread do something for so long.
+    /// Keeps a thread busy for a while.
     fn span(
         &mut self,
         thread: usize,
@@ -403,14 +403,14 @@ struct Producer {
     lanes: Vec<Lane>,
 }
 
-/// The way to one consumer.
+/// The queue to one consumer.
 struct Lane {
     thread: usize,
-    /// When the consumer has done all it was given.
+    /// When the consumer has finished all that it was given.
     now: f64,
-    /// When it gave back each of the last slots.
+    /// When it returned each of the last slots.
     released: VecDeque<f64>,
-    /// The tile in work and its next step.
+    /// The current tile and its next step.
     next: Option<(usize, usize)>,
     closed: bool,
 }
@@ -426,12 +426,12 @@ impl Lane {
         }
     }
 
-    /// Slots not yet given back at a time.
+    /// Slots that are still in use at a time.
     fn in_flight(&self, now: f64) -> usize {
         self.released.iter().filter(|released| **released > now).count()
     }
 
-    /// When the slot that is needed next is given back, if there are so many.
+    /// When the next slot is returned, if there are enough uses to need one.
     fn slot_freed(&self, slots: usize) -> Option<f64> {
         let oldest = self.released.len().checked_sub(slots)?;
         self.released.get(oldest).copied()

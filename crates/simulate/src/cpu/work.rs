@@ -1,14 +1,14 @@
-//! A problem under a schedule as the driver of the CPU executor meets it: pieces to load, tiles of steps, results to
-//! reduce, each with its time.
+//! A problem under a schedule, as the CPU executor's driver sees it: pieces to load, tiles of steps, results to reduce,
+//! each with its time.
 
 use super::rates::Rates;
 
-/// Everything that one call has to do.
+/// All work of one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Work {
     /// Planning, and buffers made and freed.
     pub(super) setup: f64,
-    /// Seconds of each piece of the operand that stays for all tiles.
+    /// Seconds of each piece of the resident operand.
     pub(super) resident: Vec<f64>,
     /// Tiles that cost the same.
     pub(super) classes: Vec<TileTimes>,
@@ -20,22 +20,22 @@ pub(super) struct Work {
     pub(super) useful: f64,
 }
 
-/// What one tile takes, in seconds.
+/// The times of one tile, in seconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TileTimes {
     /// Finding it.
     pub(super) find: f64,
-    /// Loading what all its steps need.
+    /// Loading the data that all its steps need.
     pub(super) begin: f64,
     /// Its steps.
     pub(super) steps: Vec<StepTimes>,
-    /// Writing its result, or its part of it.
+    /// Writing its result, or a partial result.
     pub(super) finish: f64,
-    /// By what it is sorted.
+    /// The sort key.
     pub(super) cost: u64,
 }
 
-/// What one step takes, in seconds.
+/// The times of one step, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StepTimes {
     /// Dequantising its panels.
@@ -44,7 +44,7 @@ pub(super) struct StepTimes {
     pub(super) multiply: f64,
 }
 
-/// The buffers that a call makes if nothing is kept, as lists of equals: how many, and bytes of each.
+/// The time of the buffers that a call makes if nothing is kept; `sizes` lists counts and bytes of equal buffers.
 pub(super) fn buffers(rates: &Rates, sizes: &[(usize, f64)]) -> f64 {
     sizes
         .iter()
@@ -52,7 +52,7 @@ pub(super) fn buffers(rates: &Rates, sizes: &[(usize, f64)]) -> f64 {
         .sum()
 }
 
-/// The part of `total` that slice `slice` of `slices` gets, as the executor cuts.
+/// The part of `total` that slice `slice` of `slices` gets, computed as in the executor.
 pub(super) fn share(total: usize, slice: usize, slices: usize) -> std::ops::Range<usize> {
     let cut = |slice: usize| (total as u128 * slice as u128 / slices as u128) as usize;
     cut(slice)..cut(slice + 1)

@@ -1,4 +1,4 @@
-//! Where the time goes: what each mechanism costs, found by thinking it away.
+//! Where the time goes: the cost of each mechanism, found by simulating without it.
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -7,11 +7,11 @@ use super::plan::Plan;
 use crate::breakdown::{Breakdown, Part, PartTime};
 use crate::host::HostTerm;
 
-/// How a mechanism is thought away.
+/// Makes a mechanism ideal.
 type Removal = fn(&mut Ideal);
 
-/// The mechanisms in the order in which they are thought away: from what is farthest from the loop of products to what
-/// is nearest. A part is what removing it would save once those before it are gone.
+/// The mechanisms in the order of their removal: from the farthest from the product loop to the nearest. A part is the
+/// time that its removal saves after the earlier ones are gone.
 const ORDER: [(Part, Removal); 8] = [
     (Part::Ramp, |ideal| ideal.ramp = true),
     (Part::Tail, |ideal| ideal.tail = true),
@@ -23,12 +23,12 @@ const ORDER: [(Part, Removal); 8] = [
     (Part::Copy, |ideal| ideal.copy = true),
 ];
 
-/// The gap from the roofline to the prediction. Where lists of tiles are dealt anew because something became faster, a
-/// call may take longer; then the part before is nothing, and what was gained is smaller. No part is negative.
+/// The gap from the roofline to the prediction. If a mechanism becomes faster, tiles may be assigned differently and
+/// the call may take longer; then the earlier part is 0, and the gain is smaller. No part is negative.
 pub(super) fn of(plan: &Plan, roofline: f64, host: HostTerm) -> Breakdown {
     let mut parts = vec![(Part::Host, plan.host(host)), (Part::Launch, plan.launch())];
     let mut ideal = Ideal::default();
-    // Each is a simulation of the whole call, and none waits for another.
+    // Each is an independent simulation of the whole call.
     let mut ideals = vec![ideal];
     for (_, think_away) in ORDER {
         think_away(&mut ideal);

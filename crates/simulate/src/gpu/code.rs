@@ -1,36 +1,36 @@
-//! A tile program made ready to run: loops as jumps.
+//! Compiles a tile program for simulation: loops become jumps.
 
 use gauntlet_task::program::{Action, Buffer, Condition, Extent, Statement, TileProgram};
 
-/// A step of a role's text.
+/// An instruction of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instruction {
-    /// Turns to the block's next tile, or leaves the loop.
+    /// Moves to the block's next tile, or leaves the loop.
     NextTile { otherwise: usize },
-    /// Turns to the tile's first step, or leaves the loop where there is none.
+    /// Moves to the tile's first step, or leaves the loop if there is none.
     FirstStep { otherwise: usize },
-    /// Turns to the next of at most `limit` steps, or goes on.
+    /// Moves to the next of at most `limit` steps, or continues.
     NextStep { again: usize, limit: usize },
     /// Counts steps from the first, whether the tile has them or not.
     FirstTime,
     /// Counts on to `times`.
     NextTime { again: usize, times: usize },
-    /// Goes on elsewhere.
+    /// Jumps.
     Jump { to: usize },
-    /// Goes on elsewhere unless the tile has a step so far ahead.
+    /// Jumps unless the tile has a step `ahead` steps later.
     UnlessAhead { ahead: usize, otherwise: usize },
-    /// Goes on elsewhere unless this is the role's first group of warps.
+    /// Jumps unless this is the role's first group of warps.
     UnlessFirst { otherwise: usize },
     /// One operation.
     Do(Action),
 }
 
-/// A role's text and size.
+/// A role's program and size.
 #[derive(Debug, Clone)]
 pub(super) struct RoleCode {
     pub(super) name: &'static str,
-    /// Groups of up to four warps, one on each scheduler of a multiprocessor. Warps of different groups overlap, those
-    /// of one group do the same at the same time.
+    /// Groups of up to four warps, one on each scheduler of a multiprocessor. Warps of different groups overlap; the
+    /// warps of one group do the same at the same time.
     pub(super) groups: usize,
     pub(super) instructions: Vec<Instruction>,
     /// Whether it starts copies, and so needs a tile's descriptors.
@@ -48,14 +48,14 @@ pub(super) struct Users {
 #[derive(Debug, Clone)]
 pub(super) struct Code {
     pub(super) buffers: Vec<Buffer>,
-    /// Where the slots of each buffer begin among those of all.
+    /// The index of each buffer's first slot among all slots.
     pub(super) first_slots: Vec<usize>,
     pub(super) slots: usize,
     pub(super) roles: Vec<RoleCode>,
     pub(super) users: Vec<Users>,
 }
 
-/// Warps that a multiprocessor issues from at once.
+/// Warps that a multiprocessor issues from per clock.
 const SCHEDULERS: usize = 4;
 
 impl Code {
@@ -142,7 +142,7 @@ fn write(body: &[Statement], into: &mut Vec<Instruction>) {
                 }
             }
             Statement::Repeat(Extent::FirstSteps(limit), body) => write_steps(*limit, body, into),
-            // Batches are those of a CPU; all of them together are all steps.
+            // Batches are for CPUs; together they cover all steps.
             Statement::Repeat(Extent::Batches(_), body) => write(body, into),
             Statement::Repeat(Extent::Steps | Extent::StepsOfBatch, body) => {
                 write_steps(usize::MAX, body, into);
@@ -163,7 +163,7 @@ fn write_steps(limit: usize, body: &[Statement], into: &mut Vec<Instruction>) {
     };
 }
 
-/// Leaves room for an instruction that will say where to go on.
+/// Reserves an instruction whose jump target is set later.
 fn open(into: &mut Vec<Instruction>) -> usize {
     into.push(Instruction::Jump { to: 0 });
     into.len() - 1

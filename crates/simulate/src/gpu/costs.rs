@@ -1,4 +1,4 @@
-//! What each operation costs for a tile of one kind, in cycles and bytes.
+//! The cost of each operation for a tile of one kind, in cycles and bytes.
 
 mod epilogue;
 mod operands;
@@ -12,7 +12,7 @@ use super::ideal::Ideal;
 use super::machine::Machine;
 use super::work::{Bundle, Kind};
 
-/// What a schedule is run with.
+/// The setting in which a schedule runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting<'a> {
     pub(super) problem: &'a Operation,
@@ -22,12 +22,12 @@ pub(super) struct Setting<'a> {
     pub(super) ideal: Ideal,
 }
 
-/// Bytes on their way between memory and one multiprocessor.
+/// A transfer between memory and one multiprocessor.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Transfer {
-    /// Cycles for which whoever starts it is busy.
+    /// Cycles for which the issuing warp is busy.
     pub(super) issue: f64,
-    /// Cycles for which it occupies the way into the multiprocessor.
+    /// Cycles for which it occupies the path into the multiprocessor.
     pub(super) occupation: f64,
     /// Cycles from the first bytes to the last.
     pub(super) arrival: f64,
@@ -45,41 +45,41 @@ pub(super) struct Transfer {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Costs {
     pub(super) steps: usize,
-    /// The group, whose descriptors stay in use from tile to tile.
+    /// The group; its descriptors stay in use from tile to tile.
     pub(super) group: usize,
-    /// Of the multiprocessors of a cluster, those that have a tile.
+    /// The fraction of a cluster's multiprocessors that have a tile.
     pub(super) filled: f64,
-    /// Both operands of a step by a bulk copy, and by the threads.
+    /// Both operands of a step: by bulk copy, and by the threads.
     pub(super) operands: [Transfer; 2],
-    /// The same of a tile's queries.
+    /// The same for a tile's queries.
     pub(super) queries: [Transfer; 2],
     /// Cycles to convert operands in registers, and into shared memory.
     pub(super) convert: [f64; 2],
     /// Cycles of the matrix unit for a step's products: of a GEMM, scores, values.
     pub(super) products: [f64; 3],
-    /// Cycles of a step's values by fused multiply-adds, where the matrix unit does not multiply them.
+    /// Cycles of a step's values by fused multiply-adds, if the matrix unit does not multiply them.
     pub(super) scalar: f64,
-    /// Bytes a step moves into and out of shared memory.
+    /// Bytes that a step moves into and out of shared memory.
     pub(super) shared_bytes: f64,
-    /// Exponentials and what goes with them for a step.
+    /// Exponentials of a step and the related work.
     pub(super) softmax: f64,
-    /// Out of tensor memory, or registers.
+    /// Reading sums from tensor memory or registers.
     pub(super) take: f64,
-    /// Directly to memory.
+    /// Storing directly to memory.
     pub(super) store: Transfer,
-    /// Into the staging buffer.
+    /// Writing to the staging buffer.
     pub(super) stage: f64,
     /// Bytes of the staging buffer that are used.
     pub(super) staged_bytes: f64,
-    /// Whole rows to memory.
+    /// Storing whole rows to memory.
     pub(super) bulk_store: Transfer,
     /// Adding up the parts of a split sum.
     pub(super) reduce: f64,
     /// Finding the tile's group.
     pub(super) lookup: f64,
-    /// Making the descriptors of another group one's own.
+    /// Setting up the descriptors of another group.
     pub(super) descriptors: f64,
-    /// To fetch the next tile's number.
+    /// Fetching the next tile's number.
     pub(super) counter: f64,
 }
 
@@ -116,7 +116,7 @@ impl Costs {
     }
 }
 
-/// A table is one load from the cache; a search one more for the sizes, and a few instructions a group.
+/// A table costs one load from the cache; a search costs one more for the sizes, and a few instructions per group.
 fn lookup(kind: &Kind, schedule: &Schedule, machine: &Machine) -> f64 {
     let load = machine.load_latency[1];
     match schedule.lookup {
@@ -125,7 +125,7 @@ fn lookup(kind: &Kind, schedule: &Schedule, machine: &Machine) -> f64 {
     }
 }
 
-/// Only bulk copies have descriptors; made once, they are there already.
+/// Only bulk copies use descriptors; if they are made once, there is no cost.
 fn descriptors(schedule: &Schedule, machine: &Machine) -> f64 {
     if schedule.setup == Setup::Once || machine.box_bytes.is_infinite() {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Who gets which tile.
+//! Assigns tiles to clusters.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -7,37 +7,37 @@ use gauntlet_operations::Order;
 
 use super::work::Kind;
 
-/// Clusters that are given the same kinds of tiles at the same time, and so do the same.
+/// Clusters that get the same kinds of tiles at the same time, and so behave alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Share {
     /// The first of them.
     pub(super) cluster: usize,
-    /// How many.
+    /// The number of clusters.
     pub(super) alike: usize,
-    /// The tiles of each resident block to begin with, by kind.
+    /// The first tiles of each resident block, by kind.
     pub(super) blocks: Vec<Vec<usize>>,
 }
 
-/// All tiles, dealt out as far as that can be done beforehand.
+/// All tiles, assigned as far as possible before the kernel starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Deal {
-    /// What everyone begins with.
+    /// The tiles that each cluster starts with.
     pub(super) shares: Vec<Share>,
-    /// What is left for whoever is first, by kind, in runs.
+    /// The remaining tiles, for the first free cluster, by kind, in runs.
     pub(super) queue: Queue,
-    /// Whether a block computes one tile only.
+    /// Whether a block computes only one tile.
     pub(super) one_each: bool,
 }
 
-/// Tiles in runs of equals.
+/// Runs of equal tiles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Queue {
-    /// Kind and count, the next last.
+    /// Kind and count; the next run is last.
     runs: Vec<(usize, usize)>,
 }
 
 impl Queue {
-    /// The kind of the next tiles, and how many of at most `wanted`.
+    /// The kind and number of the next tiles, at most `wanted`.
     pub(super) fn take(&mut self, wanted: usize) -> Option<(usize, usize)> {
         let (kind, left) = self.runs.last_mut()?;
         let taken = wanted.min(*left);
@@ -51,7 +51,7 @@ impl Queue {
 }
 
 impl Deal {
-    /// Deals out `kinds` to so many clusters of multiprocessors, each with so many blocks at a time.
+    /// Assigns `kinds` to `clusters` clusters of multiprocessors, each with `resident` blocks at a time.
     pub(super) fn of(kinds: &[Kind], order: Order, clusters: usize, resident: usize) -> Self {
         let mut runs: Vec<_> = kinds
             .iter()
@@ -88,7 +88,7 @@ impl Deal {
     }
 }
 
-/// The next tile to the next cluster.
+/// Assigns tiles to clusters in turn.
 fn in_turn(runs: &[(usize, usize)], clusters: usize) -> Vec<Vec<usize>> {
     let mut lists = vec![Vec::new(); clusters];
     for (place, kind) in each(runs).enumerate() {
@@ -97,10 +97,11 @@ fn in_turn(runs: &[(usize, usize)], clusters: usize) -> Vec<Vec<usize>> {
     lists
 }
 
-/// Each tile, the dearest first, to the cluster with the least so far (Graham's longest-processing-time rule).
+/// Assigns each tile, the most expensive first, to the cluster with the least work so far (Graham's
+/// longest-processing-time rule).
 fn longest_first(runs: &[(usize, usize)], kinds: &[Kind], clusters: usize) -> Vec<Vec<usize>> {
     let mut lists = vec![Vec::new(); clusters];
-    // Non-negative loads sort as their bits.
+    // The bit patterns of non-negative loads sort like their values.
     let mut loads: BinaryHeap<_> = (0..clusters).map(|cluster| Reverse((0_u64, cluster))).collect();
     for kind in each(runs) {
         if let Some(mut least) = loads.peek_mut() {
@@ -112,7 +113,7 @@ fn longest_first(runs: &[(usize, usize)], kinds: &[Kind], clusters: usize) -> Ve
     lists
 }
 
-/// What a tile costs beside others: the bytes it reads, since tiles of a kind multiply alike.
+/// The relative cost of a tile: the bytes it reads, since tiles of a kind multiply alike.
 fn weight(kind: &Kind) -> f64 {
     kind.steps as f64 * kind.depth * (kind.rows + kind.columns)
 }
@@ -122,7 +123,7 @@ fn each(runs: &[(usize, usize)]) -> impl Iterator<Item = usize> {
         .flat_map(|&(kind, count)| std::iter::repeat_n(kind, count))
 }
 
-/// The runs without the first tiles, the next last.
+/// The runs without the first tiles; the next run is last.
 fn rest(runs: &[(usize, usize)], mut first: usize) -> Queue {
     let mut left = Vec::with_capacity(runs.len());
     for &(kind, count) in runs {

@@ -1,9 +1,11 @@
-//! Event by event: who is next in time does one thing.
+//! The event loop: the group of warps that is next in time does one thing.
 //!
-//! Every wait has an end that is known as soon as what is waited for has been started, so the events are the
-//! beginnings of operations only. Whoever is parked waits for a start that nobody has made yet.
+//! The end of every wait is known as soon as the awaited operation has started, so the only events are the starts of
+//! operations. A parked group waits for an operation that has not been started yet.
 //!
-//! A multiprocessor stands for all that are given the same tiles at the same time. Under fair sharing those behave
+//! One simulated multiprocessor represents all that get the same tiles at the same time. Under fair sharing they behave
+//! alike, so this is exact; their requests to memory and cache are served together, first come, first served. When
+//! their next tiles differ, they are simulated separately.
 //! alike, so this is exact; what they ask of memory and cache is served together, first come, first served. Where their
 //! next tiles differ, they part.
 
@@ -20,11 +22,11 @@ use super::record::{Noted, Recorded, Row};
 use super::state::{Block, Doing, Processor};
 use crate::timeline::Activity;
 
-/// What is simulated.
+/// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) code: &'a Code,
-    /// By kind of tile.
+    /// Costs by kind of tile.
     pub(super) costs: &'a [Costs],
     pub(super) machine: &'a Machine,
     pub(super) ideal: Ideal,
@@ -32,24 +34,24 @@ pub(super) struct Scene<'a> {
     pub(super) width: usize,
     /// Whether a product spans two multiprocessors.
     pub(super) pair: bool,
-    /// Whether spans are noted.
+    /// Whether spans are recorded.
     pub(super) recording: bool,
 }
 
-/// What came of it, in cycles from the start of the first block.
+/// The result, in cycles from the start of the first block.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// The end of everything.
     pub(super) end: f64,
     /// The end of the last product.
     pub(super) last_product: f64,
-    /// Whether everyone came to the end of the program, as a proved one does.
+    /// Whether every group of warps reached the end of the program, as in a proved program.
     #[cfg(test)]
     pub(super) complete: bool,
     pub(super) processors: Vec<Processor>,
 }
 
-/// When memory, the second-level cache and the way for half sectors, which all share, are free.
+/// When memory, the second-level cache and the path for half sectors, which all multiprocessors share, are free.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shared {
     pub(super) cache_free: f64,
@@ -57,18 +59,18 @@ pub(super) struct Shared {
     pub(super) halves_free: f64,
 }
 
-/// A place in line: non-negative times sort as their bits; ties go by number.
+/// A place in the queue: the bits of non-negative times sort like their values; ties go by number.
 type Event = Reverse<(u64, u32, u16, u16)>;
 
-/// Multiprocessors, blocks of one and groups of warps are few.
+/// The numbers of multiprocessors, blocks per multiprocessor and groups of warps are small.
 fn event(at: f64, processor: usize, block: usize, warps: usize) -> Event {
     Reverse((at.to_bits(), processor as u32, block as u16, warps as u16))
 }
 
-/// Instead of a group of warps: the whole block begins anew.
+/// Stands for the start of a whole block in place of a group of warps.
 const WHOLE_BLOCK: usize = u16::MAX as usize;
 
-/// Simulates the tiles as dealt.
+/// Simulates the assigned tiles.
 pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
     let mut engine = Engine {
         scene,
@@ -136,12 +138,12 @@ struct Engine<'a> {
     queue: Queue,
     one_each: bool,
     events: BinaryHeap<Event>,
-    /// Groups of warps that an operation has set going again.
+    /// Groups of warps that an operation has resumed.
     woken: Vec<usize>,
 }
 
 impl Engine<'_> {
-    /// Lets a group of warps go on until it has to wait, is done, or another one is next in time.
+    /// Runs a group of warps until it has to wait, is done, or another one is next in time.
     fn go_on(&mut self, processor: usize, block: usize, warps: usize) {
         let code = self.scene.code;
         loop {
@@ -180,7 +182,7 @@ impl Engine<'_> {
         }
     }
 
-    /// All that leads from one place of the text to another within a tile.
+    /// Executes the instructions that change the place in the program within a tile.
     fn jump(&mut self, processor: usize, block: usize, warps: usize, instruction: Instruction) {
         let state = &mut self.processors[processor].blocks[block].warps[warps];
         let steps = self.scene.costs[state.kind].steps;
@@ -225,7 +227,7 @@ impl Engine<'_> {
         };
     }
 
-    /// Turns to the next tile of the block, which may have to be fetched first.
+    /// Moves to the block's next tile, which may have to be fetched first.
     fn next_tile(&mut self, processor: usize, block: usize, warps: usize, otherwise: usize) {
         let begun = self.processors[processor].blocks[block].warps[warps].begun;
         if begun == self.processors[processor].blocks[block].tiles.len() {
@@ -262,7 +264,7 @@ impl Engine<'_> {
         });
     }
 
-    /// Takes the block's next tile from the queue. Multiprocessors that get another kind part from those here.
+    /// Takes the block's next tile from the queue. Multiprocessors that get another kind are split off.
     fn fetch(&mut self, processor: usize, block: usize, warps: usize) {
         let place = &self.processors[processor].blocks[block];
         if place.closed || self.one_each {
@@ -278,7 +280,7 @@ impl Engine<'_> {
         let place = &mut self.processors[processor].blocks[block];
         match taken {
             Some((kind, _)) => {
-                // The number was asked for when the tile before was begun.
+                // The number was requested when the previous tile began.
                 let known = place.next_known.max(now);
                 place.tiles.push((kind, known));
                 place.next_known = known + self.scene.costs[kind].counter;
@@ -287,7 +289,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Leaves `count` clusters with this multiprocessor; the others go on as a new one, beginning with `next`.
+    /// Leaves `count` clusters with this multiprocessor; the others continue as a new one that begins with `next`.
     fn part(&mut self, processor: usize, count: usize, next: (usize, usize), now: f64) {
         let stays = &mut self.processors[processor];
         let mut goes = stays.clone();
@@ -319,7 +321,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Puts a block for the next tile in the place of one that is done.
+    /// Replaces a finished block by one for the next tile.
     fn next_block(&mut self, processor: usize, block: usize, now: f64) {
         let wanted = self.processors[processor].alike;
         let Some((kind, count)) = self.queue.take(wanted) else {

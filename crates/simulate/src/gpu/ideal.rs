@@ -1,22 +1,22 @@
-//! Mechanisms made ideal, one after another.
+//! Idealised mechanisms.
 
-/// What is thought away. Each is as in the part of the breakdown that bears its name.
+/// The mechanisms that cost no time. Each corresponds to the part of the breakdown with the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ideal {
-    /// No time from the first block to all, and none to the end of the kernel.
+    /// No time from the first block's start to the last one's, nor at the end of the kernel.
     pub(super) ramp: bool,
     /// The kernel ends with its last product.
     pub(super) tail: bool,
-    /// Results leave in no time.
+    /// Writing results takes no time.
     pub(super) epilogue: bool,
     /// Barriers and signals take no time.
     pub(super) barriers: bool,
-    /// Operands are converted, and exponentials taken, in no time.
+    /// Converting operands and computing exponentials take no time.
     pub(super) conversion: bool,
-    /// Memory and second-level cache serve everyone at once.
+    /// Memory and second-level cache serve all requests immediately.
     pub(super) contention: bool,
-    /// A tile's first operands are there at once, and its last product has no latency.
+    /// A tile's first operands are available immediately, and its last product has no latency.
     pub(super) fill: bool,
-    /// Copies take no time, nor does reading operands from shared memory.
+    /// Copies, and reading operands from shared memory, take no time.
     pub(super) copy: bool,
 }

@@ -1,7 +1,7 @@
 //! A device's figures, converted to cycles of the multiprocessors' clock.
 //!
-//! The description gives what follows that clock per clock (copies, the second-level cache, shared memory, products) and what
-//! does not, such as the bandwidth of memory, per second.
+//! The description gives figures that scale with that clock per clock (copies, the second-level cache, shared memory,
+//! products), and others, such as the bandwidth of memory, per second.
 
 use gauntlet_device::{Arch, Device, Gpu};
 use gauntlet_operations::Schedule;
@@ -11,7 +11,7 @@ use gauntlet_operations::{AttentionFormat, Operation};
 use super::assumed;
 use crate::estimate::MissingFigure;
 
-/// Rates and latencies of one multiprocessor, and of what all multiprocessors share.
+/// Rates and latencies of one multiprocessor, and of the resources that all share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Machine {
     pub(super) arch: Arch,
@@ -208,8 +208,8 @@ impl Machine {
     }
 }
 
-/// The latencies of a load from memory and from the cache. Where the description has none, those of a bulk copy stand in; they
-/// are a little longer.
+/// The latencies of a load from memory and from the cache. If the description has none, those of a bulk copy are used;
+/// they are a little longer.
 fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
     let memory = &device.memory;
     let bulk = device.gpu.as_ref().and_then(|gpu| gpu.pipeline.copy.as_ref());

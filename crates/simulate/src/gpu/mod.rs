@@ -1,8 +1,9 @@
 //! The simulator for GPUs.
 //!
-//! A schedule's tile program is interpreted for one multiprocessor of each sort: its roles run side by side, operations
-//! take the time that the schedule's sizes give them on the device's units, and all multiprocessors meet at memory and
-//! cache. `docs/model.md` says what is measured, what is assumed, and how far predictions have been compared.
+//! A schedule's tile program is interpreted for one multiprocessor of each kind: its roles run concurrently, operations
+//! take the time that the schedule's sizes give them on the device's units, and all multiprocessors share memory and
+//! cache. `docs/model.md` says what is measured, what is assumed, and how far predictions have been compared with
+//! measurements.
 
 mod assumed;
 mod breakdown;
@@ -55,8 +56,8 @@ pub(crate) fn simulate(
     })
 }
 
-/// The time at the highest rates, every operand moved once but for `kept` bytes, nothing padded; none where the figures
-/// are missing.
+/// The time at the highest rates, with every operand moved once except for `kept` bytes, and no padding; `None` if
+/// figures are missing.
 pub(crate) fn floor(problem: &Operation, device: &Device, kept: f64) -> Option<f64> {
     let roofline = Roofline::beyond(problem, device, kept).ok()?;
     Some(roofline.seconds())

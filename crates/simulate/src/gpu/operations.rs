@@ -1,4 +1,4 @@
-//! What each operation does, and how long it takes.
+//! The effect and the duration of each operation.
 
 mod transfers;
 
@@ -11,20 +11,20 @@ use super::record::{Noted, Row};
 use super::state::{Block, Doing, Processor, Slot, Warps};
 use crate::timeline::Activity;
 
-/// One group of warps in its place.
+/// A group of warps and its context.
 pub(super) struct Place<'a> {
     pub(super) scene: &'a Scene<'a>,
     pub(super) shared: &'a mut Shared,
     pub(super) processor: &'a mut Processor,
-    /// Who is set going again by what is done here.
+    /// Groups that this operation resumes.
     pub(super) woken: &'a mut Vec<usize>,
     pub(super) block: usize,
     pub(super) warps: usize,
 }
 
 impl Place<'_> {
-    /// Does the operation and goes on to the next instruction; none if it has to be tried again once someone else has
-    /// done something, or goes on when all have met.
+    /// Runs the operation and moves to the next instruction. `None` if it must be retried after another group's
+    /// operation, or continues when all have met.
     pub(super) fn run(mut self, operation: Action) -> Option<()> {
         let start = self.warps().now;
         let activity = match operation {
@@ -108,7 +108,7 @@ impl Place<'_> {
                 let role = self.warps().role;
                 return self.meet(1 + role, self.scene.code.roles[role].groups);
             }
-            // Caches of a GPU are not asked beforehand: copies are under way early enough by themselves.
+            // GPUs need no cache prefetches: copies start early enough.
             Action::Prefetch { .. } => Activity::Wait,
         };
         let end = self.warps().now;
@@ -133,7 +133,7 @@ impl Place<'_> {
         &self.scene.costs[self.warps().kind]
     }
 
-    /// Among how many the role's work is shared.
+    /// The number of groups that share the role's work.
     fn groups(&self) -> f64 {
         self.scene.code.roles[self.warps().role].groups as f64
     }
@@ -183,7 +183,7 @@ impl Place<'_> {
         None
     }
 
-    /// Whoever is parked at the buffer looks again.
+    /// Resumes the groups that are parked at the buffer.
     fn wake(&mut self, buffer: BufferIndex) {
         let now = self.warps().now;
         for (index, other) in self.processor.blocks[self.block].warps.iter_mut().enumerate() {
@@ -195,7 +195,7 @@ impl Place<'_> {
         }
     }
 
-    /// Says that the slot of the present step or tile is full, or empty.
+    /// Signals that the slot of the current step or tile is full, or empty.
     fn signal(&mut self, buffer: BufferIndex, when: Signal, full: bool) {
         let warps = self.warps();
         let since = match when {
@@ -260,7 +260,7 @@ impl Place<'_> {
         if asynchronous {
             warps.now += issue;
             warps.products.push_back(done);
-            // Roles that are told of their products by a barrier never ask for them one by one.
+            // Roles that learn of their products' completion by a barrier never wait for them individually.
             if warps.products.len() > assumed::PRODUCTS_IN_FLIGHT {
                 warps.products.pop_front();
             }
@@ -270,7 +270,7 @@ impl Place<'_> {
         self.note(Row::MatrixUnit, Activity::Multiply, start, free);
     }
 
-    /// Among how many a product is shared: where one warp issues for all, it is whole.
+    /// The number of groups that share a product; 1 if one warp issues for all.
     fn groups_that_multiply(&self) -> f64 {
         if self.scene.machine.arch == gauntlet_device::Arch::Sm100a {
             1.0
@@ -279,7 +279,7 @@ impl Place<'_> {
         }
     }
 
-    /// Waits for `all` of a meeting, and sets them going if this is the last.
+    /// Waits for `all` participants of a meeting, and resumes them if this is the last.
     fn meet(&mut self, meeting: usize, all: usize) -> Option<()> {
         let now = self.warps().now;
         let place = &mut self.processor.blocks[self.block];

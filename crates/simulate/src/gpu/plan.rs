@@ -1,4 +1,4 @@
-//! All that is simulated of a call, ready to be simulated with one mechanism or another made ideal.
+//! The complete input of a simulated call, to be run with various mechanisms made ideal.
 
 use gauntlet_device::Device;
 use gauntlet_operations::resources::converts_beforehand;
@@ -78,7 +78,7 @@ impl<'a> Plan<'a> {
         host.seconds(self.problem, self.schedule)
     }
 
-    /// Seconds to get the kernel started, beyond its ramp.
+    /// Seconds to start the kernel, without its ramp.
     pub(super) fn launch(&self) -> f64 {
         self.launch
     }
@@ -98,7 +98,7 @@ impl<'a> Plan<'a> {
         (ramp, prologue)
     }
 
-    /// Seconds of the kernel with some mechanisms made ideal.
+    /// Seconds of the kernel with the given mechanisms made ideal.
     pub(super) fn kernel(&self, ideal: Ideal) -> f64 {
         let outcome = self.run(ideal, false);
         let (ramp, prologue) = self.before(ideal);
@@ -114,7 +114,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What the multiprocessors do.
+    /// Simulates the multiprocessors.
     pub(super) fn run(&self, ideal: Ideal, recording: bool) -> Outcome {
         let mut machine = self.machine;
         if ideal.barriers {
@@ -134,7 +134,7 @@ impl<'a> Plan<'a> {
         engine::run(scene, &self.deal)
     }
 
-    /// Cycles as seconds: without contention nothing lowers the clock.
+    /// Converts cycles to seconds: without contention nothing lowers the clock.
     pub(super) fn seconds(&self, cycles: f64, ideal: Ideal) -> f64 {
         cycles
             / if ideal.contention {
@@ -144,7 +144,7 @@ impl<'a> Plan<'a> {
             }
     }
 
-    /// What each operation costs, by kind of tile.
+    /// The cost of each operation, by kind of tile.
     pub(super) fn costs(&self, machine: &Machine, ideal: Ideal) -> Vec<Costs> {
         let setting = Setting {
             problem: self.problem,
@@ -156,7 +156,7 @@ impl<'a> Plan<'a> {
         self.kinds.iter().map(|kind| Costs::of(kind, &setting)).collect()
     }
 
-    /// Cycles of all products, padding included, were they shared equally.
+    /// Cycles of all products, padding included, if they were shared equally.
     pub(super) fn balanced(&self, ideal: Ideal) -> f64 {
         let costs = self.costs(&self.machine, ideal);
         let total: f64 = self
@@ -179,7 +179,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Seconds of a kernel before the kernel that converts to fp16 what the matrix unit takes so.
+    /// Seconds of a preceding kernel that converts operands to fp16 for the matrix unit.
     fn prologue(&self, ideal: Ideal) -> f64 {
         if !converts_beforehand(self.schedule, self.problem, self.machine.arch) {
             return 0.0;

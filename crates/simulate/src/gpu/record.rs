@@ -1,8 +1,8 @@
-//! What is noted down for a timeline.
+//! Records spans for a timeline.
 
 use crate::timeline::Activity;
 
-/// On whose track a span is.
+/// The track of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Row {
     /// A group of warps of a block.
@@ -11,7 +11,7 @@ pub(super) enum Row {
     Slot(usize, usize),
     /// The matrix unit.
     MatrixUnit,
-    /// Results on their way out.
+    /// The path for results.
     Results,
 }
 
@@ -22,12 +22,12 @@ pub(super) struct Noted {
     pub(super) activity: Activity,
     pub(super) start: f64,
     pub(super) end: f64,
-    /// The tile's number among those of this place.
+    /// The tile's number among the tiles of this place.
     pub(super) tile: usize,
     pub(super) step: Option<usize>,
 }
 
-/// The spans of one multiprocessor; empty where nobody asked for them.
+/// The spans of one multiprocessor; empty unless recording was requested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Recorded {
     spans: Option<Vec<Noted>>,

@@ -20,7 +20,7 @@ impl Roofline {
         Self::beyond(problem, device, 0.0)
     }
 
-    /// The same but for so many bytes, which a cache keeps.
+    /// The same, except for `kept` bytes, which a cache holds.
     pub(super) fn beyond(problem: &Operation, device: &Device, kept: f64) -> Result<Self, MissingFigure> {
         let machine = Machine::of(device, problem)?;
         let rate = machine.product_rate * machine.processors as f64 * machine.boost;

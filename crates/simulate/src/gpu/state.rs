@@ -1,4 +1,4 @@
-//! The state of multiprocessors, blocks and warps at a moment.
+//! The state of multiprocessors, blocks and warps.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use gauntlet_task::program::{BufferIndex, Filled};
 use super::code::Code;
 use super::record::Recorded;
 
-/// One multiprocessor that stands for all that do the same.
+/// One multiprocessor that represents all that do the same.
 #[derive(Debug, Clone)]
 pub(super) struct Processor {
-    /// The first cluster it stands for.
+    /// The first cluster that it represents.
     pub(super) cluster: usize,
-    /// How many clusters.
+    /// The number of clusters.
     pub(super) alike: usize,
     pub(super) blocks: Vec<Block>,
-    /// When the way for copies is free.
+    /// When the copy path is free.
     pub(super) copies_free: f64,
     /// When the last copy was issued.
     pub(super) last_copy: f64,
@@ -23,7 +23,7 @@ pub(super) struct Processor {
     pub(super) products_free: f64,
     /// When the lanes that convert are free.
     pub(super) lanes_free: f64,
-    /// When the way for results is free.
+    /// When the path for results is free.
     pub(super) stores_free: f64,
     /// The end of the last product.
     pub(super) last_product: f64,
@@ -32,23 +32,23 @@ pub(super) struct Processor {
     pub(super) recorded: Recorded,
 }
 
-/// A block of threads at its place.
+/// A block of threads on a multiprocessor.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
-    /// Kinds of its tiles, as far as they are known, and when each is known.
+    /// The kinds of its tiles known so far, and when each becomes known.
     pub(super) tiles: Vec<(usize, f64)>,
-    /// Whether there will be no more.
+    /// Whether there are no further tiles.
     pub(super) closed: bool,
     pub(super) warps: Vec<Warps>,
     /// The slots of all buffers, one buffer after another.
     pub(super) slots: Vec<Slot>,
-    /// Who waits for all: the block, then each role.
+    /// How many wait at each meeting: that of the block, then one per role.
     pub(super) meetings: Vec<usize>,
-    /// When the number of the next tile is there.
+    /// When the number of the next tile is available.
     pub(super) next_known: f64,
-    /// Groups of warps that are not done.
+    /// Groups of warps that have not finished.
     pub(super) running: usize,
-    /// Tiles that the blocks before it at this place have computed.
+    /// Tiles that earlier blocks at this place have computed.
     pub(super) before: usize,
 }
 
@@ -62,11 +62,11 @@ pub(super) struct Slot {
 /// One of the two barriers of a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Side {
-    /// Uses that are through.
+    /// Completed uses.
     uses: usize,
-    /// When the last of them was.
+    /// When the last of them was completed.
     at: f64,
-    /// Signals of the next.
+    /// Signals received for the next use.
     signals: usize,
     latest: f64,
 }
@@ -93,17 +93,17 @@ impl Side {
 }
 
 impl Slot {
-    /// Notes that the use is full at a time, once all have said so.
+    /// Records that the use is full at a time, once all have signalled.
     pub(super) fn fill(&mut self, use_number: usize, at: f64, needed: usize) -> bool {
         self.full.signal(use_number, at, needed)
     }
 
-    /// Notes that the use is over at a time, once all have said so.
+    /// Records that the use is over at a time, once all have signalled.
     pub(super) fn empty(&mut self, use_number: usize, at: f64, needed: usize) -> bool {
         self.empty.signal(use_number, at, needed)
     }
 
-    /// When the use was or will be full; none if that is not known yet.
+    /// When the use was or will be full; `None` if not known yet.
     pub(super) fn full_at(&self, use_number: usize) -> Option<f64> {
         self.full.since(use_number)
     }
@@ -114,12 +114,12 @@ impl Slot {
     }
 }
 
-/// What a group of warps is doing.
+/// The state of a group of warps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// In line to go on.
+    /// Queued to continue.
     Ready,
-    /// Waiting for someone to fill or empty a buffer.
+    /// Waiting for a buffer to be filled or emptied.
     Parked(BufferIndex),
     /// Waiting at a meeting.
     Meeting(usize),
@@ -136,7 +136,7 @@ pub(super) struct Warps {
     /// The next instruction.
     pub(super) place: usize,
     pub(super) now: f64,
-    /// Its place in line, if it is ready.
+    /// Its queued time, if it is ready.
     pub(super) queued: f64,
     /// Tiles begun.
     pub(super) begun: usize,
@@ -147,12 +147,12 @@ pub(super) struct Warps {
     pub(super) step: usize,
     /// The group whose descriptors are in use.
     pub(super) group: Option<usize>,
-    /// When each product under way is done.
+    /// When each product in progress is done.
     pub(super) products: VecDeque<f64>,
     pub(super) last_product: f64,
-    /// When the copies of the open group are there.
+    /// When the copies of the open group have arrived.
     pub(super) open_copies: f64,
-    /// When all copies are there.
+    /// When all copies have arrived.
     pub(super) last_copy: f64,
     pub(super) copy_groups: VecDeque<f64>,
     /// When the staging buffer has been read.
@@ -160,7 +160,7 @@ pub(super) struct Warps {
 }
 
 impl Block {
-    /// A block that begins at a time with these tiles.
+    /// A block that begins with these tiles at the given time.
     pub(super) fn new(code: &Code, tiles: &[usize], at: f64, before: usize) -> Self {
         let warps: Vec<_> = code
             .roles
@@ -209,7 +209,7 @@ impl Warps {
         }
     }
 
-    /// Which use of a buffer the step so far ahead is, counted over all tiles of the block.
+    /// The number of the buffer use for the step `ahead` steps later, counted over all tiles of the block.
     pub(super) fn use_number(&self, filled: Filled, ahead: usize) -> usize {
         match filled {
             Filled::Step => self.steps_before + self.step + ahead,

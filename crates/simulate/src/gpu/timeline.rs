@@ -1,4 +1,4 @@
-//! The engine's notes as a timeline.
+//! Converts the engine's records to a timeline.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::state::Processor;
 use crate::host::HostTerm;
 use crate::timeline::{Activity, Span, Timeline, Track};
 
-/// One track for the host, and those of one multiprocessor of each sort.
+/// One track for the host, and the tracks of one multiprocessor of each kind.
 pub(super) fn of(plan: &Plan, host: HostTerm) -> Timeline {
     let ideal = Ideal::default();
     let outcome = plan.run(ideal, true);
@@ -57,7 +57,7 @@ fn of_processor(processor: &Processor, plan: &Plan, start: f64) -> Vec<Track> {
         .collect()
 }
 
-/// In order of time, none before the end of the last.
+/// Sorts spans by time and removes overlaps.
 fn apart(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by(|left, right| left.start.total_cmp(&right.start));
     let mut end = 0.0;

@@ -1,4 +1,4 @@
-//! Bytes by level of memory.
+//! Bytes by memory level.
 
 use gauntlet_device::Device;
 use gauntlet_operations::Operation;
@@ -9,12 +9,12 @@ use super::ideal::Ideal;
 use super::plan::Plan;
 use crate::estimate::MissingFigure;
 
-/// Bytes that a schedule moves on a GPU, padding of tiles left out where copies leave it out.
+/// Bytes that a schedule moves on a GPU, without tile padding if copies skip it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Traffic {
-    /// From and to memory: what a cache does not hold is moved again.
+    /// From and to memory; data that a cache cannot hold are moved again.
     pub memory: f64,
-    /// From and to the second-level cache. What a cluster shares is counted once.
+    /// From and to the second-level cache. Data that a cluster shares count once.
     pub cache: f64,
     /// Into and out of shared memory, by copies, conversions, products and staged results.
     pub shared: f64,
@@ -24,7 +24,7 @@ impl Traffic {
     /// The traffic of a call.
     ///
     /// # Errors
-    /// [`MissingFigure`] if the device is no GPU or its description lacks what a simulation needs.
+    /// [`MissingFigure`] if the device is not a GPU or its description lacks a figure that a simulation needs.
     pub fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Result<Self, MissingFigure> {
         let plan = Plan::of(problem, schedule, device)?;
         let costs = plan.costs(&plan.machine, Ideal::default());

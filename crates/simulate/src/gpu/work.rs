@@ -1,4 +1,4 @@
-//! The tiles of a problem: how many of each kind, in which order, and how much of what they read is in a cache.
+//! The tiles of a problem: the number of each kind, their order, and the share of their reads that hits a cache.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::weights;
@@ -8,7 +8,7 @@ use gauntlet_operations::{Schedule, Tile};
 /// Bytes of a packed NVFP4 value with its share of a scale.
 pub(super) const PACKED: f64 = 0.5 + 1.0 / 16.0;
 
-/// How blocks are bundled: a cluster shares loads, and a pair of `tcgen05` shares a tile.
+/// How blocks are grouped: a cluster shares loads, and a `tcgen05` pair shares a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bundle {
     /// Multiprocessors that one tile spans.
@@ -40,33 +40,33 @@ impl Bundle {
     }
 }
 
-/// Clusters of tiles that are alike and follow one another.
+/// Consecutive clusters of equal tiles.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     /// Clusters.
     pub(super) count: usize,
-    /// Tiles of a cluster that are really there, over those it has room for.
+    /// Existing tiles of a cluster, divided by its capacity.
     pub(super) filled: f64,
     /// The group or sequence.
     pub(super) group: usize,
     /// Steps of each tile.
     pub(super) steps: usize,
-    /// Depth of a step along the summed dimension that is really there, on average: values of K, keys.
+    /// The average depth of a step along the summed dimension without padding: values of K, or keys.
     pub(super) depth: f64,
-    /// Rows of a tile that are really there, on average.
+    /// The average number of a tile's rows without padding.
     pub(super) rows: f64,
-    /// The same of columns (of attention: the head).
+    /// The same for columns (of attention: the head).
     pub(super) columns: f64,
-    /// Of the bytes of rows that tiles read, those that come from memory and not from the second-level cache.
+    /// The fraction of the bytes of rows that come from memory rather than the second-level cache.
     pub(super) rows_from_memory: f64,
-    /// The same of columns (of attention: keys and values).
+    /// The same for columns (of attention: keys and values).
     pub(super) columns_from_memory: f64,
-    /// Tiles that wait for memory because what they read is touched for the first time, over all.
+    /// The fraction of tiles that wait for memory because their data are read for the first time.
     pub(super) cold: f64,
 }
 
-/// The kinds in the order in which groups follow one another. `cache` is the size of the second-level cache in bytes,
-/// `clusters` how many run at a time.
+/// The kinds in the order of the groups. `cache` is the size of the second-level cache in bytes, `clusters` the number
+/// of clusters that run at a time.
 pub(super) fn kinds(
     problem: &Operation,
     schedule: &Schedule,
@@ -131,7 +131,7 @@ fn gemm_kinds(
     kinds
 }
 
-/// How often the tiles of a group, taken column by column, find an operand in the cache.
+/// The cache hits of a group's tiles, processed column by column.
 struct Reuse {
     row_tiles: usize,
     column_tiles: usize,
@@ -147,7 +147,7 @@ impl Reuse {
         (self.at_once / self.row_tiles).clamp(1, self.column_tiles)
     }
 
-    /// All rows are read again for each column of tiles, and lie in the cache if everything between does.
+    /// All rows are read again for each column of tiles; they are in the cache if all data used in between fit.
     fn rows_from_memory(&self) -> f64 {
         let between = self.row_bytes + self.columns_at_once() as f64 * self.column_tile_bytes;
         let times = if between <= self.cache {
@@ -158,7 +158,7 @@ impl Reuse {
         times as f64 / self.column_tiles as f64
     }
 
-    /// A column is read by one row of tiles after another, which are at work at the same time or soon after.
+    /// A column is read by the tiles of all rows, which run at the same time or soon after each other.
     fn columns_from_memory(&self) -> f64 {
         let times = if self.row_bytes <= self.cache {
             1
@@ -168,7 +168,7 @@ impl Reuse {
         times as f64 / self.row_tiles as f64
     }
 
-    /// Tiles that run at the same time wait for memory together if one of them reads something new.
+    /// Tiles that run at the same time all wait for memory if one of them reads new data.
     fn cold(&self) -> f64 {
         let of_columns = (self.at_once as f64 / self.row_tiles as f64).min(1.0);
         let of_rows = (self.columns_at_once() as f64 / self.column_tiles as f64).min(1.0);

@@ -6,7 +6,7 @@ use gauntlet_operations::{
 
 use super::{Shape, gemm};
 
-/// The cases of the competition, whose times on a prototype were known when the model was made, and others.
+/// The cases of the competition, whose times on a prototype were known when the model was made, and further ones.
 pub fn shapes() -> Vec<Shape> {
     let shape = |name: &'static str, seen: bool, operation: Operation| Shape {
         name,
@@ -69,8 +69,8 @@ pub fn shapes() -> Vec<Shape> {
     shapes
 }
 
-/// Tokens as rows from plain to persistent, and weights as rows in several widths; set up once, since a kernel is what
-/// the model predicts.
+/// Tokens as rows, from plain to persistent kernels, and weights as rows in several widths. Set-up is done once,
+/// because the model predicts kernels.
 pub fn schedules(gemm: &GroupedGemm) -> Vec<Schedule> {
     let rows = |tile: [usize; 3], stages: usize| Schedule {
         tile: Tile::from(tile),

@@ -1,4 +1,4 @@
-//! The CPU's simulation under a calibration whose figures are made up, so that the effect of each word is known.
+//! The CPU's simulation under a made-up calibration, so that the effect of each word is known.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod whole;
@@ -234,37 +234,37 @@ fn each_word_has_its_effect() {
     let base = kept([64, 64, 256]);
     let change = |schedule: Schedule| time(&schedule) - time(&base);
 
-    // Before each of sixteen waves all wait for the last.
+    // Before each of sixteen waves, all threads wait for the last one.
     let waves = change(Schedule {
         order: Order::PerTile,
         ..base.clone()
     });
     assert!((20e-6..120e-6).contains(&waves), "{waves}");
-    // Buffers and plans made in the call cost 0.03 ns a byte and 15 ns a tile.
+    // Buffers and plans made in the call cost 0.03 ns per byte and 15 ns per tile.
     let setup = change(Schedule {
         setup: Setup::PerCall,
         ..base.clone()
     });
     assert!((10e-6..20e-6).contains(&setup), "{setup}");
-    // With one thread of two only preparing, multiplying takes nearly twice as long.
+    // If one of two threads only prepares, multiplying takes nearly twice as long.
     let specialised = Schedule {
         roles: Roles::Specialised,
         stages: 4,
         ..base.clone()
     };
     assert!(time(&specialised) > 1.3 * time(&base));
-    // Every part of a split sum is put away and taken up again.
+    // Every part of a split sum is stored and loaded again.
     let split = change(Schedule {
         split_k: 2,
         ..base.clone()
     });
     let sums = 2.0 * (256.0 * 512.0) * (0.13 + 0.13) * 1e-9 / 2.0;
     assert!((0.8 * sums..1.6 * sums).contains(&split), "{split} {sums}");
-    // Of tokens cut into 20 and 4 the weights are packed twice.
+    // With tokens split into 20 and 4, the weights are packed twice.
     let narrow = gemm(&[24; 8], 512, 1024);
     let padded = seconds(&narrow, &kept([20, 64, 256]), &device);
     assert!(padded > 1.2 * seconds(&narrow, &kept([24, 64, 256]), &device));
-    // Staging is not free, and is told apart from direct stores.
+    // Staging has a cost, separate from that of direct stores.
     let dear = with(2, |parameters| {
         parameters.insert("epilogue.f16.staged.scale".to_owned(), 40.0);
     });
@@ -308,7 +308,7 @@ fn prefetched_codes_come_from_nearer() {
         },
         &calibrated(1),
     );
-    // All but the first two of sixteen steps are asked for: 0.03 ns less a value.
+    // All but the first two of sixteen steps are prefetched: 0.03 ns less per value.
     let saved = (14.0 / 16.0) * (1024.0 * 4096.0) * 0.03e-9;
     assert!(((one - two) / saved - 1.0).abs() < 0.3, "{} {saved}", one - two);
 }
@@ -425,7 +425,7 @@ fn the_bar_says_what_it_rests_on() {
     let shares: f64 = validated.shares.iter().map(|share| share.seconds).sum();
     assert!((shares / validated.seconds - 1.0).abs() < 1e-9);
 
-    // Of what two schedules of one shape share, nothing is left in their ratio.
+    // Costs that two schedules of one shape share cancel in their ratio.
     let speedup = predicted_speedup(&[problem], &schedule, &kept([32, 32, 256]), &device).unwrap();
     assert_eq!(speedup.basis, Basis::Validated);
     let bar = (speedup.high / speedup.middle).ln();

@@ -1,4 +1,4 @@
-//! What each of attention's words does to a prediction for an H200.
+//! The effect of each of attention's words on a prediction for an H200.
 
 use gauntlet_operations::{
     Arithmetic, AttentionFormat, Cluster, Exponential, Layout, Operation, Roles, Schedule, Scores, Values,
@@ -14,7 +14,7 @@ fn long() -> Operation {
     attention(2048, false, AttentionFormat::E4m3)
 }
 
-/// Everyone does everything, by `mma.sync`.
+/// Unified roles, with `mma.sync`.
 fn unified() -> Schedule {
     Schedule {
         roles: Roles::Unified,
@@ -98,8 +98,8 @@ fn fp8_multiplies_faster_and_has_less_to_make_ready() {
     };
     assert!(time(&long(), &fp8) < 0.95 * time(&long(), &roles()));
     let shared = |schedule: &Schedule| Traffic::of(&long(), schedule, &device("h200")).unwrap().shared;
-    // Written, read, written as fp16 and multiplied, a value takes six bytes of shared memory; one of K that stays as it is
-    // takes two.
+    // Written, read, written as fp16 and multiplied, a value takes six bytes of shared memory; a value of K that is not
+    // converted takes two.
     let share = shared(&fp8) / shared(&roles());
     assert!((share - 8.0 / 12.0).abs() < 0.01, "{share}");
     let bf16 = attention(2048, false, AttentionFormat::Bf16);
@@ -115,7 +115,7 @@ fn roles_multiply_at_the_full_rate() {
         roles: Roles::Unified,
         ..roles()
     };
-    // On what needs no conversion, with either.
+    // Operands that need no conversion allow either.
     let bf16 = attention(8192, false, AttentionFormat::Bf16);
     assert!(time(&bf16, &roles()) < 0.9 * time(&bf16, &without));
 }

@@ -1,4 +1,4 @@
-//! Counts that were worked out by hand.
+//! Counts compared with values worked out by hand.
 
 use gauntlet_operations::{Cluster, Epilogue, Order, Roles, Schedule, Tile};
 use gauntlet_simulate::count::{self, Limit, Occupancy, Traffic};

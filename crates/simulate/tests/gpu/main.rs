@@ -1,4 +1,4 @@
-//! Whole calls on GPUs: what must hold of every prediction, what each word does, and what has been measured.
+//! Whole calls on GPUs: properties of every prediction, the effect of each word, and comparisons with measurements.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Against what others, and prototypes, have measured. None of these figures was used to set the model, and the bounds
-//! are wide: they hold the model to what it is claimed to be good for. `docs/model.md` has the figures side by side.
+//! Comparison with published measurements and with prototypes. None of these figures was used to fit the model, and the
+//! bounds are wide: they check the accuracy that is claimed. `docs/model.md` has the figures side by side.
 
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Schedule, Setup};
 
@@ -11,7 +11,7 @@ fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// A prototype on an H200 (NVFP4 weights converted in registers, swapped, tiles of many widths in one kernel) took 100,
-/// 54, 27 and 13.6 µs. Here the best single width stands in for its many.
+/// 54, 27 and 13.6 µs. Here the best single width is used in place of many.
 #[test]
 fn the_prototype_on_an_h200() {
     let h200 = device("h200");
@@ -31,8 +31,9 @@ fn the_prototype_on_an_h200() {
     }
 }
 
-/// Another author's staircase on a B200: 37.8/33/10.8/8.4 µs, persistent 32.5/22.9/10.4/8.4, swapped alone
-/// 39.5/21.2/12.1/8.4, swapped with two-block pairs 29/20.8/10.3/8.4. The author's schedules are known by these words only.
+/// Another author's series on a B200: 37.8/33/10.8/8.4 µs, persistent 32.5/22.9/10.4/8.4, swapped alone
+/// 39.5/21.2/12.1/8.4, swapped with two-block pairs 29/20.8/10.3/8.4. Only these words of the author's schedules are
+/// known.
 #[test]
 fn the_staircase_on_a_b200_goes_the_same_way() {
     let b200 = device("b200");
@@ -58,20 +59,20 @@ fn the_staircase_on_a_b200_goes_the_same_way() {
     let times = |schedule: &Schedule| cases().map(|problem| microseconds(&problem, schedule, &b200));
     let (first, persistent, swapped, pairs) =
         (times(&first), times(&persistent), times(&swapped), times(&pairs));
-    // Persistent blocks pay where there are several waves, in case 2 most, and nothing is lost by them.
+    // Persistent blocks pay where there are several waves, most in case 2, and cost nothing elsewhere.
     assert!(persistent[0] < 0.95 * first[0] && persistent[1] < 0.8 * first[1]);
     assert!(persistent[2] < 1.02 * first[2] && persistent[3] < 1.02 * first[3]);
     // Swapping alone loses in cases 1 and 3; with pairs it does not.
     assert!(swapped[0] > persistent[0] && swapped[2] > persistent[2]);
     assert!(pairs[0] < swapped[0] && pairs[2] < swapped[2]);
-    // What is set up once, and takes no more than the author's kernel.
+    // Set up once, and no slower than the author's kernel.
     let author = [32.5, 22.9, 10.4, 8.4];
     let ratio = geometric_mean(persistent.iter().zip(author).map(|(ours, theirs)| ours / theirs));
     assert!((0.5..1.2).contains(&ratio), "{ratio}");
 }
 
-/// The recorded baseline of the tournament took 373, 372, 173 and 156 µs. Its device time is not known; whatever a kernel
-/// like it takes, most of that is not explained by any schedule, and a host term of 95 µs + 35 µs a group is.
+/// The recorded baseline of the tournament took 373, 372, 173 and 156 µs. Its device time is not known. No schedule
+/// explains most of that time, but a host term of 95 µs + 35 µs per group does.
 #[test]
 fn the_recorded_baseline_is_not_explained_by_its_schedule() {
     let b200 = device("b200");

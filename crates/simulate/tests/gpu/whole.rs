@@ -1,4 +1,4 @@
-//! What must hold of every prediction.
+//! Properties of every prediction.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What each word does to a prediction.
+//! The effect of each word on a prediction.
 
 use gauntlet_operations::{
     AttentionFormat, Cluster, Epilogue, Form, Lookup, Operation, Order, Roles, Schedule, Setup,
@@ -23,7 +23,7 @@ fn stages_and_roles_hide_latency() {
             "{specialised:?}"
         );
         assert!(specialised[0] > 2.0 * specialised[5], "{specialised:?}");
-        // Who only loads goes on to the next tile while the others finish this one.
+        // Warps that only load continue with the next tile while the others finish this one.
         assert!(time(4, Roles::Specialised) <= time(4, Roles::Unified));
     }
 }
@@ -52,7 +52,7 @@ fn tiles_and_swapping_change_padding_and_traffic() {
 #[test]
 fn an_epilogue_in_whole_rows_is_shorter_but_takes_memory() {
     let b200 = device("b200");
-    // Few steps, so that results weigh.
+    // Few steps, so that the cost of results is visible.
     let shallow = gemm(Form::Plain, &[4096], 4096, 256);
     let time = |epilogue, stages| {
         let schedule = Schedule {
@@ -85,7 +85,7 @@ fn persistent_blocks_save_starting_anew_and_sorting_balances() {
         let time = |order| microseconds(problem, &ordered(order), &b200);
         assert!(time(Order::Static) < time(Order::PerTile));
     }
-    // Short tiles first and one long one last is the worst for everyone who does not sort.
+    // Short tiles first and a long one last is the worst case for every order except sorted.
     let long_last = gemm(Form::Plain, &[2048, 128], 1152, 512);
     let Operation::GroupedGemm(mut grouped) = long_last else {
         unreachable!()
@@ -163,7 +163,7 @@ fn splitting_the_depth_fills_idle_processors_and_costs_a_reduction() {
 
 #[test]
 fn clusters_share_loads() {
-    // All operands lie in the cache, and its rate is what limits: sharing helps.
+    // All operands are in the cache, and its rate is the limit: sharing helps.
     let mut h200 = device("h200");
     h200.memory.l2_rate = Some(gauntlet_device::Figure::new(11.5, "made up, to limit"));
     let large = gemm(Form::Plain, &[4096], 4096, 2048);

@@ -43,8 +43,8 @@ fn pinball_losses_by_hand() {
     assert!(is_near(low, 0.03) && is_near(middle, 0.1) && is_near(high, 0.01));
 }
 
-/// The expected scores are 2 ∫ pinball loss dτ over 400,000 midpoints of τ in Python, the quantile function being
-/// q50 + (τ − ½) · (q50 − q10, or above the middle q90 − q50) / 0.4; none of the formula tested is used there.
+/// The expected scores are 2 ∫ pinball loss dτ over 400,000 midpoints of τ in Python, with the quantile function q50 +
+/// (τ − ½) · (q50 − q10, or above the middle q90 − q50) / 0.4; they do not use the formula under test.
 #[test]
 fn ranked_scores_agree_with_an_integral_over_pinball_losses() {
     let skewed = |found| ([-0.1, 0.0, 0.3], found);
@@ -85,7 +85,7 @@ fn ranked_scores_by_hand() {
 
 #[test]
 fn parts_by_hand() {
-    // Two classes. 0.8 was said four times and came true three times, 0.3 was said twice and never.
+    // Two classes. 0.8 was stated four times and came true three times, 0.3 was stated twice and never came true.
     let says = |first: f64, happened| (vec![first, 1.0 - first], happened);
     let forecasts = [
         says(0.8, 0),
@@ -110,7 +110,7 @@ fn parts_by_hand() {
 fn skill_and_shrinkage_by_hand() {
     assert_eq!(skill(0.5, 2.0), Some(0.75));
     assert_eq!(skill(0.5, 0.0), None);
-    // Two values of mean 1 and a weight of 2: half of the way to the field.
+    // Two values of mean 1 and a weight of 2: half-way to the expected value.
     assert_eq!(shrunk_mean(&[0.5, 1.5], 0.0, 2.0), 0.5);
     assert_eq!(shrunk_mean(&[], 0.7, 2.0), 0.7);
 }

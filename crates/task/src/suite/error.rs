@@ -1,4 +1,4 @@
-//! What can go wrong with a suite.
+//! Errors in suites.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub enum SuiteError {
     /// No suite of that name comes with the program.
     #[error("no suite is called `{name}`; there are {known}, or give the path of a TOML file")]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
         /// The names there are.
         known: String,
@@ -19,7 +19,7 @@ pub enum SuiteError {
     /// There is no such file.
     #[error("there is no suite file {}; check the path, or name one of the suites that come with gauntlet", file.display())]
     Missing {
-        /// Where it was looked for.
+        /// The path that was tried.
         file: PathBuf,
     },
     /// The file cannot be read.
@@ -27,10 +27,10 @@ pub enum SuiteError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is no suite.
+    /// The file is not a suite.
     #[error("{}{}: {message}", file.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
     Invalid {
         /// The file.
@@ -39,19 +39,19 @@ pub enum SuiteError {
         line: Option<usize>,
         /// The bytes of `text` at fault, where they are known.
         span: Option<Range<usize>>,
-        /// What is wrong, and what would be right.
+        /// The error, and how to correct it.
         message: String,
-        /// What was read.
+        /// The text of the file.
         text: String,
     },
 }
 
-/// What is wrong with a text, and where.
+/// An error in a text, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The bytes at fault, where they are known.
     pub span: Option<Range<usize>>,
-    /// What is wrong, and what would be right.
+    /// The error, and how to correct it.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Suites as they are written in TOML.
+//! Parses suites from TOML.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Reader<'_> {
         Ok(cases)
     }
 
-    /// A case, and where its name stands.
+    /// A case, and the place of its name.
     fn case(&self, table: Spanned<CaseTable>) -> Result<(Case, std::ops::Range<usize>), Fault> {
         let whole = table.span();
         let mut table = table.into_inner();
@@ -106,7 +106,7 @@ impl Reader<'_> {
     fn sizes(&self, name: &Spanned<String>, table: CaseTable) -> Result<Sizes, Fault> {
         let find = |key: &str| self.tasks.iter().find(|task| task.name() == key);
         let known: Vec<&str> = self.tasks.iter().map(|task| task.name()).collect();
-        // First, so that a misspelt field beside the task is not taken for a second task.
+        // Checked first, so that a misspelt field beside the task is not taken for a second task.
         let unknown = table.keys().filter(|key| find(key.get_ref()).is_none());
         if let Some(key) = unknown.min_by_key(|key| key.span().start) {
             let fields = ["name", "inputs", "data", "speed-of-light"];
@@ -154,7 +154,7 @@ fn quoted(names: &[&str]) -> String {
         .join(", ")
 }
 
-/// Takes the value of a key out of a case.
+/// Removes a key from a case and returns its value.
 fn take<T: serde::de::DeserializeOwned>(
     table: &mut CaseTable,
     key: &str,

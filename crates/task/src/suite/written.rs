@@ -1,4 +1,4 @@
-//! Sizes as a suite file writes them.
+//! Sizes in the form of a suite file.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use toml::Spanned;
 
 use super::error::Fault;
 
-/// Sizes as a suite file writes them, with their place in it.
+/// Sizes in the form of a suite file, with their place in it.
 #[derive(Debug, Clone)]
 pub struct WrittenSizes {
     value: Spanned<toml::Value>,
-    /// The text of an inline table, which points to what is wrong more exactly than the whole table does.
+    /// The text of an inline table: parsing it locates an error more precisely than the whole table does.
     inline: Option<String>,
 }
 
-/// What precedes the text when it is parsed on its own.
+/// The prefix of the text when it is parsed on its own.
 const KEY: &str = "sizes=";
 
 impl WrittenSizes {
@@ -35,7 +35,7 @@ impl WrittenSizes {
     /// The sizes as a type.
     ///
     /// # Errors
-    /// Says what is wrong, and where.
+    /// The error, and its place.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Fault> {
         let start = self.value.span().start;
         if let Some(text) = &self.inline {

@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What kernels need whose scores never leave the matrix unit's own registers or memory.
+/// Requirements of kernels whose scores never leave the registers or the memory of the matrix unit.
 pub(super) const FUSED: &[Rule] = &[
     Rule {
         parameter: Lever::SCORES,

@@ -4,7 +4,8 @@ use gauntlet_parameters::{Domain, Parameters, Value};
 
 use crate::{Cluster, Schedule, Tile};
 
-/// The cost of choosing another word, or exchanging the operands, in doublings of a number: as much as a factor 4.
+/// The distance of choosing another word, or of exchanging the operands, in doublings of a number: equal to a factor of
+/// 4.
 const CHOICE_DISTANCE: f64 = 2.0;
 
 /// The numbers that remedies try.

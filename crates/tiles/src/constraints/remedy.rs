@@ -8,7 +8,7 @@ use gauntlet_task::Remedy;
 use super::{Rule, Situation, broken};
 use crate::Schedule;
 
-/// Further changes allowed after the first: a remedy that rewrites the schedule is a new schedule.
+/// Further changes allowed after the first: a remedy with more changes would be a new schedule.
 const FURTHER_CHANGES: usize = 2;
 
 /// The distance each of them adds, in doublings of a number: one larger step is easier to follow than two small ones.
@@ -72,7 +72,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the first lever's move is part of the cure, and the others alone would not do.
+    /// Whether moving the first lever is part of the remedy, and the other moves alone do not suffice.
     fn helps(&self, candidate: &Schedule) -> bool {
         let without = self.first.carry(self.situation.schedule, candidate);
         broken(&Situation {

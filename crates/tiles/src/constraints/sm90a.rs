@@ -6,7 +6,7 @@ use crate::resources::{accumulators, is_narrow, weights};
 
 const SHAPE: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16, N 8…256 in steps of 8";
 const ROWS: usize = 64;
-/// Products of so few tokens wait for the weights, not for the matrix unit, and need no more rows than one warp's.
+/// Products with this few tokens wait for the weights, not for the matrix unit, and need no more rows than one warp's.
 const ROW_SHAPES: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16; with weights as rows and at most 16 tokens also \
                           mma.sync.m16n8k16";
 

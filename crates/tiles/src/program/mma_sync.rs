@@ -80,7 +80,7 @@ fn unified(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram 
                 outstanding: stages - 2,
             }
             .into(),
-            // Everyone's part of this step has landed, and everyone is done with the slot that is filled next.
+            // Every warp's part of this step has landed, and every warp is done with the slot that is filled next.
             Synchronise.into(),
             when(Condition::HasStepAhead(ahead), vec![load(operands, ahead).into()]),
             CommitCopies.into(),
@@ -88,11 +88,12 @@ fn unified(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram 
         step.extend(products);
         tile.push(repeat(Extent::Steps, step));
         if softmax == Some(Softened::Registers) && staging.is_none() {
-            // No barrier inside of a step, nor in the epilogue, says that everyone is done with the queries.
+            // Neither a barrier inside a step nor one in the epilogue guarantees that every warp is done with the
+            // queries.
             tile.push(Synchronise.into());
         }
     }
-    // Before the staging buffer is written again, everyone meets in the steps of the next tile.
+    // The steps of the next tile contain a barrier before the staging buffer is written again.
     tile.extend(epilogue(staging, Synchronise));
     TileProgram {
         buffers: buffers.0,

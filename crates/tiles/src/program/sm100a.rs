@@ -259,8 +259,8 @@ fn first_loads(operands: BufferIndex, stages: usize) -> Vec<Statement> {
         .collect()
 }
 
-/// What one warp of all loads in a step, before and after its product is issued: the slot that is filled next is
-/// that of the product before, which this one had better be queued behind.
+/// The loads of one warp on behalf of all in a step, before and after its product is issued. The slot that is filled
+/// next is that of the previous product, so this product should be queued first.
 fn loads_of_a_step(operands: BufferIndex, stages: usize) -> (Vec<Statement>, Vec<Statement>) {
     let ahead = stages - 1;
     let load = when(Condition::FirstWarp, bulk_load(operands, ahead).into());

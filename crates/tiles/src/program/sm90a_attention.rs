@@ -1,5 +1,5 @@
-//! sm_90a: attention. Without roles by `mma.sync`; with roles `wgmma` takes keys and values from shared memory, where what
-//! is e4m3 is made ready first.
+//! sm_90a: attention. Without roles by `mma.sync`; with roles `wgmma` takes keys and values from shared memory, where
+//! e4m3 operands are first converted.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::{Attention, Operation};
@@ -16,8 +16,8 @@ use super::{
 use crate::Schedule;
 use crate::resources::{HopperAttention, operands_made_ready, warp_groups};
 
-/// Slots of what is yet to be converted. The kernel's ring of three has keys or values in each, and here both are in
-/// one.
+/// Slots of copied operands that are not converted yet. The kernel's ring of three holds keys or values in each slot;
+/// here both are in one.
 const RAW_SLOTS: usize = 2;
 /// Warps that convert.
 const CONVERTERS: usize = 3;
@@ -36,7 +36,7 @@ pub(super) fn program(schedule: &Schedule, attention: &Attention, problem: &Oper
     }
 }
 
-/// Keys and values are multiplied as they were copied.
+/// The step where keys and values are multiplied as they were copied.
 fn copied(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
@@ -51,7 +51,7 @@ fn copied(schedule: &Schedule, attention: &Attention, problem: &Operation) -> Ti
     }
 }
 
-/// Warps of the block make of what was copied what is multiplied.
+/// The step where warps of the block convert the copied operands before they are multiplied.
 fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
     let mut buffers = Buffers::default();
     let raw = buffers.add(Contents::Operands, RAW_SLOTS, Filled::Step, Guard::Barriers);
@@ -155,8 +155,8 @@ fn consumer(
     )
 }
 
-/// Both products of a step from `ready`; scores and probabilities stay in registers. `operands` is what is waited for
-/// and given back.
+/// Both products of a step from `ready`; scores and probabilities stay in registers. `operands` is the buffer that is
+/// awaited and released.
 fn multiply(ready: BufferIndex, operands: BufferIndex) -> Vec<Statement> {
     let product = |product| -> Action {
         Multiply {

@@ -1,4 +1,4 @@
-//! How programs are put down, and what those of several instruction sets have in common.
+//! Building blocks for writing programs, shared by several instruction sets.
 
 use gauntlet_operations::Operation;
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::{Epilogue, Roles, Schedule};
 
-/// Who does everything where nobody is special.
+/// The role of all warps where there are no special roles.
 pub(super) const EVERYONE: &str = "everyone";
-/// Who only loads.
+/// The role that only loads.
 pub(super) const PRODUCER: &str = "producer";
-/// Who makes of what a producer has loaded what is multiplied.
+/// The role that converts loaded operands for the matrix unit.
 pub(super) const CONVERTER: &str = "converter";
-/// Who multiplies what a producer has loaded.
+/// The role that multiplies loaded operands.
 pub(super) const CONSUMER: &str = "consumer";
 
 pub(super) fn repeat(extent: Extent, body: Vec<Statement>) -> Statement {
@@ -32,7 +32,7 @@ pub(super) fn role(name: &'static str, warps: usize, body: Vec<Statement>) -> Ro
     Role { name, warps, body }
 }
 
-/// The buffers of a program as it is put down.
+/// The buffers of a program under construction.
 #[derive(Debug, Default)]
 pub(super) struct Buffers(pub(super) Vec<Buffer>);
 
@@ -99,7 +99,7 @@ pub(super) fn bulk_load(buffer: BufferIndex, ahead: usize) -> [Statement; 2] {
     ]
 }
 
-/// What a warp does that fills buffers by bulk copies and nothing else.
+/// The statements of a warp that only fills buffers by bulk copies.
 pub(super) fn bulk_producer(operands: BufferIndex, queries: Option<BufferIndex>) -> Role {
     let mut tile: Vec<Statement> = queries.map_or(vec![], |queries| bulk_load(queries, 0).into());
     tile.push(repeat(Extent::Steps, bulk_load(operands, 0).into()));
@@ -126,8 +126,9 @@ pub(super) fn softmax_in_registers() -> Action {
     Softmax { from: None, to: None }
 }
 
-/// Results out of a tile by warps that meet at `barrier`: `sums` are where the accumulators lie, and `taken` is done
-/// as soon as they have been read. A staging buffer is written once the bulk store of the tile before has read it.
+/// Stores the results of a tile with warps that synchronise at `barrier`: `sums` holds the accumulators, and `taken`
+/// runs as soon as they have been read. A staging buffer is written after the bulk store of the previous tile has read
+/// it.
 pub(super) fn bulk_epilogue(
     staging: Option<BufferIndex>,
     sums: Option<BufferIndex>,
@@ -157,7 +158,7 @@ pub(super) fn bulk_epilogue(
     }
 }
 
-/// What a role does that stores: tile after tile, and at last it waits until the staging buffer has been read.
+/// The statements of a storing role: tile after tile, and at the end it waits until the staging buffer has been read.
 pub(super) fn storing_tiles(tile: Vec<Statement>, staging: Option<BufferIndex>) -> Vec<Statement> {
     let mut body = vec![repeat(Extent::Tiles, tile)];
     body.extend(staging.map(|_| when(Condition::FirstWarp, vec![AwaitStore.into()])));

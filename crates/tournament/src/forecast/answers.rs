@@ -1,4 +1,4 @@
-//! What became of forecasts, each counted once.
+//! Outcomes of forecasts, each counted once.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ use gauntlet_judge::ledger::{Entry, RunId};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Answer {
-    /// The run in which the verdict fell.
+    /// The run that gave the verdict.
     pub run: RunId,
     /// The round.
     pub round: String,
     /// The pitch.
     pub pitch: String,
-    /// What was stated.
+    /// The forecast.
     pub forecast: Forecast,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// Whether any gate examined it.
     pub examined: bool,
-    /// The speed-up found over the suite; none without an interval, or where the comparison was void.
+    /// The speed-up found over the suite; none without an interval, or if the comparison was void.
     pub found: Option<Interval>,
 }
 
-/// The part of a verdict's record that forecasts are scored by.
+/// The part of a verdict's record that is needed to score forecasts.
 #[derive(Deserialize)]
 struct VerdictRecord {
     verdict: Verdict,
@@ -47,7 +47,7 @@ struct VerdictRecord {
 }
 
 impl Answer {
-    /// What a round's candidate came to; none for fallbacks, which state nothing.
+    /// The answer from a round's candidate; none for fallbacks, which state no forecast.
     pub fn of(run: &RunId, round: &str, judged: &Judged) -> Option<Self> {
         if judged.predicted {
             return None;
@@ -64,14 +64,14 @@ impl Answer {
         })
     }
 
-    /// The same from a verdict's record in the ledger; none for those of fallbacks, of versions that did not keep
-    /// forecasts and of versions that wrote them otherwise, and none where the model alone has spoken: a prediction is no
+    /// The answer from a verdict's record in the ledger. None for fallbacks, for records of versions that stored no
+    /// forecasts or stored them in another form, and for verdicts that come from the model alone: a prediction is no
     /// answer.
     pub fn of_entry(entry: &Entry) -> Option<Self> {
         Self::read(entry).ok()?
     }
 
-    /// The same; an error where the record has another form than this version's.
+    /// The same; an error if the record has another form than this version's.
     fn read(entry: &Entry) -> Result<Option<Self>, serde_json::Error> {
         let record = &entry.record;
         let body = VerdictRecord::deserialize(&record.body)?;
@@ -89,7 +89,7 @@ impl Answer {
         }))
     }
 
-    /// The odds given an answer, and which of the verdicts fell; none while there is no answer.
+    /// The stated odds, and which of the settled verdicts was given; none while there is no answer.
     pub(super) fn settled_odds(&self) -> Option<(Vec<f64>, usize)> {
         let happened = SETTLED.iter().position(|verdict| *verdict == self.verdict)?;
         Some((self.forecast.odds.given_an_answer(), happened))
@@ -106,7 +106,7 @@ impl Answer {
         Some((claimed, self.found.as_ref()?))
     }
 
-    /// What makes two forecasts the same: who says what of which change where. Run again, it counts once.
+    /// The identity of a forecast: author, statement, change and environment. A forecast that is run again counts once.
     fn key(&self) -> String {
         let Forecast {
             odds, speedup, hours, ..
@@ -114,35 +114,34 @@ impl Answer {
         format!("{} {odds:?} {speedup:?} {hours}", self.question())
     }
 
-    /// Who proposes which change where, whatever is said of it.
+    /// The author, change and environment, whatever is forecast about it.
     pub(super) fn question(&self) -> String {
         format!("{:?} {}", self.forecast.author, self.change())
     }
 
-    /// Which change where, whoever proposes it.
+    /// The change and environment, for any author.
     pub(super) fn change(&self) -> String {
         format!("{} {:?}", self.forecast.scope, self.forecast.identity)
     }
 
-    /// An answer stands against later attempts that found none.
+    /// An answer is kept even if a later attempt found none.
     fn weight(&self) -> (bool, bool) {
         (self.verdict.is_settled(), self.found.is_some())
     }
 }
 
-/// Forecasts with what became of them. However often the same forecast is put to the test, it counts once, by its
-/// latest answer.
+/// Forecasts with their outcomes. However often the same forecast is tested, it counts once, by its latest answer.
 #[derive(Debug, Clone, Default)]
 pub struct Forecasts {
     answers: BTreeMap<String, Answer>,
-    /// Verdicts of pitches whose records hold no forecast: those of versions that did not keep them.
+    /// Verdicts whose records hold no forecast, from versions that did not store them.
     pub without_forecast: usize,
-    /// Verdicts of pitches whose records have another form than this version reads.
+    /// Verdicts whose records have another form than this version reads.
     pub unreadable: usize,
 }
 
 impl Forecasts {
-    /// Those of verdicts in the order of the ledger.
+    /// The forecasts of these verdicts, given in the order of the ledger.
     pub fn of_entries(entries: &[Entry]) -> Self {
         let mut forecasts = Self::default();
         for entry in entries {
@@ -158,7 +157,7 @@ impl Forecasts {
         forecasts
     }
 
-    /// Adds what became of a forecast, in place of what became of the same before.
+    /// Adds the outcome of a forecast, replacing any earlier outcome of the same forecast.
     pub fn add(&mut self, answer: Answer) {
         let key = answer.key();
         let stands = self
@@ -170,7 +169,7 @@ impl Forecasts {
         }
     }
 
-    /// The speed-up found when the same forecast was put to the test, now or before.
+    /// The speed-up found when the same forecast was tested, now or before.
     pub(super) fn found<'a>(&'a self, answer: &'a Answer) -> Option<&'a Interval> {
         let before = || self.answers.get(&answer.key())?.found.as_ref();
         answer.found.as_ref().or_else(before)

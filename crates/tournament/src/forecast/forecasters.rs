@@ -1,4 +1,4 @@
-//! How good each author's forecasts were.
+//! The accuracy of each author's forecasts.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,18 @@ use super::record::{TrackRecord, shrunk};
 use super::stated::SETTLED;
 use gauntlet_judge::Verdict;
 
-/// Every author's scores, and the field's.
+/// The scores of every author and of the whole field.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forecasters {
-    /// By skill, shrunk, the best first; those with nothing answered last.
+    /// By shrunk skill, the best first; those with nothing answered last.
     #[serde(rename = "contestants")]
     pub authors: Vec<Forecaster>,
     /// All forecasts together.
     pub field: Forecaster,
-    /// What a forecaster without any knowledge but the field's outcomes would always say: the frequency of each verdict,
-    /// each counted once more than it fell. Everyone's own outcomes are in it, which flatters it and nobody else.
+    /// The constant forecast: the frequency of each verdict in the whole field, each counted once more than it was
+    /// given. It knows only the field's outcomes. Each author's own outcomes are included, which flatters the constant
+    /// forecast and no author.
     pub constant: Vec<(Verdict, f64)>,
     /// Verdicts whose records hold no forecast, because an earlier version wrote them.
     pub without_forecast: usize,
@@ -32,7 +33,7 @@ pub struct Forecasters {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forecaster {
-    /// Whose; none for the field.
+    /// The author; none for the field.
     #[serde(rename = "contestant")]
     pub author: Option<String>,
     /// Different forecasts stated.
@@ -41,7 +42,7 @@ pub struct Forecaster {
     pub odds: Option<OddsScores>,
     /// The quantiles' scores; none if no speed-up was found.
     pub speedup: Option<SpeedupScores>,
-    /// What the panel makes of it; none for the field.
+    /// The record as the panel uses it; none for the field.
     pub record: Option<TrackRecord>,
 }
 
@@ -57,11 +58,11 @@ pub struct OddsScores {
     pub logarithmic: f64,
     /// Skill of the Brier score against the constant forecast: 1 best, 0 no better.
     pub skill: f64,
-    /// The Brier score shrunk toward that of all others, and that toward the constant forecast's.
+    /// The Brier score shrunk toward that of all other authors, which is itself shrunk toward the constant forecast's.
     pub shrunk_brier: f64,
     /// Its skill.
     pub shrunk_skill: f64,
-    /// What the Brier score consists of.
+    /// The components of the Brier score.
     pub parts: BrierParts,
 }
 
@@ -73,20 +74,20 @@ pub struct SpeedupScores {
     pub measured: usize,
     /// Mean pinball loss at q10, q50 and q90.
     pub pinball: [f64; 3],
-    /// Mean continuous ranked probability score; as long as a sure claim of the wrong size is wrong, in log speed-up.
+    /// Mean continuous ranked probability score, in log speed-up; for a certain claim it equals the claim's error.
     pub crps: f64,
-    /// Its skill against saying of everything that it changes nothing.
+    /// Its skill against the forecast that every change has no effect.
     pub skill: Option<f64>,
-    /// The share found within q10…q90; four of five should be.
+    /// The share of speed-ups found within q10…q90; it should be four of five.
     pub coverage: f64,
-    /// The share of which the interval found and q10…q90 have anything in common.
+    /// The share of forecasts whose q10…q90 overlaps the interval found.
     pub overlap: f64,
-    /// Mean of ln(claimed q50) − ln(found): above 0 for promising too much.
+    /// Mean of ln(claimed q50) − ln(found): above 0 means overclaiming.
     pub bias: f64,
 }
 
 impl Forecasts {
-    /// The scores of all who stated forecasts.
+    /// The scores of all authors who stated forecasts.
     pub fn forecasters(&self) -> Forecasters {
         let constant = self.constant();
         let names: BTreeSet<_> = self

@@ -1,9 +1,9 @@
-//! Forecasts: what pitches stated before anything was measured, what became of it, how good that makes their
-//! authors, and what is worth trying next.
+//! Forecasts: what pitches stated before anything was measured, the outcomes, the resulting accuracy of their authors,
+//! and what is worth trying next.
 //!
-//! The way of the data: a [`Forecast`] is written into the ledger with its verdict → an [`Answer`] → [`Forecasts`], each
-//! counted once → [`Forecasters`], the scores for people to read, and [`TrackRecord`], the same in the form that the
-//! panel and [`Roi`] use.
+//! Data flow: a [`Forecast`] is written into the ledger with its verdict → an [`Answer`] → [`Forecasts`], each counted
+//! once → [`Forecasters`], the scores for people to read, and [`TrackRecord`], the same in the form that the panel and
+//! [`Roi`] use.
 
 mod answers;
 mod forecasters;

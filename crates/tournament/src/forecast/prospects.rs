@@ -1,4 +1,4 @@
-//! What to try next, and what the hours brought that were spent.
+//! What to try next, and the return on the hours spent so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,26 +11,26 @@ use crate::pitch::FALLBACK;
 use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::RunId;
 
-/// Something that is still worth a question.
+/// A pitch or fallback that is still worth trying.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Prospect {
-    /// The round in which it came up last.
+    /// The latest round in which it appeared.
     pub round: String,
     /// The pitch, or its fallback.
     pub pitch: String,
-    /// Who pitches it.
+    /// The author.
     #[serde(rename = "contestant")]
     pub author: String,
-    /// What became of it so far; of its pitch, if it is a fallback.
+    /// Its verdict so far; for a fallback, the verdict on its pitch.
     pub verdict: Verdict,
     /// Why it is open.
     pub reason: String,
-    /// What an hour of it is expected to bring.
+    /// The expected return on an hour.
     pub roi: Roi,
 }
 
-/// What an hour spent on an answered pitch brought.
+/// The return on an hour spent on an answered pitch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Return {
@@ -40,18 +40,18 @@ pub struct Return {
     pub pitch: String,
     /// Its verdict.
     pub verdict: Verdict,
-    /// The hours that it was said to cost.
+    /// The hours that the pitch stated.
     pub hours: f64,
-    /// What was expected before the round.
+    /// The return expected before the round.
     pub expected: Roi,
-    /// The log speed-up found, an hour.
+    /// The log speed-up found, per hour.
     pub found: f64,
 }
 
-/// What came up in a run and is still open, best first. `answers` are of any runs, in the order in which they fell; the
-/// last of each question counts, so that a later run may have closed it. `known` is all that is known, and a change that
-/// it holds a settled verdict of is open no more, unless it was examined again with new evidence. What was withdrawn, and
-/// what the control already has, is no longer on offer.
+/// Pitches from a run that are still open, best first. `answers` may come from any runs, in the order of their
+/// verdicts; the last answer to each question counts, so a later run may have closed it. `known` holds all known
+/// forecasts: a change with a settled verdict is closed, unless it was examined again with new evidence. Withdrawn
+/// pitches, and changes that the candidate they are compared with already contains, are left out.
 pub fn prospects(answers: &[Answer], run: &RunId, known: &Forecasts) -> Vec<Prospect> {
     let came_up: BTreeSet<String> = answers
         .iter()
@@ -95,8 +95,8 @@ fn of_pitch(answer: &Answer, known: &Forecasts) -> Option<Prospect> {
     Some(prospect(answer, answer.pitch.clone(), answer.reason.clone(), roi))
 }
 
-/// A fallback is tried when its pitch was examined and failed; until then it is open too. It states neither odds nor
-/// a speed-up, so that only the model speaks for it, and its pitch's hours are taken.
+/// A fallback is tried after its pitch was examined and failed; until then it is open too. It states neither odds nor a
+/// speed-up, so its estimate uses only the model and its pitch's hours.
 fn of_fallback(answer: &Answer, known: &Forecasts) -> Option<Prospect> {
     let was_tried = !matches!(answer.verdict, Verdict::Aborted | Verdict::Blocked);
     let fallback = answer.forecast.fallback.as_ref().filter(|_| !was_tried)?;
@@ -130,7 +130,7 @@ fn prospect(answer: &Answer, pitch: String, reason: String, roi: Roi) -> Prospec
     }
 }
 
-/// What came of the answered pitches of which a speed-up was found, the best hours first.
+/// The returns of answered pitches with a speed-up, the best per hour first.
 pub fn returns(rounds: &[RoundReport]) -> Vec<Return> {
     let of_round = |round: &'_ RoundReport| {
         let returns = round.judged.iter().filter_map(|judged| {

@@ -1,4 +1,4 @@
-//! An author's record, shrunk toward the field when it is short.
+//! An author's track record, shrunk toward the field when it is short.
 
 use gauntlet_stats::shrunk_mean;
 use serde::{Deserialize, Serialize};
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use super::answers::{Answer, Forecasts};
 use gauntlet_judge::Verdict;
 
-/// How many forecasts the field weighs in a record, and an assumption in the field. An assumption itself: two, so that
-/// a single hit or miss moves an unknown author by a third of the way.
+/// The weight of the field in a record, and of the prior assumption in the field, in forecasts. The value is itself an
+/// assumption: two, so that a single hit or miss moves an unknown author by a third of the way.
 pub(super) const FIELD_WEIGHT: f64 = 2.0;
 
-/// How much of a claim's logarithm comes true when nothing is known of the author. An assumption: half.
+/// The share of a claim's logarithm that is expected to come true for an unknown author. An assumption: half.
 const CREDIBILITY: f64 = 0.5;
 
-/// Standard error of the logarithm of a claim when nothing is known of the author. A factor of 2: the shark tank's
-/// first claim missed by a factor of 2.2 (1.65× claimed, 0.74× measured).
+/// Standard error of the logarithm of an unknown author's claim. A factor of 2: the shark tank's first claim missed by
+/// a factor of 2.2 (1.65× claimed, 0.74× measured).
 const ERROR: f64 = std::f64::consts::LN_2;
 
-/// The share of answered pitches that were stopped before any comparison, when nothing is known. An assumption: a
+/// The share of answered pitches that are stopped before any comparison, for an unknown author. An assumption: a
 /// quarter.
 const STOPPED: f64 = 0.25;
 
-/// What an author's answered forecasts tell of the next one. Each figure is shrunk toward the same figure of all
-/// others together, and that toward an assumption (see `shrunk`).
+/// What an author's answered forecasts say about the next one. Each figure is shrunk toward the same figure of all
+/// other authors together, which is itself shrunk toward an assumption (see `shrunk`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TrackRecord {
@@ -32,18 +32,18 @@ pub struct TrackRecord {
     pub adopted: usize,
     /// Of these, stopped before any comparison.
     pub stopped: usize,
-    /// Forecasts that came as far as a speed-up with an interval.
+    /// Forecasts that reached a speed-up with an interval.
     pub measured: usize,
-    /// The part of a claim's logarithm to believe, from 0 to 1.
+    /// The share of a claim's logarithm to believe, from 0 to 1.
     pub credibility: f64,
-    /// Standard error of the logarithm that is believed.
+    /// Standard error of the believed logarithm.
     pub error: f64,
     /// The chance of being stopped before any comparison.
     pub stop_rate: f64,
 }
 
 impl Default for TrackRecord {
-    /// Nobody is known.
+    /// The record of an unknown author in an unknown field.
     fn default() -> Self {
         Self {
             settled: 0,
@@ -58,7 +58,7 @@ impl Default for TrackRecord {
 }
 
 impl TrackRecord {
-    /// How likely it is to come as far as a comparison, against an unknown author in an unknown field; at most 1.
+    /// The chance of reaching a comparison, relative to an unknown author in an unknown field; at most 1.
     pub fn relative_survival(&self) -> f64 {
         ((1.0 - self.stop_rate) / (1.0 - STOPPED)).min(1.0)
     }
@@ -88,9 +88,9 @@ impl Forecasts {
     }
 }
 
-/// The mean of an author's own values, shrunk toward that of all others, and that toward what is assumed of a field
-/// of which nothing is known; each counts as [`FIELD_WEIGHT`] values. The others alone, so that an author does not
-/// stand on both sides.
+/// The mean of an author's own values, shrunk toward the mean of all other authors, which is itself shrunk toward the
+/// assumption for an unknown field; each counts as [`FIELD_WEIGHT`] values. The field excludes the author, so that no
+/// value counts twice.
 pub(super) fn shrunk(own: &[f64], others: &[f64], assumed: f64) -> f64 {
     shrunk_mean(own, shrunk_mean(others, assumed, FIELD_WEIGHT), FIELD_WEIGHT)
 }
@@ -99,8 +99,8 @@ fn values(answers: &[&Answer], of: &dyn Fn(&Answer) -> Option<f64>) -> Vec<f64> 
     answers.iter().filter_map(|answer| of(answer)).collect()
 }
 
-/// How much of a claim's logarithm came true, from 0 to 1; all or nothing for one that promised no gain. More than was
-/// claimed counts as all: nobody is believed beyond their word for having promised too little.
+/// The share of a claim's logarithm that came true, from 0 to 1; 0 or 1 for a claim that promised no gain. A result
+/// above the claim counts as 1: an author who promised too little is not believed beyond the stated claim.
 fn realised_part(answer: &Answer) -> Option<f64> {
     let (claimed, found) = answer.tested_speedup()?;
     Some(if claimed.q50 > 0.0 {
@@ -110,7 +110,7 @@ fn realised_part(answer: &Answer) -> Option<f64> {
     })
 }
 
-/// What was found less what would have been believed.
+/// The difference between the result and the believed claim.
 fn miss(answer: &Answer, credibility: f64) -> Option<f64> {
     let (claimed, found) = answer.tested_speedup()?;
     Some(found.estimate - credibility * claimed.q50)

@@ -1,11 +1,11 @@
-//! What an hour spent on a pitch is expected to bring.
+//! The expected return on an hour spent on a pitch.
 //!
-//! Three sources say what the log speed-up will be, and each counts by its precision: the claim, of which the record's
-//! part is believed and whose own width is widened by the record's error; the model, but only on devices where its
-//! predictions were tested and did well enough ([`Prediction::is_relied_on`]); and, for what was compared without an
-//! answer, the comparison itself. The pooled belief is capped by the roofline where the model counts, comes true with the chance of surviving the gates, and is divided by the hours. A slower result counts
-//! as the loss it would be, though it would not be adopted: were it counted as nothing, the vaguest pitches would rank
-//! highest, for what their width might bring.
+//! The log speed-up is estimated from three sources, each weighted by its precision: the claim, of which the record's
+//! share is believed and whose own width is widened by the record's error; the model, but only on devices where its
+//! predictions were tested and were accurate enough ([`Prediction::is_relied_on`]); and, for a pitch that was compared
+//! without an answer, the comparison itself. The pooled estimate is capped by the roofline where the model counts,
+//! multiplied by the chance of surviving the gates, and divided by the hours. A slower result counts as a loss, though
+//! it would not be adopted: if it counted as zero, the vaguest pitches would rank highest because of their width.
 
 use gauntlet_stats::{Belief, Gain, Interval};
 use serde::{Deserialize, Serialize};
@@ -14,46 +14,46 @@ use super::record::TrackRecord;
 use crate::pitch::{Odds, Quantiles};
 use gauntlet_judge::Prediction;
 
-/// Less work than this counts as this much: a quarter of an hour.
+/// Work shorter than this counts as a quarter of an hour.
 pub(crate) const SHORTEST_HOURS: f64 = 0.25;
 
-/// The part of all outcomes that claims put between q10 and q90.
+/// The probability that claims assign to q10…q90.
 const CLAIMED: f64 = 0.8;
 
-/// The part of all outcomes that the model puts between its ends.
+/// The probability that the model assigns to the range of its error bar.
 const PREDICTED: f64 = 0.9;
 
-/// How much a pitch's own odds of being stopped count; the rest is the record's.
+/// The weight of a pitch's own odds of being stopped; the record has the rest.
 const STATED_PART: f64 = 0.5;
 
-/// What an hour is expected to bring, in log speed-up: 0.05 is about 5 % faster.
+/// The expected return on an hour, in log speed-up: 0.05 is about 5 % faster.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Roi {
-    /// The log speed-up to expect of a candidate that survives the gates, before the roofline's cap.
+    /// The expected log speed-up of a candidate that survives the gates, before the roofline's cap.
     pub speedup: Belief,
-    /// The chance that it survives.
+    /// The chance of surviving the gates.
     pub chance: f64,
-    /// The hours that it costs, at least [`SHORTEST_HOURS`].
+    /// The hours it costs, at least [`SHORTEST_HOURS`].
     pub hours: f64,
-    /// Expected log speed-up an hour.
+    /// Expected log speed-up per hour.
     pub mean: f64,
-    /// One chance in ten of less.
+    /// The 10 % quantile.
     pub low: f64,
-    /// One chance in ten of more.
+    /// The 90 % quantile.
     pub high: f64,
 }
 
-/// What an expectation rests on.
+/// The inputs of an expectation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grounds<'a> {
-    /// The chance of each verdict, as stated; none for a fallback.
+    /// The stated chance of each verdict; none for a fallback.
     pub odds: Option<&'a Odds>,
-    /// The speed-up, as claimed; none for a fallback.
+    /// The claimed speed-up; none for a fallback.
     pub claimed: Option<Quantiles>,
-    /// What the model predicts, whether or not it counts.
+    /// The model's prediction, whether or not it is relied on.
     pub predicted: Option<Prediction>,
-    /// What a comparison found that did not answer the question.
+    /// The result of a comparison that did not answer the question.
     pub found: Option<&'a Interval>,
     /// Whether a rule of the device is broken.
     pub forbidden: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Grounds<'a> {
 }
 
 impl Grounds<'_> {
-    /// What an hour is expected to bring; none where a figure is no number.
+    /// The expected return on an hour; none if a figure is not finite.
     pub fn roi(&self) -> Option<Roi> {
         let speedup = expectation(self)?;
         let most = self
@@ -83,13 +83,13 @@ impl Grounds<'_> {
         })
     }
 
-    /// The model's prediction where it counts.
+    /// The model's prediction, if it is relied on.
     fn model(&self) -> Option<Prediction> {
         self.predicted.filter(Prediction::is_relied_on)
     }
 
-    /// The chance of surviving the gates: certain for what has, none for what the device forbids, otherwise the mean
-    /// of what the odds and the record say (a linear pool).
+    /// The chance of surviving the gates: 1 if the candidate has already survived, 0 if the device forbids it,
+    /// otherwise the mean of the chances from the odds and from the record (a linear pool).
     fn chance(&self) -> f64 {
         if self.forbidden {
             return 0.0;
@@ -103,7 +103,7 @@ impl Grounds<'_> {
     }
 }
 
-/// The log speed-up to expect, each source weighted by its precision; none where a figure is no number.
+/// The expected log speed-up, each source weighted by its precision; none if a figure is not finite.
 pub(crate) fn expectation(grounds: &Grounds) -> Option<Belief> {
     let mut beliefs = vec![believed(grounds.claimed, &grounds.record)];
     beliefs.extend(grounds.model().map(modelled));
@@ -111,8 +111,8 @@ pub(crate) fn expectation(grounds: &Grounds) -> Option<Belief> {
     Belief::pooled(&beliefs).filter(|pooled| pooled.mean.is_finite() && pooled.deviation.is_finite())
 }
 
-/// What a record leaves of a claim: the part that is believed, with the claim's own width and the record's error added
-/// as variances, so that a narrow claim buys itself no more weight than the record allows. Without a claim, no gain.
+/// A claim corrected by the record: the believed share, with the claim's own width and the record's error added as
+/// variances, so that a narrow claim gains no more weight than the record allows. Without a claim, no gain.
 fn believed(claimed: Option<Quantiles>, record: &TrackRecord) -> Belief {
     let (middle, width) = claimed.map_or((0.0, 0.0), |Quantiles { q10, q50, q90 }| {
         (q50.ln(), Belief::between(q10.ln(), q90.ln(), CLAIMED).deviation)
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_strangers_claim_by_hand() {
-        // A point claim of 4×: half of ln 4, three chances in four, over two hours.
+        // A point claim of 4×: half of ln 4, a chance of three in four, over two hours.
         let roi = claiming(4.0, 4.0, 4.0).roi().unwrap();
         assert!((roi.mean - 0.75 * 0.5 * 4f64.ln() / 2.0).abs() < 1e-12);
         assert!((roi.speedup.deviation - 2f64.ln()).abs() < 1e-12 && roi.chance == 0.75);
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_model_that_may_be_wrong_by_nine_hardly_counts() {
-        // Weights 1 / (ln 9 / 1.644854)² = 0.5604 of the model and 1 / (ln 2)² = 2.0814 of the claim.
+        // Weights: (1 / (ln 9 / 1.644854))² = 0.5604 for the model and (1 / ln 2)² = 2.0814 for the claim.
         let model = Prediction {
             low: 1.0 / 9.0,
             middle: 1.0,
@@ -179,7 +179,7 @@ mod tests {
         assert!((expected.mean - by_hand).abs() < 1e-9 && (by_hand / 2f64.ln() - 0.788).abs() < 1e-3);
     }
 
-    /// A record on which predictions are relied on.
+    /// A prediction record that is good enough to be relied on.
     fn well_tested() -> Accuracy {
         Accuracy {
             points: 200,

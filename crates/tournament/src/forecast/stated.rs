@@ -1,4 +1,4 @@
-//! What a pitch states beforehand, in the form that is kept with its verdict.
+//! A pitch's forecast, in the form that is stored with its verdict.
 
 use std::fmt;
 
@@ -23,18 +23,18 @@ pub(super) const SETTLED: [Verdict; 9] = [
     Verdict::Racy,
 ];
 
-/// A pitch's forecast, with what identifies the question and what the model said at the time.
+/// A pitch's forecast, with the identity of the question and the model's prediction at the time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forecast {
-    /// Who states it.
+    /// The author.
     #[serde(rename = "contestant")]
     pub author: String,
-    /// What makes two pitches the same change (see [`Pitch::identity`](crate::Pitch::identity)).
+    /// The identity of the change (see [`Pitch::identity`](crate::Pitch::identity)).
     pub identity: String,
-    /// Where the change is tried.
+    /// The environment of the trial.
     pub scope: Scope,
-    /// What fixed the round.
+    /// The digest that fixed the round.
     pub round_digest: String,
     /// The chance of each verdict.
     pub odds: Odds,
@@ -42,44 +42,44 @@ pub struct Forecast {
     pub speedup: Quantiles,
     /// Working hours.
     pub hours: f64,
-    /// What the model expected, where there is one.
+    /// The model's prediction, if there is one.
     pub predicted: Option<Prediction>,
     /// Whether a rule of the device is broken.
     pub forbidden: bool,
-    /// Whether the control lacks anything of the change.
+    /// Whether the change differs from the candidate it is compared with.
     pub changes_something: bool,
-    /// Whether its author took it back.
+    /// Whether the author withdrew it.
     pub withdrawn: bool,
-    /// What could be tried in its place.
+    /// The fallback.
     pub fallback: Option<UntriedFallback>,
 }
 
-/// Where a change is tried: elsewhere, it is another question.
+/// The environment of a trial; in another environment it is another question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scope {
-    /// What runs it.
+    /// The executor.
     pub executor: ExecutorKind,
-    /// On what.
+    /// The device.
     pub device: String,
-    /// With which problems.
+    /// The problems.
     pub suite: String,
 }
 
-/// What could be tried in place of a pitch; it claims nothing of its own.
+/// A pitch's fallback; it claims nothing of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct UntriedFallback {
     /// In words.
     pub plan: String,
-    /// What the model expects of it.
+    /// The model's prediction for it.
     pub predicted: Option<Prediction>,
     /// Whether a rule of the device is broken.
     pub forbidden: bool,
 }
 
 impl Scope {
-    /// Where a round tries its pitches.
+    /// The environment in which a round tries its pitches.
     pub fn of(round: &Round) -> Self {
         let file = round.file();
         Self {
@@ -97,8 +97,8 @@ impl fmt::Display for Scope {
 }
 
 impl Odds {
-    /// The chances of the [`SETTLED`] verdicts, given that one of them falls. Odds that leave them no chance say
-    /// nothing of the answer, and count as even.
+    /// The chances of the [`SETTLED`] verdicts, given that one of them is reached. Odds that leave them no chance say
+    /// nothing about the answer, and count as even.
     pub(super) fn given_an_answer(&self) -> Vec<f64> {
         let sum: f64 = SETTLED.iter().map(|verdict| self.of(*verdict)).sum();
         let share = |verdict: &Verdict| {

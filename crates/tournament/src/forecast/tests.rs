@@ -1,4 +1,4 @@
-//! Scores and records over forecasts made by hand.
+//! Scores and records over hand-made forecasts.
 
 use std::collections::BTreeMap;
 
@@ -132,7 +132,7 @@ fn the_same_forecast_counts_once_by_its_latest_answer() {
     ];
     let forecasts = all(&played);
     assert_eq!(forecasts.iter().collect::<Vec<_>>(), [&played[2]]);
-    // Another claim, another device or another author makes another forecast.
+    // Another claim, another device or another author makes it a different forecast.
     let mut elsewhere = stated();
     elsewhere.scope.device = "h200".to_owned();
     let others = [
@@ -147,8 +147,8 @@ fn the_same_forecast_counts_once_by_its_latest_answer() {
 
 #[test]
 fn a_lone_author_is_shrunk_toward_what_is_assumed() {
-    // One claim of 2× that came true: (2 · ½ + 1) / 3 of the next is believed; one settled and not stopped:
-    // (2 · ¼ + 0) / 3. Believing two thirds of ln 2, it missed by ln 2 / 3.
+    // One claim of 2× that came true: (2 · ½ + 1) / 3 of the next claim is believed. One settled and not stopped: (2 ·
+    // ¼ + 0) / 3. With two thirds of ln 2 believed, it missed by ln 2 / 3.
     let record = all(&[answer(
         forecast("Ada", "stages", SURE, 2.0),
         Verdict::Adopt,
@@ -160,7 +160,7 @@ fn a_lone_author_is_shrunk_toward_what_is_assumed() {
     let variance = 2f64.ln().powi(2);
     assert!((record.error.powi(2) - (2.0 * variance + variance / 9.0) / 3.0).abs() < 1e-9);
     assert_eq!((record.settled, record.adopted, record.measured), (1, 1, 1));
-    // Of a stranger in her field: (2 · ½ + 1) / 3 is what is expected of everyone.
+    // An unknown author in the same field: (2 · ½ + 1) / 3 is expected of every author.
     let forecasts = all(&[answer(
         forecast("Ada", "stages", SURE, 2.0),
         Verdict::Adopt,
@@ -286,7 +286,7 @@ fn an_untried_fallback_is_open_beside_its_pitch() {
         open.into_iter().map(|one| one.pitch).collect::<Vec<_>>()
     };
     assert_eq!(names(&barred), ["a pitch", "a pitch (fallback)"]);
-    // What was examined and failed had its fallback tried at once.
+    // The fallback of a pitch that was examined and failed has already been tried.
     barred.verdict = Verdict::Inconclusive;
     assert_eq!(names(&barred), ["a pitch"]);
 }

@@ -1,4 +1,4 @@
-//! What the panel has in front of it about one pitch.
+//! The panel's information about one pitch.
 
 use crate::forecast::{Grounds, Roi, TrackRecord};
 use crate::pitch::Pitch;
@@ -7,18 +7,18 @@ use gauntlet_judge::Prediction;
 /// A pitch and what is known about it before anything is built.
 #[derive(Debug, Clone)]
 pub struct Dossier<'a> {
-    /// What the author says.
+    /// The pitch itself.
     pub pitch: &'a Pitch,
-    /// The device's rules that it breaks, in words; empty if it may run.
+    /// The device's rules that it breaks, in words; empty if it can run.
     pub violations: Vec<String>,
-    /// What the model predicts, where there is a model. It counts only where it may be relied on.
+    /// The model's prediction, if there is a model. It counts only where it may be relied on.
     pub predicted: Option<Prediction>,
-    /// How the author fared before.
+    /// The author's track record.
     pub record: TrackRecord,
 }
 
 impl Dossier<'_> {
-    /// What an expectation rests on before anything is measured.
+    /// The inputs of an expectation before anything is measured.
     pub(super) fn grounds(&self) -> Grounds<'_> {
         Grounds {
             odds: Some(&self.pitch.odds),
@@ -31,7 +31,7 @@ impl Dossier<'_> {
         }
     }
 
-    /// What an hour spent on the pitch is expected to bring.
+    /// The expected return on an hour spent on the pitch.
     pub(super) fn roi(&self) -> Option<Roi> {
         self.grounds().roi()
     }

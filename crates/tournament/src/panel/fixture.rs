@@ -5,12 +5,12 @@ use crate::panel::Dossier;
 use crate::pitch::Pitch;
 use crate::round::{GivenScores, PanelMember, Weights};
 
-/// A middling pitch: 1.2× claimed, one hour, 20 % odds of harm, an abort rule and a concrete fallback.
+/// An average pitch: 1.2× claimed, one hour, 20 % odds of harm, an abort rule and a concrete fallback.
 pub(crate) fn pitch(name: &str) -> Pitch {
     let text = format!(
         r#"
         name = "{name}"
-        contestant = "someone"
+        author = "someone"
         problem = "slow"
         change = "another stage"
         schedule = {{ stages = 2 }}

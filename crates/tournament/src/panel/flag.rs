@@ -1,4 +1,4 @@
-//! What is odd about a panel's scores.
+//! Inconsistencies in a panel's scores.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use super::Dossier;
 use super::rules::is_overconfident;
 use crate::round::{GivenScores, Weights};
 
-/// Something about a judge's scores or a pitch's promises that does not hold together.
+/// An inconsistency in a judge's scores or a pitch's promises.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
 pub enum Flag {
-    /// A judge's printed score is not what the judge's own scores and weights give.
+    /// A judge's printed score does not match the judge's own scores and weights.
     Arithmetic {
         /// The judge.
         judge: String,
         /// The pitch.
         pitch: String,
-        /// What the judge printed.
+        /// The printed score.
         printed: f64,
-        /// What the weights give.
+        /// The score that the weights give.
         computed: f64,
     },
-    /// A judge finds feasible what the device forbids.
+    /// A judge gives feasibility to a pitch that the device forbids.
     ScoredAgainstRule {
         /// The judge.
         judge: String,
@@ -34,7 +34,7 @@ pub enum Flag {
         /// The rule that it breaks.
         violation: String,
     },
-    /// A pitch that sees no way to fail.
+    /// A pitch that admits no chance of failure.
     Overconfident {
         /// The pitch.
         pitch: String,
@@ -79,8 +79,8 @@ impl fmt::Display for Flag {
 }
 
 impl Flag {
-    /// The flag of a printed score that the arithmetic does not bear out. Only where all scores that have
-    /// weight were given: what the rules filled in, the judge never added up.
+    /// Flags a printed score that the arithmetic does not confirm. Applies only if every score with a weight was given
+    /// by hand: a judge never added up scores that the rules filled in.
     pub(super) fn on_arithmetic(
         judge: &str,
         pitch: &str,
@@ -98,7 +98,7 @@ impl Flag {
         })
     }
 
-    /// The flag of a feasibility over 0 for what the device forbids.
+    /// Flags a feasibility over 0 for a pitch that the device forbids.
     pub(super) fn on_feasibility(judge: &str, dossier: &Dossier, given: &GivenScores) -> Option<Self> {
         let given = given.feasibility.filter(|score| *score > 0.0)?;
         let violation = dossier.violations.first()?.clone();
@@ -110,7 +110,7 @@ impl Flag {
         })
     }
 
-    /// The flag of a pitch that sees no way to fail.
+    /// Flags a pitch that admits no chance of failure.
     pub(super) fn on_confidence(dossier: &Dossier) -> Option<Self> {
         is_overconfident(dossier.pitch).then(|| Self::Overconfident {
             pitch: dossier.pitch.name.clone(),
@@ -118,7 +118,7 @@ impl Flag {
     }
 }
 
-/// What the weights make of scores given by hand; none if one with weight is missing.
+/// The weighted sum of scores given by hand; none if a score with a weight is missing.
 fn given_total(given: &GivenScores, weights: &Weights) -> Option<f64> {
     super::Dimension::ALL
         .into_iter()
@@ -127,8 +127,8 @@ fn given_total(given: &GivenScores, weights: &Weights) -> Option<f64> {
         .sum()
 }
 
-/// Half a unit in the last decimal printed, and a hair for binary fractions. At least one decimal is taken to
-/// have been printed, because a number in a file does not keep the zero of 8.0.
+/// Half a unit in the last printed decimal, plus a small tolerance for binary fractions. At least one decimal is
+/// assumed, because a number in a file does not keep the zero of 8.0.
 fn rounding(printed: f64) -> f64 {
     let text = printed.to_string();
     let decimals = text

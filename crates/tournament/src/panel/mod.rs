@@ -1,7 +1,7 @@
 //! The panel: judges rank pitches by written rules, before anything is built.
 //!
-//! A judge is a set of weights over four dimensions. What a judge does not score by hand follows from the
-//! rules in `rules`, which look only at what the pitch says and what the first gates found out about it.
+//! A judge is a set of weights over four dimensions. Scores that a judge does not give by hand follow from the rules in
+//! `rules`, which use only the pitch and the findings of the first gates about it.
 
 mod dossier;
 #[cfg(test)]

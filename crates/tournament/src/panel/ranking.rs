@@ -1,4 +1,4 @@
-//! From scores to an order.
+//! Turns scores into an order.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ pub struct Panel {
 pub struct Ranking {
     /// In order of rank.
     pub standings: Vec<Standing>,
-    /// What does not hold together.
+    /// The inconsistencies.
     pub flags: Vec<Flag>,
 }
 
-/// Where a pitch stands.
+/// The position of a pitch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// Counted from 1.
@@ -41,31 +41,31 @@ pub struct Standing {
     pub pitch: String,
     /// The mean of the judges' totals, from 0 to 10.
     pub mean: f64,
-    /// Greatest less least total: 0 when the judges agree.
+    /// Largest minus smallest total: 0 if the judges agree.
     pub spread: f64,
-    /// What an hour spent on it is expected to bring; no part of the scores.
+    /// The expected return on an hour spent on it; not part of the scores.
     pub roi: Option<Roi>,
-    /// The author's record, as it was known when the panel ranked.
+    /// The author's record at the time of the ranking.
     pub record: TrackRecord,
-    /// What each judge makes of it, in the order of the judges.
+    /// Each judge's assessment, in the order of the judges.
     pub judgements: Vec<Judgement>,
 }
 
-/// What one judge makes of a pitch.
+/// One judge's assessment of a pitch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The judge.
     pub judge: String,
-    /// Given or by rule, with reasons.
+    /// The scores, given by hand or by rule, with reasons.
     pub scores: Scores,
     /// The judge's weighted sum of them.
     pub total: f64,
-    /// The total that the judge printed, where one did.
+    /// The total that the judge printed, if any.
     pub printed: Option<f64>,
 }
 
 impl Panel {
-    /// A panel of these judges; without any, of one who follows the rules with the usual weights.
+    /// A panel of these judges; if there are none, one judge with the usual weights who follows the rules.
     pub fn new(judges: &[PanelMember]) -> Self {
         if judges.is_empty() {
             let rules = PanelMember {
@@ -80,15 +80,14 @@ impl Panel {
         }
     }
 
-    /// Scores every pitch and orders them by mean total, withdrawn ones last. Ties go to the lower risk (the
-    /// judges' mean score), then to the lower cost, then to the closer agreement of the judges, then to the order
-    /// given.
+    /// Scores every pitch and orders them by mean total, withdrawn ones last. Ties go to the lower risk (the judges'
+    /// mean score), then to the lower cost, then to the closer agreement of the judges, then to the given order.
     pub fn rank(&self, dossiers: &[Dossier]) -> Ranking {
-        let mut entrants: Vec<_> = dossiers
+        let mut entries: Vec<_> = dossiers
             .iter()
             .map(|dossier| (dossier, self.standing(dossier)))
             .collect();
-        entrants.sort_by_key(|(dossier, standing)| {
+        entries.sort_by_key(|(dossier, standing)| {
             (
                 dossier.pitch.withdrawn.is_some(),
                 Reverse(comparable(standing.mean)),
@@ -97,7 +96,7 @@ impl Panel {
                 comparable(standing.spread),
             )
         });
-        let standings = entrants
+        let standings = entries
             .into_iter()
             .enumerate()
             .map(|(index, (_, standing))| Standing {
@@ -171,7 +170,7 @@ fn mean_risk(standing: &Standing) -> f64 {
     risks.sum::<f64>() / standing.judgements.len() as f64
 }
 
-/// A number as millionths, so that sums of decimal fractions that are equal on paper compare equal.
+/// A number in millionths, so that sums of decimal fractions that are equal on paper compare equal.
 fn comparable(value: f64) -> i64 {
     (value * 1e6).round() as i64
 }

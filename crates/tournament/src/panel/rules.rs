@@ -1,5 +1,6 @@
-//! The written rules: from a dossier to scores. One function a dimension, each saying which figures it used.
-//! Constants that cite the shark tank take their figures from the recorded rounds in `examples/shark-tank`.
+//! The written rules that turn a dossier into scores. There is one function for each dimension, and each states the
+//! figures it used. Constants that cite the shark tank take their figures from the recorded rounds in
+//! `examples/shark-tank`.
 
 use crate::forecast::{SHORTEST_HOURS, expectation};
 use crate::pitch::{EvidenceKind, Pitch, Quantiles, RiskLevel};
@@ -8,23 +9,23 @@ use gauntlet_judge::Verdict;
 
 use super::{Dossier, Score, Scores};
 
-/// The speed-up that is worth all 10 points. Twice is half the points: the scale is logarithmic, because
-/// two steps of 2× make 4×, the boldest claim of the shark tank.
+/// The speed-up that gets all 10 points. A speed-up of 2× gets half the points: the scale is logarithmic, and two steps
+/// of 2× make 4×, the boldest claim of the shark tank.
 const FULL_SPEEDUP: f64 = 4.0;
 
-/// Feasibility of what takes an hour, and the points lost for each tenfold of hours. They follow
-/// the shark tank's judge within 0.7 (0.5 h: 9.5, 16 h: 7, 28 h: 6, 160 h: 4).
+/// The feasibility of one hour's work, and the points lost for each factor of ten in hours. They match the shark tank's
+/// judge within 0.7 (0.5 h: 9.5, 16 h: 7, 28 h: 6, 160 h: 4).
 const FEASIBILITY_OF_AN_HOUR: f64 = 9.0;
 const LOST_A_TENFOLD_OF_HOURS: f64 = 2.0;
 
-/// The chance of harm taken for a pitch that declares no risk and gives harm no chance.
-/// The shark tank's "zero risk" ended as a regression on four cases of four; between medium and high is mild.
+/// The chance of harm assumed for a pitch that declares no risk and states no chance of harm. The shark tank's "zero
+/// risk" pitch ended as a regression on four cases of four, so a value between medium and high is mild.
 const HARM_OF_THE_OVERCONFIDENT: f64 = 0.35;
 
-/// A chance of harm under this counts as none given.
+/// A chance of harm below this counts as not stated.
 const NO_CHANCE: f64 = 0.005;
 
-/// Points for quality; they add up to 10.
+/// Maximum points for each part of quality; they add up to 10.
 const BEST_EVIDENCE: f64 = 4.0;
 const SEVERAL_KINDS: f64 = 1.0;
 const ABORT_RULES: f64 = 1.5;
@@ -33,12 +34,12 @@ const WORDS_FOR_FALLBACK: f64 = 0.75;
 const SPREAD_ODDS: f64 = 1.0;
 const HONEST_QUANTILES: f64 = 1.0;
 
-/// Odds on one verdict over which a forecast begins to claim knowledge that no one has before measuring.
+/// Odds on one verdict above which a forecast claims more knowledge than is possible before measuring.
 const BOLD_ODDS: f64 = 0.8;
 
-/// Quantiles must span at least this part of the claimed effect, or they are a number with decoration…
+/// Quantiles must span at least this share of the claimed effect, or they are only a decorated point estimate…
 const NARROWEST_PART: f64 = 0.5;
-/// …and no more than this factor from lowest to highest, or they say nothing.
+/// …and at most this factor from lowest to highest, or they carry no information.
 const WIDEST_FACTOR: f64 = 4.0;
 
 /// All four scores of a pitch.
@@ -51,14 +52,14 @@ pub(super) fn scores(dossier: &Dossier) -> Scores {
     }
 }
 
-/// Whether a pitch declares no risk and gives harm no chance.
+/// Whether a pitch declares no risk and states no chance of harm.
 pub(super) fn is_overconfident(pitch: &Pitch) -> bool {
     pitch.risk.level == RiskLevel::None && chance_of_harm(pitch) < NO_CHANCE
 }
 
-/// The speed-up that the claim, the record and, where it may be relied on, the model lead to expect (see [`expectation`]): 0
-/// points at 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between. Only a model that may be relied on caps it by the
-/// roofline.
+/// The speed-up expected from the claim, the record and, where it may be relied on, the model (see [`expectation`]): 0
+/// points at 1× or less, 10 at [`FULL_SPEEDUP`], logarithmic between. The roofline caps it only where the model may be
+/// relied on.
 fn speedup(dossier: &Dossier) -> Score {
     let claimed = dossier.pitch.claim.speedup.q50;
     let record = &dossier.record;
@@ -96,8 +97,9 @@ fn speedup(dossier: &Dossier) -> Score {
     Score::by_rule(10.0 * expected / FULL_SPEEDUP.ln(), reason)
 }
 
-/// 0 for what the device forbids; otherwise falling with the logarithm of the hours, and less for an author whose
-/// pitches were stopped (infeasible, incorrect and so on) more often than an unknown one's are taken to be.
+/// 0 for a pitch that the device forbids. Otherwise it falls with the logarithm of the hours, and is lower for an
+/// author whose pitches were stopped (infeasible, incorrect and so on) more often than is assumed for an unknown
+/// author.
 fn feasibility(dossier: &Dossier) -> Score {
     if let Some(first) = dossier.violations.first() {
         let more = match dossier.violations.len() - 1 {
@@ -123,7 +125,7 @@ fn feasibility(dossier: &Dossier) -> Score {
     Score::by_rule(value * survival, reason)
 }
 
-/// 10 less ten times the chance of harm: the greater of what the odds say and what the declared level
+/// 10 minus ten times the chance of harm: the larger of the chance from the odds and the chance that the declared level
 /// implies.
 fn risk(pitch: &Pitch) -> Score {
     let stated = chance_of_harm(pitch);
@@ -143,8 +145,8 @@ fn risk(pitch: &Pitch) -> Score {
     Score::by_rule(10.0 * (1.0 - stated.max(implied)), reason)
 }
 
-/// The chance that the pitch gives to making things worse: slower, wrong, or not running. Giving up by its
-/// own rules, or lacking what it needs, harms nothing.
+/// The stated chance of a worse outcome: slower, wrong, or not running. Giving up by its own rules, or missing a
+/// requirement, harms nothing.
 fn chance_of_harm(pitch: &Pitch) -> f64 {
     use Verdict::{DoesNotCompile, Incorrect, Infeasible, OverBudget, Racy, Regression};
     [
@@ -160,7 +162,7 @@ fn chance_of_harm(pitch: &Pitch) -> f64 {
     .sum()
 }
 
-/// What a declared level comes to as a chance of harm. An assumption about the words, evenly spread.
+/// A declared level as a chance of harm. An assumption about the words, evenly spread.
 fn implied_harm(level: RiskLevel) -> f64 {
     match level {
         RiskLevel::None => 0.0,
@@ -191,7 +193,7 @@ fn quality(pitch: &Pitch) -> Score {
     Score::by_rule(evidence + abort + fallback + forecast, reason)
 }
 
-/// How much a sort of evidence is worth, as a part of the best.
+/// The value of a kind of evidence, as a fraction of the best kind's.
 fn strength(kind: EvidenceKind) -> f64 {
     match kind {
         EvidenceKind::Intuition => 0.1,
@@ -203,7 +205,7 @@ fn strength(kind: EvidenceKind) -> f64 {
     }
 }
 
-/// Half a point for a second sort of evidence and half for a third; more of the same sort adds nothing.
+/// Half a point for a second kind of evidence and half for a third; more of the same kind adds nothing.
 fn several_kinds(pitch: &Pitch) -> f64 {
     let mut kinds: Vec<_> = pitch.evidence.iter().map(|evidence| evidence.kind).collect();
     kinds.sort_unstable();
@@ -211,7 +213,7 @@ fn several_kinds(pitch: &Pitch) -> f64 {
     SEVERAL_KINDS * (kinds.len().saturating_sub(1) as f64 / 2.0).min(1.0)
 }
 
-/// All points up to [`BOLD_ODDS`] on one verdict, none for certainty.
+/// All points up to [`BOLD_ODDS`] on one verdict, no points for certainty.
 fn odds_points(pitch: &Pitch) -> f64 {
     let boldest = Verdict::ALL
         .into_iter()
@@ -220,7 +222,7 @@ fn odds_points(pitch: &Pitch) -> f64 {
     SPREAD_ODDS * ((1.0 - boldest) / (1.0 - BOLD_ODDS)).clamp(0.0, 1.0)
 }
 
-/// All or nothing: neither too narrow for the effect claimed, nor too wide to say anything.
+/// All or nothing: the range must be neither too narrow for the claimed effect nor too wide to carry information.
 fn quantile_points(Quantiles { q10, q50, q90 }: Quantiles) -> f64 {
     let width = (q90 / q10).ln();
     let narrowest = NARROWEST_PART * q50.ln().abs();

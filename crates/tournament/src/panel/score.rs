@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::round::{GivenScores, Weights};
 
-/// What a pitch is scored on.
+/// The dimensions of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dimension {
-    /// The speed-up to expect.
+    /// The expected speed-up.
     Speedup,
     /// Whether it can be built.
     Feasibility,
-    /// Freedom from risk: 10 is none.
+    /// Freedom from risk: 10 means no risk.
     Risk,
     /// How well it is argued.
     Quality,
@@ -24,7 +24,7 @@ impl Dimension {
     /// All of them, in the order of the weights.
     pub const ALL: [Self; 4] = [Self::Speedup, Self::Feasibility, Self::Risk, Self::Quality];
 
-    /// How much a judge makes of it.
+    /// The dimension's weight for a judge.
     pub(super) fn weight(self, weights: &Weights) -> f64 {
         match self {
             Self::Speedup => weights.speedup,
@@ -34,7 +34,7 @@ impl Dimension {
         }
     }
 
-    /// What a judge gave by hand.
+    /// The score that a judge gave by hand.
     pub(super) fn given(self, scores: &GivenScores) -> Option<f64> {
         match self {
             Self::Speedup => scores.speedup,
@@ -61,23 +61,23 @@ impl fmt::Display for Dimension {
 pub struct Score {
     /// From 0 to 10.
     pub value: f64,
-    /// Who says so.
+    /// The source of the score.
     pub origin: Origin,
     /// One sentence with the figures used.
     pub reason: String,
 }
 
-/// Where a score comes from.
+/// The source of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The written rules.
     Rule,
-    /// The judge's own hand, in the round file.
+    /// The judge, by hand, in the round file.
     Given,
 }
 
-/// One score a dimension.
+/// One score for each dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// See [`Dimension::Speedup`].
@@ -91,7 +91,7 @@ pub struct Scores {
 }
 
 impl Score {
-    /// A score by rule, brought into 0…10.
+    /// A score by rule, clamped to 0…10.
     pub(super) fn by_rule(value: f64, reason: String) -> Self {
         Self {
             value: value.clamp(0.0, 10.0),
@@ -120,7 +120,7 @@ impl Scores {
             .sum()
     }
 
-    /// These scores with those that a judge gave by hand put in their place.
+    /// These scores, with the scores that a judge gave by hand replacing them.
     pub(super) fn overridden(mut self, judge: &str, given: &GivenScores) -> Self {
         for dimension in Dimension::ALL {
             let Some(value) = dimension.given(given) else {

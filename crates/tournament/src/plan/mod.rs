@@ -1,5 +1,5 @@
-//! In which order to do what is pitched: from the baseline the change with the largest predicted gain, then again given
-//! that one, until nothing gains more than what is practically nothing.
+//! The order in which to make the pitched changes: first the change with the largest predicted gain over the baseline,
+//! then repeatedly the best change on top of those, until no change gains more than a negligible amount.
 
 use gauntlet_stats::{Interval, speedup_fraction};
 use gauntlet_task::Case;
@@ -11,17 +11,17 @@ use crate::round::Round;
 use gauntlet_judge::Candidate;
 use gauntlet_judge::compare_predicted;
 
-/// An order in which to do what is pitched, as the model sees it.
+/// An order of the pitched changes, as the model predicts it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plan {
     /// The baseline's predicted time of each case, in seconds.
     pub baseline: Vec<CaseTime>,
-    /// What to do, first things first.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What each change brings alone, the largest gain first.
+    /// The gain of each change alone, the largest first.
     pub alone: Vec<Alone>,
-    /// What is left out in the end, and why.
+    /// The changes that are left out, and why.
     pub left: Vec<Left>,
 }
 
@@ -31,7 +31,7 @@ pub struct Plan {
 pub struct CaseTime {
     /// The case.
     pub case: String,
-    /// Seconds a call.
+    /// Seconds per call.
     pub seconds: f64,
 }
 
@@ -41,23 +41,23 @@ pub struct CaseTime {
 pub struct Step {
     /// The pitch.
     pub pitch: String,
-    /// The words that it changes at this place, such as `stages: 1 → 3`.
+    /// The words that it changes at this step, such as `stages: 1 → 3`.
     pub words: Vec<String>,
-    /// What it gains over the step before, over the suite.
+    /// Its gain over the step before, over the suite.
     pub gain: Interval,
-    /// What all steps so far gain over the baseline.
+    /// The gain of all steps so far over the baseline.
     pub gain_so_far: Interval,
     /// Each case's time after it.
     pub cases: Vec<CaseTime>,
 }
 
-/// What a change brings on the baseline, without any other.
+/// The gain of a change on the baseline alone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Alone {
     /// The pitch.
     pub pitch: String,
-    /// What it gains over the suite.
+    /// Its gain over the suite.
     pub gain: Interval,
     /// Each case's time with it.
     pub cases: Vec<CaseTime>,
@@ -73,11 +73,11 @@ pub struct Left {
     pub reason: String,
 }
 
-/// What a change would do to a control.
+/// The effect of a change on the candidate it is applied to.
 enum Prospect {
-    /// It can be done, and this would come of it.
+    /// It is possible, with this result.
     Gains(Box<Candidate>, Outlook),
-    /// It cannot, or there is nothing to it.
+    /// It is impossible, or changes nothing.
     Nothing(String),
 }
 
@@ -87,7 +87,7 @@ struct Outlook {
 }
 
 impl Plan {
-    /// The plan of a round; none where the model has nothing to say of its baseline.
+    /// The plan of a round; none if the model has no prediction for its baseline.
     pub fn of(round: &Round, baseline: &Candidate) -> Result<Option<Self>, TournamentError> {
         let Some(start) = outlook(round, baseline, baseline)? else {
             return Ok(None);
@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// The change that gains most on a control; of equals the first pitched.
+/// The change that gains most on `control`; ties go to the first pitched.
 fn best(
     round: &Round,
     control: &Candidate,

@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-/// The time left, shared among the candidates still to come.
+/// The remaining time, shared among the remaining candidates.
 pub struct Clock {
     left: Duration,
 }
 
 impl Clock {
-    /// A whole budget.
+    /// The whole budget.
     pub fn new(budget: Duration) -> Self {
         Self { left: budget }
     }
 
-    /// What each of so many candidates may take.
+    /// The share of each candidate.
     pub fn share(&self, candidates: usize) -> Duration {
         self.left / u32::try_from(candidates.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Takes off what a comparison took, whatever came of it.
+    /// Subtracts the time of a comparison, whatever its result.
     pub fn spend(&mut self, spent: Duration) {
         self.left = self.left.saturating_sub(spent);
     }

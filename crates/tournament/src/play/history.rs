@@ -1,4 +1,4 @@
-//! What earlier rounds of a tournament settled, and what is known of its authors.
+//! The questions that earlier rounds of a tournament settled, and the records of its authors.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,16 @@ use crate::tournament::Tournament;
 use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::{Entry, RunId};
 
-/// Verdicts of earlier rounds, for the rule on pitching again, and forecasts of these and of earlier runs, for the panel.
+/// Verdicts of earlier rounds, for the rule against repeating a pitch, and forecasts of this and earlier runs, for the
+/// panel.
 #[derive(Debug)]
 pub struct History {
     run: RunId,
     settled: Vec<Settled>,
     forecasts: Forecasts,
-    /// This tournament's, in the order in which they were answered.
+    /// This tournament's answers, in order.
     answers: Vec<Answer>,
-    /// By scope: another kernel on another device is another practice.
+    /// By scope: each combination of kernel and device counts separately.
     rounds_without_adoption: BTreeMap<String, usize>,
 }
 
@@ -31,8 +32,8 @@ struct Settled {
 }
 
 impl History {
-    /// Begins with what other runs came to. What earlier runs of the same rounds came to does not count: a tournament
-    /// played again must not know its own end, or the same file would be ranked differently each time.
+    /// Starts with the results of other runs. Earlier runs of the same rounds are excluded: a replayed tournament must
+    /// not know its own results, or the same file would be ranked differently each time.
     pub fn new(run: RunId, verdicts: Vec<Entry>, tournament: &Tournament) -> Self {
         let is_own = |entry: &Entry| {
             let digest = entry.record.body["forecast"]["round-digest"].as_str();
@@ -51,12 +52,12 @@ impl History {
         }
     }
 
-    /// Every forecast known, with what became of it.
+    /// Every known forecast with its outcome.
     pub fn forecasts(&self) -> &Forecasts {
         &self.forecasts
     }
 
-    /// What became of this tournament's forecasts so far, in order.
+    /// The outcomes of this tournament's forecasts so far, in order.
     pub fn answers(&self) -> &[Answer] {
         &self.answers
     }
@@ -72,7 +73,7 @@ impl History {
         Some((&same.round, same.verdict))
     }
 
-    /// Adds a round; returns how many rounds there have now been without an adoption.
+    /// Adds a round; returns the number of rounds since the last adoption.
     pub fn add(&mut self, round: &Round, judged: &[Judged], adopted: bool) -> usize {
         for one in judged {
             if let Some(answer) = Answer::of(&self.run, &round.file().name, one) {

@@ -1,9 +1,9 @@
-//! From what was found about an entrant to its verdict as reports and ledger hold it.
+//! From the findings about an entry to its verdict, in the form of reports and the ledger.
 
 use gauntlet_task::Case;
 
 use super::Player;
-use super::entrants::Entrant;
+use super::entries::Entry;
 use crate::claims::{claim_outcome, peer_outcomes};
 use crate::forecast::{Forecast, Scope, UntriedFallback};
 use crate::outcome::Judged;
@@ -18,48 +18,48 @@ impl Player<'_> {
     /// The verdict on a pitch that is not examined.
     pub(super) fn refuse(
         &self,
-        entrant: &Entrant,
+        entry: &Entry,
         control: &Candidate,
         verdict: Verdict,
         reason: String,
     ) -> Judged {
         self.judged(
-            entrant,
+            entry,
             control,
-            self.candidate(entrant, control),
+            self.candidate(entry, control),
             verdict,
             reason,
             Vec::new(),
         )
     }
 
-    /// What an entrant makes of its control.
-    pub(super) fn candidate(&self, entrant: &Entrant, control: &Candidate) -> Candidate {
-        match entrant.fallback_change {
-            Some(change) => control.changed(&entrant.name, change),
-            None => self.round.pitched(entrant.pitch, control),
+    /// The candidate that an entry makes from the candidate it changes.
+    pub(super) fn candidate(&self, entry: &Entry, control: &Candidate) -> Candidate {
+        match entry.fallback_change {
+            Some(change) => control.changed(&entry.name, change),
+            None => self.round.pitched(entry.pitch, control),
         }
     }
 
-    /// A verdict with all that belongs to it.
+    /// A verdict with all its details.
     pub(super) fn judged(
         &self,
-        entrant: &Entrant,
+        entry: &Entry,
         control: &Candidate,
         candidate: Candidate,
         verdict: Verdict,
         reason: String,
         findings: Vec<Finding>,
     ) -> Judged {
-        let pitch: &Pitch = entrant.pitch;
+        let pitch: &Pitch = entry.pitch;
         let words = self
             .round
             .setting
             .parameters
             .changes(&control.schedule, &candidate.schedule);
-        let claims = !entrant.is_fallback();
+        let claims = !entry.is_fallback();
         Judged {
-            name: entrant.name.clone(),
+            name: entry.name.clone(),
             author: pitch.author.clone(),
             change: if claims {
                 pitch.change.clone()
@@ -72,7 +72,7 @@ impl Player<'_> {
             predicted: self.round.file().executor == ExecutorKind::Model,
             reason,
             forecast: claims.then(|| self.forecast(pitch, control, &candidate)),
-            // What is void found nothing.
+            // A void comparison found nothing.
             claim: claims.then(|| {
                 let believed = findings
                     .iter()
@@ -91,10 +91,10 @@ impl Player<'_> {
         }
     }
 
-    /// What a pitch stated, and what could be known beforehand.
+    /// A pitch's forecast, with the knowledge available beforehand.
     fn forecast(&self, pitch: &Pitch, control: &Candidate, candidate: &Candidate) -> Forecast {
         let round = self.round;
-        // A record may hold more than words of a schedule can say.
+        // A record may hold more than schedule words can express.
         let is_recorded = round.file().executor == ExecutorKind::Replay;
         let fallback = pitch.fallback.schedule.as_ref().map(|change| {
             let fallback = control.changed(&candidate.name, change);
@@ -123,7 +123,7 @@ impl Player<'_> {
     /// The rules of the device that a candidate breaks, in words.
     pub(super) fn violations(&self, candidate: &Candidate) -> Vec<String> {
         if candidate.command.is_some() {
-            // A program of its own: its schedule is its own affair.
+            // An external program's schedule is not checked.
             return Vec::new();
         }
         let broken = |case: &Case| {
@@ -143,15 +143,15 @@ impl Player<'_> {
         violations
     }
 
-    /// Adds up what it gains with what it builds on, as far as both are known.
-    pub(super) fn with_gain(&self, mut verdict: Judged, entrant: &Entrant, judged: &[Judged]) -> Judged {
+    /// Sums its gain and the gain of the candidate it builds on, as far as both are known.
+    pub(super) fn with_gain(&self, mut verdict: Judged, entry: &Entry, judged: &[Judged]) -> Judged {
         let own = verdict
             .comparison()
             .and_then(|comparison| comparison.assessment.suite.as_ref());
         let own = own.map(|interval| interval.lower);
         let below = judged
             .iter()
-            .find(|one| entrant.pitch.after.as_ref() == Some(&one.name));
+            .find(|one| entry.pitch.after.as_ref() == Some(&one.name));
         verdict.gain = match below {
             Some(below) => own.zip(below.gain).map(|(own, below)| own + below),
             None => own,

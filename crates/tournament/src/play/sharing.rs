@@ -1,16 +1,17 @@
-//! Spending time where it changes a verdict: every comparison gets its first look, then whichever lacks least goes on.
+//! Spends time where it changes a verdict: every comparison gets its first look, then the comparison closest to a
+//! decision continues.
 
 use std::time::Duration;
 
 use gauntlet_judge::{ExaminationFailure, Observer, PairedComparison};
 
-/// A comparison that is measured bit by bit, so that several can share time.
+/// A comparison that is measured in steps, so that several can share time.
 pub trait SharedTime {
-    /// Measures up to its next look; false when the time allowed does not reach so far.
+    /// Measures up to its next look; false if the allowed time is too short for that.
     fn advance(&mut self, allowed: Duration, observer: &dyn Observer) -> Result<bool, ExaminationFailure>;
-    /// Whether more would not change it.
+    /// Whether further measurements would not change it.
     fn is_over(&self) -> bool;
-    /// How many more pairs of processes would decide it; none when that cannot be told.
+    /// The estimated number of further pairs of processes until it is decided; none without an estimate.
     fn lacks(&self) -> Option<usize>;
     /// The time it has taken.
     fn spent(&self) -> Duration;
@@ -34,18 +35,18 @@ impl SharedTime for PairedComparison<'_> {
     }
 }
 
-/// A comparison that is over, or that failed.
+/// A comparison that has ended or failed.
 pub struct Closed<B> {
-    /// Its place among the comparisons given.
+    /// Its index among the given comparisons.
     pub index: usize,
-    /// The comparison, or why it could not be finished.
+    /// The comparison, or the reason why it could not be finished.
     pub comparison: Result<B, ExaminationFailure>,
     /// The time it took.
     pub spent: Duration,
 }
 
-/// Spends `budget` on comparisons; `close` is told of each as soon as it is over, and of the rest in the end, and returns what
-/// time that sets free for the others.
+/// Spends `budget` on comparisons. `close` is called for each comparison when it ends, and for the rest at the end, and
+/// returns the time that this frees for the others.
 pub fn spend<B: SharedTime, E>(
     comparisons: Vec<B>,
     budget: Duration,
@@ -67,7 +68,7 @@ pub fn spend<B: SharedTime, E>(
         let (index, comparison) = open.remove(place);
         match step(index, comparison, left, observer, &mut left) {
             Step::Open(comparison, true) => open.push((index, comparison)),
-            // Its next look is out of reach, but a cheaper one's may not be.
+            // The time is too short for its next look, but may suffice for a cheaper comparison's.
             Step::Open(comparison, false) => {
                 let spent = comparison.spent();
                 let comparison = Ok(comparison);
@@ -83,7 +84,7 @@ pub fn spend<B: SharedTime, E>(
     Ok(())
 }
 
-/// The comparison that lacks least; of those that cannot tell, the first.
+/// The comparison that needs the fewest further pairs; if none has an estimate, the first.
 fn nearest<B: SharedTime>(open: &[(usize, B)]) -> Option<usize> {
     (0..open.len()).min_by_key(|place| open[*place].1.lacks().unwrap_or(usize::MAX))
 }
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
     use gauntlet_judge::Blind;
 
-    /// Takes ten seconds a look; is over after so many.
+    /// Takes ten seconds for each look; is over after this many looks.
     struct Fake<'l> {
         name: char,
         looks: usize,
@@ -159,12 +160,12 @@ mod tests {
         }
     }
 
-    /// Which looks were taken, and which comparisons were over, in order.
+    /// The looks and the ends of comparisons, in order.
     fn played(comparisons: &[(char, usize)], seconds: u64) -> (String, String) {
         played_freeing(comparisons, seconds, "")
     }
 
-    /// The same where the end of some sets a look's time free.
+    /// The same, where some comparisons free the time of a look when they end.
     fn played_freeing(comparisons: &[(char, usize)], seconds: u64, freeing: &str) -> (String, String) {
         let log = RefCell::new(String::new());
         let over = RefCell::new(String::new());
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn all_get_a_first_look_and_then_whichever_lacks_least() {
         let (looks, over) = played(&[('a', 100), ('b', 3), ('c', 1), ('d', 2)], 80);
-        // One look each; d lacks one more, b two; what is left goes to a, which cannot tell.
+        // One look each; d needs one more and b two; the remaining time goes to a, which has no estimate.
         assert_eq!(looks, "abcddbba");
         assert_eq!(over, "cdb.");
     }

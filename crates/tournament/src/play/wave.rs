@@ -1,5 +1,5 @@
-//! A wave: entrants that wait for nobody's verdict, examined side by side. All pass the cheap gates first; then the
-//! round's time is spent on those that are left.
+//! A wave: entries that wait for no verdict, examined together. All pass the cheap gates first; then the round's time
+//! is spent on the remaining ones.
 
 use std::time::Duration;
 
@@ -11,41 +11,41 @@ use gauntlet_judge::{
     Verdict, Workshop,
 };
 
-use super::entrants::Entrant;
+use super::entries::Entry;
 use super::sharing::{Closed, spend};
 use super::{Player, proposal};
 use crate::error::TournamentError;
 use crate::outcome::Judged;
 
-/// An entrant on its way.
+/// An entry under examination.
 pub struct Underway<'a> {
-    entrant: Entrant<'a>,
+    entry: Entry<'a>,
     control: Candidate,
     candidate: Candidate,
     findings: Vec<Finding>,
 }
 
 impl<'a> Underway<'a> {
-    /// At the start.
-    pub fn new(entrant: Entrant<'a>, control: Candidate, candidate: Candidate) -> Self {
+    /// An entry that has not been examined yet.
+    pub fn new(entry: Entry<'a>, control: Candidate, candidate: Candidate) -> Self {
         Self {
-            entrant,
+            entry,
             control,
             candidate,
             findings: Vec::new(),
         }
     }
 
-    /// The entrant itself.
-    pub fn entrant(&self) -> &Entrant<'a> {
-        &self.entrant
+    /// The entry itself.
+    pub fn entry(&self) -> &Entry<'a> {
+        &self.entry
     }
 }
 
-/// The outcome of an entrant, and the time that its comparison took.
+/// The outcome of an entry, and the time that its comparison took.
 pub struct Played<'a> {
-    /// The entrant.
-    pub entrant: Entrant<'a>,
+    /// The entry.
+    pub entry: Entry<'a>,
     /// Its verdict.
     pub judged: Judged,
     /// The time of its comparison.
@@ -53,18 +53,18 @@ pub struct Played<'a> {
 }
 
 impl<'a> Played<'a> {
-    /// One that was not examined, and so took no time.
-    pub fn refused(entrant: Entrant<'a>, judged: Judged) -> Self {
+    /// An entry that was not examined, and so took no time.
+    pub fn refused(entry: Entry<'a>, judged: Judged) -> Self {
         Self {
-            entrant,
+            entry,
             judged,
             spent: Duration::ZERO,
         }
     }
 
-    /// The time that was kept for its fallback and that its verdict sets free: others may take it.
+    /// The time that was reserved for its fallback and that its verdict frees for others.
     fn freed(&self, share: Duration) -> Duration {
-        if self.entrant.spares_its_fallback(self.judged.verdict) {
+        if self.entry.spares_its_fallback(self.judged.verdict) {
             share
         } else {
             Duration::ZERO
@@ -73,8 +73,9 @@ impl<'a> Played<'a> {
 }
 
 impl Player<'_> {
-    /// Takes entrants through the gates. The comparisons together take no more than a `share` for each, and what is kept for
-    /// fallbacks that turn out needless; `judged` is told of each entrant as its verdict falls.
+    /// Takes entries through the gates. The comparisons together take no more than a `share` for each entry, plus the
+    /// time reserved for fallbacks that turn out unnecessary; `judged` is called for each entry when it gets its
+    /// verdict.
     pub(super) fn play_wave<'e>(
         &self,
         wave: Vec<Underway<'e>>,
@@ -101,7 +102,7 @@ impl Player<'_> {
         self.compare(measured, executor, metrics, budget, judged)
     }
 
-    /// Measures those whose gate waits for a comparison.
+    /// Measures the entries whose gate waits for a comparison.
     fn compare<'e, 'g>(
         &self,
         measured: Vec<(Underway<'e>, &'g dyn Gate, &Workshop)>,
@@ -152,7 +153,7 @@ impl Player<'_> {
             setting: &self.round.setting,
             candidate: &underway.candidate,
             baseline: &underway.control,
-            proposal: Some(proposal(underway.entrant.pitch)),
+            proposal: Some(proposal(underway.entry.pitch)),
             executor,
             observer: self.observer,
             metrics: metrics.clone(),
@@ -161,7 +162,7 @@ impl Player<'_> {
         }
     }
 
-    /// Asks the gate that was pending again, and writes down what it finds.
+    /// Asks the pending gate again, and records its finding.
     fn resumed<'e>(
         &self,
         mut underway: Underway<'e>,
@@ -185,7 +186,7 @@ impl Player<'_> {
 
     fn played<'e>(&self, underway: Underway<'e>, spent: Duration) -> Played<'e> {
         let Underway {
-            entrant,
+            entry,
             control,
             candidate,
             findings,
@@ -197,11 +198,7 @@ impl Player<'_> {
             ),
             concluded => concluded,
         };
-        let judged = self.judged(&entrant, &control, candidate, verdict, reason, findings);
-        Played {
-            entrant,
-            judged,
-            spent,
-        }
+        let judged = self.judged(&entry, &control, candidate, verdict, reason, findings);
+        Played { entry, judged, spent }
     }
 }

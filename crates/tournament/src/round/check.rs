@@ -1,4 +1,4 @@
-//! What a round file must keep beyond its form, each with a message that points at the place.
+//! Rules for a round file beyond its syntax, each with a message that points at the place.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use super::{Overrides, PanelMember, RoundFile};
 use crate::pitch::{FALLBACK, Pitch};
 use crate::source::{FileError, Source};
 
-/// More blocks or pairs of processes than anyone waits for: a slip of the hand, which would take all memory.
+/// Upper limit on blocks and pairs of processes: a larger number is a typing error and would exhaust memory.
 const MOST_REPEATS: usize = 1000;
 
 const NO_PROGRAM: &str = "name the program and its arguments, or leave `command` out";
 
-/// Checks a round with its pitches, each in the file that it stands in.
+/// Checks a round with its pitches, each in the file that contains it.
 pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Table) -> Result<(), FileError> {
     let file = &source.value;
     check_measurement(source, &file.measurement)?;
@@ -41,7 +41,7 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Tabl
     if command.is_some_and(Vec::is_empty) {
         return Err(source.error_at("[baseline", "the baseline has an empty `command`", NO_PROGRAM));
     }
-    // A program may have parameters of its own, which no table here knows.
+    // An external program may have its own parameters, which no table here knows.
     if command.is_none() {
         if let Some(baseline) = &file.baseline {
             check_parameters(source, &baseline.schedule, table)?;
@@ -77,7 +77,8 @@ fn check_parameters<T>(source: &Source<T>, given: &Parameters, table: &Table) ->
     })
 }
 
-/// A cost of the host given by hand must count for something. One that the file states may wait there for the model.
+/// A host cost given on the command line must have an effect. A cost in the file may be there for later use with the
+/// model.
 pub fn check_host(source: &Source<RoundFile>, overrides: &Overrides) -> Result<(), FileError> {
     if overrides.host.is_none() || source.value.executor == ExecutorKind::Model {
         return Ok(());
@@ -126,7 +127,7 @@ fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> R
     Ok(())
 }
 
-/// TOML has NaN and infinity, and nothing is ever over such a bound.
+/// TOML has NaN and infinity, and no value ever exceeds such a bound.
 fn check_correctness(source: &Source<RoundFile>, correctness: &Rules) -> Result<(), FileError> {
     if correctness.inputs.is_empty() {
         return Err(source.error_at(
@@ -155,7 +156,7 @@ fn check_correctness(source: &Source<RoundFile>, correctness: &Rules) -> Result<
 
 fn check_name<'p>(pitch: &'p Source<Pitch>, names: &mut BTreeSet<&'p str>) -> Result<(), FileError> {
     let name = pitch.value.name.as_str();
-    // Findings are kept under these names, and those of a fallback under the pitch's with an ending.
+    // Findings are stored under these names, and a fallback's findings under the pitch's name with a suffix.
     let kept = name == "baseline" || name.trim().is_empty() || name.ends_with(FALLBACK);
     if kept || !names.insert(name) {
         let message = if kept {
@@ -275,7 +276,7 @@ fn check_pitch(
     Ok(())
 }
 
-/// A loop from the records multiplies scores and values; no GEMM has such.
+/// A loop from the records multiplies scores and values, which a GEMM does not have.
 pub fn check_loops(
     source: &Source<RoundFile>,
     pitches: &[Source<Pitch>],
@@ -300,7 +301,7 @@ pub fn check_loops(
     Err(pitch.error_at("recorded-loop", message, remedy))
 }
 
-/// Pitches that wait for one another in a circle would all be left without a control.
+/// Pitches with circular dependencies would all be left without a candidate to build on.
 fn check_order(source: &Source<Pitch>, pitches: &[Source<Pitch>]) -> Result<(), FileError> {
     let pitch = &source.value;
     let mut next = pitch.after.as_deref();

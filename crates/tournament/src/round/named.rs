@@ -1,4 +1,4 @@
-//! What a round file names: device, suite, record, cases, programs.
+//! The things that a round file names: device, suite, record, cases, programs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use super::{Overrides, Round, RoundFile};
 use crate::pitch::Pitch;
 use crate::source::{FileError, Source};
 
-/// A device without what the system tells anew each time: the clock of a machine at hand may be that of this moment.
+/// A device without the properties that the system reports at run time: the clock of a local machine may be a momentary
+/// value.
 pub(super) fn lasting(device: &Device) -> Device {
     let mut device = device.clone();
     if let Some(cpu) = &mut device.cpu {
@@ -23,7 +24,7 @@ pub(super) fn lasting(device: &Device) -> Device {
     device
 }
 
-/// Digests of the operands and the programs that the files name; none of what cannot be read.
+/// Digests of the operands and the programs that the files name; unreadable files are skipped.
 pub(super) fn digests_of_named_files(
     source: &Source<RoundFile>,
     suite: &Suite,
@@ -130,8 +131,8 @@ pub(super) fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, 
 }
 
 impl Round {
-    /// What speaks against the dispatch tables named, each with the remedy: schedules found elsewhere, or by the model alone,
-    /// may be tried, but the table is no evidence for them here.
+    /// Doubts about the named dispatch tables, each with the remedy: schedules from another environment, or chosen by
+    /// the model alone, may be tried, but the table is no evidence for them here.
     pub(crate) fn doubts_of_tables(&self) -> Vec<String> {
         let (executor, device) = (self.file().executor, &self.setting.device.name);
         let remedy = match executor {
@@ -165,7 +166,7 @@ impl Round {
     }
 }
 
-/// The dispatch tables that the baseline and the pitches name, each sought from the file that names it.
+/// The dispatch tables that the baseline and the pitches name, each relative to the file that names it.
 pub(super) fn load_dispatch(
     source: &Source<RoundFile>,
     pitches: &[Source<Pitch>],
@@ -200,7 +201,7 @@ pub(super) fn load_dispatch(
     Ok(tables)
 }
 
-/// A name with a slash or an ending is a path.
+/// A name with a slash or an extension is a path.
 fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }

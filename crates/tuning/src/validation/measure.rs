@@ -1,4 +1,4 @@
-//! Measuring the grid: in several fresh worker processes, each shape's schedules in an order of their own every time.
+//! Measures the grid in several fresh worker processes, each with its own order of every shape's schedules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,40 +16,40 @@ use gauntlet_judge::Observer;
 use gauntlet_judge::Operands;
 use gauntlet_judge::Workshop;
 
-/// Calls are gathered until they fill this long, as where two candidates are compared.
+/// Target duration of a slot, filled with calls, as in a comparison of two candidates.
 const SLOT: f64 = 20e-3;
 
-/// Calls in a slot, at least and at most.
+/// Minimum and maximum number of calls in a slot.
 const CALLS: [usize; 2] = [3, 400];
 
-/// Traced calls of a point and process.
+/// Traced calls for each point and process.
 const TRACED: usize = 5;
 
-/// How much to measure.
+/// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Worker processes.
     pub processes: usize,
-    /// Slots of each point in each process.
+    /// Slots for each point in each process.
     pub visits: usize,
-    /// Bytes of operands that calls rotate over, so that none finds its own in a cache.
+    /// Bytes of operands that calls rotate over, so that no call finds its operands in a cache.
     pub operand_bytes: u64,
-    /// Whether it is the time on the device that is measured: what a model of a kernel predicts.
+    /// Whether to measure the time on the device, which is what a kernel model predicts.
     pub on_device: bool,
 }
 
-/// What one point took, in seconds.
+/// The times of one point, in seconds.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// The place of its shape in the grid.
+    /// The index of its shape in the grid.
     pub shape: usize,
     /// Its schedule.
     pub schedule: Schedule,
     /// The median call of each process.
     pub calls: Vec<f64>,
-    /// The fastest call of all.
+    /// The fastest of all calls.
     pub fastest: f64,
-    /// The median of each phase of traced calls, a process each.
+    /// The median of each phase of traced calls, for each process.
     pub phases: BTreeMap<String, Vec<f64>>,
 }
 
@@ -129,7 +129,7 @@ fn operands(workshop: &Workshop, shape: &Shape) -> Result<Operands, JudgeError> 
     Ok(Operands::write(workshop, &case, InputKind::Competition, rand::random())?.1)
 }
 
-/// The shape as sizes of its task, which workers are told.
+/// The shape as the sizes of its task, which are sent to workers.
 fn sizes(shape: &Shape) -> Result<Sizes, JudgeError> {
     let record = serde_json::to_value(&shape.operation).unwrap_or_default();
     gauntlet_families::open(&record).map_err(JudgeError::Inputs)
@@ -151,7 +151,7 @@ struct Slot {
 struct Session<'s> {
     worker: &'s mut WorkerProcess,
     shape: &'s Shape,
-    /// Operands that are not there yet, and how many copies of them; they stay from one build to the next.
+    /// Operands that do not exist yet, and the number of copies; they are kept from one build to the next.
     to_load: Option<(&'s Path, usize)>,
     on_device: bool,
 }
@@ -181,7 +181,7 @@ impl Session<'_> {
 }
 
 impl Measured {
-    /// What a process saw in all its visits.
+    /// The measurements of a process over all its visits.
     fn add(&mut self, slots: &[Slot]) {
         self.calls
             .push(median(&slots.iter().map(|slot| slot.call).collect::<Vec<_>>()));

@@ -1,7 +1,7 @@
-//! Validating: what the model says of a grid of schedules and shapes, against their measured times.
+//! Validation: the model's predictions for a grid of schedules and shapes, compared with measured times.
 //!
-//! Nothing of the grid is known to the calibration, which measures primitives and no kernels. A GPU's description may hold
-//! what kernels showed on the shapes of the grid that were seen; the others are apart.
+//! The calibration uses nothing of the grid: it measures primitives and no kernels. A GPU's description may contain
+//! results of kernels on some shapes of the grid; the other shapes are reported separately.
 
 mod measure;
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use gauntlet_simulate::{Shape, validation_grid as grid};
 pub use measure::{Measured, Plan, measure};
 
-/// What came of a validation.
+/// The result of a validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Validation {
@@ -28,10 +28,10 @@ pub struct Validation {
     pub processes: usize,
     /// The model with the calibration.
     pub calibrated: Fit,
-    /// The model with what the device's description says; of a GPU, whose description holds what was measured of its
-    /// units, without that but for the latency of products, without which the model says nothing.
+    /// The model with only the figures of the device's description. For a GPU, the measured figures of its units are
+    /// left out, except the latency of products, without which the model makes no prediction.
     pub uncalibrated: Fit,
-    /// The calibrated model on the shapes that nobody had seen when it was made, where some had been seen.
+    /// The calibrated model on the shapes that were not used to make it, if some shapes were used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<Fit>,
     /// By phase of the executor's own trace.
@@ -42,13 +42,13 @@ pub struct Validation {
     pub points: Vec<Point>,
 }
 
-/// Something asked of the calibrated model.
+/// A requirement on the calibrated model.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
-    /// What.
+    /// The quantity.
     pub name: &'static str,
     figure: fn(&Fit) -> f64,
-    /// The least, or most, that it may be.
+    /// The required minimum or maximum.
     bound: Bound,
 }
 
@@ -58,7 +58,7 @@ enum Bound {
     AtMost(f64),
 }
 
-/// What is asked of the calibrated model.
+/// The requirements on the calibrated model.
 pub const GOALS: [Goal; 3] = [
     Goal {
         name: "mean error at most 15 %",
@@ -78,7 +78,7 @@ pub const GOALS: [Goal; 3] = [
 ];
 
 impl Goal {
-    /// Whether a model is as good.
+    /// Whether a model meets the requirement.
     pub fn is_reached(&self, accuracy: &Fit) -> bool {
         let figure = (self.figure)(accuracy);
         match self.bound {
@@ -94,7 +94,7 @@ impl Goal {
 pub struct ShapeAccuracy {
     /// Its name.
     pub shape: String,
-    /// How the calibrated model did.
+    /// The accuracy of the calibrated model.
     pub accuracy: Fit,
     /// The median of predicted over measured.
     pub bias: f64,
@@ -126,18 +126,18 @@ pub struct Point {
     pub measured: f64,
     /// Each process's median call.
     pub processes: Vec<f64>,
-    /// The fastest call of all: how far the median lies above it tells how disturbed the machine was.
+    /// The fastest of all calls; the median's distance from it shows how disturbed the machine was.
     pub fastest: f64,
-    /// What the calibrated model says.
+    /// The prediction of the calibrated model.
     pub calibrated: f64,
-    /// What the model says without a calibration.
+    /// The prediction of the model without a calibration.
     pub uncalibrated: f64,
     /// Thread-seconds by phase of traced calls: as traced, and as predicted.
     pub phases: BTreeMap<String, [f64; 2]>,
 }
 
 impl Validation {
-    /// Compares the model with what was measured on `shapes`. `device` has a calibration if it is a CPU.
+    /// Compares the model with the measurements on `shapes`. `device` has a calibration if it is a CPU.
     ///
     /// # Errors
     /// If the device lacks a figure that the model needs.
@@ -183,7 +183,7 @@ impl Validation {
         })
     }
 
-    /// What was measured on a GPU, for a model or a description that has changed since.
+    /// Re-evaluates measurements from a GPU, for a model or a description that has changed since.
     ///
     /// # Errors
     /// The name of a shape that the grid does not have.
@@ -201,7 +201,7 @@ impl Validation {
         points.collect()
     }
 
-    /// What belongs into the calibration.
+    /// The figures that belong in the calibration.
     pub fn quality(&self, date: Timestamp) -> Quality {
         let Fit {
             mean_error,
@@ -225,7 +225,7 @@ impl Validation {
     }
 }
 
-/// Whether the model has all the figures that a validation on these shapes takes: to be known before time on a device goes by.
+/// Checks that the model has all figures that a validation on these shapes needs, before device time is spent.
 ///
 /// # Errors
 /// If the device lacks a figure that the model needs.
@@ -286,7 +286,7 @@ fn phases(
     let phases = cpu_phases(operation, &measured.schedule, device)?;
     let threads = device.processors.get();
     let predicted = [
-        // Only the caller sets up, and the others wait for it.
+        // Only the caller does the set-up; the others wait for it.
         ("setup", phases.setup * threads),
         ("load", phases.load),
         ("multiply", phases.multiply),

@@ -9,11 +9,11 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use super::Census;
 
-/// A worker's process group and what its members had taken when they were last counted.
+/// A worker's process group and the resources that its members used at the last count.
 pub(crate) struct Group {
     leader: Pid,
     members: BTreeMap<i32, Taken>,
-    /// Seconds taken by members that are gone without a trace in their parents' times.
+    /// Seconds used by members that are gone and that are not included in their parents' times.
     gone: f64,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Group {
 #[derive(Debug, Clone, Copy, Default)]
 struct Taken {
     own: f64,
-    /// By its children that ended and were waited for.
+    /// Seconds of its children that ended and were waited for.
     children: f64,
 }
 
@@ -40,17 +40,17 @@ impl Group {
         }
     }
 
-    /// Seconds of processor time of all members known from the last count: two system calls a member, to the
-    /// nanosecond. Members that came later are missing until the next count.
+    /// Seconds of processor time of all members known from the last count, to the nanosecond; takes two system calls
+    /// per member. Members that came later are missing until the next count.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let living = self.members.iter().map(|(id, taken)| {
-            // The time of one that is gone stays what it was.
+            // If a member is gone, its last known time counts.
             clock(Pid::from_raw(*id)).unwrap_or(0.0).max(taken.own) + taken.children
         });
         Some(living.sum::<f64>() + self.gone)
     }
 
-    /// Counts the members and what they take, by reading the state of every process of the system.
+    /// Counts the members and their resources by reading the state of every process of the system.
     pub fn count(&mut self) -> Option<Census> {
         let tick = 1.0 / sysconf(SysconfVar::CLK_TCK).ok()?? as f64;
         let mut processes = 0;
@@ -68,7 +68,7 @@ impl Group {
             if state.is_dead {
                 let parent = Pid::from_raw(state.parent);
                 if id != self.leader.as_raw() && parent == Pid::this() {
-                    // Left behind by its parent, so it came to this program, which alone can let it go.
+                    // Its parent left it behind, so it was adopted by this program, which must reap it.
                     let _reaped = waitpid(Pid::from_raw(id), Some(WaitPidFlag::WNOHANG));
                     self.members.remove(&id);
                     self.gone += taken.sum();
@@ -91,7 +91,8 @@ impl Group {
         })
     }
 
-    /// Bytes of the anonymous and shared memory of the members last counted, where what several share is counted once.
+    /// Bytes of anonymous and shared memory of the members last counted; memory that several members share is counted
+    /// once.
     pub fn proportional_bytes(&self) -> u64 {
         self.members
             .keys()
@@ -106,8 +107,8 @@ impl Group {
             .sum()
     }
 
-    /// Seconds of those that vanished since the last count beyond what came to the times of those that waited for
-    /// them; `grain` is what rounding to clock ticks may hide.
+    /// Seconds of members that vanished since the last count, minus the seconds added to the times of parents that
+    /// waited for children; differences up to `grain` count as zero, since times are rounded to clock ticks.
     fn unaccounted(&self, now: &BTreeMap<i32, Taken>, grain: f64) -> f64 {
         let mut vanished = 0.0;
         let mut inherited = 0.0;
@@ -122,7 +123,7 @@ impl Group {
     }
 }
 
-/// Seconds of processor time of a process with all of its threads.
+/// Seconds of processor time of a process including all of its threads.
 fn clock(process: Pid) -> Option<f64> {
     let time = clock_gettime(ClockId::pid_cpu_clock_id(process).ok()?).ok()?;
     Some(time.tv_sec() as f64 + 1e-9 * time.tv_nsec() as f64)
@@ -137,7 +138,7 @@ fn processes_of_the_system() -> Option<impl Iterator<Item = i32>> {
     )
 }
 
-/// What `/proc/<id>/stat` says of a process; see proc_pid_stat(5).
+/// The fields used of `/proc/<id>/stat`; see proc_pid_stat(5).
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     is_dead: bool,
@@ -154,13 +155,13 @@ impl State {
     }
 
     fn parse(line: &[u8]) -> Option<Self> {
-        // The name, in parentheses, is the process's own choice: it may hold blanks, parentheses and any bytes.
+        // The process chooses its name, which is in parentheses: the name may hold blanks, parentheses and any bytes.
         let end = line.iter().rposition(|byte| *byte == b')')?;
         let fields: Vec<&str> = std::str::from_utf8(&line[end + 1..])
             .ok()?
             .split_ascii_whitespace()
             .collect();
-        // Counted from the third field of the manual, the state.
+        // Index 0 is the third field of the manual, the state.
         let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
         Some(Self {
             is_dead: matches!(*fields.first()?, "Z" | "X"),
@@ -180,7 +181,7 @@ fn resident(id: i32) -> u64 {
     1024 * (named("RssAnon:") + named("RssShmem:"))
 }
 
-/// A figure of `/proc/<id>/status` and the like.
+/// The value of a `Name: … kB` line in `/proc/<id>/status` and similar files.
 fn kibibytes(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_ascii_whitespace().next()?.parse().ok()
@@ -216,12 +217,12 @@ mod tests {
             members: before,
             gone: 0.0,
         };
-        // Waited for: its time is now its parent's.
+        // The child was waited for: its time is now in its parent's.
         assert_eq!(
             group.unaccounted(&BTreeMap::from([(1, taken(1.0, 3.5))]), 0.02),
             0.0
         );
-        // Not waited for.
+        // The child was not waited for.
         assert_eq!(
             group.unaccounted(&BTreeMap::from([(1, taken(1.0, 0.0))]), 0.02),
             3.0

@@ -1,38 +1,38 @@
-//! What some workers are allowed beyond what every worker is.
+//! Additional permissions of some workers.
 
 use std::path::PathBuf;
 
-/// What a worker is allowed beyond what every worker is. Only Gauntlet's own executors are given any of it: what others
-/// wrote has nothing here.
+/// Permissions of a worker beyond those of every worker. Only Gauntlet's own executors get any; foreign workers get
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowances {
-    /// Folders beside its own that it may read and write: what an executor keeps from one process to the next, such as
-    /// compiled kernels.
+    /// Folders besides its own that it may read and write, for data that an executor keeps from one process to the
+    /// next, such as compiled kernels.
     pub folders: Vec<PathBuf>,
-    /// Whether a tool runs it that looks into it, a sanitizer or a profiler: those talk to their target over sockets,
-    /// trace it, and need root's privileges over performance counters where they have them.
+    /// Whether a sanitizer or a profiler runs the worker: these tools talk to their target over sockets, trace it, and
+    /// need root's privileges over performance counters where they have them.
     pub instruments: bool,
-    /// Measures left out, to find out which of them stops a worker (see [`culprits`](super::culprits)).
+    /// Measures left out to find the one that stops a worker (see [`culprits`](super::culprits)).
     pub(crate) without: Vec<Measure>,
 }
 
-/// A part of what holds a worker, which can be left out by itself.
+/// A part of a worker's confinement, which can be left out separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Settings of the system mounted read-only, for root.
+    /// The system's settings mounted read-only, for root.
     Mounts,
-    /// Files, and whom a worker reaches: Landlock.
+    /// Access to files and to other processes: Landlock.
     Files,
-    /// Root's privileges taken away.
+    /// Root's privileges, dropped.
     Privileges,
     /// System calls refused: seccomp.
     Calls,
-    /// Limits that the kernel keeps for each process.
+    /// Per-process resource limits of the kernel.
     Resources,
 }
 
 impl Measure {
-    /// Every one.
+    /// All measures.
     pub const ALL: [Self; 5] = [
         Self::Mounts,
         Self::Files,
@@ -41,7 +41,7 @@ impl Measure {
         Self::Resources,
     ];
 
-    /// What it is called.
+    /// The name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mounts => "read-only mounts in /proc and shared memory of its own",

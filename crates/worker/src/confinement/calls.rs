@@ -1,4 +1,4 @@
-//! System calls that a worker has no use for, refused by seccomp(2).
+//! System calls that a worker does not need, refused by seccomp(2).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,22 +11,22 @@ use seccompiler::{
     sock_filter,
 };
 
-/// Refused whatever their arguments, with `EPERM`.
+/// Calls refused with `EPERM` whatever their arguments.
 const NEVER: [libc::c_long; 17] = [
-    // The worker is ended with its process group, so all of it has to stay in there.
+    // The worker is killed by its process group, so none of its processes may leave the group.
     libc::SYS_setsid,
     libc::SYS_setpgid,
-    // Does what other calls do without making them, sockets included.
+    // It performs other calls without making them, sockets included.
     libc::SYS_io_uring_setup,
-    // The memory and the open files of others.
+    // Access to memory and open files of other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Files by number, past the rules for paths.
+    // Opens files by handle, which bypasses the rules for paths.
     libc::SYS_open_by_handle_at,
-    // What outlives the worker and could tell the next one something.
+    // Objects that outlive the worker and could pass information to the next one.
     libc::SYS_shmget,
     libc::SYS_msgget,
     libc::SYS_semget,
@@ -34,27 +34,28 @@ const NEVER: [libc::c_long; 17] = [
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // The one call for another process's urgency that hides whom it names from a filter.
+    // Changes the I/O priority of other processes; unlike its relatives, it takes its target in a form that a filter
+    // cannot check.
     libc::SYS_ioprio_set,
 ];
 
-/// A call and arguments (by place) that are all other than those allowed.
+/// A call and pairs of argument index and value: the call is refused if every listed argument differs from its value.
 type Unless = (libc::c_long, &'static [(u8, u64)]);
 
-/// Refused unless one of the arguments is as said. Calls with several rows are refused if any of these says so.
-/// A process is 0 where a caller means itself.
+/// Calls refused unless one of the arguments has the listed value. A call with several rows is refused if any row
+/// refuses it. Process 0 means the calling process.
 const UNLESS: [Unless; 9] = [
     // No network: only sockets between processes of this machine.
     (libc::SYS_socket, &[(0, libc::AF_UNIX as u64)]),
-    // Another's limits; with no new limit in the third argument they are only read.
+    // Limits of other processes; without a new limit in the third argument, the call only reads.
     (libc::SYS_prlimit64, &[(0, 0), (2, 0)]),
-    // Another's urgency, or that of a whole user or group.
+    // Scheduling priority of another process, or of a whole user or group.
     (libc::SYS_setpriority, &[(0, libc::PRIO_PROCESS as u64)]),
     (libc::SYS_setpriority, &[(1, 0)]),
     (libc::SYS_sched_setscheduler, &[(0, 0)]),
     (libc::SYS_sched_setparam, &[(0, 0)]),
     (libc::SYS_sched_setattr, &[(0, 0)]),
-    // Another's memory, to a far node.
+    // Moves memory of another process to a distant node.
     (libc::SYS_migrate_pages, &[(0, 0)]),
     (libc::SYS_move_pages, &[(0, 0)]),
 ];
@@ -63,7 +64,7 @@ const UNLESS: [Unless; 9] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Filter(Arc<BpfProgram>);
 
-/// As the kernel takes a filter.
+/// The filter in the kernel's format.
 #[repr(C)]
 struct Program {
     length: libc::c_ushort,
@@ -71,7 +72,7 @@ struct Program {
 }
 
 impl Filter {
-    /// The filter if this system takes it, else why not; found out once, on a thread that ends with the trial.
+    /// The filter if this system accepts it, else the reason; determined once, on a thread that ends afterwards.
     pub fn tried() -> &'static Result<Self, String> {
         static TRIED: OnceLock<Result<Filter, String>> = OnceLock::new();
         TRIED.get_or_init(|| {
@@ -98,7 +99,7 @@ impl Filter {
         for (call, arguments) in UNLESS {
             for number in numbers(call) {
                 let conditions = arguments.iter().map(|(place, allowed)| {
-                    // Identities are 32 bits wide, and the kernel ignores the rest; pointers are not.
+                    // Process ids are 32 bits wide, and the kernel ignores the other bits; pointers are 64 bits wide.
                     let width = if *place == 2 {
                         SeccompCmpArgLen::Qword
                     } else {
@@ -119,14 +120,15 @@ impl Filter {
         Ok(Self(Arc::new(filter.try_into()?)))
     }
 
-    /// Lays the filter on the calling thread and all that it starts; allocates nothing. The thread must have given up
-    /// new privileges.
+    /// Applies the filter to the calling thread and all that it starts; allocates nothing. The thread must have set
+    /// no-new-privileges.
     pub fn restrict_thread(&self) -> io::Result<()> {
         let program = Program {
             length: libc::c_ushort::try_from(self.0.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
             instructions: self.0.as_ptr(),
         };
-        // Kernels before 5.16 otherwise turn speculation off for whoever is filtered, which slows what is to be timed.
+        // Without this flag, kernels before 5.16 turn speculation off for filtered threads, which slows the code to be
+        // timed.
         let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
         // SAFETY: the kernel copies the program, which `self` keeps alive through the call, and writes to nothing.
         let result = unsafe {
@@ -145,7 +147,7 @@ impl Filter {
     }
 }
 
-/// The numbers under which a call can be made: x86-64 kernels may know each by a second one, for the x32 ABI.
+/// The numbers of a call: x86-64 kernels may accept a second one for the x32 ABI.
 fn numbers(call: libc::c_long) -> impl Iterator<Item = i64> {
     const X32: i64 = 0x4000_0000;
     let second = cfg!(target_arch = "x86_64").then_some(call | X32);
@@ -162,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs on a thread under the filter, or says why not.
+    /// Runs on a thread under the filter, or prints why it cannot.
     fn filtered(test: fn()) {
         match Filter::tried() {
             Ok(filter) => thread::spawn(move || {
@@ -178,7 +180,8 @@ mod tests {
 
     fn raw(call: libc::c_long, arguments: [libc::c_long; 4]) -> Result<(), Errno> {
         let [first, second, third, fourth] = arguments;
-        // SAFETY: the calls tested here take numbers, or null where they take addresses.
+        // SAFETY: the tests pass numbers, and for pointers only null or an unmapped address, so the kernel writes to no
+        // memory of this process.
         let result = unsafe { libc::syscall(call, first, second, third, fourth) };
         Errno::result(result).map(|_| ())
     }
@@ -228,7 +231,7 @@ mod tests {
                 raw(libc::SYS_sched_setscheduler, [parent, 0, 0, 0]),
                 Err(Errno::EPERM)
             );
-            // With a limit that cannot be read, the call would fail in another way if it were let through.
+            // The address of the limit is unreadable, so the call fails with another error if it passes the filter.
             let nowhere = 1;
             assert_eq!(
                 raw(libc::SYS_prlimit64, [parent, 0, nowhere, 0]),

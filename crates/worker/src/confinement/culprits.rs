@@ -1,31 +1,36 @@
-//! Which part of a confinement stops a worker: found out by leaving out one part after the other.
+//! Finds the part of a confinement that stops a worker, by leaving out one part at a time.
 
 use std::path::Path;
 
 use super::Measure;
 use crate::launch::WorkerCommand;
 use crate::limits::Limits;
-use crate::patience::Patience;
 use crate::process::WorkerProcess;
+use crate::timeouts::Timeouts;
 
-/// What stops a worker that does not start.
+/// Which part of the confinement keeps a worker from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Culprits {
-    /// It does not start unconfined either: the trouble is its own.
+    /// It does not start unconfined either: the confinement is not the cause.
     None,
-    /// It starts when any one of these is left out.
+    /// It starts when any single one of these is left out.
     Any(Vec<Measure>),
-    /// It starts unconfined, and not with only one measure left out.
+    /// It starts unconfined, but not with only one measure left out.
     Several,
 }
 
-/// Starts a worker again with parts of what holds it left out, for no longer than it takes to describe itself. Only for
-/// Gauntlet's own executors, since they are then held by less.
-pub fn culprits(command: &WorkerCommand, yard: &Path, patience: Patience, limits: Limits) -> Culprits {
+/// Starts a worker again with parts of its confinement left out, only until it has described itself. Only for
+/// Gauntlet's own executors, since the confinement is weaker meanwhile.
+pub fn culprits(
+    command: &WorkerCommand,
+    workers_folder: &Path,
+    timeouts: Timeouts,
+    limits: Limits,
+) -> Culprits {
     let starts_without = |without: &[Measure]| {
         let mut command = command.clone();
         command.allowances.without = without.to_vec();
-        WorkerProcess::start_within(&command, yard, patience, limits).is_ok()
+        WorkerProcess::start_within(&command, workers_folder, timeouts, limits).is_ok()
     };
     if !starts_without(&Measure::ALL) {
         return Culprits::None;

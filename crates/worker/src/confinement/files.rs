@@ -1,7 +1,7 @@
-//! Which files a worker reaches, and whom else: landlock(7).
+//! Which files and processes a worker can access: landlock(7).
 //!
-//! Rules only ever grant, and what they grant for a folder holds for all beneath. To hide the other workers' folders,
-//! all that lies beside the way to them is granted in their stead.
+//! Rules only grant access, and a rule for a folder covers everything beneath it. To hide the other workers' folders,
+//! the rules grant all siblings along the path to the hidden folder instead of its ancestors.
 
 use std::fs;
 use std::io;
@@ -15,35 +15,35 @@ use landlock::{
 use super::Allowances;
 use super::mounts::{SHARED_MEMORY, Settings};
 
-/// The newest rights known; a kernel that knows fewer holds a worker to these.
+/// The newest access rights used; a kernel that knows fewer enforces those that it knows.
 const KNOWN: ABI = ABI::V9;
 
-/// Devices that say nothing of others, and those of accelerators, by the beginnings of their names in `/dev`.
+/// Devices that reveal nothing about other processes, and accelerators, by the prefixes of their names in `/dev`.
 const DEVICES: [&str; 9] = [
     "null", "zero", "full", "random", "urandom", "nvidia", "dri", "kfd", "accel",
 ];
 
-/// What a worker reaches.
+/// The files that a worker can access.
 pub(crate) struct Reach {
-    /// Holds the folders of all workers, which are hidden from each other.
-    yard: PathBuf,
+    /// The folder that holds the folders of all workers, which are hidden from each other.
+    workers_folder: PathBuf,
     own: PathBuf,
-    /// Beside its own.
+    /// Allowed folders besides the worker's own.
     folders: Vec<PathBuf>,
     network: bool,
 }
 
 impl Reach {
-    pub fn new(yard: &Path, own: &Path, allowances: &Allowances) -> io::Result<Self> {
+    pub fn new(workers_folder: &Path, own: &Path, allowances: &Allowances) -> io::Result<Self> {
         Ok(Self {
-            yard: yard.canonicalize()?,
+            workers_folder: workers_folder.canonicalize()?,
             own: own.canonicalize()?,
             folders: allowances.folders.clone(),
             network: allowances.instruments,
         })
     }
 
-    /// Holds the calling thread, and all that it starts, to this reach, as far as the kernel can.
+    /// Restricts the calling thread, and all that it starts, to these files, as far as the kernel can.
     pub fn restrict_thread(&self, settings: Settings) -> io::Result<RestrictionStatus> {
         self.restrict(settings).map_err(io::Error::other)
     }
@@ -63,7 +63,7 @@ impl Reach {
             .create()?
             .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
             .add_rules(
-                beside(&self.yard)
+                beside(&self.workers_folder)
                     .into_iter()
                     .filter_map(|path| rule(&path, read)),
             )?
@@ -76,7 +76,7 @@ impl Reach {
                 processes,
                 read | make_bitflags!(AccessFs::{WriteFile | Truncate}),
             ))?
-            // Libraries need it even for their own semaphores.
+            // Libraries need write access even for their own semaphores.
             .add_rules(path_beneath_rules([SHARED_MEMORY], read | write))?
             .add_rules(path_beneath_rules([&self.own], read | write))?
             .add_rules(path_beneath_rules(&self.folders, read | write))?
@@ -84,13 +84,13 @@ impl Reach {
     }
 }
 
-/// A rule for what lies at a path; none if it is gone.
+/// A rule for a path; `None` if the path does not exist.
 fn rule(path: &Path, access: BitFlags<AccessFs>) -> Option<Result<PathBeneath<PathFd>, RulesetError>> {
     path_beneath_rules([path], access).next()
 }
 
-/// All that is beside the way to a folder: with the folder itself, everything there is. Links are left out, since they
-/// may lead to the folder; what they lead to elsewhere is named by its own path.
+/// All entries beside the path to a folder; together with the folder itself these are all entries. Links are left out,
+/// since they may lead to the folder; their targets elsewhere are covered under their own paths.
 fn beside(folder: &Path) -> Vec<PathBuf> {
     let on_the_way: Vec<&Path> = folder.ancestors().collect();
     let places = on_the_way.iter().skip(1);
@@ -114,7 +114,8 @@ fn devices() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The version of the kernel's rules, found out on a thread that ends with the trial; else why there are none.
+/// The version of the kernel's Landlock, determined on a thread that ends afterwards; else the reason why there is
+/// none.
 pub(crate) fn version() -> Result<i32, String> {
     let place = tempfile::tempdir().map_err(|error| format!("no folder to try it on: {error}"))?;
     let reach =
@@ -144,17 +145,17 @@ mod tests {
     fn what_is_beside_the_way_leaves_out_the_way_and_links() {
         let place = tempfile::tempdir().unwrap();
         let place = place.path().canonicalize().unwrap();
-        let yard = place.join("yard");
-        fs::create_dir(&yard).unwrap();
+        let workers_folder = place.join("workers");
+        fs::create_dir(&workers_folder).unwrap();
         fs::create_dir(place.join("operands")).unwrap();
-        File::create(yard.join("result")).unwrap();
-        symlink(&yard, place.join("link")).unwrap();
-        let found = beside(&yard);
+        File::create(workers_folder.join("result")).unwrap();
+        symlink(&workers_folder, place.join("link")).unwrap();
+        let found = beside(&workers_folder);
         assert!(found.contains(&place.join("operands")));
         assert!(
             found
                 .iter()
-                .all(|path| !path.starts_with(&yard) && !yard.starts_with(path))
+                .all(|path| !path.starts_with(&workers_folder) && !workers_folder.starts_with(path))
         );
         assert!(!found.contains(&place.join("link")));
     }
@@ -166,14 +167,14 @@ mod tests {
             return;
         }
         let place = tempfile::tempdir().unwrap();
-        let yard = place.path().join("yard");
-        let (own, other) = (yard.join("own"), yard.join("other"));
+        let workers_folder = place.path().join("workers");
+        let (own, other) = (workers_folder.join("own"), workers_folder.join("other"));
         let operands = place.path().join("operands");
         for folder in [&own, &other, &operands] {
             fs::create_dir_all(folder).unwrap();
         }
         fs::write(other.join("result"), "secret").unwrap();
-        let reach = Reach::new(&yard, &own, &Allowances::default()).unwrap();
+        let reach = Reach::new(&workers_folder, &own, &Allowances::default()).unwrap();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (made, is_made) = std::sync::mpsc::channel();
         let given = operands.join("given");
@@ -188,8 +189,8 @@ mod tests {
             denied(fs::read(other.join("result")).map(|_| ()));
             denied(write(other.join("result")));
             denied(write(operands.join("changed")));
-            denied(write(yard.join("new")));
-            // The kernel calls this one a link between file systems.
+            denied(write(workers_folder.join("new")));
+            // The kernel reports a refused hard link as a link between file systems.
             let link = fs::hard_link(operands.join("given"), own.join("given"));
             assert_eq!(link.unwrap_err().kind(), io::ErrorKind::CrossesDevices);
             assert_eq!(fs::read(operands.join("given")).unwrap(), b"given");
@@ -199,7 +200,7 @@ mod tests {
             File::open("/usr/bin/env").unwrap();
         });
         is_ready.recv().unwrap();
-        // Operands are made when the worker has been started.
+        // Operands are written after the worker has started.
         fs::write(given, "given").unwrap();
         made.send(()).unwrap();
         confined.join().unwrap();

@@ -1,8 +1,8 @@
-//! What root's workers find mounted otherwise than the rest of the system.
+//! Mounts that differ for workers that run as root.
 //!
-//! CUDA writes to its process's entry in `/proc` when it starts, and gives up if it cannot (seen on an H200 under
-//! Landlock). Which processes there will be is not known beforehand, so all of `/proc` has to be granted, where the
-//! settings of the whole system lie too. They are root's; a worker that is root is shown them read-only.
+//! CUDA writes to its process's entry in `/proc` when it starts, and fails if it cannot (seen on an H200 under
+//! Landlock). The process ids are not known beforehand, so all of `/proc` has to be granted, which also contains the
+//! settings of the whole system. Only root can write those, so a worker that runs as root gets them read-only.
 
 use std::fs;
 use std::io;
@@ -14,25 +14,25 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
 
-/// Memory that processes share by name.
+/// Named shared memory.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// What keeps a worker from the system's settings in `/proc`, so that its processes' entries may be granted.
+/// What protects the system's settings in `/proc`, so that the entries of processes may be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settings {
-    /// The worker is not root, and they are root's.
+    /// The worker is not root, and only root can write the settings.
     Roots,
-    /// They are mounted read-only for the worker, which also has shared memory of its own.
+    /// The settings are mounted read-only for the worker, which also has its own shared memory.
     Sealed,
-    /// They are mounted read-only for all of this container.
+    /// The settings are mounted read-only for the whole container.
     SealedByContainer,
-    /// Nothing: they must not be granted.
+    /// Nothing: `/proc` must not be granted.
     Open,
-    /// Nothing, on purpose: what stops a worker is being looked for.
+    /// Nothing, on purpose: this measure is left out to find the one that stops a worker.
     Left,
 }
 
-/// Seals the system's settings for the calling thread and all that it starts, if they need it.
+/// Mounts the system's settings read-only for the calling thread and all that it starts, if that is needed.
 pub(crate) fn seal_in_thread() -> Settings {
     if !geteuid().is_root() {
         return Settings::Roots;
@@ -40,7 +40,7 @@ pub(crate) fn seal_in_thread() -> Settings {
     if seal().is_ok() {
         return Settings::Sealed;
     }
-    // Containers mostly lack the privilege, and have them sealed by what runs the container.
+    // Containers mostly lack the privilege to mount; their runtime usually mounts the settings read-only.
     match statvfs("/proc/sys") {
         Ok(found) if found.flags().contains(FsFlags::ST_RDONLY) => Settings::SealedByContainer,
         _ => Settings::Open,
@@ -49,7 +49,7 @@ pub(crate) fn seal_in_thread() -> Settings {
 
 fn seal() -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
-    // What is mounted from here on is not to show elsewhere.
+    // Mounts from here on must not propagate to the rest of the system.
     change("/".as_ref(), MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
@@ -65,7 +65,7 @@ fn seal() -> io::Result<()> {
             read_only | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC,
         )?;
     }
-    // What a worker leaves there goes with it, and no other sees it.
+    // Files that a worker leaves there vanish with it, and no other worker sees them.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(
         Some("tmpfs"),
@@ -77,12 +77,12 @@ fn seal() -> io::Result<()> {
     Ok(())
 }
 
-/// Changes how what is mounted at a path is mounted.
+/// Changes the flags of the mount at a path.
 fn change(path: &Path, flags: MsFlags) -> nix::Result<()> {
     mount(None::<&str>, path, None::<&str>, flags, None::<&str>)
 }
 
-/// Whether something may be written at or beneath an entry. Links lead to processes' own entries.
+/// Whether an entry, or anything beneath it, is writable. Links lead to the processes' own entries.
 fn may_be_written(entry: &fs::DirEntry) -> io::Result<bool> {
     let kind = entry.file_type()?;
     Ok(kind.is_dir() || !kind.is_symlink() && entry.metadata()?.permissions().mode() & 0o222 != 0)

@@ -1,24 +1,26 @@
-//! A root worker without root's privileges.
+//! Drops root's privileges for workers that run as root.
 //!
-//! With them it could raise its own limits and urgency, set the GPU's clocks, or trace the coordinator. Those over
-//! files stay: a worker may have to read what belongs to others, and what it may write is decided elsewhere.
+//! With them, a worker could raise its own limits and priority, set the GPU's clocks, or trace the coordinator.
+//! Privileges over files stay: a worker may have to read files of other users, and other rules decide what it may
+//! write.
 
 use std::io;
 
 use caps::{CapSet, Capability, CapsHashSet};
 
-/// What a worker keeps of what it has.
+/// The capabilities that a worker keeps.
 const KEPT: [Capability; 2] = [Capability::CAP_DAC_OVERRIDE, Capability::CAP_DAC_READ_SEARCH];
 
-/// What tools that look into a worker keep besides: the driver asks for the first of whoever reads a GPU's counters,
-/// unless it was told to let everyone (NVIDIA, "ERR_NVGPUCTRPERM: Permission issue with Performance Counters").
+/// The capabilities that sanitizers and profilers keep in addition. The driver requires the first one for reading a
+/// GPU's counters, unless it is configured to allow all users (NVIDIA, "ERR_NVGPUCTRPERM: Permission issue with
+/// Performance Counters").
 const KEPT_BY_INSTRUMENTS: [Capability; 3] = [
     Capability::CAP_SYS_ADMIN,
     Capability::CAP_PERFMON,
     Capability::CAP_SYS_PTRACE,
 ];
 
-/// Takes the calling thread's privileges, and those that programs could give to what it starts.
+/// Drops the capabilities of the calling thread, and those that programs started by it could gain.
 pub(crate) fn drop_in_thread(instruments: bool) -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     let held = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
@@ -48,7 +50,7 @@ mod tests {
         .join()
         .unwrap();
         assert!(kept.iter().all(|kept| KEPT.contains(kept)), "{kept:?}");
-        // The thread alone was restricted.
+        // Only the other thread was restricted.
         assert_eq!(caps::read(None, CapSet::Permitted).unwrap(), before);
     }
 }

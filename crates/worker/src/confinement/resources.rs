@@ -1,8 +1,8 @@
-//! Limits that the kernel keeps for each process: see setrlimit(2).
+//! Per-process limits of the kernel: see setrlimit(2).
 //!
-//! Memory is not among them. Addresses are no measure of it (CUDA reserves terabytes of them), nor is what may be
-//! written (sanitizers map that much for their shadows), so memory in use is watched instead. Nor are processes: that
-//! limit counts all of a user's, and does not bind root.
+//! Memory is not limited here but watched while in use: address space is no measure of it (CUDA reserves terabytes),
+//! nor is writable memory (sanitizers map as much for their shadows). Processes are not limited here either: that limit
+//! counts all processes of a user, and does not apply to root.
 
 use std::io;
 
@@ -11,17 +11,17 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::limits::Limits;
 
-/// What each process may have, as the soft and the hard limit.
+/// The soft and the hard limit of each resource.
 pub(crate) struct Resources(Vec<(Resource, rlim_t, rlim_t)>);
 
 impl Resources {
-    /// Never more than this program may have itself.
+    /// The limits, capped at those of this program.
     pub fn within(limits: &Limits) -> io::Result<Self> {
         let wanted = [
             (Resource::RLIMIT_CORE, 0),
             (Resource::RLIMIT_FSIZE, limits.file),
             (Resource::RLIMIT_NOFILE, limits.open_files),
-            // Nobody is to be more urgent than its rival.
+            // No worker may run at a higher priority than its rival.
             #[cfg(target_os = "linux")]
             (Resource::RLIMIT_NICE, 0),
             #[cfg(target_os = "linux")]

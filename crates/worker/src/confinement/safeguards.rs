@@ -1,33 +1,33 @@
-//! What holds workers on this system, told to the user.
+//! The safeguards that confine workers on this system, for display to the user.
 
 use crate::limits::Limits;
 
-/// One thing that holds workers, and whether it does here.
+/// One safeguard, and whether it is active here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Safeguard {
-    /// What it is to ensure.
+    /// What it ensures.
     pub what: &'static str,
-    /// Whether it does.
+    /// Whether it is active.
     pub standing: Standing,
 }
 
-/// Whether a safeguard holds.
+/// Whether a safeguard is active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// By these means.
+    /// Active by these means.
     Active(String),
-    /// By these means, but not all of it.
+    /// Active by these means, but only in part.
     Partly {
         /// The means.
         by: String,
-        /// What does not hold.
+        /// The part that is not enforced.
         lacking: String,
     },
-    /// Not at all, for this reason.
+    /// Not active, for this reason.
     Missing(String),
 }
 
-/// All safeguards, each tried on this system where that can be done.
+/// All safeguards, each tested on this system where possible.
 pub fn safeguards() -> Vec<Safeguard> {
     let limits = Limits::default();
     let mut safeguards = of_the_system();
@@ -145,7 +145,7 @@ fn of_the_system() -> Vec<Safeguard> {
     .into()
 }
 
-/// Bytes in the largest unit that keeps a figure in front.
+/// Formats bytes as whole GiB or MiB.
 fn size(bytes: u64) -> String {
     match bytes {
         u64::MAX => "any amount".to_owned(),

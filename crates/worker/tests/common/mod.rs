@@ -12,9 +12,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gauntlet_worker::protocol::VERSION;
-use gauntlet_worker::{Limits, Patience, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 
-/// A worker's answer to the first question, as a line without its end.
+/// A worker's answer to the first request, as a line without its end.
 pub struct Description;
 
 pub const DESCRIPTION: Description = Description;
@@ -28,8 +28,8 @@ impl fmt::Display for Description {
     }
 }
 
-/// Where the workers of these tests have their folders.
-pub fn yard() -> &'static Path {
+/// The folder for the workers of these tests.
+pub fn workers_folder() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
@@ -42,22 +42,22 @@ pub fn start(script: &str) -> Result<WorkerProcess, WorkerError> {
 }
 
 pub fn start_within(script: &str, limits: Limits) -> Result<WorkerProcess, WorkerError> {
-    let patience = Patience {
+    let timeouts = Timeouts {
         build: Duration::from_secs(1),
         compute: Duration::from_millis(200),
-        ..Patience::default()
+        ..Timeouts::default()
     };
-    WorkerProcess::start_within(&shell(script), yard(), patience, limits).map(|(worker, _)| worker)
+    WorkerProcess::start_within(&shell(script), workers_folder(), timeouts, limits).map(|(worker, _)| worker)
 }
 
-/// What a script that describes itself and then does something writes into the file `said` in its folder.
+/// Runs a script that describes itself and continues; returns what it writes into the file `said` in its folder.
 pub fn said(script: &str) -> String {
     let script = format!("read line; {{ {script}\n}} >said 2>&1; echo '{DESCRIPTION}'; read line");
     let worker = start(&script).unwrap();
     std::fs::read_to_string(worker.folder().join("said")).unwrap_or_default()
 }
 
-/// Until it holds, or ten seconds are over.
+/// Waits until the condition holds, for at most ten seconds.
 pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(10) {

@@ -1,4 +1,4 @@
-//! What running on a GPU takes, and where each part comes from.
+//! Requirements for running on a GPU, and their origins.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const SANITIZER: &str = "the race-free gate's race checker: `apt-get install cud
 const PROFILER: &str = "reads hardware counters for the profiled gate: `apt-get install cuda-nsight-compute-13-0` from \
                         NVIDIA's repository, or the CUDA toolkit";
 
-/// All of it. Nothing missing is a fault: the CPU executor needs none of it.
+/// Examines all of them. A missing one is not an error: the CPU executor needs none of them.
 pub(super) fn examine() -> Vec<Item> {
     let devices = Device::all();
     let mut items = vec![driver()];
@@ -122,7 +122,7 @@ fn tool(name: &'static str, remedy: &'static str) -> Item {
     }
 }
 
-/// On `PATH`, or where the CUDA toolkit puts its programs.
+/// Finds a program on `PATH`, or where the CUDA toolkit puts its programs.
 fn program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let toolkit = std::env::var_os("CUDA_HOME").map(PathBuf::from);

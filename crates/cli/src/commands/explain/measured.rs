@@ -1,4 +1,4 @@
-//! What a kernel's roles do when, measured, beside what the model expects of them.
+//! The measured timeline of a kernel's roles, compared with the model's.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use gauntlet_task::Sizes;
 use super::timelines::{TimelineFile, one};
 use crate::arguments::{self, MeasuredExecutor};
 use crate::commands::cuda::Place;
+use crate::error::{CliError, terminal_width};
 use crate::machine::Hold;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
-/// A call that is to be measured, and where.
+/// A call to be measured, and the place of the measurement.
 pub struct Measured<'p> {
     file: Option<TimelineFile<'p>>,
     place: Place,
@@ -24,12 +24,12 @@ pub struct Measured<'p> {
 }
 
 impl<'p> Measured<'p> {
-    /// Refuses what could not be measured or written in the end.
+    /// Refuses early a call that cannot be measured, or a result that cannot be written.
     pub fn of(
         file: Option<&'p Path>,
         device: &str,
         problems: &'p [(String, Sizes)],
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, CliError> {
         let file = file.map(TimelineFile::of).transpose()?;
         let (name, problem) = one(problems)?;
         let place = Place::of(&arguments::Measured {
@@ -44,12 +44,12 @@ impl<'p> Measured<'p> {
         })
     }
 
-    /// Measures, and tells it beside what the model expects.
+    /// Measures, and reports the result next to the model's expectation.
     pub fn tell(
         &self,
         schedule: &Parameters,
-        model: impl FnOnce(&Sizes) -> Result<Timeline, Trouble>,
-    ) -> Result<(), Trouble> {
+        model: impl FnOnce(&Sizes) -> Result<Timeline, CliError>,
+    ) -> Result<(), CliError> {
         let device = &self.place.device;
         let hold = Hold::take(MeasuredExecutor::Cuda);
         let measured = traced(&self.place.workshop, self.problem, schedule, device)?;

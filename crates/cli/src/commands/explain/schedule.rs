@@ -1,4 +1,4 @@
-//! Where the model sees the time of a schedule go.
+//! The model's view of where the time of a schedule goes.
 
 use std::path::Path;
 
@@ -15,20 +15,20 @@ use serde_json::json;
 use super::measured::Measured;
 use super::timelines::{self, TimelineFile};
 use crate::arguments::Explain;
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::problem_text;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
-use crate::trouble::{Trouble, terminal_width};
 
-/// Explains a schedule on a problem, or on all of a suite.
+/// Explains a schedule on a problem, or on all problems of a suite.
 pub fn explain(
     problem: &str,
     schedule: &Parameters,
     device: &Device,
     arguments: &Explain,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let file = arguments.timeline.as_deref().map(TimelineFile::of).transpose()?;
     let problems = problem_text::read(problem)?;
     let measured = arguments
@@ -61,7 +61,7 @@ pub fn explain(
     Ok(Exit::Done)
 }
 
-fn tell(explanations: &[Explanation], host: HostTerm, json: bool) -> Result<(), Trouble> {
+fn tell(explanations: &[Explanation], host: HostTerm, json: bool) -> Result<(), CliError> {
     if json {
         sink::write_json(Path::new("-"), &json!({ "host": host, "cases": explanations }))?;
     } else {
@@ -75,7 +75,7 @@ fn tell_both(
     after: Vec<Explanation>,
     host: HostTerm,
     json: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), CliError> {
     if json {
         let value = json!({ "host": host, "cases": before, "compared": after });
         sink::write_json(Path::new("-"), &value)?;
@@ -91,7 +91,7 @@ fn all(
     schedule: &Parameters,
     device: &Device,
     host: HostTerm,
-) -> Result<Vec<Explanation>, Trouble> {
+) -> Result<Vec<Explanation>, CliError> {
     let progress = Progress::new();
     problems
         .iter()
@@ -103,8 +103,8 @@ fn all(
         .collect()
 }
 
-/// Refuses a schedule that cannot be built, with everything that stands against it.
-fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) -> Result<(), Trouble> {
+/// Refuses a schedule that cannot be built, with all reasons.
+fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) -> Result<(), CliError> {
     let violations = problem.violations(schedule, device);
     if violations.is_empty() {
         return bounded(name, &Subject::of(problem, schedule).map_err(missing)?);
@@ -113,7 +113,7 @@ fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) 
     let remedies = violations.iter().flat_map(|violation| &violation.remedies);
     let table = problem.task().parameters();
     let nearest = remedies.map(|remedy| table.describe(&remedy.parameters)).next();
-    Err(Trouble::bad_input(
+    Err(CliError::bad_input(
         format!(
             "{} does not accept this schedule on {name}: {}",
             device.title,
@@ -126,17 +126,17 @@ fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) 
     ))
 }
 
-/// Steps of all tiles together that are simulated within a minute on a few processors, a dozen times over.
+/// A limit on the total steps of all tiles, so that a dozen simulations take under a minute on a few processors.
 const MOST_STEPS: usize = 20_000_000;
 
-/// Refuses what nobody would wait for.
-fn bounded(name: &str, subject: &Subject) -> Result<(), Trouble> {
+/// Refuses problems whose simulation would take too long.
+fn bounded(name: &str, subject: &Subject) -> Result<(), CliError> {
     let counts = Counts::of(subject.operation(), subject.schedule(), 1);
     let steps = counts.tiles.saturating_mul(counts.steps);
     if steps <= MOST_STEPS {
         return Ok(());
     }
-    Err(Trouble::bad_input(
+    Err(CliError::bad_input(
         format!(
             "{name} is too large to be simulated: {} tiles of up to {} steps, and {MOST_STEPS} steps are the most",
             counts.tiles, counts.steps
@@ -156,7 +156,7 @@ fn explanation(
     let (operation, schedule) = (subject.operation(), subject.schedule());
     let simulation = subject.simulate(device, host)?;
     let breakdown = subject.break_down(device, host)?;
-    // What the host takes is given, so that the model errs on the rest only.
+    // The host's time is known, so the model's error applies to the rest only.
     let given = host.seconds(operation, schedule);
     let (low, high) = subject.error_bar(simulation.seconds - given, device);
     let processors = device.processors.get() as usize;
@@ -190,13 +190,13 @@ fn timeline(
     schedule: &Parameters,
     device: &Device,
     host: HostTerm,
-) -> Result<Timeline, Trouble> {
+) -> Result<Timeline, CliError> {
     let subject = Subject::of(problem, schedule).map_err(missing)?;
     subject.timeline(device, host).map_err(missing)
 }
 
-fn missing(error: NoEstimate) -> Trouble {
-    Trouble::bad_input(
+fn missing(error: NoEstimate) -> CliError {
+    CliError::bad_input(
         error.to_string(),
         "`gauntlet devices` lists the devices with their figures",
     )

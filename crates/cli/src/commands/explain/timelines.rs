@@ -1,4 +1,4 @@
-//! Timelines, the model's and measured ones alike, in files.
+//! Timelines in files, both the model's and measured ones.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use gauntlet_report::{timeline_picture, trace};
 use gauntlet_simulate::Timeline;
 use gauntlet_task::Sizes;
 
+use crate::error::CliError;
 use crate::sink;
-use crate::trouble::Trouble;
 
-/// A file for a timeline, by its ending.
+/// A file for a timeline; its ending selects the format.
 pub enum TimelineFile<'p> {
     Trace(&'p Path),
     Picture(&'p Path),
 }
 
 impl<'p> TimelineFile<'p> {
-    pub fn of(path: &'p Path) -> Result<Self, Trouble> {
+    pub fn of(path: &'p Path) -> Result<Self, CliError> {
         sink::check(path)?;
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("json") => Ok(Self::Trace(path)),
             Some("svg") => Ok(Self::Picture(path)),
-            _ => Err(Trouble::bad_input(
+            _ => Err(CliError::bad_input(
                 format!("{} is no file for a timeline", path.display()),
                 "end its name in .json for a trace that Perfetto and Chrome open, or in .svg for a picture",
             )),
@@ -35,12 +35,12 @@ impl<'p> TimelineFile<'p> {
         title: &str,
         problem: &Sizes,
         schedule: &Parameters,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CliError> {
         let schedule = problem.task().parameters().describe(schedule);
         match self {
             Self::Trace(path) => {
                 let text = serde_json::to_vec(&trace(timeline, &format!("{title}; {schedule}")))
-                    .map_err(|error| Trouble::broken(error.to_string()))?;
+                    .map_err(|error| CliError::broken(error.to_string()))?;
                 sink::write(path, &text)
             }
             Self::Picture(path) => {
@@ -51,11 +51,11 @@ impl<'p> TimelineFile<'p> {
     }
 }
 
-/// The one problem that a timeline shows, with its name.
-pub fn one(problems: &[(String, Sizes)]) -> Result<&(String, Sizes), Trouble> {
+/// The single problem that a timeline shows, with its name.
+pub fn one(problems: &[(String, Sizes)]) -> Result<&(String, Sizes), CliError> {
     match problems {
         [one] => Ok(one),
-        several => Err(Trouble::bad_input(
+        several => Err(CliError::bad_input(
             "a timeline shows one problem, and a suite was given",
             format!(
                 "name a case, such as {}",

@@ -1,4 +1,4 @@
-//! What measured times alone say.
+//! Explanations from measured times alone.
 
 mod cell;
 mod table;
@@ -11,20 +11,20 @@ use gauntlet_parameters::Parameters;
 use gauntlet_tournament::FileError;
 use serde::Serialize;
 
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::sink::{self, write_json};
-use crate::trouble::{Trouble, terminal_width};
 use table::{Table, VariantRows};
 
-/// What is written as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Explained {
     variants: Vec<Variant>,
     changes: Vec<VariantChange>,
 }
 
-/// Diagnoses the times of a file, each variant on its own, and compares them.
-pub fn explain(file: &Path, schedule: &Parameters, device: &Device, json: bool) -> Result<Exit, Trouble> {
+/// Diagnoses the times of a file, separately for each variant, and compares the variants.
+pub fn explain(file: &Path, schedule: &Parameters, device: &Device, json: bool) -> Result<Exit, CliError> {
     let table = table::read(file)?;
     let diagnosed = |rows: &VariantRows| diagnose(&table, rows, schedule, device);
     let variants = table

@@ -1,4 +1,4 @@
-//! The CUDA executor, or its compiler alone.
+//! The CUDA executor, or only its compiler.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -13,11 +13,11 @@ use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, 
 use gauntlet_worker::{Calls, Service};
 
 use crate::arguments::CudaWorkerArguments;
+use crate::error::{CliError, say};
 use crate::exit::Exit;
-use crate::trouble::{Trouble, say};
 
-/// Serves the executor; where it cannot, says why in one line, which a coordinator repeats.
-pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, Trouble> {
+/// Serves the executor; if it cannot, prints the reason in one line, which the coordinator repeats.
+pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, CliError> {
     let served = match (arguments.compile_for, arguments.processors) {
         (Some(arch), Some(processors)) => Compiler::new()
             .map(|compiler| {
@@ -38,8 +38,8 @@ pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, Trouble> {
     })
 }
 
-/// What of the driver's files this process may not use though they are there, as the end of a sentence: when it is
-/// refused one, the driver only says that there is no device.
+/// The driver's files that exist but that this process may not use, as the end of a sentence. If access is refused, the
+/// driver itself only reports that there is no device.
 fn refused(ordinal: usize) -> String {
     let mut files: Vec<PathBuf> = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/proc/self/comm"]
         .map(PathBuf::from)
@@ -58,7 +58,7 @@ fn refused(ordinal: usize) -> String {
     }
 }
 
-/// Builds and runs nothing: what the gate `compiles` needs where there is no GPU.
+/// Compiles and runs nothing: enough for the gate `compiles` on a machine without a GPU.
 struct Compiling {
     compiler: Compiler,
     arch: Arch,

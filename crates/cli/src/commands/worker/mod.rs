@@ -9,41 +9,41 @@ use gauntlet_selftest::cheats::{self, ServeError};
 use gauntlet_worker::{Service, serve};
 
 use crate::arguments::{Worker, WorkerName};
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::trouble::Trouble;
 
 /// Serves an executor until standard input ends.
-pub fn worker(arguments: &Worker) -> Result<Exit, Trouble> {
+pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
     match (arguments.executor, &arguments.cheat) {
         (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
         (WorkerName::Cpu, None) => cpu(arguments),
         (WorkerName::Cuda, None) => cuda::serve(&arguments.cuda),
-        (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(Trouble::bad_input(
+        (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(CliError::bad_input(
             format!("`{stray}` says nothing to this executor"),
             "leave it out",
         )),
     }
 }
 
-fn cheat(name: &str) -> Result<Exit, Trouble> {
+fn cheat(name: &str) -> Result<Exit, CliError> {
     match cheats::serve(name) {
         Ok(()) => Ok(Exit::Done),
-        Err(error @ ServeError::Unknown { .. }) => Err(Trouble::bad_input(
+        Err(error @ ServeError::Unknown { .. }) => Err(CliError::bad_input(
             error.to_string(),
             "`gauntlet selftest --cheats` names them",
         )),
-        Err(error) => Err(Trouble::broken(error.to_string())),
+        Err(error) => Err(CliError::broken(error.to_string())),
     }
 }
 
-fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
+fn cpu(arguments: &Worker) -> Result<Exit, CliError> {
     let simd = arguments
         .simd
         .as_deref()
         .map(str::parse)
         .transpose()
         .map_err(|error| {
-            Trouble::bad_input(
+            CliError::bad_input(
                 format!("--simd: {error}"),
                 "`gauntlet doctor` lists the SIMD paths of this machine",
             )
@@ -54,7 +54,7 @@ fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
         pinned: true,
     };
     let honest = CpuHost::new(options, gauntlet_families::cpu_families()).map_err(|error| {
-        Trouble::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")
+        CliError::bad_input(error.to_string(), "`gauntlet doctor` lists what this machine has")
     })?;
     let mut service: Box<dyn Service> = match arguments.slowed_by {
         None => Box::new(honest),
@@ -63,9 +63,9 @@ fn cpu(arguments: &Worker) -> Result<Exit, Trouble> {
     answer(service.as_mut())
 }
 
-/// Answers until standard input ends.
-fn answer(service: &mut dyn Service) -> Result<Exit, Trouble> {
+/// Answers requests until standard input ends.
+fn answer(service: &mut dyn Service) -> Result<Exit, CliError> {
     serve(service, std::io::stdin().lock(), std::io::stdout().lock())
-        .map_err(|error| Trouble::broken(format!("the coordinator is gone: {error}")))?;
+        .map_err(|error| CliError::broken(format!("the coordinator is gone: {error}")))?;
     Ok(Exit::Done)
 }

@@ -1,10 +1,11 @@
-//! Attention drawn at random: ragged batches, shared key heads, masks, lengths around those of tiles.
+//! Random attention problems: ragged batches, shared key heads, masks, lengths close to multiples of the tile sizes.
 
 use gauntlet_operations::{Attention, AttentionFormat, Operation, OutputFormat, Scaling, Sequence};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Operands, who shares their scales, and results: each needs kernels of its own, so there are few.
+/// Format of the operands, granularity of their scales, and format of the results: each combination needs its own
+/// kernels, so there are few.
 const FORMATS: [(AttentionFormat, Scaling, OutputFormat); 8] = [
     (AttentionFormat::F16, Scaling::PerHead, OutputFormat::F16),
     (AttentionFormat::E4m3, Scaling::PerHead, OutputFormat::F16),
@@ -16,17 +17,17 @@ const FORMATS: [(AttentionFormat, Scaling, OutputFormat); 8] = [
     (AttentionFormat::E4m3, Scaling::PerTensor, OutputFormat::F16),
 ];
 
-/// Most floating-point operations: few enough for the oracle to compute all of it.
+/// The most floating-point operations of a random problem: few enough for the oracle to compute all of it.
 const MOST_FLOPS: u64 = 1_000_000_000;
 
-/// The `index`-th of a run: formats, head sizes and masks take turns.
+/// The random problem with this index in a run; formats, head sizes and masks alternate.
 pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Operation, OutputFormat) {
     let (format, scaling, output) = FORMATS[index % FORMATS.len()];
     let turn = index / FORMATS.len();
     loop {
         let kv_heads = generator.random_range(1..=3);
         let batch = generator.random_range(1..=4);
-        // Equal lengths go another way through the kernels than unequal ones.
+        // Equal lengths take another path through the kernels than unequal ones.
         let alike = generator.random_bool(0.5);
         let first = sequence(generator);
         let sequences = (0..batch)
@@ -48,7 +49,7 @@ pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Operation, Outp
     }
 }
 
-/// One query of many keys, as many of each, or any.
+/// A sequence with one query and many keys, as many queries as keys, or any numbers of both.
 fn sequence(generator: &mut ChaCha8Rng) -> Sequence {
     let keys = length(generator);
     let queries = match generator.random_range(0..4) {
@@ -59,7 +60,7 @@ fn sequence(generator: &mut ChaCha8Rng) -> Sequence {
     Sequence { queries, keys }
 }
 
-/// A few, around a multiple of 64, or up to a thousand.
+/// A length: small, close to a multiple of 64, or up to a thousand.
 fn length(generator: &mut ChaCha8Rng) -> usize {
     match generator.random_range(0..4) {
         0 => generator.random_range(1..=40),

@@ -6,10 +6,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::OUTPUTS;
 
-/// Most floating-point operations of a drawn problem: few enough for the oracle to compute all of it.
+/// The most floating-point operations of a random problem: few enough for the oracle to compute all of it.
 const MOST_FLOPS: u64 = 4_000_000_000;
 
-/// The `index`-th of a run: forms and formats take turns.
+/// The random problem with this index in a run; forms and formats alternate.
 pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Operation, OutputFormat) {
     let output = OUTPUTS[index / 2 % OUTPUTS.len()];
     let form = [Form::Plain, Form::Swiglu][index % 2];
@@ -20,7 +20,7 @@ fn sizes(form: Form, output: OutputFormat, generator: &mut ChaCha8Rng) -> Groupe
     loop {
         let groups = generator.random_range(1..=9);
         let (n, k) = (columns(generator), depth(generator));
-        // Experts of a mixture are alike; the format of the problem lets every group have sizes of its own.
+        // Experts of a mixture are alike; the format of problems allows different sizes for each group.
         let alike = generator.random_bool(0.5);
         let groups = (0..groups)
             .map(|_| match alike {
@@ -36,7 +36,7 @@ fn sizes(form: Form, output: OutputFormat, generator: &mut ChaCha8Rng) -> Groupe
     }
 }
 
-/// None, a few, up to 300, and sometimes thousands.
+/// The token count of a group: zero, a few, up to 300, and sometimes thousands.
 fn tokens(generator: &mut ChaCha8Rng) -> usize {
     match generator.random_range(0..20) {
         0..2 => 0,
@@ -46,7 +46,7 @@ fn tokens(generator: &mut ChaCha8Rng) -> usize {
     }
 }
 
-/// Few or many, odd or a multiple of 8.
+/// A column count: small or large, odd or a multiple of 8.
 fn columns(generator: &mut ChaCha8Rng) -> usize {
     match generator.random_range(0..6) {
         0 => generator.random_range(1..=64),
@@ -56,7 +56,7 @@ fn columns(generator: &mut ChaCha8Rng) -> usize {
     }
 }
 
-/// Multiples of 16, mostly shallow.
+/// A depth (K): multiples of 16, mostly small.
 fn depth(generator: &mut ChaCha8Rng) -> usize {
     16 * match generator.random_range(0..8) {
         0..6 => generator.random_range(1..=64),

@@ -1,4 +1,4 @@
-//! What has to be right: the suites' cases, and problems drawn at random.
+//! The problems to check: the suites' cases and random problems.
 
 mod attention;
 mod gemm;
@@ -21,7 +21,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// That of a problem.
+    /// The family of a problem.
     pub fn of(problem: &Operation) -> Self {
         match problem {
             Operation::GroupedGemm(_) => Self::Gemm,
@@ -30,7 +30,7 @@ impl Family {
     }
 }
 
-/// A problem with a name, and the formats that its results are asked for in.
+/// A problem with a name, and the result formats to check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
     pub name: String,
@@ -38,7 +38,7 @@ pub struct Named {
     pub outputs: Vec<OutputFormat>,
 }
 
-/// The problem, with results in a format.
+/// The same problem with another result format.
 pub fn with_output(problem: &Operation, output: OutputFormat) -> Operation {
     let mut problem = problem.clone();
     match &mut problem {
@@ -48,7 +48,8 @@ pub fn with_output(problem: &Operation, output: OutputFormat) -> Operation {
     problem
 }
 
-/// All cases of a family's suites: GEMMs in every format, attention, whose formats are those of its operands, in its own.
+/// All cases of a family's suites: GEMMs in every result format; attention, whose result format follows from its
+/// operands, in its own.
 pub fn of_suites(family: Family) -> Result<Vec<Named>, Box<dyn Error>> {
     let suites: &[&str] = match family {
         Family::Gemm => &["group-gemm", "dual-gemm"],
@@ -73,7 +74,8 @@ pub fn of_suites(family: Family) -> Result<Vec<Named>, Box<dyn Error>> {
     Ok(named)
 }
 
-/// So many drawn problems; the same for the same seed, and the first of many are the few. Forms and formats take turns.
+/// `count` random problems. The same seed gives the same problems, and a smaller `count` a prefix of them. Forms and
+/// formats alternate.
 pub fn drawn(family: Family, seed: u64, count: usize) -> impl Iterator<Item = Named> {
     (0..count).map(move |index| {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);

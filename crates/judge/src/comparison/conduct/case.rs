@@ -1,10 +1,11 @@
-//! What was seen of one case in one pair of processes, and what of it is the same for both sides.
+//! Observations of one case in one pair of processes, and the costs that are the same for both sides.
 //!
-//! A slot takes its calls and three things more. Messages, and whatever else lies between calls, take both sides as long,
-//! since both make as many calls. The first call after a pause is slower than those that follow by a time of its own:
-//! threads and device wake up, caches hold what the other side left there. Calls scatter, most of them upward, by a share
-//! of their time. All three are measured on the baseline, in the same slots; a candidate whose calls are a twentieth as
-//! long would otherwise be held for a liar by what no call has a part in.
+//! A slot takes the time of its calls and three further costs. Messages, and anything else between calls, take both
+//! sides equally long, since both make the same number of calls. The first call after a pause is slower than the
+//! following ones by its own amount: threads and the device wake up, and caches hold the other side's data. Calls
+//! scatter, mostly upward, by a share of their time. All three are measured on the baseline, in the same slots.
+//! Otherwise a candidate whose calls are a twentieth as long would be called dishonest because of time that is not part
+//! of any call.
 
 use gauntlet_stats::{Arm, Block, median};
 
@@ -12,58 +13,58 @@ use crate::comparison::pair::Slot;
 use crate::comparison::side::{CpuUse, Effort};
 use crate::evidence::Around;
 
-/// Messages around a slot take less than this, in seconds: a fixed part, and a part for each call's time in it.
+/// Upper bound on the message time around a slot, in seconds: a fixed part, and a part for each reported call time.
 const MESSAGE: f64 = 2e-3;
 const MESSAGE_A_CALL: f64 = 4e-6;
 
-/// What loading and handing out take the baseline may take the candidate and a quarter more.
+/// The candidate may spend this factor of the baseline's work on loading, and on handing out the result.
 const UNTIMED_FACTOR: f64 = 1.25;
 
-/// What a lone call costs the baseline it may cost the candidate and a tenth more: kernels differ in what they find cold after a
-/// pause. On an H200 it is 0.16 to 0.23 ms, and an honest kernel of 19 µs was 4 µs beyond its baseline's.
+/// The extra cost of a lone call may be this factor of the baseline's: kernels differ in what they find cold after a
+/// pause. On an H200 the extra cost is 0.16 to 0.23 ms, and an honest kernel of 19 µs exceeded its baseline's by 4 µs.
 const LONE_FACTOR: f64 = 1.1;
 
-/// Where what is constant comes to as much as the calls, the difference says nothing of them, and may be less than
-/// nothing: it counts for this part of them at least.
+/// When the constant costs are as large as the calls, the difference carries no information and may be negative. It is
+/// therefore clamped to at least this share of the calls.
 const LEAST: f64 = 0.1;
 
-/// Who says how long a call took.
+/// Which clock measured a call.
 #[derive(Debug, Clone, Copy)]
 pub enum Witness {
-    /// The sides themselves.
+    /// The worker's own report.
     Reports,
-    /// The coordinator, by the time of the exchange.
+    /// The coordinator, by the duration of the exchange.
     Coordinator,
 }
 
-/// What was seen of one case in one pair of processes.
+/// Observations of one case in one pair of processes.
 #[derive(Debug, Clone)]
 pub struct CaseConduct {
     pub(super) process: usize,
-    /// Slots side by side: seconds a call by the coordinator's clock.
+    /// Per slot, both sides: seconds per call by the coordinator's clock.
     seen: Vec<Block>,
-    /// The same over what the reports make expected.
+    /// Per slot, both sides: the ratio of the expected time, from the reports, to the coordinator's time.
     pub(super) clock: Vec<Block>,
-    /// Slots side by side: seconds of the exchange that no report accounts for, the candidate's less the baseline's, as a
-    /// share of what the candidate reports.
+    /// Per slot: seconds of the exchange that no report accounts for, candidate minus baseline, as a share of the
+    /// candidate's reported time.
     pub(super) unaccounted: Vec<f64>,
     /// First calls of both sides on operands not seen before.
     pub(super) first: Vec<[Slot; 2]>,
     /// The median later call of each side.
     later: Option<[f64; 2]>,
-    /// What slots take beside calls.
+    /// Costs of a slot in addition to its calls.
     around: Option<Around>,
-    /// One of the baseline's calls, in seconds of work or of time.
+    /// Duration of one baseline call, in seconds: the larger of work and elapsed time.
     call: f64,
-    /// Work of both sides in loading, each time.
+    /// Work of both sides for each load.
     pub(super) loading: Vec<[f64; 2]>,
-    /// The same in handing out the result.
+    /// Work of both sides for each handing out of the result.
     pub(super) handing_out: Vec<[f64; 2]>,
     idle: Option<[f64; 2]>,
 }
 
 impl CaseConduct {
-    /// Nothing seen yet.
+    /// An empty observation.
     pub fn new(process: usize) -> Self {
         Self {
             process,
@@ -85,13 +86,13 @@ impl CaseConduct {
         self.first.extend(both(calls));
     }
 
-    /// Notes what loading took each side.
+    /// Notes the work of both sides for a load.
     pub fn note_loading(&mut self, efforts: &[(Arm, Effort)]) {
         self.loading
             .extend(both(efforts).map(|sides| sides.map(Effort::work)));
     }
 
-    /// Notes what handing out the result took each side.
+    /// Notes the work of both sides for handing out the result.
     pub fn note_handing_out(&mut self, baseline: Effort, candidate: Effort) {
         self.handing_out.push([baseline, candidate].map(Effort::work));
     }
@@ -101,7 +102,7 @@ impl CaseConduct {
         let [baseline, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
         let later = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.median));
         self.later = Some(later);
-        // By whichever says more: a call that waits for a device takes next to no CPU time.
+        // Take the larger figure: a call that waits for a device uses almost no CPU time.
         self.call = median_of(&baseline, |slot| {
             slot.effort.work().max(slot.effort.exchange) / slot.calls as f64
         });
@@ -116,10 +117,10 @@ impl CaseConduct {
         };
         self.seen =
             side_by_side(&|slot| (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls as f64);
-        // The other way setting: the longer the candidate's slots against its reports, the more these flatter it.
+        // Inverted: the longer the candidate's slots are relative to its reports, the more the reports flatter it.
         self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, later[0]));
         self.around = Some(around);
-        // Both make as many calls, so that messages weigh the same.
+        // Both sides make the same number of calls, so message times are comparable.
         let left_out = |slot: &Slot| slot.effort.exchange - slot.sum;
         self.unaccounted = baseline
             .iter()
@@ -136,37 +137,38 @@ impl CaseConduct {
         }
     }
 
-    /// Slots side by side: seconds a call by the coordinator's clock.
+    /// Per slot, both sides: seconds per call by the coordinator's clock.
     pub fn seen(&self) -> &[Block] {
         &self.seen
     }
 
-    /// Slots side by side: what the reports make of a slot over what the coordinator's clock does.
+    /// Per slot, both sides: the ratio of the expected time, from the reports, to the coordinator's time.
     pub fn clock(&self) -> &[Block] {
         &self.clock
     }
 
-    /// Slots side by side: what the candidate leaves out of its reports beyond what the baseline does, as a share of them.
+    /// Per slot: the time that the candidate's reports omit beyond the baseline's, as a share of the candidate's
+    /// reports.
     pub fn unaccounted(&self) -> &[f64] {
         &self.unaccounted
     }
 
-    /// What slots take beside calls, by the baseline's.
+    /// Costs of a slot in addition to its calls, measured on the baseline.
     pub fn around(&self) -> Option<Around> {
         self.around
     }
 
-    /// CPU time of both sides while nothing was asked of them, as a share of that when something was.
+    /// CPU time of both sides between requests, as a share of the CPU time during requests.
     pub fn idle(&self) -> Option<[f64; 2]> {
         self.idle
     }
 
-    /// Work in loading beyond what the baseline's allows, in the baseline's calls; none where no work was noted.
+    /// Loading work beyond the allowance derived from the baseline, in baseline calls; 0 if no work was noted.
     pub fn loading(&self) -> f64 {
         self.untimed(&self.loading)
     }
 
-    /// The same of handing out the result.
+    /// The same for handing out the result.
     pub fn handing_out(&self) -> f64 {
         self.untimed(&self.handing_out)
     }
@@ -182,8 +184,9 @@ impl CaseConduct {
         median(&beyond)
     }
 
-    /// The candidate's first call on operands not seen before against its later ones; what a lone call costs the baseline,
-    /// as a time and a little more or as a share, whichever is more, is no sign of memory.
+    /// The candidate's first call on unseen operands relative to its later calls. The baseline's extra cost for a lone
+    /// call is subtracted first, as a time plus a margin or as a share, whichever is larger: that cost is no sign of
+    /// memory.
     pub fn memory(&self, witness: Witness) -> Option<Block> {
         let [baseline, candidate] = self.later.filter(|_| !self.first.is_empty())?;
         let of_first =
@@ -196,7 +199,7 @@ impl CaseConduct {
                 of_first(&|[_, candidate]| candidate.effort.exchange) - bounded(messages, 1)
             }
         };
-        // Less than nothing where the baseline was slower afterwards.
+        // Negative where the baseline's later calls were slower than its first.
         let alone = baseline_first - baseline;
         let less_time = (candidate_first - alone.max(LONE_FACTOR * alone)) / candidate;
         let less_share = candidate_first / candidate * (baseline / baseline_first);
@@ -206,7 +209,7 @@ impl CaseConduct {
 }
 
 impl Around {
-    /// Of several pairs, each figure's median; none of none.
+    /// The median of each figure over several pairs; none for an empty slice.
     pub fn over(pairs: &[Self]) -> Option<Self> {
         let of = |figure: fn(&Self) -> f64| median(&pairs.iter().map(figure).collect::<Vec<_>>());
         (!pairs.is_empty()).then(|| Self {
@@ -228,8 +231,9 @@ impl Around {
         }
     }
 
-    /// What the coordinator's clock saw of a slot over what its median call makes expected. Whatever makes the baseline's
-    /// first call longer may make that of a slower side longer in proportion: clocks that have fallen do.
+    /// The coordinator's time for a slot over the time expected from its median call. Anything that lengthens the
+    /// baseline's first call may lengthen a slower side's first call in proportion, for example a clock that has
+    /// dropped.
     fn excess(&self, slot: &Slot, baseline: f64) -> f64 {
         let begin = self.begin * (slot.median / baseline).max(1.0);
         let expected = (self.scatter * slot.calls as f64 * slot.median + begin).max(LEAST * slot.sum);
@@ -237,8 +241,8 @@ impl Around {
     }
 }
 
-/// Messages that the baseline's slots of so many calls tell of. Bounded, so that a baseline that reports too little cannot
-/// hide it there.
+/// Message time that the baseline's slots show for this many calls. Bounded, so that a baseline that under-reports its
+/// calls cannot hide the difference as message time.
 fn bounded(messages: f64, calls: usize) -> f64 {
     messages.clamp(0.0, MESSAGE + MESSAGE_A_CALL * calls as f64)
 }

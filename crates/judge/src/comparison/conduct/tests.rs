@@ -1,4 +1,4 @@
-//! What honest and dishonest sides look like from outside.
+//! How honest and dishonest workers look from outside.
 
 use gauntlet_stats::{Arm, compare, without_interval};
 
@@ -9,7 +9,7 @@ use crate::comparison::side::{CpuUse, Effort};
 const CALL: f64 = 1e-3;
 const SUITE: [&str; 1] = ["case"];
 
-/// A slot of twenty calls with a bit of noise, `reported` being what the worker says of each.
+/// A slot of twenty calls with some noise; `reported` is the time that the worker states for each call.
 fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
     let noise = 1.0 + 0.01 * ((jitter * 7 % 5) as f64 - 2.0);
     Slot {
@@ -22,7 +22,7 @@ fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
     }
 }
 
-/// A lone call around which messages took so much longer than usual.
+/// A lone call whose messages take `late` seconds longer than usual.
 fn lone(call: f64, late: f64) -> Slot {
     Slot {
         calls: 1,
@@ -71,7 +71,7 @@ fn take_slots(conduct: &mut CaseConduct, candidate: impl Fn(usize) -> Slot) {
     conduct.note_slots(&slots);
 }
 
-/// What is suspected of six pairs; what a side did otherwise than honestly is up to `tamper`.
+/// The suspicion after six pairs in which `tamper` changes the honest observations.
 fn judge(tamper: impl Fn(&mut CaseConduct)) -> Option<Suspicion> {
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     seen.iter_mut().for_each(tamper);
@@ -122,7 +122,7 @@ fn a_sum_that_is_right_does_not_hide_a_median_that_is_not() {
 
 #[test]
 fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
-    // The excess varies so much from pair to pair that none is sure.
+    // The excess varies so much between pairs that no bound is certain.
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     for conduct in &mut seen {
         let excess = 0.08 * conduct.process as f64;
@@ -166,7 +166,7 @@ fn results_that_are_remembered_are_told() {
     assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
 }
 
-/// A slot of calls of microseconds, of which the first takes `begin` longer, and messages an odd time.
+/// A slot of microsecond calls. The first call takes `begin` longer, and message times are irregular.
 fn short(call: f64, reported: f64, begin: f64, jitter: usize) -> Slot {
     const CALLS: usize = 32;
     let odd = 5e-6 * ((jitter * 7 % 5) as f64 - 2.0);
@@ -181,7 +181,7 @@ fn short(call: f64, reported: f64, begin: f64, jitter: usize) -> Slot {
     }
 }
 
-/// A pair whose candidate takes a twentieth of the baseline's 2 ms and says so with a factor.
+/// A pair whose candidate takes a twentieth of the baseline's 2 ms and scales its reports by a factor.
 fn much_faster(conduct: &mut CaseConduct, factor: f64) {
     let begin = 160e-6;
     let slots: Vec<(Arm, Slot)> = (0..12)
@@ -229,8 +229,8 @@ fn a_control_that_scatters_more_than_its_median_shows_does_not_hide_a_lie() {
     assert!(matches!(judge(lying), Some(Suspicion::OwnClock { factor }) if factor > 1.05));
 }
 
-/// Calls of 18 and 13 µs, which take 20 µs more when they are alone; `late` is what the messages of the candidate's lone
-/// calls took beyond the baseline's.
+/// Calls of 18 and 13 µs, which take 20 µs more when they are alone; `late` is the extra message time of the
+/// candidate's lone calls over the baseline's.
 fn microseconds(conduct: &mut CaseConduct, alone: f64, late: impl Fn(usize) -> f64) {
     let process = conduct.process;
     let slots: Vec<(Arm, Slot)> = (0..12)
@@ -341,7 +341,7 @@ fn computing_outside_the_call_is_told_unless_it_is_one_accident() {
     assert_eq!(judge(once), None);
 }
 
-/// Numbers that are the same each time, evenly between 0 and 1.
+/// Reproducible pseudo-random numbers, uniform between 0 and 1.
 struct Dice(u64);
 
 impl Dice {
@@ -356,8 +356,8 @@ impl Dice {
     }
 }
 
-/// A slot of forty calls of half a millisecond beside a neighbour that takes the processor away now and then, for some
-/// milliseconds each time: from calls, and from the messages between them.
+/// A slot of forty half-millisecond calls on a machine where another load occasionally takes the processor for some
+/// milliseconds, during calls and during the messages between them.
 fn beside_a_neighbour(dice: &mut Dice, report: fn(&[f64]) -> Vec<f64>) -> Slot {
     let taken = |dice: &mut Dice| if dice.throw() < 0.1 { dice.wait(4e-3) } else { 0.0 };
     let calls: Vec<f64> = (0..40)
@@ -375,7 +375,7 @@ fn beside_a_neighbour(dice: &mut Dice, report: fn(&[f64]) -> Vec<f64>) -> Slot {
     }
 }
 
-/// Four pairs beside such a neighbour, and what is made of them.
+/// Four pairs under such a load, and their judgement.
 fn judge_beside_a_neighbour(seed: u64, report: fn(&[f64]) -> Vec<f64>) -> Conduct {
     let mut dice = Dice(seed);
     let mut reports = Vec::new();
@@ -427,8 +427,8 @@ fn a_noisy_neighbour_hides_no_worker_that_reports_its_best_and_accuses_no_honest
     }
 }
 
-/// What is suspected of six pairs whose reports come to a speed-up of about 6 %, undecided, where messages around the
-/// candidate's slots take this much longer than around the baseline's, pair by pair.
+/// The suspicion after six pairs whose reports show an undecided speed-up of about 6 %. Messages around the candidate's
+/// slots take this much longer than around the baseline's, pair by pair.
 fn judge_undecided_gain(late: impl Fn(usize) -> f64) -> Option<Suspicion> {
     let effects = [0.9, 1.02, 0.88, 0.99, 0.9, 0.95];
     let reports = effects.iter().enumerate();
@@ -455,7 +455,7 @@ fn judge_undecided_gain(late: impl Fn(usize) -> f64) -> Option<Suspicion> {
 #[test]
 fn a_gain_that_nobody_can_check_is_neither_believed_nor_called_a_lie() {
     assert_eq!(judge_undecided_gain(|_| 0.0), None);
-    // Slots of 20 ms that all end 4 ms late, but in one pair only, are still checked.
+    // Slots of 20 ms that all end 4 ms late in only one pair are still checked.
     assert_eq!(
         judge_undecided_gain(|process| 4e-3 * f64::from(process == 3)),
         None

@@ -1,17 +1,18 @@
-//! Time of a request that no report accounts for.
+//! Time of an exchange that no report accounts for.
 //!
-//! The coordinator's clock sees an exchange from its first byte to its last; the worker reports the calls in it. What the
-//! reports leave out is messages and waiting, of which the baseline, asked the same number of calls right beside, shows how
-//! much there is. A neighbour on the machine lengthens calls and the reports of honest calls with them, so that it hardly
-//! adds to what they leave out; but it adds to what is left out by a worker that reports its best call in place of each.
+//! The coordinator's clock sees an exchange from its first byte to its last; the worker reports the calls in it. The
+//! rest is messages and waiting. The baseline, timed side by side with the same number of calls, shows how long these
+//! take. Another load on the machine lengthens honest calls and their reports alike, so it adds little to the
+//! unreported time. It does add to the unreported time of a worker that reports its best call in place of each call.
 //!
-//! Slots are compared one by one, and only whether a slot leaves out more than another counts, not how much: one slot of
-//! which a neighbour took half says no more than any other.
+//! Slots are compared one by one by a sign test: only whether a slot omits more than its counterpart counts, not how
+//! much. A slot that lost half its time to another load weighs no more than any other.
 
 use crate::evidence::Unaccounted;
 
 impl Unaccounted {
-    /// None with so few slots that the sign test bounds nothing. `confidence` is that of each bound.
+    /// None if there are too few slots for the sign test to give a bound. `confidence` applies to each bound
+    /// separately.
     pub fn of(shares: &[f64], confidence: f64) -> Option<Self> {
         let mut sorted = shares.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -25,10 +26,11 @@ impl Unaccounted {
     }
 }
 
-/// The most slots of `count` that can lie on one side of the median's bound: the largest number k for which k or fewer of
-/// `count` throws of a coin are heads with a probability of at most `error`. None if even no head at all is likelier.
+/// The most slots of `count` that can lie on one side of the median's bound: the largest k for which `count` coin
+/// tosses give k or fewer heads with a probability of at most `error`. None if even zero heads are more likely than
+/// that.
 fn slots_beyond(count: usize, error: f64) -> Option<usize> {
-    // Logarithms, since 2⁻ᶜ is no number of f64 from 1,075 slots on.
+    // In logarithms, because 2^−count underflows f64 from 1,075 slots on.
     let mut log_probability = -(count as f64) * std::f64::consts::LN_2;
     let mut at_most = log_probability.exp();
     let mut beyond = None;
@@ -49,11 +51,12 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_the_sign_test() {
-        // 1/64 of six throws have no head, and 7/64 at most one.
+        // The probability of no head in six tosses is 1/64, and of at most one head 7/64.
         assert_eq!(slots_beyond(6, 0.01), None);
         assert_eq!(slots_beyond(6, 0.02), Some(0));
         assert_eq!(slots_beyond(6, 0.11), Some(1));
-        // From tables of the binomial distribution: 7 of 30 at most has 0.0026, 8 has 0.0081, 9 has 0.0214.
+        // From tables of the binomial distribution, for 30 tosses: P(at most 7) = 0.0026, P(at most 8) = 0.0081, P(at
+        // most 9) = 0.0214.
         assert_eq!(slots_beyond(30, 0.01), Some(8));
         let many = slots_beyond(10_000, 0.01).unwrap();
         assert!((4880..=4885).contains(&many), "{many}");

@@ -1,4 +1,4 @@
-//! How far a predicted speed-up may be off: the model's error bar, on the part of the time that the model answers for.
+//! Uncertainty of a predicted speed-up: the model's error bar, on the part of the time that the model predicts.
 
 use gauntlet_simulate::{NoEstimate, predicted_speedup_of_sizes};
 use gauntlet_task::Sizes;
@@ -8,8 +8,8 @@ use crate::evidence::{Candidate, Setting};
 /// Standard deviations from the middle to either end of the 90 % bar of a predicted speed-up.
 const NINETY_PERCENT: f64 = 1.645;
 
-/// The standard deviation of the logarithm of a kernel's true time over the predicted one, as far as it shows in
-/// comparisons: two sides that err so, each on its own, have the bar of the model's predicted speed-up.
+/// The standard deviation of the logarithm of a kernel's true time over the predicted time, as seen in comparisons: if
+/// both sides err independently by this much, the predicted speed-up has the model's error bar.
 pub fn of_kernel(
     setting: &Setting,
     problem: &Sizes,
@@ -23,8 +23,8 @@ pub fn of_kernel(
     Ok(of_both / std::f64::consts::SQRT_2)
 }
 
-/// The same of a call, of which the host's part is given and not the model's to err in: to first order, the kernel's
-/// deviation times its share of the call.
+/// The same for a whole call. The host's part of a call is given, not predicted; to first order the deviation is the
+/// kernel's deviation times the kernel's share of the call.
 pub fn of_call(deviation: f64, kernel_seconds: f64, call_seconds: f64) -> f64 {
     deviation * kernel_seconds / call_seconds
 }

@@ -1,4 +1,4 @@
-//! Comparing what the model says of two candidates.
+//! Compares the model's predictions for two candidates.
 
 use gauntlet_simulate::{Accuracy, Basis, HostTerm, NoEstimate, Subject, on_record};
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
@@ -7,8 +7,8 @@ use gauntlet_task::Case;
 use super::bar;
 use crate::evidence::{Candidate, CaseTimes, Comparison, JudgeError, Setting};
 
-/// Simulates both sides on every benchmark case; the reason in words where the model has none to give. The same setting
-/// gives the same answer to the bit.
+/// Simulates both sides on every benchmark case. Returns the reason in words if the model has no prediction. The same
+/// setting gives bit-identical results.
 pub fn compare_predicted(
     setting: &Setting,
     baseline: &Candidate,
@@ -60,15 +60,15 @@ pub fn compare_predicted(
     }))
 }
 
-/// The likeliest times of a case with one candidate, in seconds.
+/// The most likely times of a case with one candidate, in seconds.
 struct Times {
-    /// Of a call.
+    /// Time of a whole call.
     call: f64,
-    /// Of what the model answers for: the call without the host's part.
+    /// Time that the model predicts: the call without the host's part.
     kernel: f64,
 }
 
-/// Both sides' times, and the standard deviation of the logarithm of a kernel's.
+/// Both sides' times, and the standard deviation of the logarithm of a kernel's time.
 fn predict(
     setting: &Setting,
     baseline: &Candidate,
@@ -91,7 +91,7 @@ fn predict(
     Ok((sides, bar::of_kernel(setting, &case.sizes, baseline, candidate)?))
 }
 
-/// What the figures rest on, as the end of a sentence.
+/// The basis of the figures, as the end of a sentence.
 fn basis(setting: &Setting) -> String {
     let device = &setting.device.name;
     let problems = setting.benchmark_cases.iter().map(|case| &case.sizes);

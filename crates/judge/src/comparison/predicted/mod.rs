@@ -1,5 +1,5 @@
-//! What the model says in place of measurements: simulated times, whose spread is the model's own error, and profiles.
-//! Nothing is run, so that the device need not be here; every verdict from such times is marked *predicted*.
+//! Model predictions in place of measurements: simulated times, whose spread is the model's own error, and profiles.
+//! Nothing runs, so the device need not be present; every verdict from such times is marked *predicted*.
 
 mod bar;
 mod comparison;

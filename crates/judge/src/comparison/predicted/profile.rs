@@ -1,4 +1,4 @@
-//! Where the time would go, in the words that measured profiles use.
+//! Predicted shares of a call's time, in the vocabulary of measured profiles.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::evidence::{Candidate, Profile, Setting};
 /// The predicted profile of each benchmark case.
 ///
 /// # Errors
-/// [`NoEstimate`] if the device's description lacks a figure without which nothing can be said.
+/// [`NoEstimate`] if the device's description lacks a figure that the model needs.
 pub fn profiles(setting: &Setting, candidate: &Candidate) -> Result<BTreeMap<String, Profile>, NoEstimate> {
     setting
         .benchmark_cases
@@ -48,7 +48,7 @@ fn profile(setting: &Setting, candidate: &Candidate, case: &Case) -> Result<Prof
     })
 }
 
-/// The phase in which a profiler would see a part.
+/// The phase to which a profiler would assign a part.
 fn phase(part: Part) -> &'static str {
     match part {
         Part::Host | Part::Launch => "setup",

@@ -4,8 +4,7 @@ use gauntlet_simulate::{Accuracy, Subject, predicted_speedup_of_sizes};
 
 use crate::evidence::{Candidate, Prediction, Setting};
 
-/// The model's prediction of a change. None where the device lacks the figures, or where a side runs something else than one
-/// schedule.
+/// The model's prediction of a change. None if the device lacks the figures, or if a side is not a single schedule.
 pub fn predict(setting: &Setting, baseline: &Candidate, candidate: &Candidate) -> Option<Prediction> {
     let is_scheduled = |side: &Candidate| side.command.is_none() && side.dispatch.is_none();
     if !is_scheduled(baseline) || !is_scheduled(candidate) {
@@ -27,7 +26,7 @@ pub fn predict(setting: &Setting, baseline: &Candidate, candidate: &Candidate) -
     for problem in &problems {
         let subject = Subject::of(problem, &baseline.schedule).ok()?;
         let baseline = subject.estimate(&setting.device).ok()?;
-        // A problem without work has no roofline to be far from.
+        // A problem without work has no roofline.
         if baseline.roofline_seconds > 0.0 {
             headrooms.push((baseline.seconds / baseline.roofline_seconds).ln());
         }

@@ -1,5 +1,5 @@
-//! The hash chain: each record's digest covers the record and the digest before it, so that a change,
-//! a removal or an insertion anywhere but at the very end shows in everything after it.
+//! The hash chain: each record's digest covers the record and the digest before it, so that a change, a removal or an
+//! insertion anywhere but at the very end invalidates every later digest.
 
 use std::fmt;
 
@@ -8,37 +8,37 @@ use serde_json::Value;
 
 use super::record::{RecordKind, RunStart};
 
-/// Sets these digests apart from every other use of BLAKE3.
+/// Domain separation: sets these digests apart from every other use of BLAKE3.
 const CONTEXT: &str = "gauntlet ledger 2026 schema 1 chain of records";
 
-/// What a walk along the chain found.
+/// The result of a walk along the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
     /// Every record is as it was written.
     Intact {
         /// Number of records.
         records: u64,
-        /// Digest of the last record; empty for an empty ledger. Who keeps a copy elsewhere can
-        /// tell a ledger that was rewritten from the start.
+        /// Digest of the last record; empty for an empty ledger. A copy kept elsewhere detects a ledger that was
+        /// rewritten from the start.
         head: String,
     },
     /// Something was changed.
     Broken {
-        /// The first record at which it shows.
+        /// The first record that does not match.
         sequence: u64,
-        /// What is wrong with it.
+        /// The fault.
         breach: Breach,
     },
 }
 
-/// What is wrong with a record.
+/// How a record differs from what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breach {
-    /// It was there once and is not any more.
+    /// It existed once and is missing.
     Missing,
-    /// It, or its link to the record before it, is not what was written.
+    /// It, or its link to the record before it, was changed.
     Altered,
-    /// It starts a run, and the table of runs says something else.
+    /// It starts a run, and the table of runs disagrees with it.
     RunAltered,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Breach {
     }
 }
 
-/// What a link of the chain covers, as stored.
+/// The fields that a link of the chain covers, as stored.
 pub(super) struct Link<'a> {
     pub sequence: u64,
     pub run: &'a str,
@@ -65,8 +65,8 @@ pub(super) struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// BLAKE3 over the digest before and all fields, each with its length so that no two records run into
-    /// the same bytes; an absent field differs from an empty one.
+    /// BLAKE3 over the previous digest and all fields, each prefixed with its length so that no two records give the
+    /// same bytes; an absent field differs from an empty one.
     pub(super) fn digest(&self, previous: &str) -> String {
         let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
         let sequence = self.sequence.to_string();
@@ -91,9 +91,9 @@ impl Link<'_> {
     }
 }
 
-/// The highest sequence number ever given and the digest of the last record; 0 and nothing for an empty ledger.
+/// The highest sequence number ever given and the digest of the last record; 0 and an empty digest for an empty ledger.
 pub(super) fn head(connection: &Connection) -> rusqlite::Result<(u64, String)> {
-    // Not the last record's number: where records were cut off, the gap must stay.
+    // Not the last record's number: if records were cut off at the end, the gap must stay visible.
     connection
         .prepare_cached(
             "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'record'), 0),
@@ -102,9 +102,9 @@ pub(super) fn head(connection: &Connection) -> rusqlite::Result<(u64, String)> {
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-/// Walks the chain from the first record to the last that was ever numbered.
+/// Walks the chain from the first record to the highest number ever given.
 pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verification> {
-    // One transaction, so that a record appended meanwhile is seen by all of the questions or by none.
+    // One transaction, so that a record appended meanwhile is seen by all of the queries or by none.
     let snapshot = connection.unchecked_transaction()?;
     let mut statement = snapshot.prepare(
         "SELECT sequence, run, at, kind, round, pitch, gate, body, record.digest,
@@ -136,7 +136,7 @@ pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verification> 
     })
 }
 
-/// What is wrong with a row that should be number `sequence` and follow on `previous`.
+/// The fault of a row that should have number `sequence` and follow `previous`.
 fn breach_of(row: &Row<'_>, sequence: u64, previous: &str) -> rusqlite::Result<Option<Breach>> {
     if row.get::<_, u64>(0)? != sequence {
         return Ok(Some(Breach::Missing));
@@ -164,7 +164,7 @@ fn breach_of(row: &Row<'_>, sequence: u64, previous: &str) -> rusqlite::Result<O
     Ok((starts && !same_start(row, &link)?).then_some(Breach::RunAltered))
 }
 
-/// Whether the table of runs says what the record that started the run says.
+/// Whether the table of runs agrees with the record that started the run.
 fn same_start(row: &Row<'_>, link: &Link<'_>) -> rusqlite::Result<bool> {
     let column = |index| row.get::<_, Option<String>>(index);
     let (Some(started), Some(version), Some(file), Some(digest), Some(environment)) =

@@ -1,4 +1,4 @@
-//! What can go wrong with a ledger: each text says which file, what happened, and what to do.
+//! Errors of a ledger: each text says which file, what happened, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub enum LedgerError {
         path.display()
     )]
     Create {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 
@@ -29,39 +29,39 @@ pub enum LedgerError {
         path.display()
     )]
     Missing {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
     },
 
-    /// The operating system does not let the file be read.
+    /// The operating system refuses to read the file.
     #[error("cannot read the ledger {}: {source}; make it readable or give another with --ledger", path.display())]
     Unreadable {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 
-    /// The file is something else; it was left as it is.
+    /// The file is not a ledger; it was left unchanged.
     #[error(
         "{} is not a gauntlet ledger: {found}; it was left as it is, give another file with --ledger",
         path.display()
     )]
     NotALedger {
-        /// The file as it was named.
+        /// The file's path as given.
         path: PathBuf,
-        /// What the file is instead.
+        /// The actual kind of the file.
         found: String,
     },
 
-    /// A newer program wrote the file; it was left as it is.
+    /// A newer program wrote the file; it was left unchanged.
     #[error(
         "the ledger {} has schema {found}, this gauntlet knows schemas up to {known}; it was left as it is, \
          use a newer gauntlet or give another ledger with --ledger",
         path.display()
     )]
     Newer {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
         /// Schema version of the file.
         found: i32,
@@ -76,7 +76,7 @@ pub enum LedgerError {
         path.display()
     )]
     ReadOnly {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
     },
 
@@ -87,42 +87,42 @@ pub enum LedgerError {
         path.display()
     )]
     Full {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
     },
 
-    /// Another program held the file for longer than the ledger waits.
+    /// Another program locked the file for longer than the timeout.
     #[error(
         "the ledger {} stayed locked by another program; end that program, or wait for it and try again",
         path.display()
     )]
     Locked {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
     },
 
-    /// The file is a ledger, but what is in it makes no sense.
+    /// The file is a ledger, but its content is inconsistent.
     #[error("the ledger {} is damaged: {detail}; restore a copy, or start another with --ledger", path.display())]
     Damaged {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
-        /// What makes no sense.
+        /// The inconsistency.
         detail: String,
     },
 
-    /// A record or a question names a run that is not there.
+    /// A record or a query names a run that does not exist.
     #[error("the ledger {} has no run {run}; `gauntlet ledger list` shows those it has", path.display())]
     UnknownRun {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
-        /// The run asked for.
+        /// The run.
         run: RunId,
     },
 
     /// A record was appended to a run that had ended: the run must stay as it was when it ended.
     #[error("run {run} of the ledger {} has ended and takes no more records; start another run", path.display())]
     Ended {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
         /// The run that has ended.
         run: RunId,
@@ -131,34 +131,34 @@ pub enum LedgerError {
     /// A run was to be started a second time.
     #[error("run {run} of the ledger {} has started already; continue it or start another run", path.display())]
     Started {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
-        /// The run that has started.
+        /// The run that was already started.
         run: RunId,
     },
 
-    /// The export could not be written to where it goes.
+    /// The export could not be written to its destination.
     #[error("cannot write the export of the ledger: {source}; give it a place that can be written")]
     Export {
-        /// What the writer said.
+        /// The writer's error.
         source: io::Error,
     },
 
-    /// Anything else that SQLite reports, an error of the disk for example.
+    /// Any other SQLite error, for example a disk error.
     #[error(
         "the ledger {} failed: {source}; check the disk it is on, or give another ledger with --ledger",
         path.display()
     )]
     Storage {
-        /// The ledger as it was named.
+        /// The ledger's path as given.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
 
 impl LedgerError {
-    /// Says what an error of SQLite means for the ledger at `path`.
+    /// Converts a SQLite error for the ledger at `path`.
     pub(super) fn of_sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match &source {
@@ -189,7 +189,7 @@ impl LedgerError {
         }
     }
 
-    /// Says what an error of the operating system while creating the ledger at `path` means.
+    /// Converts an operating system error from creating the ledger at `path`.
     pub(super) fn of_creation(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

@@ -1,4 +1,4 @@
-//! The file of a ledger: made whole or not at all, recognised before it is touched.
+//! The file of a ledger: created atomically, and identified before anything is changed.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,20 +14,20 @@ use super::error::LedgerError;
 /// Version of the schema in `schema.sql`, kept as SQLite's `user_version`.
 pub(super) const SCHEMA: i32 = 1;
 
-/// "GNTL", kept as SQLite's `application_id`: tells a ledger from other SQLite files.
+/// "GNTL", kept as SQLite's `application_id`: distinguishes a ledger from other SQLite files.
 const APPLICATION: i32 = i32::from_be_bytes(*b"GNTL");
 
 /// Length of the header of an SQLite file; offsets below: <https://www.sqlite.org/fileformat.html#the_database_header>.
 const HEADER: usize = 100;
 
-/// Where the header says whether the file is written (18) and read (19) with a write-ahead log (2) or without (1).
+/// Header bytes for the write and read version: with a write-ahead log (2) or without (1), at offsets 18 and 19.
 const JOURNAL_VERSIONS: std::ops::Range<usize> = 18..20;
 
-/// Makes an empty ledger at `path`, with its folder; one that is there already, or that another program
-/// makes meanwhile, stays as it is.
+/// Creates an empty ledger at `path`, with its folder. An existing ledger, or one that another program creates
+/// meanwhile, is left unchanged.
 ///
-/// It is written under another name and moved into place, so that nobody ever meets half a ledger and two
-/// programs may start on the same new ledger at the same time.
+/// The file is written under another name and moved into place, so that no program ever sees a partial ledger and two
+/// programs may create the same ledger at the same time.
 pub(super) fn create_if_missing(path: &Path) -> Result<(), LedgerError> {
     if path.exists() {
         return Ok(());
@@ -49,19 +49,19 @@ pub(super) fn create_if_missing(path: &Path) -> Result<(), LedgerError> {
         .persist_noclobber(path);
     match moved {
         Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => Err(refused(failed.error)),
-        // The name must survive a loss of power too, like the records that follow.
+        // The name must survive a power loss too, like the records that follow.
         _ => File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(refused),
     }
 }
 
-/// Opens the ledger at `path` for appending, after a look that changes nothing.
-pub(super) fn connect(path: &Path, patience: Duration) -> Result<Connection, LedgerError> {
+/// Opens the ledger at `path` for appending, after checking it without changing anything.
+pub(super) fn connect(path: &Path, timeouts: Duration) -> Result<Connection, LedgerError> {
     recognise(path)?;
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, patience)?;
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, timeouts)?;
     let failed = |error| LedgerError::of_sqlite(path, error);
-    // SQLite falls back to reading where it may not write.
+    // SQLite silently falls back to read-only if it may not write.
     if connection.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
         return Err(LedgerError::ReadOnly {
             path: path.to_owned(),
@@ -71,16 +71,16 @@ pub(super) fn connect(path: &Path, patience: Duration) -> Result<Connection, Led
     Ok(connection)
 }
 
-/// Opens the ledger at `path` for reading, without making any file.
+/// Opens the ledger at `path` for reading, without creating any file.
 ///
-/// While there are records in a log beside the ledger, somebody is at work on it or was killed: then it is
-/// read live, by way of the log. Otherwise reading through SQLite would create a log, so the file is
-/// copied into memory and read from there.
-pub(super) fn connect_read_only(path: &Path, patience: Duration) -> Result<Connection, LedgerError> {
+/// Records in a log beside the ledger mean that another program is writing to it or was killed: the ledger is then read
+/// live, through the log. Otherwise reading through SQLite would create a log, so the file is copied into memory and
+/// read from there.
+pub(super) fn connect_read_only(path: &Path, timeouts: Duration) -> Result<Connection, LedgerError> {
     loop {
         recognise(path)?;
         if has_log(path)? {
-            return open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, patience);
+            return open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, timeouts);
         }
         if let Some(connection) = open_copy(path)? {
             return Ok(connection);
@@ -88,10 +88,10 @@ pub(super) fn connect_read_only(path: &Path, patience: Duration) -> Result<Conne
     }
 }
 
-/// Sets up what every connection that appends needs.
+/// Sets the options that every appending connection needs.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "wal")?;
-    // With a write-ahead log only FULL flushes at each commit; NORMAL may lose acknowledged records when power fails.
+    // With a write-ahead log, only FULL flushes at each commit; NORMAL may lose acknowledged records in a power loss.
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -111,7 +111,7 @@ fn write_empty(path: &Path) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-/// Refuses a file that is no ledger or one of a newer schema, by its header alone.
+/// Rejects a file that is not a ledger or has a newer schema, by its header alone.
 fn recognise(path: &Path) -> Result<(), LedgerError> {
     let mut header = Vec::with_capacity(HEADER);
     File::open(path)
@@ -131,13 +131,13 @@ fn recognise(path: &Path) -> Result<(), LedgerError> {
     admit(path, number(68), number(60))
 }
 
-/// Opens through SQLite and looks once more: a log may hold a newer header than the file.
-fn open(path: &Path, access: OpenFlags, patience: Duration) -> Result<Connection, LedgerError> {
+/// Opens through SQLite and checks again: a log may hold a newer header than the file.
+fn open(path: &Path, access: OpenFlags, timeouts: Duration) -> Result<Connection, LedgerError> {
     let failed = |error| LedgerError::of_sqlite(path, error);
     let connection =
         Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
-    connection.busy_timeout(patience).map_err(failed)?;
-    // Until the ledger is known to be ours, closing must not write the log back into the file.
+    connection.busy_timeout(timeouts).map_err(failed)?;
+    // Until the file is known to be a ledger, closing must not write the log back into it.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(failed)?;
@@ -150,7 +150,7 @@ fn open(path: &Path, access: OpenFlags, patience: Duration) -> Result<Connection
     Ok(connection)
 }
 
-/// Refuses what is no ledger, or a ledger of a newer schema.
+/// Rejects a file that is not a ledger, or a ledger with a newer schema.
 fn admit(path: &Path, application: i32, schema: i32) -> Result<(), LedgerError> {
     let path = path.to_owned();
     match schema {
@@ -171,7 +171,7 @@ fn admit(path: &Path, application: i32, schema: i32) -> Result<(), LedgerError> 
     }
 }
 
-/// A connection to a copy in memory; nothing if somebody went to work on the file meanwhile.
+/// A connection to a copy in memory; none if another program opened the file for writing meanwhile.
 fn open_copy(path: &Path) -> Result<Option<Connection>, LedgerError> {
     let unreadable = |source| refusal_to_read(path, source);
     let state = || fs::metadata(path).and_then(|metadata| Ok((metadata.len(), metadata.modified()?)));
@@ -194,8 +194,8 @@ fn open_copy(path: &Path) -> Result<Option<Connection>, LedgerError> {
         .map_err(|error| LedgerError::of_sqlite(path, error))
 }
 
-/// Whether SQLite has a log of the ledger at `path` with anything in it, beside the file that a link leads
-/// to. An empty one is left where the disk was full before the first record.
+/// Whether SQLite has a non-empty log of the ledger at `path`, next to the target of a symbolic link. An empty log
+/// remains if the disk was full before the first record.
 fn has_log(path: &Path) -> Result<bool, LedgerError> {
     let mut log = OsString::from(
         path.canonicalize()

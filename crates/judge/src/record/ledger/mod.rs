@@ -1,8 +1,8 @@
 //! The ledger: an append-only SQLite file of everything that happened, each record durable before the
 //! next step begins, so that a run killed at any moment can be read and resumed.
 //!
-//! What keeps it honest: triggers refuse changes, a hash chain shows those made regardless
-//! ([`Ledger::verify`]), and a file of a newer schema or of another program is never touched.
+//! Integrity: triggers refuse changes, a hash chain reveals changes made despite them ([`Ledger::verify`]), and a file
+//! with a newer schema or of another program is never modified.
 
 mod chain;
 mod error;
@@ -22,11 +22,11 @@ pub use self::chain::{Breach, Verification};
 pub use self::error::LedgerError;
 pub use self::record::{Entry, Record, RecordKind, RunId, RunStart, RunSummary};
 
-/// How long to wait for another program: an append takes milliseconds, so whoever holds the ledger longer
-/// than this is not appending.
+/// How long to wait for another program: an append takes milliseconds, so a program that holds the lock longer than
+/// this is not appending.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An open ledger. Several programs may have the same one open and append to it.
+/// An open ledger. Several programs may open the same ledger and append to it.
 #[derive(Debug)]
 pub struct Ledger {
     connection: Connection,
@@ -34,22 +34,22 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the ledger at `path` for appending and makes it, with its folder, if it is not there.
+    /// Opens the ledger at `path` for appending, and creates it, with its folder, if it does not exist.
     ///
     /// # Errors
-    /// When the file cannot be made or written, is no ledger, has a newer schema, or stays locked; in each
-    /// of these cases it is left as it was.
+    /// If the file cannot be created or written, is not a ledger, has a newer schema, or stays locked; in each of these
+    /// cases it is left unchanged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LedgerError> {
-        Self::open_with_patience(path.as_ref(), PATIENCE)
+        Self::open_with_timeouts(path.as_ref(), PATIENCE)
     }
 
-    /// Opens the ledger at `path` for reading; makes and changes no file.
+    /// Opens the ledger at `path` for reading; creates and changes no file.
     ///
-    /// While another program is appending, what it appends becomes visible; a ledger that nobody is at work
-    /// on is read into memory whole and shows what it held at this moment.
+    /// While another program is appending, its records become visible; a ledger that no program is writing is read into
+    /// memory completely and shows its content at this moment.
     ///
     /// # Errors
-    /// When there is no such file, or it cannot be read, is no ledger, or has a newer schema.
+    /// If the file does not exist, cannot be read, is not a ledger, or has a newer schema.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, LedgerError> {
         let path = path.as_ref();
         Ok(Self {
@@ -58,18 +58,18 @@ impl Ledger {
         })
     }
 
-    /// The file, as it was named.
+    /// The file's path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Records that a run starts, and gives it a name that no other run has.
+    /// Records the start of a run, and gives it a unique name.
     ///
-    /// What it is fixed by is stored as the body of its first record too, so that the hash chain and
-    /// exports cover it.
+    /// The run's fixed inputs are also stored as the body of its first record, so that the hash chain and exports cover
+    /// them.
     ///
     /// # Errors
-    /// When the ledger cannot be written: read-only, locked, or the disk is full.
+    /// If the ledger cannot be written: read-only, locked, or the disk is full.
     pub fn start_run(&self, start: &RunStart) -> Result<RunId, LedgerError> {
         self.transact(|transaction| {
             let at = Timestamp::now();
@@ -98,12 +98,12 @@ impl Ledger {
         })
     }
 
-    /// Appends a record and returns its sequence number. When this returns, the record is on the disk:
-    /// neither a kill nor a loss of power takes it away.
+    /// Appends a record and returns its sequence number. When this returns, the record is on the disk and survives a
+    /// kill or a power loss.
     ///
     /// # Errors
-    /// When the run is unknown or has ended, when the record would start it again, or when the ledger
-    /// cannot be written: read-only, locked, or the disk is full. Nothing is recorded then.
+    /// If the run is unknown or has ended, if the record would start it again, or if the ledger cannot be written:
+    /// read-only, locked, or the disk is full. Nothing is recorded then.
     pub fn append(&self, record: &Record) -> Result<u64, LedgerError> {
         let (path, run) = (|| self.path.clone(), || record.run.clone());
         self.transact(|transaction| {
@@ -125,32 +125,31 @@ impl Ledger {
         })?
     }
 
-    /// Walks the whole hash chain and says whether every record is as it was written, or which is the
-    /// first that is not.
+    /// Walks the whole hash chain and reports whether every record is unchanged, or else the first that is not.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn verify(&self) -> Result<Verification, LedgerError> {
         chain::verify(&self.connection).map_err(|error| self.failure(error))
     }
 
-    fn open_with_patience(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
+    fn open_with_timeouts(path: &Path, timeouts: Duration) -> Result<Self, LedgerError> {
         file::create_if_missing(path)?;
         Ok(Self {
-            connection: file::connect(path, patience)?,
+            connection: file::connect(path, timeouts)?,
             path: path.to_owned(),
         })
     }
 
-    /// Runs `work` in a transaction of its own, which holds the ledger from its first moment on: the
-    /// digest that a record follows on must still be the last one when the record is inserted.
+    /// Runs `work` in its own transaction, which locks the ledger from the start: the digest that a record follows must
+    /// still be the last one when the record is inserted.
     fn transact<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, LedgerError> {
         let transact = || {
-            // Unchecked only in that it borrows the connection shared: no transaction outlives a method
-            // of this type, so none is ever inside of another.
+            // "Unchecked" only means that the transaction borrows the connection immutably: no transaction outlives a
+            // method of this type, so they never nest.
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
             let result = work(&transaction)?;
             transaction.commit()?;
@@ -199,7 +198,7 @@ fn insert(transaction: &Transaction<'_>, at: Timestamp, record: &Record) -> rusq
     Ok(sequence)
 }
 
-/// Whether the run has ended; nothing if there is no such run.
+/// Whether the run has ended; none if there is no such run.
 fn ended(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<bool>> {
     connection
         .prepare_cached(
@@ -209,7 +208,7 @@ fn ended(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<bool>>
         .optional()
 }
 
-/// A name for a run that no run of the ledger has.
+/// A name that no run of the ledger has.
 fn unused_name(connection: &Connection, at: Timestamp, start: &RunStart) -> rusqlite::Result<RunId> {
     let mut attempt = 0_u32;
     loop {

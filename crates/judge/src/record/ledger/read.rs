@@ -1,4 +1,4 @@
-//! Reading a ledger: lists of runs and records, what a resumed run needs, and the export.
+//! Reading a ledger: lists of runs and records, the state for resuming a run, and the export.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ impl Ledger {
     /// Every run, the newest first (by their order in the ledger: clocks may be set back).
     ///
     /// # Errors
-    /// When the file cannot be read or makes no sense.
+    /// If the file cannot be read or is inconsistent.
     pub fn runs(&self) -> Result<Vec<RunSummary>, LedgerError> {
         self.query(
             "SELECT id, started_at, version, file, run.digest, environment, count(*),
@@ -34,7 +34,7 @@ impl Ledger {
     /// Every record of a run, in order.
     ///
     /// # Errors
-    /// When there is no such run, or the file cannot be read or makes no sense.
+    /// If there is no such run, or the file cannot be read or is inconsistent.
     pub fn records(&self, run: &RunId) -> Result<Vec<Entry>, LedgerError> {
         self.require(run)?;
         self.query(
@@ -44,20 +44,20 @@ impl Ledger {
         )
     }
 
-    /// The findings of a run, in order: what a resumed run need not find again.
+    /// The findings of a run, in order, which a resumed run does not repeat.
     ///
     /// # Errors
-    /// When there is no such run, or the file cannot be read or makes no sense.
+    /// If there is no such run, or the file cannot be read or is inconsistent.
     pub fn findings(&self, run: &RunId) -> Result<Vec<Entry>, LedgerError> {
         self.require(run)?;
         let statement = format!("{ENTRY} WHERE run = ?1 AND kind = ?2 ORDER BY sequence");
         self.query(&statement, params![run, RecordKind::Finding], entry)
     }
 
-    /// The verdicts of all runs, in order: what forecasts are scored by.
+    /// The verdicts of all runs, in order, by which forecasts are scored.
     ///
     /// # Errors
-    /// When the file cannot be read or makes no sense.
+    /// If the file cannot be read or is inconsistent.
     pub fn verdicts(&self) -> Result<Vec<Entry>, LedgerError> {
         let statement = format!("{ENTRY} WHERE kind = ?1 ORDER BY sequence");
         self.query(&statement, [RecordKind::Verdict], entry)
@@ -66,9 +66,9 @@ impl Ledger {
     /// The record with this sequence number, if there is one.
     ///
     /// # Errors
-    /// When the file cannot be read or makes no sense.
+    /// If the file cannot be read or is inconsistent.
     pub fn record(&self, sequence: u64) -> Result<Option<Entry>, LedgerError> {
-        // A number beyond SQLite's 64-bit signed integers cannot be that of a record.
+        // SQLite's integers are signed 64-bit, so no record has a larger number.
         let Ok(sequence) = i64::try_from(sequence) else {
             return Ok(None);
         };
@@ -76,10 +76,10 @@ impl Ledger {
         Ok(found.into_iter().next())
     }
 
-    /// The newest run that was fixed by the same things (see [`RunStart::digest`]) and has not ended.
+    /// The newest run with the same fixed inputs (see [`RunStart::digest`]) that has not ended.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn last_unfinished_run(&self, digest: &str) -> Result<Option<RunId>, LedgerError> {
         self.connection
             .query_row(
@@ -94,10 +94,10 @@ impl Ledger {
             .map_err(|error| self.failure(error))
     }
 
-    /// Writes the records of a run, or of all, as JSON lines: one [`Entry`] a line, in order.
+    /// Writes the records of a run, or of all runs, as JSON lines: one [`Entry`] on each line, in order.
     ///
     /// # Errors
-    /// When there is no such run, the file cannot be read or makes no sense, or `writer` fails.
+    /// If there is no such run, the file cannot be read or is inconsistent, or `writer` fails.
     pub fn export(&self, mut writer: impl Write, run: Option<&RunId>) -> Result<(), LedgerError> {
         if let Some(run) = run {
             self.require(run)?;

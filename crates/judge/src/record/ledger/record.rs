@@ -1,4 +1,4 @@
-//! The words of the ledger: runs, records, and records as they are stored.
+//! The data types of the ledger: runs, records, and records as they are stored.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ use serde_json::Value;
 pub struct RunId(String);
 
 impl RunId {
-    /// Takes a name as somebody typed it; whether there is such a run is for the ledger to say.
+    /// Accepts a name that a user typed; the ledger checks whether there is such a run.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
-    /// The name for a run started at `at`. `salt` tells apart runs that start at the same instant.
+    /// The name for a run started at `at`. `salt` distinguishes runs that start at the same instant.
     pub(super) fn for_start(at: Timestamp, salt: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&at.as_nanosecond().to_le_bytes());
@@ -42,48 +42,47 @@ impl fmt::Display for RunId {
     }
 }
 
-/// What a run is fixed by; stored once, as it starts.
+/// The fixed inputs of a run; stored once, at its start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunStart {
-    /// Version of the program, with its commit where known.
+    /// Version of the program, with its commit if known.
     pub version: String,
-    /// The round or tournament file, as it was given.
+    /// The round or tournament file, as given.
     pub file: String,
-    /// Digest of everything that the run was fixed by (criteria, pitches, suite, seeds, device); a run may be
-    /// resumed when this is the same.
+    /// Digest of all fixed inputs (criteria, pitches, suite, seeds, device); a run may be resumed if this is unchanged.
     pub digest: String,
-    /// What it runs on: device, compilers, operating system, clocks.
+    /// The environment: device, compilers, operating system, clocks.
     pub environment: Value,
 }
 
-/// A run as a list shows it.
+/// A run as shown in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunSummary {
     /// Its name.
     pub id: RunId,
     /// When it started.
     pub started: Timestamp,
-    /// When it ended; none while it runs or after it was killed.
+    /// When it ended; none while it runs or if it was killed.
     pub ended: Option<Timestamp>,
-    /// What it was fixed by.
+    /// Its fixed inputs.
     #[serde(flatten)]
     pub start: RunStart,
-    /// Number of its records, the start and the end among them.
+    /// Number of its records, including start and end.
     pub records: u64,
     /// Number of findings among them.
     pub findings: u64,
     /// Number of verdicts among them.
     pub verdicts: u64,
-    /// Of these, given by the model and not measured.
+    /// Number of those verdicts that the model gave without a measurement.
     pub predicted: u64,
 }
 
-/// What a record tells of.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
-    /// A run began; written by [`Ledger::start_run`](super::Ledger::start_run) alone.
+    /// A run began; written only by [`Ledger::start_run`](super::Ledger::start_run).
     RunStarted,
     /// A round began, with its criteria.
     RoundStarted,
@@ -97,12 +96,12 @@ pub enum RecordKind {
     RoundEnded,
     /// The run ended; nothing may follow it.
     RunEnded,
-    /// Something worth knowing that is none of these.
+    /// Any other notable event.
     Notice,
 }
 
 impl RecordKind {
-    /// Every kind, in the order in which a run meets them.
+    /// Every kind, in the order in which they occur in a run.
     pub const ALL: [Self; 8] = [
         Self::RunStarted,
         Self::RoundStarted,
@@ -129,31 +128,31 @@ impl RecordKind {
     }
 }
 
-/// One thing that happened in a run, before it is stored.
+/// An event of a run, before it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The run it belongs to.
     pub run: RunId,
-    /// What it tells of.
+    /// Its kind.
     pub kind: RecordKind,
-    /// The round, where it belongs to one.
+    /// The round, if it belongs to one.
     pub round: Option<String>,
-    /// The pitch, where it belongs to one.
+    /// The pitch, if it belongs to one.
     pub pitch: Option<String>,
-    /// The gate, where it belongs to one.
+    /// The gate, if it belongs to one.
     pub gate: Option<String>,
-    /// The evidence. JSON has no NaN and no infinity: `serde_json` turns them into null before they get here.
+    /// The evidence. JSON has no NaN or infinity: `serde_json` has already turned them into null.
     pub body: Value,
 }
 
 /// A record as it is stored; also one line of an export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its place in the ledger: 1, 2, 3 … over all runs.
+    /// Its sequence number in the ledger: 1, 2, 3 … over all runs.
     pub sequence: u64,
     /// When it was stored.
     pub at: Timestamp,
-    /// What was recorded.
+    /// The recorded event.
     #[serde(flatten)]
     pub record: Record,
     /// Its link of the hash chain, 64 hexadecimal digits.

@@ -1,5 +1,5 @@
--- Schema 1 of the ledger. Rows are added and never changed: the triggers refuse everything else, so that
--- no slip of this program or of a hand at the sqlite3 shell rewrites what was found.
+-- Schema 1 of the ledger. Rows are added and never changed: triggers refuse everything else, so that neither a bug in
+-- this program nor a mistake at the sqlite3 shell rewrites a finding.
 
 CREATE TABLE run (
     id          TEXT NOT NULL PRIMARY KEY,
@@ -10,7 +10,7 @@ CREATE TABLE run (
     environment TEXT NOT NULL CHECK (json_valid(environment))
 ) STRICT;
 
--- AUTOINCREMENT keeps the highest number ever given in sqlite_sequence, which shows records cut off at the end.
+-- AUTOINCREMENT keeps the highest number ever given in sqlite_sequence, which reveals records cut off at the end.
 CREATE TABLE record (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
     run      TEXT NOT NULL REFERENCES run (id),

@@ -1,4 +1,4 @@
-//! What needs a look behind the ledger: a full disk, a held lock, names that meet.
+//! Tests that need access to the ledger's internals: a full disk, a held lock, colliding names.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn a_full_disk_loses_nothing_and_the_ledger_goes_on_when_there_is_room() {
 fn a_ledger_that_stays_locked_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
-    let ledger = Ledger::open_with_patience(&path, Duration::from_millis(20)).unwrap();
+    let ledger = Ledger::open_with_timeouts(&path, Duration::from_millis(20)).unwrap();
     let run = ledger.start_run(&start()).unwrap();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -1,4 +1,4 @@
-//! Nsight Compute's counters of a kernel, under plain names.
+//! Nsight Compute's counters for a kernel, under plain names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +10,14 @@ use super::log_of;
 use crate::evidence::{Candidate, Counters, JudgeError, Unreadable};
 use crate::runner::{Operands, Workshop};
 
-/// A kernel is run again for each set of counters that can be read at once, its memory put back in between.
+/// Factor on timeouts. Nsight Compute reruns a kernel for each set of counters that can be read simultaneously, and
+/// restores its memory in between.
 const SLOWED: u32 = 3;
 
 const LOG: &str = "counters.csv";
 
-/// Sections hold what each processor has; counters asked for by name would end the run where one is unknown, hence only
-/// the one that says how busy Hopper's matrix units are.
+/// Sections contain the counters that each processor supports. A counter requested by name ends the run if it is
+/// unknown, so only one is requested by name: the utilisation of Hopper's matrix units.
 const ARGUMENTS: [&str; 24] = [
     "--csv",
     "--page",
@@ -48,7 +49,7 @@ const HOPPERS_MATRIX_UNITS: &str = "sm__pipe_tensor_op_gmma_cycles_active.avg.pc
 
 const DURATION: &str = "gpu__time_duration.sum";
 
-/// A counter's plain name, those of Nsight Compute's that say it (the first that is there), and what one of it is.
+/// A counter's plain name, Nsight Compute's names for it (the first that exists is used), and its unit.
 type Figure = (&'static str, &'static [&'static str], f64);
 
 const PERCENT: f64 = 0.01;
@@ -101,10 +102,10 @@ const FIGURES: [Figure; 7] = [
     ("registers", &["launch__registers_per_thread"], 1.0),
 ];
 
-/// What counters of stalls begin and end with: cycles that a warp waits for that reason, an instruction issued.
+/// Prefix and suffix of the stall counters: cycles that a warp waits for that reason, per issued instruction.
 const STALL: (&str, &str) = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio");
 
-/// How many reasons to name.
+/// How many stall reasons to report.
 const REASONS: usize = 3;
 
 /// Reads the counters of one call of a schedule.
@@ -139,10 +140,10 @@ pub fn read_counters(
         }))
 }
 
-/// Launches of a log, each with its kernel and its counters.
+/// Launches in a log, each with its kernel and its counters.
 type Launches = BTreeMap<String, (String, BTreeMap<String, f64>)>;
 
-/// The kernel that took the most time of all in a log, averaged over its launches.
+/// The kernel that took the most total time in a log, with counters averaged over its launches.
 fn parse(log: &str) -> Result<Counters, Unreadable> {
     let mut kernels: BTreeMap<String, Vec<BTreeMap<String, f64>>> = BTreeMap::new();
     for (kernel, counters) in launches(log)?.into_values() {
@@ -190,8 +191,8 @@ fn parse(log: &str) -> Result<Counters, Unreadable> {
     })
 }
 
-/// Launches of a log. A column is a counter, or a row is one with its name in a column: which it is depends on the page
-/// and the version. Lines of the tool's own begin with `==`.
+/// Parses the launches of a log. Depending on the page and the version, each counter is a column, or a row with its
+/// name in a column. The tool's own messages begin with `==`.
 fn launches(log: &str) -> Result<Launches, Unreadable> {
     let table: Vec<&str> = log.lines().filter(|line| line.starts_with('"')).collect();
     let table = table.join("\n");
@@ -207,7 +208,7 @@ fn launches(log: &str) -> Result<Launches, Unreadable> {
     let mut launches = Launches::new();
     for row in reader.records() {
         let row = row.map_err(|error| format!("ncu's table cannot be read: {error}"))?;
-        // The row below the head holds units.
+        // The row below the header holds units.
         let Some(id) = row.get(id).filter(|id| !id.is_empty()) else {
             continue;
         };
@@ -231,12 +232,12 @@ fn launches(log: &str) -> Result<Launches, Unreadable> {
     Ok(launches)
 }
 
-/// With commas for thousands; none for `n/a`.
+/// Parses a number with commas for thousands; none for `n/a`.
 fn number(text: &str) -> Option<f64> {
     text.replace(',', "").parse().ok()
 }
 
-/// What the tool says of itself, if it read no counter.
+/// The tool's own message, if it read no counter.
 fn told(log: &str) -> Unreadable {
     let complaint = log
         .lines()

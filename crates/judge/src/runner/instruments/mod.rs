@@ -1,7 +1,7 @@
-//! NVIDIA's tools that look into what runs on a GPU: where they are, how a worker is run by them, and what they said.
+//! NVIDIA's tools that inspect kernels on a GPU: where they are, how a worker runs under them, and what they report.
 //!
-//! A tool runs a worker of its own for a question of its own: it slows down what it looks at, so nothing is timed under
-//! one. Both are told to write into a file, since standard output belongs to the worker protocol.
+//! Each tool runs its own worker, and nothing is timed under a tool, because a tool slows down the program it inspects.
+//! Both tools write into a file, since standard output belongs to the worker protocol.
 
 mod counters;
 mod sanitizer;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub use counters::read_counters;
 pub use sanitizer::{TOOLS, check};
 
-/// Tools that are here.
+/// The tools found on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instruments {
     /// `compute-sanitizer`.
@@ -20,16 +20,16 @@ pub struct Instruments {
     pub profiler: Option<PathBuf>,
 }
 
-/// What to do where there is no `compute-sanitizer`.
+/// Advice if there is no `compute-sanitizer`.
 pub const NO_SANITIZER: &str = "no compute-sanitizer here, so no race checker looked: it comes with the CUDA toolkit \
                                 (Debian: cuda-sanitizer-13-0), and is sought on PATH and in /usr/local/cuda/bin";
 
-/// What to do where there is no `ncu`.
+/// Advice if there is no `ncu`.
 pub const NO_PROFILER: &str = "no ncu here, so no counters: it comes with Nsight Compute (Debian: \
                                cuda-nsight-compute-13-0), and is sought on PATH and in /usr/local/cuda/bin";
 
 impl Instruments {
-    /// Those on `PATH`, or where the CUDA toolkit puts them.
+    /// The tools on `PATH`, or in the CUDA toolkit's usual folders.
     pub fn find() -> Self {
         Self {
             sanitizer: program("compute-sanitizer"),
@@ -48,7 +48,7 @@ fn program(name: &str) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// The file in a worker's own folder that a tool writes; empty if there is none.
+/// The content of the file that a tool wrote in a worker's folder; empty if there is none.
 fn log_of(folder: &Path, name: &str) -> String {
     let bytes = std::fs::read(folder.join(name)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,4 +1,4 @@
-//! `compute-sanitizer`: memory that is not the kernel's, hazards in shared memory, barriers misused.
+//! `compute-sanitizer`: accesses outside the kernel's memory, hazards in shared memory, misused barriers.
 
 use std::path::Path;
 
@@ -9,16 +9,18 @@ use super::log_of;
 use crate::evidence::{Candidate, Checked, JudgeError, Told};
 use crate::runner::{Operands, Workshop};
 
-/// Its tools that are run. `initcheck` is not: results are poisoned before each run, which tells as much.
+/// The tools that are run. `initcheck` is not needed: results are poisoned before each run, which reveals the same
+/// errors.
 pub const TOOLS: [&str; 3] = ["memcheck", "racecheck", "synccheck"];
 
-/// Kernels run 10 to 100 times slower under it, and it patches each kernel's code before its first launch. What is looked
-/// at is small, so that three times the usual patience is plenty, and a hang does not take long to be seen.
+/// Factor on timeouts. Kernels run 10 to 100 times slower under the tool, which also patches each kernel's code before
+/// its first launch. The inspected cases are small, so three times the usual timeouts suffice and a hang is still
+/// detected quickly.
 const SLOWED: u32 = 3;
 
 const LOG: &str = "sanitizer.log";
 
-/// Has a tool look at one call of a schedule.
+/// Runs one call of a schedule under a tool.
 pub fn check(
     workshop: &Workshop,
     sanitizer: &Path,
@@ -33,7 +35,7 @@ pub fn check(
         told,
     };
     let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
-    // A library that asks the driver what it can do is refused on the way, which is no fault of a kernel.
+    // Without API errors: a library may query a driver feature that does not exist, which is no fault of a kernel.
     let arguments = [
         "--tool",
         tool,
@@ -52,7 +54,7 @@ pub fn check(
         .build(&case.sizes, schedule)
         .and_then(|_| worker.load(&[operands.path()], 1))
         .and_then(|_| worker.run(0));
-    // A fault ends what the kernel ran in, and so the call; the tool tells more of it than the call does.
+    // A fault destroys the CUDA context and so ends the call; the tool's log says more about it than the call's error.
     let stopped = worker.stop();
     let read = read(&log_of(worker.folder(), LOG));
     Ok(told(match (read, ran.map(|_| ()).and(stopped)) {
@@ -62,7 +64,7 @@ pub fn check(
     }))
 }
 
-/// Every line of its own begins so.
+/// The prefix of the tool's own lines.
 const PREFIX: &str = "=========";
 
 /// Reads a log.
@@ -98,8 +100,8 @@ fn read(log: &str) -> Told {
     }
 }
 
-/// Errors and warnings of a line that sums up, such as `ERROR SUMMARY: 2 errors` or
-/// `RACECHECK SUMMARY: 3 hazards displayed (1 error, 2 warnings)`.
+/// Errors and warnings in a summary line, such as `ERROR SUMMARY: 2 errors` or `RACECHECK SUMMARY: 3 hazards displayed
+/// (1 error, 2 warnings)`.
 fn summary(line: &str) -> Option<(usize, usize)> {
     let counted = |text: &str, what: &str| -> Option<usize> {
         let before = text.split(what).next()?;
@@ -117,7 +119,7 @@ fn summary(line: &str) -> Option<(usize, usize)> {
     Some((counted(divided, " error")?, counted(divided, " warning")?))
 }
 
-/// Lines of the first report that say what and where: they are indented, and backtraces of the host follow.
+/// The lines of the first report that give the fault and its place: they are indented, and host backtraces follow.
 const MOST_LINES: usize = 5;
 
 fn first_report(lines: &[&str]) -> String {

@@ -1,4 +1,4 @@
-//! Tools and workers that are scripts, confined as the real ones are.
+//! Tests with scripts as tools and workers, sandboxed like the real ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Case;
-use gauntlet_worker::{Limits, Patience, WorkerCommand};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 
 use super::{check, read_counters};
 use crate::evidence::{Candidate, Told};
 use crate::runner::Workshop;
 
-/// Answers each question in turn; `run` does what is asked of it before it answers.
+/// A worker that answers each request in turn; `run` is executed before it answers a run request.
 fn worker(run: &str) -> WorkerCommand {
     let script = format!(
         r#"read line; echo '{{"id":1,"answer":"description","protocol":{},"worker":"script","device":"none"}}'
@@ -25,7 +25,7 @@ fn worker(run: &str) -> WorkerCommand {
     WorkerCommand::new("/bin/sh", ["-c".into(), script.into()])
 }
 
-/// A tool that runs what follows its options and then writes `log` where `--log-file` says.
+/// A tool that runs the command after its options and then writes `log` to the path given by `--log-file`.
 fn tool(folder: &Path, log: &str) -> PathBuf {
     let path = folder.join("tool");
     let script = format!(
@@ -55,7 +55,7 @@ fn built_in() -> Candidate {
 fn told(log: &str, run: &str) -> Told {
     let place = tempfile::tempdir().unwrap();
     let tool = tool(place.path(), log);
-    let workshop = Workshop::new(worker(run), Patience::default(), Limits::default()).unwrap();
+    let workshop = Workshop::new(worker(run), Timeouts::default(), Limits::default()).unwrap();
     check(
         &workshop,
         &tool,
@@ -96,7 +96,7 @@ fn a_worker_that_fails_where_the_tool_finds_nothing_is_not_clean() {
 
 #[test]
 fn a_tool_that_is_none_is_told() {
-    let workshop = Workshop::new(worker(":"), Patience::default(), Limits::default()).unwrap();
+    let workshop = Workshop::new(worker(":"), Timeouts::default(), Limits::default()).unwrap();
     let told = check(
         &workshop,
         Path::new("/no/tool"),
@@ -114,7 +114,7 @@ fn counters_are_read_from_the_profilers_file() {
     let log = "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"launch__registers_per_thread\"\n\"\",\"\",\"ns\",\"\"\n\"0\",\"rows\",\"10\",\"168\"";
     let place = tempfile::tempdir().unwrap();
     let tool = tool(place.path(), log);
-    let workshop = Workshop::new(worker(":"), Patience::default(), Limits::default()).unwrap();
+    let workshop = Workshop::new(worker(":"), Timeouts::default(), Limits::default()).unwrap();
     let counters = read_counters(&workshop, &tool, &case(), &built_in(), &Parameters::new())
         .unwrap()
         .unwrap();
@@ -140,9 +140,9 @@ fn a_candidate_that_is_a_program_of_its_own_runs_under_the_tools_too() {
     };
     let faulty = "========= Invalid __global__ read of size 4 bytes\n========= ERROR SUMMARY: 1 error";
     let tool = tool(place.path(), faulty);
-    // The executor's own program could not be started, so that only the candidate's answers.
+    // The executor's own program cannot start, so only the candidate's program can answer.
     let nobody = WorkerCommand::new("/no/worker", []);
-    let workshop = Workshop::new(nobody, Patience::default(), Limits::default()).unwrap();
+    let workshop = Workshop::new(nobody, Timeouts::default(), Limits::default()).unwrap();
     let checked = check(&workshop, &tool, "memcheck", &case(), &own, &Parameters::new()).unwrap();
     assert!(
         matches!(checked.told, Told::Faults { count: 1, .. }),

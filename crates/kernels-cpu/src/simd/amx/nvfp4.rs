@@ -1,10 +1,11 @@
-//! NVFP4 on its way into tiles.
+//! Converts NVFP4 for tiles.
 
 use std::arch::x86_64::*;
 
 use gauntlet_formats::{e2m1, e4m3};
 
-/// The bf16 of each e2m1 code under each scale: six significant bits at most, which the upper half of an f32 holds.
+/// The bf16 value of each e2m1 code under each scale. It has at most six significant bits, so the upper half of an f32
+/// holds it exactly.
 struct Scaled([[u16; 16]; 256]);
 
 static SCALED: Scaled = Scaled({
@@ -22,7 +23,7 @@ static SCALED: Scaled = Scaled({
     table
 });
 
-/// Two blocks at a time: their codes, a word each, look up the rows of the table that their scales point out.
+/// Converts two blocks at a time: their codes, one per word, index the rows of the table that their scales select.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vbmi")]
 pub(super) fn widen(codes: &[u8], scales: &[u8], words: &mut [u32], stride: usize) {
     let (pairs, last) = scales.as_chunks::<2>();
@@ -51,7 +52,7 @@ fn store(values: __m512i, place: &mut [u32]) {
 fn look_up(codes: &[u8; 16], scales: [u8; 2]) -> __m512i {
     // SAFETY: 16 bytes.
     let codes = unsafe { _mm_loadu_si128(codes.as_ptr().cast()) };
-    // Each of a block's four quarters has its eight bytes, and moves a nibble to the foot of each word.
+    // Each of a block's four quarters holds its eight bytes, and shifts a different nibble to the low end of each word.
     let spread = _mm512_permutexvar_epi64(
         _mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1),
         _mm512_castsi128_si512(codes),
@@ -80,7 +81,7 @@ fn look_up(codes: &[u8; 16], scales: [u8; 2]) -> __m512i {
         0x0010_0010_0010_0010,
     );
     let places = _mm512_ternarylogic_epi64::<0xF8>(second, moved, _mm512_set1_epi16(15));
-    // SAFETY: rows of the table are 32 bytes.
+    // SAFETY: each row of the table is 32 bytes.
     let table = unsafe {
         let [first, second] = scales.map(|scale| SCALED.0[usize::from(scale)].as_ptr());
         let first = _mm512_castsi256_si512(_mm256_loadu_si256(first.cast()));

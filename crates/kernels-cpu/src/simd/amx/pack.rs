@@ -1,15 +1,15 @@
-//! Operands of 8-bit elements on their way into tiles.
+//! Packs operands of 8-bit elements into tiles.
 
 use std::arch::x86_64::*;
 
 use super::{CHUNK, SIDE, TILE};
 use crate::simd::avx512::transpose;
 
-/// Codes that are numbers: their magnitude's bits, moved to bf16's place, are 2¹²⁰ too small, but for the eight
-/// subnormal ones.
+/// Converts codes that are not NaN. The bits of the magnitude, moved to bf16's position, give a value that is 2¹²⁰ too
+/// small, except for the eight subnormal codes.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 pub(super) fn widen_e4m3(codes: &[u8], words: &mut [u32]) {
-    // The multiples of 2⁻⁹ from 0 to 7.
+    // The multiples of 2⁻⁹ from 0 to 7 · 2⁻⁹.
     const SUBNORMAL: [u16; 8] = [0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60];
     let mut table = [0; SIDE];
     table[..SUBNORMAL.len()].copy_from_slice(&SUBNORMAL);
@@ -59,7 +59,8 @@ pub(super) unsafe fn pack_columns(rows: &[u32], size: usize, panel: &mut [u32]) 
     for (chunk, half) in (0..size / SIDE).flat_map(|chunk| [(chunk, 0), (chunk, 1)]) {
         let source = &rows[half * TILE * width + chunk * TILE..];
         let tile = &mut panel[chunk * CHUNK + half * TILE * TILE..][..TILE * TILE];
-        // SAFETY: the sixteen rows of the source, `width` words apart, are among the 32; the target is a whole tile.
+        // SAFETY: the sixteen rows of the source, `width` words apart, are among the 32 rows; the target is a whole
+        // tile.
         unsafe { transpose(source.as_ptr(), width, tile.as_mut_ptr(), TILE) }
     }
 }
@@ -73,7 +74,7 @@ pub(super) unsafe fn pack_depths(rows: &[u32], size: usize, chunk: usize, stride
     let mut words = [0_u32; TILE * TILE];
     for first in (0..size).step_by(TILE) {
         for (pair, words) in words.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
-            // Sixteen values of a depth are eight words.
+            // Sixteen values of one depth are eight words.
             let depth = |depth: usize| {
                 let values = &rows[depth * width + first / 2..][..TILE / 2];
                 // SAFETY: eight words.
@@ -90,13 +91,13 @@ pub(super) unsafe fn pack_depths(rows: &[u32], size: usize, chunk: usize, stride
     }
 }
 
-/// Turns a block of 32 × 32 words.
+/// Transposes a block of 32 × 32 words.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 pub(super) fn turn(block: &mut [f32; SIDE * SIDE]) {
     let before = *block;
     let (source, target) = (before.as_ptr().cast::<u32>(), block.as_mut_ptr().cast::<u32>());
     for (row, column) in [(0, 0), (0, TILE), (TILE, 0), (TILE, TILE)] {
-        // SAFETY: a quarter of the 32 × 32 words each.
+        // SAFETY: each call accesses a quarter of the 32 × 32 words.
         unsafe {
             transpose(
                 source.add(row * SIDE + column),

@@ -1,22 +1,22 @@
-//! Products of the tile unit, in small steps that other work can stand between.
+//! Products of the tile unit, in small steps that can be interleaved with other work.
 
 use std::arch::asm;
 use std::marker::PhantomData;
 
 use super::CHUNK;
 
-/// A block's product that is under way.
+/// A block's product in progress.
 ///
-/// Sums and operands stay in tile registers from one step to the next: nothing but this module uses those.
+/// Sums and operands stay in tile registers from one step to the next: only this module uses those registers.
 #[derive(Debug)]
 pub(crate) struct Product<'a> {
     a: *const u32,
     b: *const u32,
     c: *mut f32,
     parts: usize,
-    /// Steps that are left.
+    /// Remaining steps.
     left: usize,
-    /// The part of the right operand that is next.
+    /// The part of the right operand that comes next.
     part: usize,
     accumulate: bool,
     is_begun: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Product<'a> {
 }
 
 impl<'a> Product<'a> {
-    /// Steps of which it consists: a part of a chunk each.
+    /// The number of steps of a product: one per part of a chunk.
     pub fn steps(chunks: usize, parts: usize) -> usize {
         chunks * parts
     }
@@ -33,8 +33,8 @@ impl<'a> Product<'a> {
     ///
     /// # Safety
     ///
-    /// The unit is configured as long as the product lives; `a` holds `chunks` chunks, `b` `parts` times as many, and `c` a
-    /// block.
+    /// The unit stays configured while the product lives; `a` holds `chunks` chunks, `b` `parts` times as many, and `c`
+    /// a block.
     pub(super) unsafe fn new(
         (chunks, parts): (usize, usize),
         a: &'a [u32],
@@ -55,7 +55,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Computes what is left to compute.
+    /// Computes the remaining steps.
     pub fn finish(mut self) {
         while !self.is_done() {
             self.advance();
@@ -67,12 +67,12 @@ impl<'a> Product<'a> {
         self.left == 0
     }
 
-    /// Computes one step. No other product may be under way.
+    /// Computes one step. No other product may be in progress.
     #[inline(always)]
     pub(super) fn advance(&mut self) {
         assert!(!self.is_done());
-        // SAFETY: this thread's tiles are 16 rows of 64 bytes, and all that is read and written lies within the operands. No
-        // compiler uses tile registers of its own accord, so that each block finds what the one before left there.
+        // SAFETY: this thread's tiles are 16 rows of 64 bytes, and all reads and writes are within the operands.
+        // Compilers do not use tile registers unless asked to, so each block finds what the previous one left there.
         unsafe {
             if !self.is_begun {
                 self.begin();

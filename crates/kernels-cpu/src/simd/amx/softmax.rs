@@ -1,25 +1,25 @@
-//! Exponentials of scores, in parts that the tile unit multiplies.
+//! Exponentials of scores, split into parts for the tile unit.
 
 use std::arch::x86_64::*;
 
 use super::{CHUNK, Product, SIDE, TILE};
 use crate::simd::{LANES, SoftmaxLanes, vector};
 
-/// How scores of a panel of 32 queries become weights: `exp((score − reference) · scale)`.
+/// The parameters that turn the scores of a panel of 32 queries into weights: `exp((score − reference) · scale)`.
 #[derive(Debug)]
 pub(crate) struct Exponents {
     references: [f32; LANES],
-    /// In base 2.
+    /// Scale for exponentials in base 2.
     scale: f32,
 }
 
-/// Raises `maxima`, a lane a query, by the scores of 32 keys.
+/// Updates `maxima`, one lane per query, with the scores of 32 keys.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 pub(super) fn raise(scores: &[f32; SIDE * SIDE], maxima: &mut [f32; LANES]) {
     for lanes in [0, TILE] {
         // SAFETY: there are 32 keys, of 32 lanes each.
         let score = |key: usize| unsafe { _mm512_loadu_ps(scores.as_ptr().add(key * SIDE + lanes)) };
-        // Four maxima, since each waits for the one before.
+        // Four independent maxima, because each operation waits for the one before.
         let mut several: [__m512; 4] = std::array::from_fn(score);
         for key in (4..SIDE).step_by(4) {
             several = std::array::from_fn(|at| _mm512_max_ps(several[at], score(key + at)));
@@ -34,12 +34,12 @@ pub(super) fn raise(scores: &[f32; SIDE * SIDE], maxima: &mut [f32; LANES]) {
     }
 }
 
-/// Takes the maxima of a step's scores into `lanes`.
+/// Merges the maxima of a step's scores into `lanes`.
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 pub(super) fn exponents(maxima: &[f32; LANES], scale: f32, lanes: &mut SoftmaxLanes) -> Exponents {
     Exponents {
         references: vector::raise_lanes::<LANES, true>(maxima, scale, lanes),
-        // So large a scale is not infinite in base 2 either: 0 · ∞ would be NaN.
+        // Keep a very large scale finite in base 2 as well: 0 · ∞ would be NaN.
         scale: (scale * std::f32::consts::LOG2_E).min(f32::MAX),
     }
 }
@@ -67,7 +67,7 @@ pub(super) unsafe fn weigh<'a, const PARTS: usize>(
     const PAIRS: usize = SIDE / 2;
     let scale = _mm512_set1_ps(exponents.scale);
     let load = |values: *const f32| {
-        // SAFETY: all that is loaded here has 32 lanes.
+        // SAFETY: every array loaded here has 32 lanes.
         unsafe { [_mm512_loadu_ps(values), _mm512_loadu_ps(values.add(TILE))] }
     };
     let references = load(exponents.references.as_ptr());
@@ -110,7 +110,7 @@ pub(super) unsafe fn weigh<'a, const PARTS: usize>(
     }
 }
 
-/// Rounds to the nearest value of sixteen significant bits, which two parts hold; halves away from zero.
+/// Rounds to the nearest value with sixteen significant bits, which two parts represent; halves away from zero.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn round(values: __m512) -> __m512 {
@@ -118,7 +118,8 @@ fn round(values: __m512) -> __m512 {
     _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(-0x100)))
 }
 
-/// Drops all bits that bf16 has not: what is left has eight significant ones, and what was dropped as many as were beyond.
+/// Drops the bits that bf16 lacks. The result has eight significant bits; the difference has eight fewer than the
+/// value.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn cut(values: __m512) -> __m512 {
@@ -128,7 +129,7 @@ fn cut(values: __m512) -> __m512 {
     ))
 }
 
-/// Pairs of values [`cut`] to bf16.
+/// Packs pairs of values [`cut`] to bf16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn upper_halves(first: __m512, second: __m512) -> __m512i {
@@ -139,9 +140,9 @@ fn upper_halves(first: __m512, second: __m512) -> __m512i {
     )
 }
 
-/// `2ˣ` for `x ≤ 0`, −∞ too: `2ᶠ` by a polynomial for the fraction `0 ≤ f < 1` that `x` is above the integer below it. The
-/// polynomials are 1 at 0 and have the least largest relative error: 3·10⁻⁶ for weights that are rounded to sixteen
-/// bits, 1.5·10⁻⁷ for whole ones.
+/// `2ˣ` for `x ≤ 0`, including −∞: `2ᶠ` by a polynomial, where the fraction `0 ≤ f < 1` is the distance of `x` from the
+/// integer below. The polynomials are 1 at 0 and minimise the largest relative error: 3·10⁻⁶ for weights that are
+/// rounded to sixteen bits, 1.5·10⁻⁷ for exact ones.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn exp2<const PARTS: usize>(x: __m512) -> __m512 {

@@ -6,20 +6,21 @@ use super::DOUBLED;
 use super::kernel::{ColumnChunk, Lanes, RowChunk};
 use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
-/// AVX2, FMA and F16C: byte products are added in pairs to i16 (at most 8 · 24 · 12, far from its end), then to i32.
+/// AVX2, FMA and F16C: byte products are added in pairs to i16 (at most 8 · 24 · 12, which cannot overflow), then to
+/// i32.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2;
 
-/// As AVX2, with the products of AVX-VNNI, which add four bytes to an i32 at once.
+/// Like AVX2, with the products of AVX-VNNI, which adds four byte products to an i32 in one instruction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AvxVnni;
 
-/// The four vectors of codes: of each block's eight bytes the first four, their low then their high nibbles, then the last
-/// four. Blocks lie in the order 0, 1, 4, 5, 2, 3, 6, 7, as the shuffle leaves them.
+/// The four vectors of codes. Of each block's eight bytes: the low then the high nibbles of the first four, then those
+/// of the last four. Blocks are in the order 0, 1, 4, 5, 2, 3, 6, 7, as the shuffle leaves them.
 ///
 /// # Safety
 ///
-/// AVX2 is there, and 64 bytes at `packed`.
+/// AVX2 is available, and `packed` points to 64 bytes.
 #[inline(always)]
 unsafe fn codes(packed: *const u8) -> [__m256i; 4] {
     // SAFETY: the caller promises both.
@@ -55,7 +56,7 @@ unsafe fn look_up(table: &[i8; 16], mut codes: [__m256i; 4]) -> [__m256i; 4] {
 
 /// # Safety
 ///
-/// AVX2 and F16C are there, and 8 bytes at `scales`.
+/// AVX2 and F16C are available, and `scales` points to 8 bytes.
 #[inline(always)]
 unsafe fn scales(scales: *const u8) -> __m256 {
     // SAFETY: the caller promises both.

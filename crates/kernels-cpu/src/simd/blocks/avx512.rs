@@ -7,23 +7,23 @@ use super::DOUBLED;
 use super::kernel::{ColumnChunk, Lanes, RowChunk};
 use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
-/// AVX-512 F, BW, DQ and VNNI; and VBMI, whose table of 64 bytes takes codes with whatever lies above them.
+/// AVX-512 F, BW, DQ and VNNI, and optionally VBMI, whose 64-byte table ignores the bits above a code.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512Vnni<const VBMI: bool>;
 
-/// As the other with VBMI, but scales are multiplied by adding exponents and looking up the product of both mantissas: four
-/// instructions for one, none of them for the units that multiply. It pays where those are what dots wait for and where others
-/// idle meanwhile, as on Zen 4: there a pair of chunks takes 5.4 clocks instead of 6.
+/// Like the other with VBMI, but multiplies scales by adding exponents and looking up the product of both mantissas:
+/// four instructions in place of one, none of them in the multiplying units. This pays where dots wait for those units
+/// while others are idle, as on Zen 4: there a pair of chunks takes 5.4 clocks instead of 6.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512Sums;
 
-/// The four vectors of codes, each in the low nibble of a byte: of each block's eight bytes the first four, their low then
-/// their high nibbles, then the last four. Blocks lie in the order 0, 1, 8, 9, 2, 3, 10, 11, …, as the shuffle leaves them;
-/// those that `kept` leaves out have codes of zero.
+/// The four vectors of codes, each code in the low nibble of a byte. Of each block's eight bytes: the low then the high
+/// nibbles of the first four, then those of the last four. Blocks are in the order 0, 1, 8, 9, 2, 3, 10, 11, …, as the
+/// shuffle leaves them; blocks that `kept` excludes have codes of zero.
 ///
 /// # Safety
 ///
-/// AVX-512 F and BW are there, and 128 bytes at `packed`.
+/// AVX-512 F and BW are available, and `packed` points to 128 bytes.
 #[inline(always)]
 unsafe fn codes(packed: *const u8, kept: __mmask16) -> [__m512i; 4] {
     // SAFETY: the caller promises both.
@@ -41,12 +41,12 @@ unsafe fn codes(packed: *const u8, kept: __mmask16) -> [__m512i; 4] {
     }
 }
 
-/// Of [`codes`], all.
+/// Mask for [`codes`] that keeps all blocks.
 const ALL: __mmask16 = !0;
 
 /// # Safety
 ///
-/// AVX-512 F and BW are there, and VBMI if it says so.
+/// AVX-512 F and BW are available, and VBMI if the parameter says so.
 #[inline(always)]
 unsafe fn look_up<const VBMI: bool>(table: &[i8; 16], mut codes: [__m512i; 4]) -> [__m512i; 4] {
     // SAFETY: the caller promises them, and the table has 16 entries.
@@ -63,7 +63,7 @@ unsafe fn look_up<const VBMI: bool>(table: &[i8; 16], mut codes: [__m512i; 4]) -
     codes
 }
 
-/// A column's values, and where its dots begin.
+/// A column's values, and the initial value of its dots.
 ///
 /// # Safety
 ///
@@ -82,7 +82,7 @@ unsafe fn look_up_column<const VBMI: bool>(codes: [__m512i; 4]) -> ([__m512i; 4]
 ///
 /// # Safety
 ///
-/// AVX-512 F and VL are there, and 16 bytes at `scales`.
+/// AVX-512 F and VL are available, and `scales` points to 16 bytes.
 #[inline(always)]
 unsafe fn decode(scales: *const u8) -> __m512 {
     // SAFETY: the caller promises both.
@@ -117,7 +117,7 @@ unsafe fn dot(start: __m512i, row: &[__m512i; 4], column: &[__m512i; 4]) -> __m5
 unsafe fn totals([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
     // SAFETY: the caller promises them.
     unsafe {
-        // Halves of a and b side by side, then those of all four, then quarters are added.
+        // Adds the halves of a and b side by side, then those of all four, then the quarters.
         let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
         let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
         let all = _mm512_add_ps(
@@ -194,10 +194,10 @@ impl<const VBMI: bool> Lanes for Avx512Vnni<VBMI> {
     }
 }
 
-/// A scale is the sign and exponent of its f32 and, in the third byte, the three bits of its mantissa: a row's above a column's.
-/// So the sum of two has the sign and the exponent of the product, and in that byte which entry of [`PRODUCTS`] completes it.
-/// Signs and exponents may overflow on the way, and come out right. Zero has no such exponent: its blocks are
-/// made zero instead.
+/// A scale is the sign and exponent of its f32 and, in the third byte, the three bits of its mantissa; a row's bits are
+/// above a column's. So the sum of two scales has the sign and the exponent of the product, and its third byte is the
+/// index of the entry of [`PRODUCTS`] that completes it. Signs and exponents may overflow on the way; the result is
+/// still right. Zero has no such exponent, so its blocks are set to zero instead.
 impl Lanes for Avx512Sums {
     common!();
     type Scales = __m512i;
@@ -222,7 +222,7 @@ impl Lanes for Avx512Sums {
             let (values, start) = look_up_column::<true>(codes(packed, kept));
             ColumnChunk {
                 values,
-                // The bias would be in the sum twice.
+                // Otherwise the sum would contain the bias twice.
                 scales: _mm512_sub_epi32(scales, _mm512_set1_epi32(ONE)),
                 start,
             }
@@ -241,8 +241,8 @@ impl Lanes for Avx512Sums {
     }
 }
 
-/// Of two mantissas of three bits, 8 + a and 8 + b, their product as an f32 has it in its third byte, with the lowest bit of
-/// the exponent; less the number 8a + b of the entry, which stands there already.
+/// The product of two mantissas of three bits, 8 + a and 8 + b, as in the third byte of an f32, including the lowest
+/// bit of the exponent; minus the index 8a + b of the entry, which that byte contains already.
 static PRODUCTS: [u8; 64] = {
     let mut table = [0; 64];
     let mut at = 0;
@@ -259,10 +259,11 @@ static PRODUCTS: [u8; 64] = {
     table
 };
 
-/// The bits of one.
+/// The bits of 1.0.
 const ONE: i32 = 1.0_f32.to_bits().cast_signed();
 
-/// The scales to be added, their mantissas `SHIFT` bits below those of f32, and which of them are not zero; one for zeros.
+/// The scales for addition, with their mantissas `SHIFT` bits below the position in f32, and a mask of those that are
+/// not zero; zeros are replaced by one.
 ///
 /// # Safety
 ///
@@ -283,12 +284,12 @@ unsafe fn addend<const SHIFT: u32>(scales: *const u8) -> (__m512i, __mmask16) {
     }
 }
 
-/// The third byte of each lane. The compiler does not know which, and so leaves the look-up masked: it would make two
-/// instructions of it.
+/// The third byte of each lane. Hiding the mask's value from the compiler keeps the look-up masked: otherwise the
+/// compiler would turn it into two instructions.
 #[inline(always)]
 fn third_bytes() -> __mmask64 {
     let mut mask = 0x4444_4444_4444_4444;
-    // SAFETY: no instructions.
+    // SAFETY: the assembly contains no instructions.
     unsafe { asm!("/* {0} */", inout(reg) mask, options(pure, nomem, nostack, preserves_flags)) };
     mask
 }

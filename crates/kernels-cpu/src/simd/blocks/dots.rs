@@ -1,7 +1,7 @@
 //! Exact integer dots of blocks, as many at a time as a vector has lanes.
 //!
-//! Chunks of one depth lie together; the values, scales and (of a column) the start of each are vectors of its own. A chunk
-//! is as many blocks as there are lanes; what lies beyond the end of K is filled up with zeros.
+//! Chunks of one depth are stored together. Each chunk has separate vectors for values, scales and (for a column) the
+//! start of its dots. A chunk has as many blocks as there are lanes; blocks beyond the end of K are zero.
 
 use std::ops::Range;
 
@@ -15,19 +15,19 @@ use super::{BLOCK_BYTES, Operand, Panels, kernel, portable};
 use super::{avx2, avx512};
 use crate::simd::SimdPath;
 
-/// The most lanes of any instruction set, and the most rows of a register block.
+/// The most lanes, and the most rows of a register block, of any instruction set.
 const MOST_LANES: usize = 16;
 const MOST_ROWS: usize = 2;
 
-/// Packs chunks to a place, and on from chunk to chunk by so many words.
+/// Packs chunks to a target; the last argument is the distance between chunks in words.
 type Pack = unsafe fn(Codes, *mut f32, usize);
-/// Multiplies panels of rows with one of columns, and adds the sums to those that are there or writes over them; from row to row
-/// and from column to column of the sums it is so far.
+/// Multiplies panels of rows by one panel of columns, and adds the products to the sums or overwrites them. The array
+/// holds the distances between rows and between columns of the sums.
 type Multiply = unsafe fn(&Block, *mut f32, [usize; 2], bool);
-/// As [`Multiply`], of one panel of rows straight from their codes, which are of as many chunks.
+/// Like [`Multiply`], for one panel of rows straight from their codes; all rows have the same number of chunks.
 type MultiplyCodes = unsafe fn(*const Codes, *const f32, *mut f32, [usize; 2], bool);
 
-/// Blocks whose codes are asked for before they are multiplied.
+/// How many blocks ahead codes are prefetched.
 const AHEAD: usize = 512;
 
 /// Some columns, multiples of 16, of some rows of a tensor.
@@ -57,7 +57,7 @@ impl<'t> Row<'t> {
     }
 }
 
-/// The last blocks of a row, filled up to any instruction set's chunk.
+/// The last blocks of a row, padded to a whole chunk of any instruction set.
 struct Rest {
     packed: [u8; MOST_LANES * BLOCK_BYTES],
     scales: [u8; MOST_LANES],
@@ -101,8 +101,8 @@ pub(crate) struct Dots {
     multiply_codes: &'static [&'static [MultiplyCodes]],
 }
 
-/// Blocks from those of a part of a row to those of the same part of a later row, which hardware does not see coming: at least
-/// so many rows on, and so far that a memory's latency passes meanwhile.
+/// The distance in blocks from a part of a row to the same part of the later row to prefetch, since hardware does not
+/// predict this access. At least `rows` rows, and far enough to cover a memory latency.
 fn ahead(tensor: &Nvfp4Tensor, part: usize, rows: usize) -> usize {
     AHEAD.div_ceil((part / BLOCK).max(1)).max(rows) * (tensor.columns() / BLOCK)
 }
@@ -115,7 +115,7 @@ struct Side {
     pack: Pack,
 }
 
-/// The loops of an instruction set for register blocks of up to so many rows and columns.
+/// The loops of an instruction set for register blocks of up to the given numbers of rows and columns.
 macro_rules! dots {
     ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
         $(#[target_feature(enable = $features)])?
@@ -181,26 +181,26 @@ pub(super) static AVX512_VNNI: Dots = dots!(
     "avx512vnni", avx512::Avx512Vnni<false>, [1 2] by [1 2 3 4 5 6],
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"
 );
-/// The same; all processors with AVX-512 VNNI but the first have VBMI too.
+/// The same with VBMI, which all processors with AVX-512 VNNI except the first ones have.
 #[cfg(target_arch = "x86_64")]
 pub(super) static AVX512_VBMI: Dots = dots!(
     "avx512vnni", avx512::Avx512Vnni<true>, [1 2] by [1 2 3 4 5 6],
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
 );
-/// The same, for processors whose units that multiply have most to do.
+/// The same, for processors whose multiplying units are the bottleneck.
 #[cfg(target_arch = "x86_64")]
 pub(super) static AVX512_SUMS: Dots = dots!(
     "avx512vnni-sums", avx512::Avx512Sums, [1 2] by [1 2 3 4 5 6],
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
 );
-/// 1 × 6: six sums, a row's five vectors and what a dot takes fit into 16 registers, and a column's vectors are operands in
-/// memory. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
+/// 1 × 6: six sums, a row's five vectors and the temporaries of a dot fit into 16 registers; a column's vectors are
+/// memory operands. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
 #[cfg(target_arch = "x86_64")]
 pub(super) static AVX_VNNI: Dots =
     dots!("avxvnni", avx2::AvxVnni, [1] by [1 2 3 4 5 6], "avx2,fma,f16c,avxvnni");
 #[cfg(target_arch = "x86_64")]
 pub(super) static AVX2: Dots = dots!("avx2", avx2::Avx2, [1] by [1 2 3 4 5 6], "avx2,fma,f16c");
-/// As AVX-512, with as many registers.
+/// As for AVX-512, which has the same number of registers.
 #[cfg(target_arch = "aarch64")]
 pub(super) static NEON: Dots = dots!("neon", neon::Neon, [1 2] by [1 2 3 4 5 6], "neon,dotprod");
 pub(super) static PORTABLE: Dots = dots!("portable", portable::Portable, [1] by [1 2 3 4]);
@@ -237,8 +237,8 @@ impl Dots {
         }
     }
 
-    /// The best loops for so many tokens. Where a row meets few columns, packing its scales to be added costs more than multiplying
-    /// them.
+    /// The best loops for this number of tokens. If a row meets few columns, packing its scales for addition costs more
+    /// than multiplying them.
     pub fn for_tokens(&'static self, tokens: usize) -> &'static Self {
         #[cfg(target_arch = "x86_64")]
         if std::ptr::eq(self, &raw const AVX512_SUMS) && tokens <= self.columns {
@@ -261,7 +261,7 @@ impl Dots {
         self.side(operand).words
     }
 
-    /// Chunks that hold a depth.
+    /// The number of chunks that hold a depth.
     pub fn chunks(&self, depth: usize) -> usize {
         depth.div_ceil(BLOCK).div_ceil(self.lanes)
     }
@@ -294,8 +294,8 @@ impl Dots {
             let row = Row::of(tensor, row, &columns);
             let place = |chunk: usize| (chunk * count + lane) * side.words;
             let (whole, rest) = self.cut(row, ahead);
-            // SAFETY: the features were found when `self` was had; codes and scales are so many chunks', and the panel has
-            // been seen to have room for them and to be aligned, as its chunks therefore are.
+            // SAFETY: CPU features were checked before `self` was obtained. Codes and scales have this many chunks. The
+            // checks above ensure that the panel has room for them and is aligned, and so are its chunks.
             unsafe { (side.pack)(whole, panel[place(0)..].as_mut_ptr(), count * side.words) };
             if let Some(rest) = &rest {
                 // SAFETY: as above, for the last chunk.
@@ -304,7 +304,7 @@ impl Dots {
         }
     }
 
-    /// A row's whole chunks, and what is left filled up with zeros to one more.
+    /// A row's whole chunks, and the rest padded with zeros to one more chunk.
     fn cut(&self, row: Row<'_>, ahead: usize) -> (Codes, Option<Rest>) {
         let chunks = row.scales.len() / self.lanes;
         let (_, packed) = row.packed.split_at(chunks * self.lanes * BLOCK_BYTES);
@@ -318,9 +318,9 @@ impl Dots {
         (whole, (!scales.is_empty()).then(|| Rest::of(packed, scales)))
     }
 
-    /// Multiplies `rows` straight from their codes with a panel of `columns` over their depth, and adds the products to `sums` or
-    /// writes them there, as [`Blocks::multiply`](super::Blocks::multiply) does. It pays where a row meets a panel of columns
-    /// once.
+    /// Multiplies `rows` straight from their codes by a panel of `columns` over their depth, and adds the products to
+    /// `sums` or overwrites them, as [`Blocks::multiply`](super::Blocks::multiply) does. This pays if a row meets a
+    /// panel of columns only once.
     pub fn multiply_codes(
         &self,
         rows: &Rows<'_>,
@@ -349,8 +349,8 @@ impl Dots {
                 (whole[row], rests[row]) = self.cut(codes, ahead);
             }
             let multiply = self.multiply_codes[block - 1][columns - 1];
-            // SAFETY: the features were found when `self` was had; codes and scales are so many rows' and chunks', and lengths
-            // and alignment are checked above.
+            // SAFETY: CPU features were checked before `self` was obtained; codes and scales match the numbers of rows
+            // and chunks; lengths and alignment are checked above.
             unsafe {
                 let target = target.add(first * strides[0]);
                 multiply(whole.as_ptr(), panel.as_ptr(), target, strides, accumulate);
@@ -392,13 +392,15 @@ impl Dots {
                 ahead: panels.ahead.from(first * self.rows),
             };
             let multiply = self.multiply[height - 1][columns - 1];
-            // SAFETY: the features were found when `self` was had, and lengths and alignment are checked above.
+            // SAFETY: CPU features were checked before `self` was obtained, and lengths and alignment are checked
+            // above.
             unsafe { multiply(&block, sums.as_mut_ptr(), strides, accumulate) };
         }
     }
 }
 
-/// Whether this is an AMD processor of family 25, whose 512-bit instructions go twice through units of 256 bits.
+/// Whether this is an AMD processor of family 25, which executes 512-bit instructions as two passes through 256-bit
+/// units.
 #[cfg(target_arch = "x86_64")]
 fn is_zen_4() -> bool {
     use std::arch::x86_64::__cpuid;

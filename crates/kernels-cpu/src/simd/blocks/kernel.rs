@@ -1,40 +1,40 @@
 //! The algorithm, written once over vectors of [`Lanes`] and compiled for each instruction set.
 //!
-//! Twice an e2m1 value is an integer in {0, ±1, ±2, ±3, ±4, ±6, ±8, ±12}, so the product of two blocks of 16 values is an
-//! integer under 2304 in magnitude, and with both block scales (two times four significant bits) a number of 20 bits,
-//! exact in f32. Only adding blocks up rounds.
+//! Twice an e2m1 value is an integer in {0, ±1, ±2, ±3, ±4, ±6, ±8, ±12}, so the product of two blocks of 16 values is
+//! an integer below 2304 in magnitude. Times both block scales (four significant bits each) it is a number of 20 bits,
+//! exact in f32. Only the addition of blocks rounds.
 
 use super::BLOCK_BYTES;
 use crate::simd::stream::prefetch_at;
 
 /// Vectors of one instruction set, a 32-bit lane for each block of 16 values.
 ///
-/// Lane i of all vectors made from the same blocks belongs to the same block; which one is the instruction set's affair, and
-/// so is the order of the 16 values, as long as both operands have the same.
+/// Lane i of all vectors made from the same blocks belongs to the same block. Each instruction set chooses the order of
+/// blocks in lanes and the order of the 16 values, as long as both operands use the same.
 ///
 /// # Safety
 ///
-/// Methods may only be called where the instruction set is there. Those that take a pointer read or write one vector
-/// there, aligned to its size unless they say otherwise.
+/// Methods may be called only if the instruction set is available. Those that take a pointer access one vector there,
+/// aligned to its size unless stated otherwise.
 pub(super) trait Lanes: Copy {
-    /// Lanes of a vector: blocks of a chunk.
+    /// Lanes of a vector, and so blocks of a chunk.
     const BLOCKS: usize;
-    /// What a sum of one stands for: the powers of two in scales and in [`dot`](Self::dot), undone.
+    /// The factor that undoes the powers of two in scales and in [`dot`](Self::dot).
     const UNIT: f32;
-    /// Four values a lane, doubled.
+    /// Four values per lane, doubled.
     type Values: Copy;
-    /// An i32 a lane.
+    /// An i32 per lane.
     type Integers: Copy;
-    /// An f32 a lane.
+    /// An f32 per lane.
     type Floats: Copy;
-    /// A block's scale times a power of two a lane, in whatever form [`accumulate`](Self::accumulate) takes it.
+    /// A block's scale times a power of two per lane, in the form that [`accumulate`](Self::accumulate) takes.
     type Scales: Copy;
 
-    /// A chunk of a row, from its codes, 8 bytes a block, and scales, a byte a block, all unaligned.
+    /// Loads a chunk of a row from its codes (8 bytes per block) and scales (a byte per block), all unaligned.
     unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self>;
-    /// A chunk of a column, as [`row`](Self::row).
+    /// Loads a chunk of a column, like [`row`](Self::row).
     unsafe fn column(packed: *const u8, scales: *const u8) -> ColumnChunk<Self>;
-    /// Four times the products of each block's values, if `start` is the column's.
+    /// Four times the products of each block's values, if `start` is the column's start.
     unsafe fn dot(
         start: Self::Integers,
         row: &[Self::Values; 4],
@@ -53,19 +53,19 @@ pub(super) trait Lanes: Copy {
     unsafe fn totals(sums: [Self::Floats; 4]) -> [f32; 4];
 }
 
-/// What a panel of rows holds of one row and chunk.
+/// One row and chunk in a panel of rows.
 #[repr(C)]
 pub(super) struct RowChunk<L: Lanes> {
     pub(super) values: [L::Values; 4],
     pub(super) scales: L::Scales,
 }
 
-/// What a panel of columns holds of one column and chunk.
+/// One column and chunk in a panel of columns.
 #[repr(C)]
 pub(super) struct ColumnChunk<L: Lanes> {
     pub(super) values: [L::Values; 4],
     pub(super) scales: L::Scales,
-    /// Where its dots begin.
+    /// The initial value of its dots.
     pub(super) start: L::Integers,
 }
 
@@ -78,12 +78,12 @@ pub(super) struct Codes {
     pub(super) packed: *const u8,
     pub(super) scales: *const u8,
     pub(super) chunks: usize,
-    /// Blocks from these to those that are wanted soon, which may lie outside of all memory.
+    /// The distance in blocks to those that are needed soon; these may be outside of all memory.
     pub(super) ahead: usize,
 }
 
 impl Codes {
-    /// None at all.
+    /// No codes.
     pub(super) const NONE: Self = Self {
         packed: std::ptr::null(),
         scales: std::ptr::null(),
@@ -91,15 +91,15 @@ impl Codes {
         ahead: 0,
     };
 
-    /// The codes and scales of a chunk. Asks for as many that are wanted soon.
+    /// The codes and scales of a chunk. Prefetches as many that are needed soon.
     ///
     /// # Safety
     ///
-    /// There are more chunks than `chunk`.
+    /// `chunk` is less than the number of chunks.
     #[inline(always)]
     unsafe fn chunk<L: Lanes>(&self, chunk: usize) -> (*const u8, *const u8) {
         let codes = L::BLOCKS * BLOCK_BYTES;
-        // SAFETY: the caller promises that they are there.
+        // SAFETY: the caller promises that the chunk exists.
         let (packed, scales) =
             unsafe { (self.packed.add(chunk * codes), self.scales.add(chunk * L::BLOCKS)) };
         for line in (0..codes).step_by(LINE) {
@@ -114,7 +114,7 @@ impl Codes {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) chunks: usize,
-    /// How many full panels of rows, and words from one to the next.
+    /// The number of full panels of rows, and the distance in words between them.
     pub(super) panels: usize,
     pub(super) apart: usize,
     pub(super) rows: *const f32,
@@ -122,8 +122,8 @@ pub(super) struct Block {
     pub(super) ahead: Ahead,
 }
 
-/// Codes that are wanted soon: of each row some lines, which may lie outside of all memory. They are asked for row by row, as rows
-/// are multiplied, so that they come while nothing else is wanted of the memory.
+/// Codes that are needed soon: some lines of each row, which may be outside of all memory. They are prefetched row by
+/// row while rows are multiplied, because the memory is otherwise idle then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ahead {
     start: *const u8,
@@ -133,14 +133,14 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// None at all.
+    /// No codes.
     pub(crate) const NONE: Self = Self {
         start: std::ptr::null(),
         row: 0,
         lines: 0,
     };
 
-    /// The lines of `bytes` and of what lies `row` bytes further on, and so on.
+    /// The lines of `bytes`, and of the ranges of the same length that follow every `row` bytes.
     pub(crate) fn of(bytes: &[u8], row: usize) -> Self {
         Self {
             start: bytes.as_ptr(),
@@ -159,7 +159,7 @@ impl Ahead {
         }
     }
 
-    /// From row `row` on.
+    /// Starts at row `row`.
     pub(super) fn from(&self, row: usize) -> Self {
         Self {
             start: self.start.wrapping_add(row * self.row),
@@ -167,7 +167,7 @@ impl Ahead {
         }
     }
 
-    /// Asks for the lines of row `row`.
+    /// Prefetches the lines of row `row`.
     #[inline(always)]
     fn ask(&self, row: usize) {
         let start = self.start.wrapping_add(row * self.row);
@@ -177,11 +177,11 @@ impl Ahead {
     }
 }
 
-/// Packs chunks of a row to `target`, from one chunk to the next so many words.
+/// Packs chunks of a row to `target`, with `stride` words from one chunk to the next.
 ///
 /// # Safety
 ///
-/// The instruction set is there, codes and scales are there, and a place for each chunk, aligned.
+/// The instruction set is available. The codes and scales are readable, and there is an aligned place for each chunk.
 #[inline(always)]
 pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: usize) {
     // SAFETY: the caller promises all of it.
@@ -211,11 +211,11 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
     }
 }
 
-/// Register blocks of `M` rows by `N` columns, one below the other; see [`put`] for where to.
+/// Multiplies register blocks of `M` rows by `N` columns, one below the other; see [`put`] for the target.
 ///
 /// # Safety
 ///
-/// As [`multiply`] and [`put`], for each of them.
+/// The conditions of [`multiply`] and [`put`] hold for each block.
 #[inline(always)]
 pub(super) unsafe fn multiply_panels<L: Lanes, const M: usize, const N: usize>(
     block: &Block,
@@ -236,13 +236,13 @@ pub(super) unsafe fn multiply_panels<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// One register block: `M` rows by `N` columns over `chunks` chunks, to `totals[column][row]`.
+/// Multiplies one register block: `M` rows by `N` columns over `chunks` chunks, to `totals[column][row]`.
 ///
-/// Sums stay one to a lane until the end, so that nothing is moved across lanes in the loop.
+/// Each lane keeps its own sum until the end, so the loop moves nothing across lanes.
 ///
 /// # Safety
 ///
-/// The instruction set is there; `rows` holds `chunks · M` chunks, those of one depth together, and `columns`
+/// The instruction set is available; `rows` holds `chunks · M` chunks, those of one depth together, and `columns`
 /// `chunks · N`, both aligned.
 #[inline(always)]
 unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
@@ -267,12 +267,12 @@ unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// As [`multiply`], of rows straight from their codes, which pays where a row meets few columns.
+/// Like [`multiply`], for rows straight from their codes, which pays if a row meets few columns.
 ///
 /// # Safety
 ///
-/// The instruction set is there; so are the rows' codes and scales, of one number of chunks; `columns` holds as many chunks of
-/// `N`, aligned.
+/// The instruction set is available. The rows' codes and scales are readable and have the same number of chunks;
+/// `columns` holds as many chunks of `N`, aligned.
 #[inline(always)]
 pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     rows: &[Codes; M],
@@ -296,11 +296,11 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     }
 }
 
-/// What lanes add up to, `[column][row]`.
+/// Sums over lanes, `[column][row]`.
 ///
 /// # Safety
 ///
-/// The instruction set is there.
+/// The instruction set is available.
 #[inline(always)]
 unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; M]; N] {
     let mut totals = [[0.0; M]; N];
@@ -317,11 +317,11 @@ unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]
     totals
 }
 
-/// Adds totals to sums, or writes them there; see [`Blocks::multiply`](super::Blocks::multiply).
+/// Adds totals to sums, or overwrites them; see [`Blocks::multiply`](super::Blocks::multiply).
 ///
 /// # Safety
 ///
-/// There are sums at all these places.
+/// All these places are valid for reads and writes.
 #[inline(always)]
 pub(super) unsafe fn put<const M: usize, const N: usize>(
     totals: &[[f32; M]; N],
@@ -334,7 +334,7 @@ pub(super) unsafe fn put<const M: usize, const N: usize>(
         unsafe {
             let sums = sums.add(column * strides[1]);
             if strides[0] == 1 {
-                // Together, as one vector.
+                // Written together, as one vector.
                 let sums = sums.cast::<[f32; M]>();
                 let before = if accumulate { sums.read() } else { [0.0; M] };
                 sums.write(std::array::from_fn(|row| before[row] + totals[row]));

@@ -1,7 +1,7 @@
-//! Products of NVFP4 rows: what a GEMM is made of.
+//! Products of NVFP4 rows, the building blocks of a GEMM.
 //!
-//! Operands are packed into panels of as many rows, or columns, as a register block has, a chunk of K at a time. Panels are
-//! counted in words of 32 bits, whatever they hold.
+//! Operands are packed into panels with as many rows, or columns, as a register block, one chunk of K at a time. Panel
+//! sizes are in words of 32 bits, whatever the content.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -31,7 +31,7 @@ const BLOCK_BYTES: usize = BLOCK / 2;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
-/// Which side of the register block an operand is.
+/// An operand's side of the register block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     /// Its rows.
@@ -40,33 +40,33 @@ pub(crate) enum Operand {
     Columns,
 }
 
-/// Rows and one panel of columns, to be multiplied.
+/// Rows and one panel of columns to multiply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Panels<'p> {
     /// Along K.
     pub chunks: usize,
     /// Rows, and columns.
     pub counts: [usize; 2],
-    /// Panels of rows, all full but the last.
+    /// Panels of rows, all full except the last.
     pub rows: &'p [f32],
-    /// Words from one of them to the next.
+    /// The distance in words from one to the next.
     pub apart: usize,
     pub columns: &'p [f32],
-    /// Codes that are wanted soon, some of them with each row.
+    /// Codes that are needed soon; some are prefetched with each row.
     pub ahead: Ahead,
 }
 
-/// The loops of one instruction set; a value exists only where its features were found.
+/// The loops of one instruction set; a value exists only if its features were detected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Blocks {
-    /// Integer dots, exact but for the addition of blocks.
+    /// Integer dots, exact except for the addition of blocks.
     Dots(&'static Dots),
     /// Products of bf16, in which every value times its scale is exact.
     Tiles(Tiles),
 }
 
 impl Blocks {
-    /// The instructions that they are made of.
+    /// The name of the instructions used.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Dots(dots) => dots.name,
@@ -74,7 +74,7 @@ impl Blocks {
         }
     }
 
-    /// Rows or columns of a register block, which is those of a panel.
+    /// Rows or columns of a register block, and so of a panel.
     pub fn width(&self, operand: Operand) -> usize {
         match self {
             Self::Dots(dots) => dots.width(operand),
@@ -90,7 +90,7 @@ impl Blocks {
         }
     }
 
-    /// Chunks that hold a depth.
+    /// The number of chunks that hold a depth.
     pub fn chunks(&self, depth: usize) -> usize {
         match self {
             Self::Dots(dots) => dots.chunks(depth),
@@ -98,7 +98,7 @@ impl Blocks {
         }
     }
 
-    /// Words of so many chunks of a panel that holds so many rows, or columns.
+    /// Words of `chunks` chunks of a panel with `rows` rows, or columns.
     pub fn words(&self, operand: Operand, rows: usize, chunks: usize) -> usize {
         let chunk = match self {
             Self::Dots(dots) => rows * dots.words(operand),
@@ -107,13 +107,13 @@ impl Blocks {
         chunks.saturating_mul(chunk)
     }
 
-    /// Words of so many chunks of a whole panel.
+    /// Words of `chunks` chunks of a whole panel.
     pub fn panel_words(&self, operand: Operand, chunks: usize) -> usize {
         self.words(operand, self.width(operand), chunks)
     }
 
-    /// Packs `columns` (multiples of 16) of the `rows` of `tensor`, at most a panel's, into the start of `panel`. The tensor
-    /// scale is left out.
+    /// Packs `columns` (multiples of 16) of the `rows` of `tensor`, at most one panel, into the start of `panel`. The
+    /// tensor scale is not applied.
     pub fn pack(
         &self,
         operand: Operand,
@@ -128,8 +128,8 @@ impl Blocks {
         }
     }
 
-    /// Multiplies panels, and adds the products to `sums` or writes them there: that of row r and column c is
-    /// `sums[r · strides[0] + c · strides[1]]`, and one of the strides is 1.
+    /// Multiplies panels, and adds the products to `sums` or overwrites them. The sum of row r and column c is at
+    /// `sums[r · strides[0] + c · strides[1]]`; one of the strides is 1.
     pub fn multiply(&self, panels: &Panels<'_>, sums: &mut [f32], strides: [usize; 2], accumulate: bool) {
         match self {
             Self::Dots(dots) => dots.multiply(panels, sums, strides, accumulate),

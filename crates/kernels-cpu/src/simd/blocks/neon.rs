@@ -1,4 +1,4 @@
-//! 128-bit vectors of AArch64, and its dot products of signed bytes.
+//! 128-bit vectors of AArch64, and their dot products of signed bytes.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -14,7 +14,7 @@ pub(super) struct Neon;
 ///
 /// # Safety
 ///
-/// NEON is there, and 4 bytes at `scales`.
+/// NEON is available, and `scales` points to 4 bytes.
 #[inline(always)]
 unsafe fn decode(scales: *const u8) -> float32x4_t {
     // SAFETY: the caller promises both.
@@ -27,19 +27,19 @@ unsafe fn decode(scales: *const u8) -> float32x4_t {
     }
 }
 
-/// What bits of e4m3 in an f32's place are too small by: the difference of the biases.
+/// The factor by which e4m3 bits, moved to an f32's position, are too small: from the difference of the biases.
 const UP: f32 = f32::from_bits((127 + 120) << 23);
 
 impl Lanes for Neon {
     const BLOCKS: usize = 4;
-    /// Dots are four times what they stand for.
+    /// Dots are four times the true value.
     const UNIT: f32 = 0.25;
     type Values = int8x16_t;
     type Integers = int32x4_t;
     type Floats = float32x4_t;
     type Scales = float32x4_t;
 
-    /// Of each block's eight bytes the first four, their low then their high nibbles, then the last four.
+    /// Of each block's eight bytes: the low then the high nibbles of the first four, then those of the last four.
     #[inline(always)]
     unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self> {
         // SAFETY: the caller promises the instruction set, 32 bytes at `packed` and 4 at `scales`, and the table has 16
@@ -76,12 +76,12 @@ impl Lanes for Neon {
         }
     }
 
-    /// By assembly, as the standard library's function is not stable.
+    /// Uses assembly because the standard library's function is not stable.
     #[inline(always)]
     unsafe fn dot(start: int32x4_t, row: &[int8x16_t; 4], column: &[int8x16_t; 4]) -> int32x4_t {
         let mut sum = start;
         for at in 0..4 {
-            // SAFETY: the caller promises the instruction set, and nothing but `sum` is written.
+            // SAFETY: the caller promises the instruction set, and only `sum` is written.
             unsafe {
                 asm!(
                     ".arch_extension dotprod",

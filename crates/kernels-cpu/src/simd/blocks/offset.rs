@@ -1,11 +1,11 @@
-//! Constants of x86, whose instructions multiply unsigned by signed bytes.
+//! Constants for x86, whose instructions multiply unsigned by signed bytes.
 //!
-//! Rows are stored with an offset that makes them unsigned; a column's dots start from what that offset will have added,
-//! negated.
+//! Rows are stored with an offset that makes them unsigned. A column's dots start from the negated contribution of that
+//! offset.
 
 use super::DOUBLED;
 
-/// What is added to the values of rows.
+/// The offset added to the values of rows.
 pub(super) const OFFSET: i8 = 12;
 
 /// [`DOUBLED`] plus [`OFFSET`].
@@ -19,13 +19,14 @@ pub(super) const DOUBLED_OFFSET: [i8; 16] = {
     table
 };
 
-/// A code of e4m3, widened with its sign to 16 bits and shifted by this, has exponent and mantissa where f16 has them. f16's
-/// bias is 8 more, so it stands for 2^−8 times the scale; scales that are subnormal in e4m3 are so in f16, whose conversion to
-/// f32 is exact and, unlike arithmetic on subnormal f32, no slower for them.
+/// Widening an e4m3 code with its sign to 16 bits and shifting it by this amount puts exponent and mantissa at f16's
+/// positions. f16's bias is 8 larger, so the result is 2^−8 times the scale. Scales that are subnormal in e4m3 are
+/// subnormal in f16 too; the conversion of f16 to f32 is exact and, unlike arithmetic on subnormal f32, not slower for
+/// them.
 pub(super) const HALF_SHIFT: i32 = 7;
 
-/// Sign, exponent and mantissa of that f16, without the copies of the sign that widening leaves.
+/// Keeps sign, exponent and mantissa of that f16, without the copies of the sign that widening leaves.
 pub(super) const HALF_MASK: i16 = 0xBF80_u16.cast_signed();
 
-/// Dots are four times what they stand for, and scales 2^−8 times.
+/// Dots are four times the true value, and scales 2^−8 times.
 pub(super) const UNIT: f32 = 65536.0 / 4.0;

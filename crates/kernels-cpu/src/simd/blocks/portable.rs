@@ -1,14 +1,15 @@
 //! 128-bit vectors of any architecture, by the `wide` crate.
 //!
-//! Both operands are signed i16, as there are products that add neighbours (`pmaddwd` in the baseline of x86-64) for them and
-//! not for bytes. Compilers do not find these products in plain loops: such a version took 40 times as long.
+//! Both operands are signed i16: for these, but not for bytes, there are multiply instructions that add neighbours
+//! (`pmaddwd` in the baseline of x86-64). Compilers do not find these instructions in plain loops: such a version took
+//! 40 times as long.
 
 use gauntlet_formats::{e2m1, e4m3};
 use wide::{f32x4, i16x8, i32x4};
 
 use super::kernel::{ColumnChunk, Lanes, RowChunk};
 
-/// No instructions in particular.
+/// Needs no particular instructions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Portable;
 
@@ -31,9 +32,9 @@ static DOUBLED_PAIRS: [[i16; 2]; 256] = {
 
 impl Lanes for Portable {
     const BLOCKS: usize = BLOCKS;
-    /// Dots are four times what they stand for.
+    /// Dots are four times the true value.
     const UNIT: f32 = 0.25;
-    /// The values of two vectors, two neighbours of each block in turn.
+    /// Two vectors of values, two neighbours of each block in turn.
     type Values = [i16x8; 2];
     type Integers = i32x4;
     type Floats = f32x4;
@@ -42,7 +43,7 @@ impl Lanes for Portable {
     /// Each vector holds the two values of one byte of each block.
     #[inline(always)]
     unsafe fn row(packed: *const u8, scales: *const u8) -> RowChunk<Self> {
-        // SAFETY: the caller promises so many bytes.
+        // SAFETY: the caller promises these lengths.
         let (packed, scales) = unsafe {
             (
                 &*packed.cast::<[[u8; 8]; BLOCKS]>(),
@@ -88,7 +89,7 @@ impl Lanes for Portable {
         f32x4::ZERO
     }
 
-    /// The product is exact, so that adding it rounds once, as a fused multiply-add would.
+    /// The product is exact, so the addition is the only rounding, as in a fused multiply-add.
     #[inline(always)]
     unsafe fn accumulate(sums: f32x4, dots: i32x4, row: f32x4, column: f32x4) -> f32x4 {
         sums + dots.round_float() * (row * column)

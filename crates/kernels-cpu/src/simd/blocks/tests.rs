@@ -34,7 +34,7 @@ fn available() -> Vec<Blocks> {
     all
 }
 
-/// All codes and all finite scales, those below zero and the subnormal among them, in every lane.
+/// All codes and all finite scales, including negative and subnormal ones, in every lane.
 fn tensor(rows: usize, columns: usize, seed: usize) -> Nvfp4Tensor {
     let mixed = |at: usize| ((at + seed) * 2_654_435_761) >> 7;
     let packed = (0..rows * columns / 2).map(|at| mixed(at) as u8).collect();
@@ -80,7 +80,7 @@ fn by_hand(left: &Nvfp4Tensor, right: &Nvfp4Tensor, rows: [usize; 2], columns: R
 fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
     const K: usize = 47 * BLOCK;
     let (left, right) = (tensor(34, K, 1), tensor(35, K, 5));
-    // Of a large block not all sizes.
+    // For a large block, not all sizes.
     let sizes = |blocks: Blocks| -> Vec<(usize, usize)> {
         let some = |operand| {
             let width = blocks.width(operand);
@@ -96,7 +96,7 @@ fn register_blocks_of_every_size_and_depth_multiply_and_accumulate() {
                 let chunks = blocks.chunks(depth.len());
                 let panel = |operand, tensor, rows| {
                     let mut panel = AlignedBuffer::zeroed(blocks.panel_words(operand, chunks)).unwrap();
-                    // Nothing of what was there before may show.
+                    // The previous content must not affect the result.
                     panel.values_mut().fill(f32::NAN);
                     blocks.pack(operand, tensor, rows, depth.clone(), panel.values_mut());
                     panel

@@ -14,10 +14,10 @@ pub(super) const SUM_TILES: usize = 4;
 
 /// Words of a row of a chunk.
 const ROW: usize = SIDE / 2;
-/// Chunks that are widened before they are turned into columns: 32 rows of them are 16 KiB.
+/// The number of chunks that are widened before they are transposed into columns: 32 rows of them are 16 KiB.
 const TURNED: usize = 8;
 
-/// See [`Blocks::pack`](super::Blocks::pack). Rows beyond the last hold what was there before, which nothing reads.
+/// See [`Blocks::pack`](super::Blocks::pack). Rows beyond the last keep their old content, which is never used.
 pub(super) fn pack(
     unit: Tiles,
     operand: Operand,
@@ -78,7 +78,7 @@ pub(super) fn multiply(
                 .finish();
         }
         let rows = SIDE.min(rows - first);
-        // Rows of the sums lie along rows of the block, or along its columns once it is turned.
+        // Rows of the sums are rows of the block, or its columns after transposition.
         let (lines, length, stride) = if strides[1] == 1 {
             (rows, columns, strides[0])
         } else {

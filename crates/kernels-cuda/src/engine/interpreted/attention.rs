@@ -1,4 +1,4 @@
-//! Attention where exponentials come to their ends.
+//! Attention at the limits of the exponentials.
 
 use gauntlet_families::operations;
 use gauntlet_operations::{Attention, AttentionFormat, Exponential, Inputs, Operation};
@@ -33,7 +33,8 @@ fn in_bf16(causal: bool, lengths: [(usize, usize); 2]) -> Vec<(Shipped, Operatio
     found
 }
 
-/// With a mask and more queries than keys the first rows see none: their result is 0, whatever an exponential makes of −∞.
+/// With a mask and more queries than keys, the first rows see no key. Their result must be 0, whatever the exponential
+/// returns for −∞.
 #[test]
 fn rows_that_see_no_key_are_zero() {
     let Some(compiler) = compiler() else { return };
@@ -44,8 +45,9 @@ fn rows_that_see_no_key_are_zero() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// One score is some 260 powers of two larger than all before, more than the argument of an exponential may be: what the polynomial
-/// or the table gives no longer tells how large the weight is, and a later score that is smaller by some six powers had as much.
+/// One score is about 260 powers of two larger than all earlier ones, more than the argument of an exponential may be.
+/// The result of the polynomial or the table then no longer shows how large the weight is; a later score that is
+/// smaller by about six powers would give the same.
 #[test]
 fn a_score_that_leaps_is_taken_by_its_maximum() {
     let Some(compiler) = compiler() else { return };
@@ -60,7 +62,7 @@ fn a_score_that_leaps_is_taken_by_its_maximum() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// All queries 4; of each sequence's keys one 4, a later one a little less, and the others 0.
+/// All queries are 4; of each sequence's keys one is 4, a later one a little less, and the others 0.
 fn leaping(problem: &Operation, leaps: [usize; 2]) -> Inputs {
     let mut inputs = operations::generate(problem, InputKind::Competition, 7);
     let (Operation::Attention(attention), Inputs::Attention(operands)) = (problem, &mut inputs) else {

@@ -1,4 +1,4 @@
-//! Problems that are drawn: each takes a second or so, so these are run when kernels change.
+//! Randomly drawn problems. Each takes about a second, so these tests are run when kernels change.
 
 use gauntlet_operations::resources::is_narrow;
 use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Order, Sequence};
@@ -20,7 +20,7 @@ fn ragged(most: usize) -> impl Strategy<Value = usize> {
     prop_oneof![1 => 0_usize..2, 4 => 1..=most]
 }
 
-/// A shipped variant with groups of any sizes in place of its own; swapped ones split the depth too.
+/// A shipped variant with groups of random sizes; swapped variants also split the depth.
 fn of_gemm(one: &Shipped, gemm: &GroupedGemm) -> BoxedStrategy<(Shipped, Operation)> {
     let narrow = is_narrow(&one.schedule);
     let tokens = ragged(if narrow { FEW_TOKENS } else { 140 });
@@ -40,7 +40,7 @@ fn of_gemm(one: &Shipped, gemm: &GroupedGemm) -> BoxedStrategy<(Shipped, Operati
         .boxed()
 }
 
-/// A shipped variant with sequences of any lengths in place of its own.
+/// A shipped variant with sequences of random lengths.
 fn of_attention(one: &Shipped, attention: &Attention) -> BoxedStrategy<(Shipped, Operation)> {
     let sequence = (ragged(300), ragged(400)).prop_map(|(queries, keys)| Sequence { queries, keys });
     let (one, attention) = (one.clone(), attention.clone());

@@ -1,13 +1,13 @@
-//! What counts as right.
+//! The tolerances of the comparison.
 
 use gauntlet_operations::resources::HopperAttention;
 use gauntlet_operations::{Arithmetic, AttentionFormat, Operation, OutputFormat, Schedule};
 use gauntlet_task::{Rules, Tolerance};
 
-/// The general rules, which are made for f16; bf16 has three bits fewer, and e4m3, to which fp8 arithmetic rounds weights,
-/// seven; where it only multiplies queries by keys, sums of some 14 bits stand for scores. Attention's weights are rounded
-/// too, and an element's error goes by the size of V, which is not that of the element: the root mean square of all errors is
-/// held to the same rule, single elements to a wider one.
+/// The general rules, which are made for f16. bf16 has three bits fewer, and e4m3, to which fp8 arithmetic rounds
+/// weights, seven; where fp8 arithmetic only multiplies queries by keys, scores are sums of about 14 bits. Attention's
+/// weights are rounded too, and an element's error depends on the magnitude of V, not on that of the element: the root
+/// mean square of all errors must keep the same rule, single elements a wider one.
 pub fn rules(problem: &Operation, schedule: &Schedule) -> Rules {
     let rules = Rules::default();
     let attention = match problem {
@@ -37,7 +37,8 @@ pub fn rules(problem: &Operation, schedule: &Schedule) -> Rules {
             },
         },
         nrmse: coarser * rules.nrmse,
-        // Weights that are all alike, as in a long tail, are rounded all the same way: by up to half a step of their format.
+        // Equal weights, as in a long tail, are all rounded in the same direction: by up to half a step of their
+        // format.
         bias: match coarser {
             128.0 => 1.0 / 32.0,
             8.0 | 32.0 if attention.is_some() => 1.0 / 512.0,
@@ -55,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    /// What the rules say of the oracle's result, rounded to the format and with one element changed by a factor.
+    /// The verdict of the rules on the oracle's result, rounded to the format and with one element changed by a factor.
     fn said(format: OutputFormat, factor: f64) -> Option<String> {
         let problem = Operation::GroupedGemm(GroupedGemm {
             groups: vec![GemmShape { m: 33, n: 65, k: 64 }],

@@ -1,4 +1,4 @@
-//! What host and attention's kernels agree on, byte for byte; the other half is `kernels/attention.cuh`.
+//! The binary interface between host and attention kernels; the other half is `kernels/attention.cuh`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -16,7 +16,7 @@ pub struct Sequence {
     pub keys: u32,
 }
 
-/// A unit of work: so many queries of a head.
+/// A unit of work: a range of queries of one head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tile {
@@ -56,7 +56,7 @@ pub(super) struct Parameter {
     pub kv_heads: u32,
     /// log₂ e / √(head size).
     pub scale: f32,
-    /// Query and key positions of every sequence, if all have as many; else 0.
+    /// Query and key positions of every sequence if all are equal; else 0.
     pub queries: u32,
     pub keys: u32,
     pub first_scales: u64,

@@ -6,19 +6,20 @@ use gauntlet_operations::{Attention, AttentionFormat};
 
 /// Queries of the resident kernel's tile.
 const RESIDENT_QUERIES: usize = 64;
-/// Queries of the specialised kernel's tile where there are few.
+/// Queries of the specialised kernel's tile when the problem has few queries.
 const NARROW_QUERIES: usize = 128;
 /// Blocks that share the resident kernel's keys.
 const SPLIT: usize = 2;
-/// Keys of a warp group of the resident kernel, of which a block has two.
+/// Keys of a warp group of the resident kernel; a block has two warp groups.
 const RESIDENT_KEYS: [usize; 2] = [64, 128];
-/// Tiles of as many warp groups as there can be, a multiprocessor, from which on those are faster than tiles of 128
-/// queries: before, too many multiprocessors are left without.
+/// The number of waves from which on the largest tiles are faster than tiles of 128 queries. With fewer waves, too many
+/// multiprocessors would be idle.
 const WAVES_FOR_WIDE: usize = 3;
 
-/// The schedule that is fastest for a problem on a device of so many multiprocessors: the resident kernel where its blocks
-/// all run at once, else the specialised one. Of e4m3 both multiply queries by keys as they are, which sums to some 14 bits,
-/// and the resident one values by rounded weights; who wants all of it exact chooses fp16 arithmetic.
+/// The fastest schedule for a problem on a device with `processors` multiprocessors: the resident kernel where its
+/// blocks all run at the same time, else the specialised one. With e4m3 both multiply queries by keys without
+/// conversion, with sums of about 14 bits, and the resident kernel multiplies values by rounded weights. For exact
+/// products choose fp16 arithmetic.
 pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
     let size = attention.head_size;
     let eights = attention.format == AttentionFormat::E4m3;
@@ -57,7 +58,7 @@ pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
     if tiles(attention, wide) >= WAVES_FOR_WIDE * processors as usize {
         schedule.tile.m = wide;
     } else if groups.parts > 1 {
-        // Groups that share out the keys drift apart by more than a step.
+        // Groups that split the keys drift apart by more than a step.
         schedule.stages = 3;
     }
     schedule
@@ -74,7 +75,7 @@ fn resident_keys(attention: &Attention, processors: u32) -> Option<usize> {
     RESIDENT_KEYS.into_iter().find(|keys| 2 * SPLIT * keys >= longest)
 }
 
-/// Tiles of so many queries.
+/// The number of tiles of `queries` queries.
 fn tiles(attention: &Attention, queries: usize) -> usize {
     let heads = attention
         .sequences

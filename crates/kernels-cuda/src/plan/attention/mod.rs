@@ -1,5 +1,6 @@
-//! Attention's kernels: `unified`, where every warp does everything (the staircase); `specialised`, where one warp loads
-//! and warp groups multiply; and `resident`, for sequences so short that all keys are in shared memory at once.
+//! Attention's kernels: `unified`, where all warps do the same work (the staircase); `specialised`, where one warp
+//! loads and warp groups multiply; and `resident`, for sequences short enough that all keys fit in shared memory
+//! together.
 
 mod abi;
 mod automatic;
@@ -32,11 +33,11 @@ const SHARED_BYTES: usize = 227 << 10;
 /// The most bytes of a box's row in the widest swizzle (CUDA driver API, cuTensorMapEncodeTiled).
 const SWIZZLED_BYTES: usize = 128;
 
-/// Plans a valid problem for a device of so many multiprocessors: with roles, tiles of one warp group's queries are the
-/// resident kernel's.
+/// Plans a valid problem for a device with `processors` multiprocessors. With roles, a tile with the queries of one
+/// warp group selects the resident kernel.
 ///
 /// # Errors
-/// If no kernel can do what a word says, or a size is beyond its numbers.
+/// If no kernel supports a value of the schedule, or a size exceeds the kernels' integer ranges.
 pub(super) fn plan(
     attention: &Attention,
     schedule: &Schedule,
@@ -54,7 +55,7 @@ pub(super) fn plan(
     }
 }
 
-/// Words of which all kernels take the same.
+/// Checks the parameters that all kernels support alike.
 fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
     if schedule.arithmetic == Arithmetic::Fp8 && attention.format != AttentionFormat::E4m3 {
         return Err(PlanError::word(
@@ -114,7 +115,7 @@ struct Work {
 }
 
 impl Work {
-    /// Cuts heads into tiles of so many queries.
+    /// Cuts heads into tiles of `rows` queries.
     fn new(attention: &Attention, schedule: &Schedule, rows: usize) -> Result<Self, PlanError> {
         let most = i32::MAX as usize;
         within("the rows of Q", attention.query_rows(), most)?;
@@ -174,7 +175,7 @@ impl Work {
         self.attention.head_size * self.attention.format.bytes()
     }
 
-    /// Tables, and three maps a sequence whose boxes have so many rows of Q, K and V.
+    /// Tables, and three maps a sequence, whose boxes have `box_rows` rows of Q, K and V.
     fn memory(&self, box_rows: Option<[usize; 3]>) -> Memory {
         let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
         tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
@@ -292,7 +293,7 @@ fn is_sorted(order: Order) -> bool {
     matches!(order, Order::Sorted | Order::Dynamic)
 }
 
-/// The tiles, head after head; sorted and dynamic orders take those first that see the most keys.
+/// The tiles, head after head; sorted and dynamic orders begin with the tiles that see the most keys.
 fn cut(attention: &Attention, order: Order, rows: usize) -> Vec<Tile> {
     let mut tiles = Vec::new();
     for (sequence, lengths) in attention.sequences.iter().enumerate() {

@@ -15,7 +15,7 @@ const ROWS: usize = 64;
 const GROUP_THREADS: usize = 128;
 /// Keys of a step that there are products for.
 const KEYS: [usize; 2] = [64, 128];
-/// Stages of what is copied and yet to be converted.
+/// Stages of copied rows that are not converted yet.
 const RAW_STAGES: usize = 3;
 /// Bytes for barriers.
 const BARRIER_BYTES: usize = 1024;
@@ -45,7 +45,7 @@ impl SpecialisedPlan {
     /// Plans a valid problem.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(attention: &Attention, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         let way = way(attention, schedule);
         check_words(attention, schedule)?;
@@ -117,8 +117,8 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
     }
 }
 
-/// Whether there is a sequence whose rows are so few that what their weights are rounded by does not cancel. Kernels for those
-/// round with more care; others are spared the question.
+/// Whether a sequence has so few rows that the rounding errors of their weights do not cancel. Kernels for such
+/// sequences round more carefully; other kernels skip this work.
 fn has_few_queries(attention: &Attention) -> bool {
     attention.sequences.iter().any(|lengths| lengths.queries < ROWS)
 }
@@ -141,7 +141,7 @@ fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
     queries * row + schedule.stages * stage + raw * keys * row + merged + BARRIER_BYTES
 }
 
-/// A block that does not fit would be refused at its launch, with less to say.
+/// Checked here because the driver would refuse the launch with a less helpful message.
 fn check_shared_bytes(bytes: usize, schedule: &Schedule) -> Result<(), PlanError> {
     if bytes <= SHARED_BYTES {
         return Ok(());

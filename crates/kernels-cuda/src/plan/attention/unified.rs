@@ -1,4 +1,5 @@
-//! The unified kernel: every warp copies and multiplies, by `mma.sync`; the steps of the staircase are its definitions.
+//! The unified kernel: every warp copies and multiplies, with `mma.sync`; the steps of the staircase are its
+//! definitions.
 
 use gauntlet_operations::Attention;
 use gauntlet_operations::{
@@ -27,7 +28,7 @@ impl UnifiedPlan {
     /// Plans a valid problem.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(attention: &Attention, schedule: &Schedule) -> Result<Self, PlanError> {
         check_words(schedule)?;
         let work = Work::new(attention, schedule, schedule.tile.m)?;

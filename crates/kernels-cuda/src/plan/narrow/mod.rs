@@ -1,5 +1,5 @@
-//! The narrow kernel: few tokens, so the time is that of reading the weights. Each warp of a block copies its share of
-//! every step of the depth to slots of its own, some steps ahead, and multiplies it by `mma.sync`.
+//! The narrow kernel, for few tokens: reading the weights determines its time. Each warp of a block copies its share of
+//! every depth step to its own slots, some steps ahead, and multiplies it by `mma.sync`.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ const CHUNK_BYTES: usize = CHUNK / 2 + CHUNK / 16;
 /// specifications of compute capability 9.0).
 const SHARED_BYTES: usize = 233_472;
 const RESERVED_BYTES: usize = 1024;
-/// Groups whose blocks the kernel finds without a table.
+/// Most groups for which the kernel finds its blocks without a table.
 const FEW: usize = 16;
 
 /// A problem for the narrow kernel.
@@ -69,7 +69,7 @@ impl NarrowPlan {
     /// Plans a valid problem.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
         check_words(gemm, schedule)?;
@@ -137,7 +137,8 @@ impl Plan for NarrowPlan {
     }
 }
 
-/// The first block of each group, if the groups are few; the numbers after the last are beyond every block.
+/// The first block of each group, if there are few groups; entries after the last group are larger than every block
+/// number.
 fn first_blocks(groups: usize, blocks: &[Block]) -> Option<[u32; FEW]> {
     (groups <= FEW).then(|| {
         array::from_fn(|group| {
@@ -189,8 +190,8 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
     })
 }
 
-/// Blocks that shall be on a multiprocessor at a time: as many as shared memory holds, as long as a thread keeps the
-/// registers it needs for the sums of 16 tokens, the converted operands and addresses (108, from the compiler's log).
+/// Blocks that should run on a multiprocessor: as many as shared memory holds, as long as a thread keeps enough
+/// registers for the sums of 16 tokens, the converted operands and addresses (108, from the compiler's log).
 fn blocks_a_processor(threads: usize, shared_bytes: usize) -> usize {
     let fit = SHARED_BYTES / (shared_bytes + RESERVED_BYTES);
     let with_registers = (1..=fit)
@@ -199,9 +200,9 @@ fn blocks_a_processor(threads: usize, shared_bytes: usize) -> usize {
     with_registers.unwrap_or(1)
 }
 
-/// Shared memory that a block asks for. Where several shall be on a multiprocessor no further one may find room: the blocks of
-/// the next launch, which begin while these still compute, would come to lie three on some and one on others (H200, dual
-/// form: 15.6 µs a call where registers let three fit, 10.9 with this).
+/// Shared memory that a block requests. Where several blocks should share a multiprocessor, no further one may fit:
+/// blocks of the next launch begin while these still compute, and would be placed three on some multiprocessors and one
+/// on others (H200, dual form: 15.6 µs a call where registers let three fit, 10.9 with this).
 fn reserved_bytes(used: usize, blocks: usize) -> usize {
     let too_many = SHARED_BYTES / (blocks + 1) - RESERVED_BYTES;
     if blocks > 1 {

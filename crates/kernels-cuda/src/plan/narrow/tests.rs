@@ -139,7 +139,7 @@ fn few_groups_are_found_by_their_first_blocks() {
     let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
     assert_eq!((parameter.groups, parameter.blocks), (ADDRESSES.tables, 0));
     assert_eq!(parameter.first_blocks[..4], [0, 2, 2, u32::MAX]);
-    // As the kernel looks: the last group that has begun by then.
+    // The lookup of the kernel: the last group whose first block is not after this one.
     for (number, block) in plan.blocks().iter().enumerate() {
         let begun = |first: &u32| *first <= number as u32;
         assert_eq!(

@@ -21,7 +21,7 @@ const MOST_COLUMNS: usize = 256;
 const SHARED_BYTES: usize = 232_448;
 /// Bytes of a row of scales in a slot: the least that a bulk copy brings, for 256 values.
 pub(super) const SCALE_ROW: usize = 16;
-/// Beside each slot of operands: what the work is, and two barriers.
+/// Beside each slot of operands: the description of the work, and two barriers.
 const SLOT_BYTES: usize = 32 + 2 * 8;
 /// Elements between rows of staged results, so that rows lie in different banks.
 const STAGING_PADDING: usize = 8;
@@ -40,7 +40,7 @@ impl Geometry {
     /// The sizes that a schedule asks for.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or it does not fit a multiprocessor.
+    /// If the kernel does not support a value of the schedule, or it does not fit a multiprocessor.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
         let matrices = if is_dual(gemm) { 2 } else { 1 };
         check_words(schedule)?;
@@ -114,7 +114,8 @@ impl Geometry {
     }
 }
 
-/// A warp group for each 64 rows, and with special roles one more: only whole groups can hand registers to others.
+/// A warp group for each 64 rows, and with special roles one more: registers can only be reassigned between whole
+/// groups.
 fn threads(schedule: &Schedule) -> usize {
     let groups = schedule.tile.m / WARP_GROUP_ROWS + usize::from(schedule.roles == Roles::Specialised);
     groups * WARP_GROUP_THREADS
@@ -133,8 +134,8 @@ fn shared_bytes(gemm: &GroupedGemm, schedule: &Schedule, matrices: usize) -> usi
     converted + packed + staging + schedule.stages * SLOT_BYTES
 }
 
-/// Most columns, both matrices' counted, whose sums fit the registers with all else: the widest of 32, 64, 96 … that
-/// ptxas 13.0 compiled without a spill and without serialised products in each order, epilogue and number of parts.
+/// Most columns, both matrices' counted, whose sums fit in the registers: the widest of 32, 64, 96 … that ptxas 13.0
+/// compiles without a spill and without serialised products, for each order, epilogue and number of parts.
 fn most_columns(schedule: &Schedule) -> usize {
     match (schedule.roles, schedule.tile.m, schedule.tile.k) {
         (_, 64 | 128, 128) => MOST_COLUMNS,

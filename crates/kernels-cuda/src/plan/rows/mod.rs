@@ -1,5 +1,5 @@
-//! The rows kernel: tokens are the rows of a tile, weights its columns; every word of a schedule is a switch of it, so
-//! that the steps from plain tiles to specialised warps can be compared one by one.
+//! The rows kernel: tokens are the rows of a tile, weights its columns. Every parameter of a schedule is a switch of
+//! this kernel, so that the steps from plain tiles to specialised warps can be compared one by one.
 
 mod geometry;
 #[cfg(test)]
@@ -46,10 +46,10 @@ struct Parameter {
 }
 
 impl RowsPlan {
-    /// Plans a valid problem for a device of so many multiprocessors.
+    /// Plans a valid problem for a device with `processors` multiprocessors.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
         for (index, shape) in gemm.groups.iter().enumerate() {
@@ -72,13 +72,13 @@ impl RowsPlan {
         })
     }
 
-    /// The tiles in the order in which blocks take them; each as many times as the depth has parts.
+    /// The tiles in the order in which blocks take them; each is repeated for every part of its depth.
     pub fn tiles(&self) -> &[Tile] {
         &self.tiles.list
     }
 
-    /// Four a group, so that the kernel finds them by the group's number; the plain form has no second weights, and
-    /// the first take their places.
+    /// Four a group, so that the kernel finds them by the group's number; in the plain form the first weights fill the
+    /// places of the second.
     fn maps(&self) -> Vec<Map> {
         let second = match self.geometry.matrices {
             1 => [Matrix::Weights, Matrix::WeightScales],

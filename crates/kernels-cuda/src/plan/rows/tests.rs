@@ -20,7 +20,7 @@ fn schedule(tile: [usize; 3], order: Order, lookup: Lookup, split_k: usize) -> S
     }
 }
 
-/// What a launch lets a kernel see.
+/// The parts of a launch that the kernel reads.
 struct Seen {
     groups: Vec<Group>,
     order: Vec<u8>,
@@ -48,7 +48,7 @@ impl Seen {
         })
     }
 
-    /// As the kernel walks the groups.
+    /// The kernel's walk over the groups.
     fn walk(&self, tile: Block, mut number: u32) -> Tile {
         for (index, group) in (0..).zip(&self.groups) {
             let (rows, columns) = (group.m.div_ceil(tile.m as u32), group.n.div_ceil(tile.n as u32));
@@ -74,7 +74,7 @@ impl Seen {
         }
     }
 
-    /// The places that blocks come to, in any order.
+    /// The places that blocks take, in any order.
     fn places(&self, schedule: &Schedule) -> Vec<u32> {
         let work = self.tiles * schedule.split_k as u32;
         match schedule.order {

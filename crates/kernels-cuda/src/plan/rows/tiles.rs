@@ -25,8 +25,8 @@ pub struct Tile {
 pub(super) struct Tiles {
     /// In the order in which blocks take them.
     pub list: Vec<Tile>,
-    /// Their numbers in the order of groups, from which the kernel finds them without a table; empty if the two
-    /// orders are one.
+    /// Their numbers in the order of groups, from which the kernel finds them without a table; empty if the two orders
+    /// are the same.
     pub numbers: Vec<u32>,
     /// Which of the two the kernel reads.
     pub lookup: Lookup,

@@ -1,4 +1,4 @@
-//! What the swapped kernel, the one that converts tokens for it, and their plan agree on, byte for byte; the other half is in
+//! The binary interface of the swapped kernel, its token conversion kernel, and their plan; the other half is in
 //! `kernels/swapped_problem.cuh`.
 
 use bytemuck::{Pod, Zeroable};
@@ -9,7 +9,8 @@ pub const WHOLE: u32 = u32::MAX;
 /// In the kernel's table, the bit of [`Tile::parts`] that marks a worker's last tile.
 pub(super) const LAST: u32 = 1 << 31;
 
-/// Most groups whose sizes the parameter has in it: to read them from memory when a call begins costs microseconds.
+/// Most groups whose sizes are stored in the parameter: reading them from memory at the start of a call costs
+/// microseconds.
 pub(super) const INLINE_GROUPS: usize = 16;
 
 /// The parameter of both kernels.
@@ -30,7 +31,7 @@ pub(super) struct Parameter {
     pub group_count: u32,
     /// Items to convert, of 8 tokens by 128 values.
     pub items: u32,
-    /// Nothing; makes what follows begin at a multiple of 8 bytes.
+    /// Unused; aligns the next field to 8 bytes.
     pub reserved: u32,
     pub inline: Inline,
 }
@@ -59,8 +60,8 @@ pub(super) struct Shape {
     pub reserved: u32,
 }
 
-/// A piece of work: weight rows against tokens over some of the depth. In the kernel's table each worker's come first
-/// and zeros fill the rest of its row.
+/// A piece of work: weight rows against tokens over a range of the depth. In the kernel's table each worker has a row:
+/// its pieces first, then zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tile {
@@ -74,7 +75,7 @@ pub struct Tile {
     pub width: u32,
     /// First chunk of 128 values of the depth, even.
     pub first_chunk: u32,
-    /// Chunks, even; a worker whose first tile has none has no tiles.
+    /// Chunks, even; 0 in a worker's first tile means that the worker has no tiles.
     pub chunks: u32,
     /// Index of the partial sums of the first part of this tile, or [`WHOLE`]; a part's own are at `slot + part`.
     pub slot: u32,

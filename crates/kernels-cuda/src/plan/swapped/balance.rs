@@ -1,11 +1,12 @@
-//! Deals tiles out so that the last worker is done as early as possible.
+//! Distributes tiles so that the last worker finishes as early as possible.
 //!
 //! Makespan scheduling of independent jobs on identical machines is NP-hard, so this searches: over the parts into
 //! which groups' tokens are cut, and for each choice over a deadline, by bisection (MULTIFIT: Coffman, Garey and
 //! Johnson, "An application of bin-packing to multiprocessor scheduling", 1978).
 //!
-//! Tiles of one group read the same tokens. If all groups are in flight at once and their tokens do not fit the level-2 cache,
-//! every tile reads its tokens from memory; then tiles are dealt out in waves instead, group after group.
+//! Tiles of one group read the same tokens. If all groups are processed at the same time and their tokens do not fit
+//! the level-2 cache, every tile reads its tokens from memory. In that case tiles are distributed in waves, group after
+//! group.
 
 use std::cmp::Reverse;
 
@@ -14,10 +15,10 @@ use super::order::Share;
 use super::packing::{Packer, Packing, Placement};
 use super::work::{Cutter, Kind, Parts, even};
 
-/// Tiles that the search may place in all, those included that are only counted. It bounds what a plan takes: 0.1 to 1.0 ms in
-/// `results/2026-11-23-planning.json`.
+/// Most tile placements of a search, including placements that are only counted. This bounds the planning time: 0.1 to
+/// 1.0 ms in `results/2026-11-23-planning.json`.
 const PLACEMENTS: usize = 20_000;
-/// What it costs to look at a choice of parts, in placements.
+/// The cost of examining one choice of parts, in placements.
 const LOOK: usize = 4;
 /// Halvings of the range of deadlines.
 const HALVINGS: usize = 8;
@@ -29,17 +30,17 @@ const CACHE_BYTES: usize = 50 << 20;
 /// Bytes that memory delivers in a nanosecond at most: 2.98 TB/s was the best read rate seen on an H100.
 const MEMORY_RATE: f64 = 3000.0;
 
-/// Where whole tiles go: to the worker with the least time left, unless tokens would then come from memory so often that memory
-/// bounds the call.
+/// Where whole tiles go: to the worker with the least time left, unless memory would then bound the call because tokens
+/// are read from it too often.
 ///
-/// With the least left, a worker computes neighbouring tiles one after another, so all kinds are in flight at once, each on as
-/// many workers as there are for it, and these alone share the tokens that they load. Measured on an H100 (2026-11-24; 256
-/// tokens an expert, N 3072, K 4096; this order against one block a tile, which goes through the groups in waves, µs): 32
-/// experts 331 and 336, 64 experts 925 and 697, 128 experts 2826 and 1533. By this estimate the first case needs 2.3 TB/s, the
-/// second 3.8.
+/// With the least time left, a worker computes neighbouring tiles one after another. All kinds of tiles are then in
+/// flight together, each on a few workers, and only these share the tokens that they load. Measured on an H100
+/// (2026-11-24; 256 tokens an expert, N 3072, K 4096; this order against one block a tile, which goes through the
+/// groups in waves, µs): 32 experts 331 and 336, 64 experts 925 and 697, 128 experts 2826 and 1533. By this estimate
+/// the first case needs 2.3 TB/s, the second 3.8.
 ///
-/// Waves have a price: all workers compute wide tiles at the same time, which the matrix unit bounds, and narrow ones later, which
-/// memory bounds. So they are for calls that need them.
+/// Waves have a cost: all workers first compute wide tiles, which the matrix unit bounds, and later narrow ones, which
+/// memory bounds. So they are used only for calls that need them.
 pub(super) fn placement(cutter: &Cutter, workers: usize) -> Placement {
     let kinds = cutter.kinds(&cutter.least_parts());
     let token_bytes = |kind: &Kind| 2 * kind.columns * kind.chunks * CHUNK;
@@ -67,7 +68,8 @@ pub(super) fn balance(cutter: &Cutter, workers: usize, most_parts: usize) -> (Ve
     let Best { kinds, packing, .. } = search.best;
     let mut shares = packing.shares(workers);
     for share in &mut shares {
-        // The code goes from wide to narrow; parts of split tiles early, for others wait for them.
+        // The kernel's code goes from wide to narrow tiles. Parts of split tiles come early because other workers wait
+        // for them.
         share.sort_by_key(|piece| {
             let columns = kinds[piece.kind].columns;
             (
@@ -157,7 +159,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the best makespan has room for the work, with a group cut otherwise.
+    /// Whether cutting a group this way leaves less work than the best makespan allows.
     fn is_promising(&self, group: usize, parts: &Parts) -> bool {
         let more = self.cutter.work_of(group, parts) - self.cutter.work_of(group, &self.best.parts[group]);
         self.packer.even(self.best.work + more) <= self.best.packing.makespan * WORTHWHILE
@@ -212,7 +214,7 @@ impl<'a> Search<'a> {
         is_better
     }
 
-    /// When all is done, if that is by a deadline; nothing, if there have been placements enough.
+    /// The makespan, if all work can be finished by a deadline; `None` if it cannot, or the placements are used up.
     fn fit(&mut self, kinds: &[Kind], deadline: f64) -> Option<f64> {
         self.spend(kinds.iter().map(|kind| kind.blocks).sum());
         (self.placements > 0).then(|| self.packer.fit(kinds, deadline))?
@@ -236,11 +238,11 @@ fn sorted(mut kinds: Vec<Kind>) -> Vec<Kind> {
 /// A way to cut tokens into parts of about some width.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
-    /// As few as are not wider, and even.
+    /// As few parts as possible that are not wider, of even size.
     Even,
-    /// Just as wide, but for a narrower one.
+    /// Parts of exactly this width, and a narrower rest.
     NarrowRest,
-    /// Just as wide, but for a wider one.
+    /// Parts of exactly this width, and a wider rest.
     WideRest,
 }
 

@@ -1,9 +1,9 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
-/// Columns of a tile, and the nanoseconds that its 128 rows take for a chunk of it on an H200 under load: clocks of calls in
-/// the middle of a long replay (`results/2026-11-24-h200-hot-calls.json`: 40 to 248 columns; beyond both is assumed), at
-/// 1.55 GHz. From 128 columns on that is what the matrix unit takes and at most some 4 %; below, weights are not converted as fast
-/// as they are multiplied, so narrow tiles are dear.
+/// Columns of a tile, and the nanoseconds that its 128 rows take for one chunk on an H200 under load: measured by calls
+/// in the middle of a long replay (`results/2026-11-24-h200-hot-calls.json`: 40 to 248 columns; values outside are
+/// assumed), at 1.55 GHz. From 128 columns on this is the matrix unit's time plus at most 4 %; below, converting
+/// weights takes longer than multiplying them, so narrow tiles are expensive.
 const CHUNKS: [(f64, f64); 16] = [
     (0.0, 387.0),
     (40.0, 441.0),
@@ -58,9 +58,9 @@ impl Costs {
                 constant: 800.0,
                 a_column: 9.0,
             },
-            // Storing partial sums, meeting, and adding up those of one other part: 1.9 to 3.2 µs at 64 columns (the same
-            // file). With a microsecond less than what stands here, a single dual product of 3072 rows is cut into wider parts
-            // and takes 7 % longer (`results/2026-11-24-h200-plans.json`).
+            // Storing partial sums, synchronising, and adding those of one other part: 1.9 to 3.2 µs at 64 columns (the
+            // same file). With one microsecond less than this value, a single dual product of 3072 rows is cut into
+            // wider parts and takes 7 % longer (`results/2026-11-24-h200-plans.json`).
             part: Linear {
                 constant: 2400.0,
                 a_column: 15.0,
@@ -88,7 +88,8 @@ impl Costs {
         self.tile.at(columns) + self.part.at(columns)
     }
 
-    /// What each part of a tile costs more for each part beyond two: whichever comes last adds up all of them.
+    /// The additional cost of each part of a tile for each part beyond two: the part that arrives last adds up all of
+    /// them.
     pub fn further(&self, columns: usize) -> f64 {
         self.further.at(columns)
     }

@@ -1,24 +1,25 @@
-//! Whether tiles can be packed, by counting: workers that have equally much left are one entry, and nothing is written down.
-//! Most packings of a search fail; this says so of hundreds of tiles at the price of a few.
+//! Checks by counting whether tiles can be packed: workers with equal time left form one entry, and no placement is
+//! recorded. Most packings of a search fail; this detects failure for hundreds of tiles at the cost of a few.
 
 use super::packing::Placement;
 use super::work::{Kind, Piece};
 
-/// What sums of nanoseconds may differ by.
+/// Tolerance for rounding in sums of nanoseconds.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// What workers have left.
+/// The time that workers have left.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Nanoseconds, and how many workers have so much; the least first.
+    /// Nanoseconds, and the number of workers that have this much left; the least first.
     left: Vec<(f64, usize)>,
     /// Kinds with tiles that fit no worker whole, and how many those are.
     rest: Vec<(usize, usize)>,
 }
 
 impl Counts {
-    /// When the last of so many workers is done with all tiles, cut into at most so many parts, if that is by the deadline:
-    /// what [`Packer::pack`](super::packing::Packer::pack) finds by placing them.
+    /// The finish time of the last of `workers` workers for all tiles, cut into at most `most_parts` parts, if it is
+    /// within the deadline. It equals the result of [`Packer::pack`](super::packing::Packer::pack), which places the
+    /// tiles.
     pub fn fit(
         &mut self,
         kinds: &[Kind],
@@ -76,7 +77,8 @@ impl Counts {
             let Some(&(mut left, workers)) = self.left.get(place) else {
                 return count;
             };
-            // Whoever has the least that is enough takes one after another, and then the next who had as much.
+            // One worker of the entry with the least sufficient time takes tiles until it is full, then the next worker
+            // of that entry.
             let mut each = 0;
             while left >= cost && each < count {
                 left -= cost;
@@ -89,7 +91,8 @@ impl Counts {
         0
     }
 
-    /// Whether what fits no worker whole takes more than all have left, were each tile cut in two and nothing lost.
+    /// Whether tiles that fit no worker whole need more than all the time left, even if each were cut in two without
+    /// loss.
     fn too_little_is_left(&self, kinds: &[Kind]) -> bool {
         let halves = |&(index, count): &(usize, usize)| {
             let kind = &kinds[index];
@@ -104,8 +107,8 @@ impl Counts {
         needed > left * ROUNDING
     }
 
-    /// A tile in as few parts as fit, at most so many: all but the last fill the workers with most left, the last goes where
-    /// it fits best.
+    /// Cuts a tile into as few parts as fit, up to a maximum: all but the last fill the workers with the most time
+    /// left, and the last goes where it fits best.
     fn cut(&mut self, kind: &Kind, most: usize) -> bool {
         let Some(parts) = (2..=most).find(|&parts| self.room(kind, parts) >= kind.chunks) else {
             return false;
@@ -128,7 +131,7 @@ impl Counts {
         true
     }
 
-    /// Chunks of a tile in so many parts that the workers with most left can have together.
+    /// Chunks that the workers with the most time left can take together, for a tile in this many parts.
     fn room(&self, kind: &Kind, parts: usize) -> usize {
         let (mut chunks, mut missing) = (0, parts);
         for &(left, workers) in self.left.iter().rev() {

@@ -1,4 +1,4 @@
-//! What was dealt out, as the kernel reads it.
+//! The distributed work, in the kernel's format.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ const SCALE_BYTES: usize = 32 * ROWS;
 const SCALE_SLOTS: usize = 2;
 /// Bytes of the barriers.
 const BARRIER_BYTES: usize = 1024;
-/// Bytes of what is behind the ring.
+/// Bytes behind the ring.
 const BYTES_BESIDE_RING: usize = SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES;
 /// Most parts of a split tile.
 const MOST_PARTS: usize = 64;
@@ -51,7 +51,7 @@ impl Geometry {
     /// The sizes that a schedule asks for.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or it does not fit a multiprocessor.
+    /// If the kernel does not support a value of the schedule, or it does not fit a multiprocessor.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
         let dual = is_dual(gemm);
         check_words(schedule)?;
@@ -110,9 +110,9 @@ impl Geometry {
     }
 }
 
-/// Whether tiles of unequal widths keep theirs. Their code lies one width after another, from wide to narrow (a
-/// choice inside the loop over tiles would make the compiler serialise wgmma), so workers must meet them in that
-/// order; the others compute every tile at full width.
+/// Whether tiles of unequal widths keep their widths. The code for each width follows the next, from wide to narrow (a
+/// choice inside the loop over tiles would make the compiler serialise wgmma), so workers must process tiles in that
+/// order; other orders compute every tile at full width.
 pub(super) fn mixes_widths(order: Order) -> bool {
     order == Order::Sorted
 }

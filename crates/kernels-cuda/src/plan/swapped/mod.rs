@@ -1,5 +1,5 @@
-//! The swapped kernel: weights are the rows of `wgmma`'s first operand, taken through registers, tokens its columns, which a
-//! kernel before it has converted.
+//! The swapped kernel: weights, taken through registers, are the rows of `wgmma`'s first operand; tokens, converted by
+//! a previous kernel, are its columns.
 
 mod abi;
 mod balance;
@@ -37,7 +37,7 @@ pub struct SwappedPlan {
     tables: Tables,
 }
 
-/// How evenly the work is dealt out, by the model of what tiles cost.
+/// How evenly the work is distributed, according to the cost model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
     /// Nanoseconds of the worker that is busy longest.
@@ -55,10 +55,10 @@ pub struct Balance {
 }
 
 impl SwappedPlan {
-    /// Plans a valid problem for a device of so many multiprocessors.
+    /// Plans a valid problem for a device with `processors` multiprocessors.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
         let geometry = Geometry::new(gemm, schedule)?;

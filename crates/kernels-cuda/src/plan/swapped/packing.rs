@@ -36,20 +36,20 @@ pub(super) enum Placement {
     MostLeft,
 }
 
-/// Packs; keeps its memory from one attempt to the next.
+/// Packs tiles; reuses its memory between attempts.
 #[derive(Debug)]
 pub(super) struct Packer {
     placement: Placement,
     workers: usize,
     most_parts: usize,
-    /// What each worker has left, the least first.
+    /// The time each worker has left, the least first.
     left: Vec<(f64, usize)>,
     placed: Vec<(usize, Piece)>,
     counts: Counts,
 }
 
 impl Packer {
-    /// For so many workers, with tiles cut into at most so many parts.
+    /// A packer for `workers` workers, with tiles cut into at most `most_parts` parts.
     pub fn new(placement: Placement, workers: usize, most_parts: usize) -> Self {
         Self {
             placement,
@@ -61,7 +61,7 @@ impl Packer {
         }
     }
 
-    /// A makespan that no packing of so much work is below, unless tiles are split and cost more for it.
+    /// A lower bound of the makespan of this much work, before the extra cost of split tiles.
     pub fn even(&self, work: f64) -> f64 {
         work / self.workers as f64
     }
@@ -93,8 +93,8 @@ impl Packer {
             .fit(kinds, self.placement, self.workers, self.most_parts, deadline)
     }
 
-    /// All tiles by the deadline, if they fit: whole ones as the placement says, the rest cut along the depth into what is
-    /// left.
+    /// Packs all tiles by the deadline, if they fit: whole tiles by the placement rule, the rest cut along the depth to
+    /// fill the time left.
     pub fn pack(&mut self, kinds: &[Kind], deadline: f64) -> Option<Packing> {
         self.place(kinds, deadline).then(|| self.packing(kinds))
     }
@@ -119,7 +119,7 @@ impl Packer {
             .all(|(index, mut blocks)| blocks.all(|block| self.cut(&kinds[index], index, block)))
     }
 
-    /// Which entry of what is left gets a whole tile; the number of entries if none has room for it.
+    /// The entry of `left` that gets a whole tile; the number of entries if none has room for it.
     fn place_of(&self, cost: f64) -> usize {
         let first = self.left.partition_point(|&(left, _)| left < cost);
         match self.placement {

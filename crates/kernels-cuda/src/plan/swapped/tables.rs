@@ -40,7 +40,7 @@ struct Places {
 }
 
 impl Tables {
-    /// The tables for what was dealt out, on a device of so many multiprocessors.
+    /// The tables for distributed work, on a device with `processors` multiprocessors.
     ///
     /// # Errors
     /// If there is more to convert than 32 bits count.
@@ -88,7 +88,7 @@ impl Tables {
         Memory {
             tables,
             maps: self.maps(),
-            // A tile that is computed at full width copies so many tokens, also where fewer are left.
+            // A tile that is computed at full width copies that many tokens, even where fewer remain.
             workspace_bytes: self.partials as usize
                 + (self.dealt.slots * self.geometry.partial_bytes()).max(self.geometry.token_bytes()),
             counter_bytes: 4 * self.dealt.slots * CONSUMERS,
@@ -131,7 +131,7 @@ impl Tables {
     }
 
     fn maps(&self) -> Vec<Map> {
-        // Every group has as many maps; those of second weights that are not there are never looked at.
+        // Every group has the same number of maps; those of absent second weights are never used.
         let matrices = [
             Matrix::Weights,
             Matrix::WeightScales,
@@ -162,8 +162,8 @@ impl Tables {
         Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
     }
 
-    /// A chunk of a block's rows lies in one piece: values as rows of 256 bytes, scales as rows of 128. A box that reaches
-    /// beyond the last row brings some of the next chunk, whose results nobody stores.
+    /// A chunk of a block's rows is contiguous: values as rows of 256 bytes, scales as rows of 128. A box that reaches
+    /// beyond the last row loads part of the next chunk; results for it are not stored.
     fn repacked_map(&self, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
         let sixteens = (depth(shape.k) / CHUNK * shape.n.div_ceil(packing::ROWS)) as u64;
         let rows = self.geometry.block_rows as u32;

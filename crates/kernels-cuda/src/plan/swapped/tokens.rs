@@ -7,8 +7,9 @@ use crate::plan::{Source, Variant};
 
 /// Warps of a block; each converts an item at a time.
 const WARPS: usize = 16;
-/// Bytes of shared memory of a block: three times what it uses, and more than half of a multiprocessor's 228 KiB (CUDA C++
-/// Programming Guide, technical specifications), so that no two are on one. `kernels/tokens.cu` says why.
+/// Bytes of shared memory of a block: three times the bytes used, and more than half of a multiprocessor's 228 KiB
+/// (CUDA C++ Programming Guide, technical specifications), so that two blocks never share one. `kernels/tokens.cu`
+/// gives the reason.
 const SHARED_BYTES: u32 = 120 << 10;
 
 /// The kernel's one variant.
@@ -22,7 +23,7 @@ pub(super) fn variant() -> Variant {
     }
 }
 
-/// Blocks for so many items: as many as run at once, if each of their warps has one.
+/// Blocks for this many items: as many as run at the same time, if each of their warps has an item.
 pub(super) fn blocks(items: usize, processors: usize) -> u32 {
     items.div_ceil(WARPS).min(processors) as u32
 }

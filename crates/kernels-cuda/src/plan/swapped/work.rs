@@ -1,4 +1,4 @@
-//! The work of a problem, before it is dealt out: kinds of tiles, of which each has many alike.
+//! The work of a problem before it is distributed: kinds of tiles, each of which stands for many equal tiles.
 
 use gauntlet_operations::{GemmShape, GroupedGemm};
 
@@ -6,7 +6,7 @@ use super::cost::Costs;
 use super::geometry::{CHUNK, Geometry};
 use crate::plan::groups::depth;
 
-/// Tiles that are alike but for their weight rows.
+/// Tiles that differ only in their weight rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Kind {
     /// The group.
@@ -49,7 +49,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// A part of so many of some tile: what its cost depends on.
+    /// A piece without a place, for cost estimates: they depend only on its chunks and the number of parts.
     pub fn sized(chunks: usize, parts: usize) -> Self {
         Self {
             kind: 0,
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// Chunks, an even number, that a part of a tile in so many can have in some time.
+    /// Chunks, an even number, that a part of a tile in `parts` parts can compute in this time.
     pub fn room(&self, nanoseconds: f64, parts: usize) -> usize {
         let pairs = (nanoseconds - self.split(parts)) / (2.0 * self.chunk);
         2 * pairs.max(0.0) as usize
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Nanoseconds of a part of a tile in so many, besides its chunks.
+    /// Nanoseconds of a part of a tile in `parts` parts, besides its chunks.
     fn split(&self, parts: usize) -> f64 {
         self.part + parts.saturating_sub(2) as f64 * self.further
     }
@@ -171,7 +171,7 @@ impl Cutter<'_> {
 /// The eighths of a group's tokens that each of its parts has; none of a group without tokens.
 pub(super) type Parts = Vec<usize>;
 
-/// So many parts, as even as they can be, the longer ones first.
+/// This many parts, as even as possible, the longer ones first.
 pub(super) fn even(eighths: usize, parts: usize) -> Parts {
     (0..parts)
         .map(|part| eighths / parts + usize::from(part < eighths % parts))

@@ -9,9 +9,9 @@ use gauntlet_operations::{Schedule, Tile};
 
 use super::Shipped;
 
-/// Queries and keys of sequences of one length, of which a tile's place follows from its number.
+/// Queries and keys of sequences of equal lengths: a tile's place follows from its number.
 const EQUAL: &[[usize; 2]] = &[[512, 512]; 2];
-/// Of several, none a multiple of any tile; tiles are found in a table.
+/// Sequences of unequal lengths, none a multiple of any tile; tiles are found in a table.
 const RAGGED: &[[usize; 2]] = &[[100, 300], [1, 477], [511, 511]];
 
 /// What a variant is compiled for.

@@ -56,7 +56,7 @@ pub(super) fn shipped() -> Vec<Shipped> {
     ]
 }
 
-/// So many keys of a warp group, split over a cluster of so many blocks.
+/// A schedule with `keys` keys of a warp group, split over a cluster of `split_k` blocks.
 fn resident(keys: usize, split_k: usize) -> Schedule {
     Schedule {
         tile: Tile::from([64, keys, 64]),

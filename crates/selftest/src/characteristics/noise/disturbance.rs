@@ -1,4 +1,4 @@
-//! What disturbs a machine, each kind with its state.
+//! The disturbances of a machine, each kind with its state.
 
 use std::f64::consts::TAU;
 
@@ -7,35 +7,35 @@ use rand_distr::{Distribution, Exp1};
 
 use super::{Noise, normal};
 
-/// How far the clock falls while the machine warms up, as a log: from turbo to what cooling sustains.
+/// How far the clock falls while the machine warms up, as a log: from turbo to the sustained clock.
 const WARMING: f64 = 0.10;
-/// Seconds in which the clock has fallen by all but 1/e of that.
+/// Time constant of that fall in seconds: 1/e of it is left after this time.
 const WARMING_TIME: f64 = 2.0;
-/// Amplitude of the governor's hunting, as a log.
+/// Amplitude of the clock governor's oscillation, as a log.
 const HUNTING: f64 = 0.02;
-/// Its period in seconds, somewhere between a few blocks and a few pairs of processes.
+/// The oscillation's period in seconds, between a few blocks and a few pairs of processes.
 const HUNTING_PERIOD: (f64, f64) = (0.3, 3.0);
 
-/// Distance of each mode from the middle, as a log: a process whose operands lie well, or badly, for the cache.
+/// Distance of each mode from the middle, as a log: a process's operands lie well or badly for the cache.
 const MODE: f64 = 0.015;
 
 /// Share of calls that are interrupted.
 const OUTLIERS: f64 = 0.03;
 /// The least that an interruption adds, as a fraction of the call.
 const OUTLIER_LEAST: f64 = 0.05;
-/// Pareto's exponent of what it adds: a mean, but no variance.
+/// Pareto exponent of the added time: it has a mean, but no variance.
 const OUTLIER_EXPONENT: f64 = 1.5;
 
-/// Standard deviation of the level that calls share with those before, as a log.
+/// Standard deviation of the slowly varying level shared by successive calls, as a log.
 const CORRELATED: f64 = 0.03;
-/// Seconds in which it has forgotten all but 1/e: some slots.
+/// Seconds after which the level's correlation has fallen to 1/e: several slots.
 const MEMORY: f64 = 0.1;
 
-/// Mean seconds between the neighbour's bursts.
+/// Mean seconds between bursts of the neighbour.
 const QUIET: f64 = 1.0;
 /// Seconds that a burst lasts.
 const BURST: (f64, f64) = (0.01, 0.08);
-/// What a call takes longer during a burst, as a fraction.
+/// The additional time of a call during a burst, as a fraction.
 const BURST_STRENGTH: (f64, f64) = (0.3, 1.0);
 
 /// A kind of disturbance with its state.
@@ -48,7 +48,7 @@ pub enum Disturbance {
     Neighbour(Burst),
 }
 
-/// The neighbour's burst that is on or comes next; times in seconds.
+/// The neighbour's current or next burst; times in seconds.
 pub struct Burst {
     begins: f64,
     ends: f64,
@@ -56,7 +56,7 @@ pub struct Burst {
 }
 
 impl Disturbance {
-    /// The disturbance of a machine at the time 0, in a state that it might have at any time.
+    /// The disturbance of a machine at time 0, in a random typical state.
     pub fn new(noise: Noise, generator: &mut impl Rng) -> Self {
         match noise {
             Noise::White => Self::None,
@@ -74,7 +74,7 @@ impl Disturbance {
         }
     }
 
-    /// What a process of its own luck pays on each call, as a log.
+    /// The random cost of a process on each of its calls, as a log.
     pub fn of_process(&self, generator: &mut impl Rng) -> f64 {
         match self {
             Self::Modes if generator.random() => MODE,
@@ -83,7 +83,7 @@ impl Disturbance {
         }
     }
 
-    /// What a call that begins at `now` pays, as a log.
+    /// The cost of a call that begins at `now`, as a log.
     pub fn of_call(&mut self, now: f64, generator: &mut impl Rng) -> f64 {
         match self {
             Self::None | Self::Modes => 0.0,
@@ -92,14 +92,14 @@ impl Disturbance {
                 WARMING * warmed + HUNTING * (TAU * now / *period + *phase).sin()
             }
             Self::Outliers if generator.random_bool(OUTLIERS) => {
-                // Pareto's distribution by its inverse; 1 − u, because u may be 0.
+                // A Pareto variate by the inverse distribution function; 1 − u, because u may be 0.
                 let tail: f64 = 1.0 - generator.random::<f64>();
                 (OUTLIER_LEAST * tail.powf(-1.0 / OUTLIER_EXPONENT)).ln_1p()
             }
             Self::Outliers => 0.0,
             Self::Correlated { level, at } => {
-                // The Ornstein–Uhlenbeck process, exact at whatever times it is looked at: an AR(1) whose
-                // coefficient follows from the time between.
+                // The Ornstein–Uhlenbeck process, exact for arbitrary sampling times: an AR(1) process whose
+                // coefficient follows from the time between samples.
                 let kept = (-(now - *at) / MEMORY).exp();
                 *level = kept * *level + CORRELATED * (1.0 - kept * kept).sqrt() * normal(generator);
                 *at = now;
@@ -120,7 +120,7 @@ impl Disturbance {
 }
 
 impl Burst {
-    /// The next burst after a time: they begin like the clicks of a Geiger counter.
+    /// The next burst after a time: bursts form a Poisson process.
     fn after(time: f64, generator: &mut impl Rng) -> Self {
         let wait: f64 = Exp1.sample(generator);
         let begins = time + QUIET * wait;

@@ -1,8 +1,8 @@
-//! The decision rule that criterion.rs documents ("Analysis Process" in its book): two bootstraps, written anew.
+//! The decision rule that criterion.rs documents ("Analysis Process" in its book), reimplemented: two bootstraps.
 //!
-//! A difference is one if a t-statistic is extreme among those of samples drawn from both arms thrown together, p < 5 %.
-//! It is improved or regressed if, besides, the whole 95 % interval of the relative change of means is beyond the noise
-//! threshold of 1 %.
+//! A difference is significant if its t-statistic is extreme among those of samples drawn from the pooled calls of both
+//! sides, p < 5 %. It counts as improved or regressed if, in addition, the whole 95 % interval of the relative change
+//! of means is beyond the noise threshold of 1 %.
 
 use gauntlet_stats::{Decision, quantile};
 use rand::{RngExt, SeedableRng};
@@ -10,23 +10,23 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{SIGNIFICANCE, mean};
 
-/// Changes within this fraction are called noise: criterion's default.
+/// Changes within this fraction count as noise: criterion's default.
 const NOISE_THRESHOLD: f64 = 0.01;
 
 /// Level of the interval of the change: criterion's default.
 const CONFIDENCE: f64 = 0.95;
 
-/// Resamples of each bootstrap. Criterion takes 100,000 by default; the bounds move by a few hundredths of their
-/// distance with a thousand, and thousands of comparisons are to be decided.
+/// Resamples of each bootstrap. Criterion takes 100,000 by default; with a thousand, the bounds move by a few
+/// hundredths of their distance, and thousands of comparisons have to be decided.
 const RESAMPLES: usize = 1000;
 
-/// What criterion would say of a candidate measured after its baseline. An arm of fewer than 2 calls decides nothing.
+/// Criterion's decision for a candidate measured after its baseline. A side with fewer than 2 calls decides nothing.
 pub fn decide(baseline: &[f64], candidate: &[f64], seed: u64) -> Decision {
     if baseline.len() < 2 || candidate.len() < 2 {
         return Decision::Inconclusive;
     }
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    // Both must hold, and the interval is the cheaper one.
+    // Both conditions must hold; the interval is cheaper to compute, so it comes first.
     let decision = beyond_noise(baseline, candidate, &mut generator);
     if decision != Decision::Inconclusive && p_value(baseline, candidate, &mut generator) < SIGNIFICANCE {
         decision
@@ -35,7 +35,7 @@ pub fn decide(baseline: &[f64], candidate: &[f64], seed: u64) -> Decision {
     }
 }
 
-/// By the interval of the relative change of means alone.
+/// The decision by the interval of the relative change of means alone.
 fn beyond_noise(baseline: &[f64], candidate: &[f64], generator: &mut ChaCha8Rng) -> Decision {
     let mut changes = Vec::with_capacity(RESAMPLES);
     let (mut old, mut new) = (baseline.to_vec(), candidate.to_vec());
@@ -54,7 +54,7 @@ fn beyond_noise(baseline: &[f64], candidate: &[f64], generator: &mut ChaCha8Rng)
     }
 }
 
-/// Two-sided: twice the lesser share of resampled statistics on one side of the observed one.
+/// The two-sided p-value: twice the smaller share of resampled statistics on one side of the observed one.
 fn p_value(baseline: &[f64], candidate: &[f64], generator: &mut ChaCha8Rng) -> f64 {
     let observed = t_statistic(baseline, candidate);
     let together = [baseline, candidate].concat();
@@ -72,12 +72,12 @@ fn p_value(baseline: &[f64], candidate: &[f64], generator: &mut ChaCha8Rng) -> f
 /// Fills `target` with values drawn with replacement.
 fn resample(target: &mut [f64], values: &[f64], generator: &mut ChaCha8Rng) {
     for value in target {
-        // 32 bits, so that all platforms draw the same.
+        // Drawn as 32 bits, so that all platforms draw the same.
         *value = values[generator.random_range(0..values.len() as u32) as usize];
     }
 }
 
-/// Welch's t.
+/// Welch's t-statistic.
 fn t_statistic(one: &[f64], other: &[f64]) -> f64 {
     let squared_error = |values: &[f64], centre: f64| {
         let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn a_change_must_be_beyond_the_noise_as_a_whole() {
-        // 0.8 % and 1.2 %, known to a ten-thousandth.
+        // Changes of 0.8 % and 1.2 %, with a precision of a ten-thousandth.
         let old = pattern(110, 1.0, 0.0005);
         let new = |centre| pattern(110, centre, 0.0005);
         assert_eq!(decide(&old, &new(1.008), 1), Decision::Inconclusive);
         assert_eq!(decide(&old, &new(1.012), 1), Decision::Regression);
         assert_eq!(decide(&old, &new(0.988), 1), Decision::Adopt);
-        // 1.2 % known to a percent.
+        // A change of 1.2 % with a precision of a percent.
         assert_eq!(
             decide(&pattern(110, 1.0, 0.1), &pattern(110, 1.012, 0.1), 1),
             Decision::Inconclusive

@@ -23,14 +23,15 @@ pub fn cheats() -> Vec<Cheat> {
     cheats
 }
 
-/// A result that is copied is there sooner on operands seen before, sooner than it can be, and sooner than any message.
+/// A copied result arrives sooner for operands seen before, sooner than a computation can take, or sooner than a
+/// message can.
 const REPLAYS: &[&str] = &["seen before", "takes less than", "coordinator's clock"];
 
 fn row(name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -> Row {
     Row::trick(Kind::Results, name, story, trick)
 }
 
-/// A row of a cheat that leaves something out in some moments.
+/// A row for a cheat that leaves something out at certain times.
 macro_rules! leaves_out {
     ($name:literal, $story:literal, $cut:expr, $when:expr) => {
         row($name, $story, || {
@@ -184,7 +185,7 @@ fn at_times() -> Vec<Cheat> {
             parts::after_ten_calls
         )
         .gains(half)
-        // Whether its eleventh call is one that is timed depends on how many kinds of inputs there are.
+        // The number of kinds of inputs determines whether its eleventh call is a timed one.
         .caught(
             "right",
             Verdict::Incorrect,

@@ -1,4 +1,4 @@
-//! What results cost on their way out.
+//! The cost of writing results.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::weights;
@@ -13,7 +13,7 @@ const SUM: f64 = 4.0;
 /// Bytes of an fp16 or bf16 value.
 const HALF: f64 = 2.0;
 
-/// The costs of storing, reducing included; all else is left at nothing.
+/// The costs of storing, including reduction; all other fields are 0.
 pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     if setting.ideal.epilogue {
         return Costs::default();
@@ -48,7 +48,7 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     } else {
         0.0
     };
-    // Parts of sums are read again soon, and stay in the cache.
+    // Partial sums are read again soon, and stay in the cache.
     let memory = if setting.ideal.contention || split {
         0.0
     } else {
@@ -89,8 +89,8 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     }
 }
 
-/// Bytes a cycle that threads write from accumulators. Swapped, the lanes of tensor memory are neighbours in a row of
-/// the result; in all other layouts an instruction is taken to write halves of sectors.
+/// Bytes per cycle that threads write from accumulators. With swapped operands, the lanes of tensor memory are
+/// neighbours in a row of the result; in all other layouts an instruction is assumed to write half sectors.
 fn direct_rate(setting: &Setting, element: f64) -> f64 {
     if setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a {
         assumed::WHOLE_SECTORS
@@ -101,7 +101,7 @@ fn direct_rate(setting: &Setting, element: f64) -> f64 {
     }
 }
 
-/// Whether threads write values of two bytes in halves of sectors, the case that was measured.
+/// Whether threads write two-byte values in half sectors, the case that was measured.
 fn in_halves(setting: &Setting, element: f64) -> bool {
     element <= HALF && !(setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a)
 }
@@ -117,7 +117,7 @@ fn merging(sums: f64, setting: &Setting) -> f64 {
     setting.machine.cluster_barrier + sums * others * SUM / assumed::CLUSTER_RATE
 }
 
-/// Each of the parts waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.
+/// Each part waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.
 fn reduction(results: f64, sums: f64, setting: &Setting) -> f64 {
     let machine = setting.machine;
     let written = results / setting.schedule.split_k as f64 * setting.problem.output_format().bytes() as f64;

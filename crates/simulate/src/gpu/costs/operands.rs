@@ -1,4 +1,4 @@
-//! Bringing operands to where they are multiplied.
+//! The cost of bringing operands to the matrix unit.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Packing;
@@ -18,7 +18,7 @@ const WARP_COPY: f64 = 512.0;
 /// Rows of an `mma.sync`, all of one warp.
 const WARP_ROWS: f64 = 16.0;
 
-/// What one multiprocessor reads of an operand.
+/// The reads of an operand by one multiprocessor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Read {
     bytes: f64,
@@ -28,12 +28,12 @@ struct Read {
     boxes: f64,
 }
 
-/// Both operands of a step: by a bulk copy, and by the threads.
+/// Both operands of a step: by bulk copy, and by the threads.
 pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
     transfers(&reads(kind, setting), kind, setting)
 }
 
-/// Bytes a step writes to shared memory and, to convert them, reads and writes again.
+/// Bytes that a step writes to shared memory and, for conversion, reads and writes again.
 pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
     let copied: f64 = reads(kind, setting).iter().map(|read| read.bytes).sum();
     let [kept, stored] = values(kind, setting);
@@ -98,14 +98,14 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     ]
 }
 
-/// Whether a block converts weights from shared memory to shared memory, beside its tokens: `wgmma` on tokens as rows.
+/// Whether a block converts weights, like its tokens, from shared memory to shared memory: `wgmma` on tokens as rows.
 fn is_by_way_of_shared(setting: &Setting) -> bool {
     matches!(setting.problem, Operation::GroupedGemm(_))
         && setting.machine.arch == Arch::Sm90a
         && !setting.schedule.swap_ab
 }
 
-/// Bytes of a value as it is copied, and as it is multiplied; of attention one of V, which is made ready if any is.
+/// Bytes per value as copied, and as multiplied; for attention those of V, which is converted if any operand is.
 fn value_bytes(setting: &Setting) -> [f64; 2] {
     match setting.problem {
         Operation::GroupedGemm(_) => [PACKED, HALF],
@@ -117,8 +117,8 @@ fn value_bytes(setting: &Setting) -> [f64; 2] {
 }
 
 /// Values that a step converts in registers, and into shared memory. `wgmma` takes rows from registers and columns from
-/// shared memory, where tokens lie converted beforehand, and keys and values of attention once the block has made them
-/// ready; `mma.sync` takes both from registers.
+/// shared memory: tokens converted beforehand, or attention's keys and values after the block has converted them.
+/// `mma.sync` takes both from registers.
 fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
     let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
     match (setting.problem, setting.machine.arch) {
@@ -158,7 +158,7 @@ pub(super) fn sets(gemm: &GroupedGemm, setting: &Setting) -> (f64, f64) {
     }
 }
 
-/// Bytes of an operand of attention as copies bring it: what is converted beforehand is fp16.
+/// Bytes of an operand of attention as copied: operands converted beforehand are fp16.
 fn copied_bytes(attention: &Attention, setting: &Setting) -> f64 {
     if converts_beforehand(setting.schedule, setting.problem, setting.machine.arch) {
         HALF
@@ -167,8 +167,8 @@ fn copied_bytes(attention: &Attention, setting: &Setting) -> f64 {
     }
 }
 
-/// Times a step's keys and values are converted, and read from shared memory, by the warps of `mma.sync`: those of sm_90a
-/// own their rows, and go through all of them.
+/// How often the warps of `mma.sync` convert a step's keys and values and read them from shared memory: on sm_90a each
+/// warp owns its rows and reads all keys and values.
 pub(super) fn fragment_copies(setting: &Setting) -> f64 {
     match setting.machine.arch {
         Arch::Sm90a => (setting.schedule.tile.m as f64 / WARP_ROWS).max(1.0),
@@ -193,7 +193,7 @@ fn gemm_reads(kind: &Kind, gemm: &GroupedGemm, setting: &Setting) -> [Read; 2] {
         Read {
             bytes: column_bytes,
             shared_by: setting.bundle.rows as f64,
-            // Converted just before, they lie in the cache.
+            // Converted just before, so they are in the cache.
             from_memory: if fp16 { 0.0 } else { kind.columns_from_memory },
             boxes: column_sets * boxes(column_bytes / column_sets, setting)
                 + if fp16 { 0.0 } else { column_sets },

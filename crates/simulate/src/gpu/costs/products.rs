@@ -1,4 +1,4 @@
-//! What multiplying a step costs.
+//! The cost of multiplying a step.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::{
@@ -20,7 +20,7 @@ const HALF: f64 = 2.0;
 const SUM: f64 = 4.0;
 /// Bytes that all banks of shared memory hold side by side.
 const BANKS: usize = 128;
-/// Bytes of a row that one read of a matrix fragment takes, of eight rows at once (PTX ISA, ldmatrix).
+/// Bytes of a row that one read of a matrix fragment takes; it reads eight rows at the same time (PTX ISA, ldmatrix).
 const PIECE: usize = 16;
 
 /// One product of a step on one multiprocessor.
@@ -28,18 +28,17 @@ struct Shape {
     rows: f64,
     columns: f64,
     depth: f64,
-    /// Bytes of a value as it is multiplied.
+    /// Bytes per value in the multiplied format.
     bytes: f64,
-    /// How often.
+    /// How often it is computed.
     times: f64,
     /// Whether its rows are read from shared memory.
     rows_shared: bool,
-    /// Bytes that `mma.sync` takes from shared memory, each as often as banks make it wait.
+    /// Bytes that `mma.sync` reads from shared memory, multiplied by their bank conflicts.
     fragments: f64,
 }
 
-/// Cycles of the matrix unit for the products of a GEMM, of scores, and of values. A tile's padding is multiplied like
-/// the rest.
+/// Cycles of the matrix unit for the products of a GEMM, of scores, and of values. A tile's padding is multiplied too.
 pub(super) fn of_a_step(kind: &Kind, setting: &Setting) -> [f64; 3] {
     shapes(kind, setting).map(|shape| shape.map_or(0.0, |shape| shape.cycles(setting)))
 }
@@ -54,7 +53,7 @@ pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
     read.iter().sum::<f64>() + scores_moved(setting)
 }
 
-/// Cycles of a step's values by fused multiply-adds, if they are multiplied so.
+/// Cycles of a step's values by fused multiply-adds, if they are multiplied in this way.
 pub(super) fn scalar(setting: &Setting) -> f64 {
     match (setting.problem, setting.schedule.values) {
         (Operation::Attention(_), Values::Scalar) => {
@@ -65,7 +64,7 @@ pub(super) fn scalar(setting: &Setting) -> f64 {
     }
 }
 
-/// Cycles for the exponentials of a step's scores and what goes with them, ways through shared memory included.
+/// Cycles for the exponentials of a step's scores and the related work, including transfers through shared memory.
 pub(super) fn softmax(setting: &Setting) -> f64 {
     if setting.ideal.conversion || !matches!(setting.problem, Operation::Attention(_)) {
         return 0.0;
@@ -90,7 +89,7 @@ fn exponential(setting: &Setting) -> f64 {
     }
 }
 
-/// Bytes of a step's scores into shared memory and out of it, and of its weights into it.
+/// Bytes of a step's scores into and out of shared memory, and of its weights into it.
 fn scores_moved(setting: &Setting) -> f64 {
     let tile = setting.schedule.tile;
     match (setting.problem, setting.schedule.scores) {
@@ -105,8 +104,8 @@ fn scores_moved(setting: &Setting) -> f64 {
     }
 }
 
-/// How often banks make a read of fragments wait, in rows of so many bytes: plain, the pieces of eight rows lie in the
-/// same banks if a row's length divides by that of all banks.
+/// The factor by which bank conflicts slow reads of fragments, for rows of `row_bytes` bytes. Without swizzling, the
+/// pieces of eight rows are in the same banks if the row length is a multiple of the length of all banks.
 fn turns(row_bytes: usize, setting: &Setting) -> f64 {
     match setting.schedule.layout {
         Layout::Swizzled => 1.0,
@@ -167,7 +166,8 @@ fn shapes(kind: &Kind, setting: &Setting) -> [Option<Shape>; 3] {
     }
 }
 
-/// Columns that a GEMM's tile is computed with: all, but where sorted tiles of sm_90a are as wide as their tokens, in eights.
+/// Columns that a GEMM's tile computes: all, except that sorted tiles on sm_90a are as wide as their tokens, rounded up
+/// to eights.
 fn gemm_columns(kind: &Kind, setting: &Setting) -> f64 {
     let Setting {
         schedule, machine, ..
@@ -183,7 +183,7 @@ fn gemm_columns(kind: &Kind, setting: &Setting) -> f64 {
 }
 
 /// Bytes that the warps of `mma.sync` read from shared memory for a step's scores and for its values: keys, and values
-/// with the weights if those lie there. Queries stay in registers.
+/// together with the weights if those are there. Queries stay in registers.
 fn fragments(attention: &Attention, setting: &Setting) -> [f64; 2] {
     if !by_mma_sync(setting.schedule, setting.machine.arch) {
         return [0.0; 2];
@@ -202,7 +202,7 @@ fn fragments(attention: &Attention, setting: &Setting) -> [f64; 2] {
 }
 
 impl Shape {
-    /// The slower of the unit's rate and of reading operands from shared memory, which each instruction does anew.
+    /// The slower of the unit's rate and of reading operands from shared memory, which each instruction repeats.
     fn cycles(&self, setting: &Setting) -> f64 {
         let machine = setting.machine;
         let rate = 2.0 * self.instruction_rows(setting) * self.columns * self.depth / machine.product_rate;
@@ -228,8 +228,8 @@ impl Shape {
         (self.rows / self.instruction_rows(setting)).ceil() * self.times
     }
 
-    /// Bytes one of them reads from shared memory; of a pair, each block reads its half of the columns. `mma.sync` takes
-    /// fragments from registers; for a GEMM, loading those is part of converting them.
+    /// Bytes that one instruction reads from shared memory; in a pair, each block reads its half of the columns.
+    /// `mma.sync` takes fragments from registers; for a GEMM, loading those is part of converting them.
     fn instruction_bytes(&self, setting: &Setting) -> f64 {
         if self.fragments > 0.0 {
             return self.fragments;

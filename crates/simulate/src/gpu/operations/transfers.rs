@@ -1,4 +1,4 @@
-//! What moves between memory and a multiprocessor, and when it is there.
+//! Transfers between memory and a multiprocessor, and their arrival times.
 
 use gauntlet_task::program::{BufferIndex, Contents, CopyMethod, Filled};
 
@@ -46,10 +46,10 @@ impl Place<'_> {
         self.note(Row::Slot(self.block, slot), Activity::Load, start, there);
     }
 
-    /// When what is read from memory is there.
+    /// When data read from memory arrive.
     fn read(&mut self, transfer: &Transfer, share: f64, at_once: bool) -> f64 {
         let now = self.warps().now;
-        // A loop in which the matrix unit has worked since the last copy was issued is one in which both work at once.
+        // If the matrix unit has worked since the last copy was issued, copies and products overlap in this loop.
         let beside = self.processor.products_free > self.processor.last_copy;
         let busy = if beside && !self.scene.ideal.contention {
             self.scene.machine.beside_products
@@ -66,7 +66,7 @@ impl Place<'_> {
         served.max(start + transfer.arrival * share * busy) + transfer.latency
     }
 
-    /// When cache and memory, in line, have served this multiprocessor and all alike.
+    /// When cache and memory have served, in order of arrival, this multiprocessor and all those it represents.
     fn serve(&mut self, transfer: &Transfer, share: f64) -> f64 {
         let now = self.warps().now;
         let alike = self.alike() * share;
@@ -85,8 +85,8 @@ impl Place<'_> {
         served
     }
 
-    /// When half sectors, in line with those of all others, have left. Unlike other stores, which wait in the cache,
-    /// they were measured to hold up whoever writes them.
+    /// When half sectors, queued with those of all other multiprocessors, have been written. Unlike other stores, which
+    /// are buffered in the cache, they delay the writing warps (measured).
     fn halves_leave(&mut self, transfer: &Transfer, share: f64) -> f64 {
         let now = self.warps().now;
         if transfer.halves == 0.0 {
@@ -98,7 +98,7 @@ impl Place<'_> {
         self.shared.halves_free
     }
 
-    /// Multiprocessors that do the same at the same time, as far as they have a tile.
+    /// The number of multiprocessors that do the same at the same time and have a tile.
     fn alike(&self) -> f64 {
         (self.processor.alike * self.scene.width) as f64 * self.costs().filled
     }
@@ -124,7 +124,7 @@ impl Place<'_> {
         self.warps_mut().now += costs.reduce * share;
     }
 
-    /// When results have left; they are in memory a latency later.
+    /// When results have left; they reach memory one latency later.
     pub(super) fn write(&mut self, transfer: &Transfer, share: f64) -> f64 {
         let start = self.warps().now.max(self.processor.stores_free);
         let left = (start + transfer.occupation * share).max(self.halves_leave(transfer, share));

@@ -1,11 +1,11 @@
-//! Multiprocessors that are simulated as one, against each by itself.
+//! Multiprocessors simulated as one, compared with separate simulations of each.
 
 use gauntlet_operations::{Order, Schedule};
 
 use super::*;
 use crate::gpu::deal::Share;
 
-/// Every cluster on its own.
+/// Every cluster simulated separately.
 fn apart(deal: &Deal) -> Deal {
     let shares = deal
         .shares
@@ -37,7 +37,8 @@ fn end(order: Order, rows: &[usize], together: bool) -> f64 {
     };
     let device = Device::builtin("b200").unwrap();
     let mut machine = Machine::of(&device, &problem).unwrap();
-    // With memory for all, what each does does not depend on the others, and the two must agree to the bit.
+    // Without contention for memory, multiprocessors do not affect each other, and the two results must be
+    // bit-identical.
     machine.memory_rate = f64::INFINITY;
     machine.cache_rate = f64::INFINITY;
     let bundle = Bundle::of(&schedule, device.arch);

@@ -1,5 +1,5 @@
-//! The loops that were measured on a H200 (`scripts/gpu-parameters`), simulated with the figures that came of them. All
-//! run at the clock of that day, 1980 MHz, so that cycles compare with cycles.
+//! The loops that were measured on an H200 (`scripts/gpu-parameters`), simulated with the figures derived from them.
+//! All run at the clock during the measurement, 1980 MHz, so that cycles can be compared.
 
 use gauntlet_operations::{Order, Packing};
 use gauntlet_task::program::Condition;
@@ -7,7 +7,7 @@ use gauntlet_task::program::Condition;
 use super::*;
 use crate::gpu::plan::Plan;
 
-/// The description, at the clock at which it was measured.
+/// The description, at the clock during the measurement.
 fn h200() -> Device {
     let mut device = Device::builtin("h200").unwrap();
     device.clock = Some(gauntlet_device::Figure::new(
@@ -17,7 +17,7 @@ fn h200() -> Device {
     device
 }
 
-/// Its blocks begin at once, as the loops' clocks do.
+/// Blocks start immediately, because the loops measure their own time.
 fn machine() -> Machine {
     Machine {
         block_start: 0.0,
@@ -25,7 +25,8 @@ fn machine() -> Machine {
     }
 }
 
-/// At a lower clock a second brings fewer bytes through the second-level cache and into shared memory, and as many from memory.
+/// At a lower clock, fewer bytes per second pass through the second-level cache and into shared memory, and as many
+/// come from memory.
 #[test]
 fn copies_follow_the_clock_and_memory_does_not() {
     let at_boost = Machine::of(&h200(), &gemm(128, 128, 128)).unwrap();
@@ -56,7 +57,7 @@ fn products_overlap_as_measured() {
     let (kind, costs) = costs_of_nothing();
     let steps = 1024;
     for (in_flight, measured) in [(1, 76.36), (2, 54.18), (4, 43.18), (16, 35.01)] {
-        // As many as are under way are one step, waited for together.
+        // All copies in flight form one step and are waited for together.
         let costs = Costs {
             steps: steps / in_flight,
             products: [32.3 * in_flight as f64, 0.0, 0.0],
@@ -77,7 +78,7 @@ fn products_overlap_as_measured() {
     }
 }
 
-/// B/clk of a block that copies and does nothing else: whoever waits for a slot arms and starts the next copy.
+/// B/clk of a block that only copies: the thread that waits for a slot arms and starts the next copy.
 fn stream(kilobytes: f64, slots: usize) -> f64 {
     let machine = machine();
     let (kind, costs) = costs_of_nothing();
@@ -184,7 +185,7 @@ fn blocks_meet_as_measured() {
     }
 }
 
-/// B/clk out of each of so many multiprocessors that write tiles of 128 × 128 values one after another.
+/// B/clk out of each of `blocks` multiprocessors that write tiles of 128 × 128 values one after another.
 fn stored(how: fn(&Costs) -> Transfer, blocks: usize) -> f64 {
     let problem = gemm(128 * blocks, 128, 16);
     let schedule = specialised([128, 128, 16], 1);
@@ -265,7 +266,7 @@ fn measured_figures_stand_in_for_guesses_where_there_are_any() {
             },
         );
         assert!(repacked.convert[0] < costs.convert[0], "{name}");
-        // Tokens as rows: both operands come by way of shared memory, at a rate of its own where it was measured.
+        // Tokens as rows: both operands go through shared memory, at a separately measured rate where there is one.
         let (.., rows) = single(name, &specialised([128, 64, 128], 4));
         let expected = match name {
             "h200" => [values / 17.0, values / 2.0 / 17.0],

@@ -1,5 +1,5 @@
-//! The units and the engine, on small programs written by hand. Figures marked as inputs are those that the device's
-//! description holds or was set from; the others are checks.
+//! The units and the engine, tested on small handwritten programs. Figures marked as inputs are in the device's
+//! description or were used to derive it; the others are checks.
 
 mod cohorts;
 mod h200;

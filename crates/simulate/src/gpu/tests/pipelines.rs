@@ -1,4 +1,4 @@
-//! Loops of copies and products, against published loops.
+//! Loops of copies and products, compared with published loops.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn tile_loop(stages: usize) -> TileProgram {
     }
 }
 
-/// Seconds of a loop in one block, a step.
+/// Seconds per step of a loop in one block.
 fn step(name: &str, stages: usize, change: impl Fn(Costs, &Machine) -> Costs) -> f64 {
     let (machine, kind, costs) = single(name, &specialised([128, 128, 128], stages));
     let time = |steps| {
@@ -24,7 +24,7 @@ fn step(name: &str, stages: usize, change: impl Fn(Costs, &Machine) -> Costs) ->
     (time(600) - time(100)) / 500.0
 }
 
-/// A stage of one box of 32 KB, and products of so many cycles; memory is this block's alone.
+/// A stage of one box of 32 KB, and products of `cycles` cycles; this block uses the memory alone.
 fn box_and_products(cycles: f64) -> impl Fn(Costs, &Machine) -> Costs {
     let bytes = 32.0 * 1024.0;
     move |costs, machine| Costs {

@@ -1,4 +1,4 @@
-//! One unit at a time, against published figures.
+//! One unit at a time, compared with published figures.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn interval(name: &str, schedule: &Schedule) -> f64 {
     (products(1064) - products(64)) / 1000.0
 }
 
-/// Nothing of this is an input but 128 B/clk and the unit's rate.
+/// Only 128 B/clk and the unit's rate are inputs.
 #[test]
 fn narrow_products_of_tcgen05_wait_for_shared_memory() {
     // A batch of four instructions a step, and 12 cycles for the batch: 48 cycles an instruction at N = 64, not 32.
@@ -131,7 +131,7 @@ fn products_of_wgmma_overlap_as_published() {
         };
         let program = TileProgram {
             buffers: vec![operands(1)],
-            // Issued, and waited for as soon as so many are under way.
+            // Issued, and waited for as soon as the limit of products in progress is reached.
             roles: vec![role("multiplier", vec![MULTIPLY, wait])],
         };
         let ours = one_tile(&program, &machine, kind.clone(), costs, false).end / steps as f64;
@@ -142,7 +142,7 @@ fn products_of_wgmma_overlap_as_published() {
     }
 }
 
-/// Bytes a second into one block that copies and does nothing else.
+/// Bytes per second into one block that only copies.
 fn copied(name: &str, stages: usize) -> f64 {
     let (machine, kind, costs) = single(name, &specialised([128, 128, 256], stages));
     let steps = 400;

@@ -13,7 +13,7 @@ fn order(judges: &[PanelMember], pitches: &[Pitch]) -> Vec<String> {
         .collect()
 }
 
-/// What the judge of `examples/shark-tank` gave and printed in round 1.
+/// The scores that the judge of `examples/shark-tank` gave and printed in round 1.
 fn oracle() -> PanelMember {
     judge(
         "Performance Oracle",
@@ -28,7 +28,7 @@ fn oracle() -> PanelMember {
 
 #[test]
 fn the_shark_tanks_table_is_recomputed_and_two_of_its_totals_are_flagged() {
-    // Given backwards, so that the order must come from the scores.
+    // In reverse order, so that the result must come from the scores.
     let pitches = [
         "warp-specialisation",
         "tma-epilogue",
@@ -70,7 +70,7 @@ fn printed_scores_are_held_to_the_decimals_printed() {
         let one = pitch("one");
         !Panel::new(&[exact]).rank(&[dossier(&one)]).flags.is_empty()
     };
-    // 7.0 and 7.04 are what rounding to one and to two decimals gives.
+    // 7.0 and 7.04 are roundings to one and to two decimals.
     assert!(!flagged(7.0) && !flagged(7.04) && flagged(7.05) && flagged(7.1));
     assert!(flagged(6.9) && flagged(8.0));
 }

@@ -47,7 +47,7 @@ fn a_record_moves_the_belief_both_ways() {
         })
         .value
     };
-    // Half, a third and two thirds as parts of ln 4.
+    // A half, a third and two thirds as shares of ln 4.
     for part in [0.5, 1.0 / 3.0, 2.0 / 3.0] {
         assert!((believing(part) - 10.0 * part).abs() < 1e-9);
     }
@@ -68,7 +68,7 @@ fn the_feasibility_of_one_who_was_stopped_before_is_less() {
             ..dossier(&any)
         })
     };
-    // An unknown author's pitches survive three times in four.
+    // An unknown author's pitches survive in three of four cases.
     assert_eq!(with(0.25).value, 9.0);
     assert_eq!(with(0.1).value, 9.0, "a clean record makes no work shorter");
     let (half, reason) = (with(0.625).value, with(0.625).reason);
@@ -245,7 +245,7 @@ proptest! {
         headroom in 0.5..8.0f64,
         middle in 0.5..4.0f64,
     ) {
-        // Equally wide ones: a vaguer claim counts for less beside the model.
+        // Equally wide ranges: a vaguer claim has less weight beside the model.
         let around = |middle: f64| claiming(middle / 1.2, middle, middle * 1.2);
         let (less, more) = (around(claimed), around(claimed * factor));
         let expecting = |headroom| expecting(middle / 1.3, middle, middle * 1.3, headroom);

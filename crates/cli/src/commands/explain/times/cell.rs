@@ -1,4 +1,4 @@
-//! What stands in one cell of a table of times. Errors say what is wrong; where, the table knows.
+//! Parses one cell of a table of times. The errors do not name the place; the table adds it.
 
 /// Units of time and their seconds.
 const UNITS: [(&str, f64); 6] = [
@@ -11,7 +11,7 @@ const UNITS: [(&str, f64); 6] = [
     ("ns", 1e-9),
 ];
 
-/// Nobody waits longer for a call of a kernel.
+/// Longer times are refused as implausible for a kernel call.
 const MOST_SECONDS: f64 = 86_400.0;
 
 /// The seconds of a unit.
@@ -48,7 +48,7 @@ pub fn time(text: &str, column: Option<f64>) -> Result<f64, String> {
     Ok(seconds)
 }
 
-/// A standard error in percent, as a part of 1.
+/// A standard error in percent, as a fraction.
 pub fn percent(text: &str) -> Result<f64, String> {
     let (number, suffix) = split(text);
     if !matches!(suffix, "" | "%") {
@@ -62,7 +62,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Whole numbers: one, or several with blanks, commas or semicolons between them.
+/// Whole numbers: one, or several separated by blanks, commas or semicolons.
 pub fn sizes(text: &str) -> Result<Vec<usize>, String> {
     let sizes = text
         .trim_matches(['[', ']'])
@@ -76,7 +76,7 @@ pub fn sizes(text: &str) -> Result<Vec<usize>, String> {
     Ok(sizes)
 }
 
-/// The form of a call that does nothing but multiply.
+/// The form of a call that only multiplies.
 pub const PLAIN: &str = "plain";
 
 /// `plain` or `swiglu`.
@@ -97,7 +97,7 @@ fn positive(number: &str, text: &str) -> Result<f64, String> {
     }
 }
 
-/// A number and what stands behind it.
+/// A number and the text after it.
 fn split(text: &str) -> (&str, &str) {
     let is_number =
         |character: char| character.is_ascii_digit() || matches!(character, '.' | '-' | '+' | 'e' | 'E');

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::cell;
 
-/// What a table holds.
+/// The contents of a table.
 pub struct Table {
     path: PathBuf,
     text: String,
@@ -25,21 +25,21 @@ pub struct Table {
 
 /// The rows of one variant.
 pub struct VariantRows {
-    /// What it is called; none where the table has no such column.
+    /// Its name; none if the table has no column for it.
     pub name: Option<String>,
     /// The times.
     pub measurements: Vec<Measurement>,
-    /// Where each stands in the text, in bytes.
+    /// The byte range of each in the text.
     pub spans: Vec<Range<usize>>,
 }
 
 /// The task of the calls that a table times.
 const TASK: &str = "grouped-gemm";
 
-/// More groups than this are a slip of the pen.
+/// More groups than this are most likely a typing error.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// What a table looks like.
+/// A description of the table's format.
 const REMEDY: &str = "the columns are g, m, n, k and time, and, where there are any, variant, form and spread; \
                       `docs/diagnosis.md` explains them";
 
@@ -54,7 +54,7 @@ pub fn read(path: &Path) -> Result<Table, FileError> {
     })?;
     let mut table = Table {
         path: path.to_owned(),
-        // Spreadsheets like to begin with a byte order mark.
+        // Spreadsheets often write a byte order mark at the start.
         text: text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned(),
         variants: Vec::new(),
     };
@@ -119,7 +119,7 @@ impl Table {
     fn line_of(&self, record: &StringRecord) -> Option<Range<usize>> {
         let position = usize::try_from(record.position()?.byte()).ok()?;
         let rest = self.text.get(position..)?;
-        // Blank lines and comments before a record are counted to it.
+        // The position of a record includes blank lines and comments before it.
         let skipped: usize = rest
             .split_inclusive('\n')
             .take_while(|line| line.trim().is_empty() || line.starts_with('#'))
@@ -146,21 +146,21 @@ impl Table {
     }
 }
 
-/// Where each column stands.
+/// The position of each column.
 struct Columns {
     g: Option<usize>,
     m: usize,
     n: usize,
     k: usize,
     time: usize,
-    /// Seconds of the unit that the time's column names.
+    /// Seconds of the unit in the name of the time column.
     unit: Option<f64>,
     variant: Option<usize>,
     form: Option<usize>,
     spread: Option<usize>,
 }
 
-/// What is wrong, and in which column; none where columns do not go together.
+/// An error, and its column; none if columns do not fit together.
 type Wrong = (Option<&'static str>, String);
 
 impl Columns {

@@ -1,5 +1,5 @@
-//! The resident kernel: all keys are in shared memory at once, split over the two warp groups of each of a cluster's
-//! blocks; no step follows another, so a call of short sequences costs little more than its latencies.
+//! The resident kernel: all keys are in shared memory together, split over the two warp groups of each block of a
+//! cluster. There is no loop over steps, so a call on short sequences costs little more than its latencies.
 
 use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat, OutputFormat};
@@ -23,8 +23,9 @@ const RUNS: [usize; 3] = [1, 2, 4];
 const BARRIER_BYTES: usize = 64;
 /// Bytes of a row's largest score and sum of weights.
 const STATISTICS_BYTES: usize = 8;
-/// Least shared memory of a block: with as much, two do not fit a multiprocessor. Where two fit, a call that may begin
-/// before the last one has ended takes 1.1 µs more (H200, 1×8×512×64), for its blocks wait beside those that still work.
+/// Minimum shared memory of a block, so that two do not fit a multiprocessor. Where two fit, a call that may begin
+/// before the previous one has ended takes 1.1 µs more (H200, 1×8×512×64), because its blocks wait beside those that
+/// still work.
 const ALONE_BYTES: usize = 114 << 10;
 
 /// A problem for the resident kernel.
@@ -40,7 +41,7 @@ impl ResidentPlan {
     /// Plans a valid problem.
     ///
     /// # Errors
-    /// If the kernel cannot do what a word says, or a size is beyond its numbers.
+    /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(attention: &Attention, schedule: &Schedule) -> Result<Self, PlanError> {
         check_words(attention, schedule)?;
         let work = Work::new(&joined(attention), schedule, ROWS)?;
@@ -69,8 +70,8 @@ impl Plan for ResidentPlan {
     }
 }
 
-/// Equal sequences as one with the heads of all: they lie one after another, so rows and scales stay where they are,
-/// and three maps do.
+/// Equal sequences joined into one with the heads of all. They are contiguous, so rows and scales keep their places,
+/// and three maps suffice.
 fn joined(attention: &Attention) -> Attention {
     let mut joined = attention.clone();
     let count = attention.sequences.len();
@@ -89,9 +90,9 @@ fn is_fp8(attention: &Attention, schedule: &Schedule) -> bool {
     attention.format == AttentionFormat::E4m3 && schedule.arithmetic == Arithmetic::Fp8
 }
 
-/// Whether blocks exchange partial results in fp16: it takes a twentieth of a call less than fp32 (H200, 1×8×512×64),
-/// and is as exact as an fp16 result wants it: a part that is all of a row has by then the digits of the result. Values of bf16
-/// may be beyond it, and so may parts that are multiplied by the scales of their blocks.
+/// Whether blocks exchange partial results in fp16. This saves a twentieth of a call against fp32 (H200, 1×8×512×64)
+/// and is exact enough for an fp16 result: a part that provides the whole row already has the digits of the result.
+/// Values of bf16 may exceed the range of fp16, and so may parts that are multiplied by the scales of their blocks.
 fn partials_in_fp16(attention: &Attention) -> bool {
     attention.output == OutputFormat::F16
         && attention.format != AttentionFormat::Bf16

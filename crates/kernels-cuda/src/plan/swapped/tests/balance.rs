@@ -1,4 +1,4 @@
-//! Workers end together.
+//! Checks that workers finish at about the same time.
 
 use gauntlet_operations::Operation;
 use gauntlet_task::Case;
@@ -59,8 +59,8 @@ fn longest_first(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f6
     loads.into_iter().fold(0.0, f64::max)
 }
 
-/// Nanoseconds that no deal is below: those of all tiles, whole, with each group's tokens cut as cheaply as possible,
-/// divided among the workers. It is out of reach where tiles are fewer than workers.
+/// A lower bound of the makespan in nanoseconds: the time of all tiles, whole, with each group's tokens cut as cheaply
+/// as possible, divided among the workers. It is not attainable where there are fewer tiles than workers.
 fn lower_bound(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 {
     let costs = Costs::new(schedule.tile.n);
     let work = gemm.groups.iter().map(|shape| {
@@ -77,9 +77,9 @@ fn lower_bound(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 
     work.sum::<f64>() / f64::from(processors)
 }
 
-/// Against an even deal of the very tiles that were chosen, splits and all, six are at most 5 % late. Two are later, for
-/// to cut their tiles would cost more: the third plain case has 120 tiles for 132 workers, the fourth dual one 144. Against
-/// the cheapest tiles, cut as if there were fractions of workers, all are later.
+/// Compared with an even split of the chosen tiles, including the cost of splitting, six cases are at most 5 % late.
+/// Two are later, because cutting their tiles would cost more: the third plain case has 120 tiles for 132 workers, the
+/// fourth dual one 144. Compared with the cheapest tiles, cut as if there were fractions of workers, all are later.
 #[test]
 fn the_benchmarks_are_dealt_out_as_evenly_as_their_tiles_allow() {
     for (suite, tile, late, above) in [
@@ -126,6 +126,6 @@ fn splitting_the_depth_helps_where_tiles_are_few() {
         let schedule = schedule([128, 16], 4, Order::Sorted, split_k);
         check(&decode, &schedule, PROCESSORS).balance().makespan
     };
-    // 32 tiles for 132 workers: a quarter of the time, and what meeting costs.
+    // 32 tiles for 132 workers: a quarter of the time, plus the cost of synchronising.
     assert!(makespan(8) < 0.55 * makespan(1));
 }

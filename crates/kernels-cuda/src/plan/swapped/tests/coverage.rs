@@ -1,4 +1,4 @@
-//! Every output is computed once, in an order that a kernel can take.
+//! Checks that every output is computed once, in an order that the kernel supports.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Each by what of the plan it looks at.
+//! One module for each property of the plan.
 
 mod balance;
 mod coverage;

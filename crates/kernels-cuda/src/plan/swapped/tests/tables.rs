@@ -1,4 +1,4 @@
-//! What a kernel is handed: its parameter, the tables that it points at, and the maps.
+//! The kernel's input: its parameter, the tables that it points to, and the maps.
 
 use bytemuck::Zeroable;
 
@@ -83,7 +83,7 @@ fn the_parameter_points_at_the_tables() {
     assert_eq!(memory.counter_bytes, 4 * 2 * parts);
 }
 
-/// As many blocks as run at once, whatever the order, and none without an item for each warp but the last.
+/// As many blocks as run at the same time, for every order; every block but the last has an item for each warp.
 #[test]
 fn tokens_are_converted_by_blocks_that_run_at_once() {
     let blocks = |order, tokens: usize, processors| {
@@ -120,7 +120,7 @@ fn all_plans_have_the_same_kernel_for_tokens() {
     assert_eq!(tokens, preparation(Form::Swiglu, 64, Order::Static));
     assert_eq!((tokens.source, tokens.threads), (Source::Tokens, 512));
     assert!(tokens.overlaps());
-    // A multiprocessor has 228 KiB, and of it 1 for each block.
+    // A multiprocessor has 228 KiB, of which it reserves 1 for each block.
     assert!(2 * (tokens.shared_bytes + 1024) > 228 << 10);
 }
 

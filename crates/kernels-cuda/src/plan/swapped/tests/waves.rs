@@ -40,7 +40,8 @@ fn uneven(experts: usize) -> GroupedGemm {
     gemm(&shapes, Form::Plain)
 }
 
-/// The most groups, and the most bytes of their converted tokens, that workers compute at the same time, by what tiles cost.
+/// The largest number of groups, and of bytes of their converted tokens, that workers process at the same time
+/// according to the cost model.
 fn most_in_flight(gemm: &GroupedGemm, plan: &SwappedPlan) -> (usize, usize) {
     let costs = Costs::new(256);
     let mut intervals = Vec::new();
@@ -72,7 +73,7 @@ fn waves_are_for_calls_whose_tokens_come_from_memory_too_often() {
     assert_eq!(placement_of(&even(128, 256)), Placement::MostLeft);
     assert_eq!(placement_of(&even(64, 256)), Placement::MostLeft);
     assert_eq!(placement_of(&uneven(128)), Placement::MostLeft);
-    // As fast as a block a tile, whose order is one of waves.
+    // Here this is as fast as one block a tile, which runs in waves.
     assert_eq!(placement_of(&even(32, 256)), Placement::LeastLeft);
     // The tokens fit the cache.
     assert_eq!(placement_of(&even(128, 32)), Placement::LeastLeft);
@@ -83,7 +84,8 @@ fn waves_are_for_calls_whose_tokens_come_from_memory_too_often() {
 
 #[test]
 fn tiles_in_flight_touch_few_groups() {
-    // 24 tiles a group, so 132 workers have those of 6 or 7 groups, and those whose split tiles come first.
+    // With 24 tiles a group, 132 workers process the tiles of 6 or 7 groups, and of the groups whose split tiles come
+    // first.
     for (gemm, most_groups) in [(even(128, 256), 12), (even(64, 256), 12), (uneven(128), 24)] {
         let plan = check(&gemm, &sorted(Form::Plain), PROCESSORS);
         let (groups, bytes) = most_in_flight(&gemm, &plan);

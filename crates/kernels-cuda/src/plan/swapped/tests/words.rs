@@ -1,4 +1,4 @@
-//! What a schedule's words become, and which are refused.
+//! How a schedule's values become definitions, and which are refused.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Operation;
@@ -37,7 +37,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
     );
     assert!(dual.overlaps());
 
-    // Two units are the least, also of narrow tiles.
+    // Two units are the minimum, even for narrow tiles.
     let shallow = variant(Form::Plain, Order::Static, [128, 16], 2);
     assert_eq!(
         (

@@ -1,26 +1,26 @@
-//! How long workers are awaited.
+//! How long to wait for workers.
 
 use std::time::Duration;
 
 use crate::protocol::Request;
 
-/// Samples beyond these take no longer to wait for: more are only asked of calls that are short.
+/// Samples beyond this number do not extend the timeout: more are only requested for short calls.
 const LONG_SAMPLES: usize = 8;
 
-/// How long to wait for each sort of call before the worker is taken to hang.
+/// How long to wait for each kind of call before the worker counts as hung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// For describe and stop.
+pub struct Timeouts {
+    /// For `describe` and `stop`.
     pub describe: Duration,
-    /// For build, which may compile, for prepare, for calibrate, and for trace, which may build.
+    /// For `build`, which may compile, `prepare`, `calibrate`, and `trace`, which may build.
     pub build: Duration,
-    /// For load and output, which read and write files.
+    /// For `load` and `output`, which read and write files.
     pub transfer: Duration,
     /// For one computation; `time` may take this for each of its first eight samples.
     pub compute: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             describe: Duration::from_secs(20),
@@ -31,8 +31,8 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
-    /// For a worker that a tool slows down by that factor.
+impl Timeouts {
+    /// The timeouts for a worker that a tool slows down by this factor.
     pub fn longer(self, factor: u32) -> Self {
         Self {
             describe: self.describe.saturating_mul(factor),
@@ -42,7 +42,7 @@ impl Patience {
         }
     }
 
-    /// From the request's first byte to the reply's last.
+    /// The time allowed from the request's first byte to the reply's last.
     pub(crate) fn with(self, request: &Request) -> Duration {
         match request {
             Request::Describe | Request::Stop => self.describe,

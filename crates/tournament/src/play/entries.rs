@@ -1,4 +1,4 @@
-//! Who enters a round, and in which order.
+//! The entries of a round and their order.
 
 use gauntlet_parameters::Parameters;
 
@@ -11,32 +11,32 @@ use gauntlet_judge::Verdict;
 use gauntlet_judge::gates::{Faster, Gate};
 
 /// A pitch, or its fallback, waiting to be examined.
-pub struct Entrant<'a> {
+pub struct Entry<'a> {
     /// Unique in the round.
     pub name: String,
-    /// The pitch that it is, or falls back from.
+    /// The pitch, or the pitch whose fallback this is.
     pub pitch: &'a Pitch,
-    /// What a fallback changes in its control; a pitch itself says so in the pitch.
+    /// A fallback's change; a pitch's change is in the pitch.
     pub fallback_change: Option<&'a Parameters>,
 }
 
-/// Pitches in the panel's order, each after what it builds on.
-pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entrant<'a>> {
+/// Pitches in the panel's order, each after the pitch it builds on.
+pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entry<'a>> {
     let mut waiting: Vec<&Pitch> = ranking
         .standings
         .iter()
         .filter_map(|standing| pitches.iter().find(|pitch| pitch.name == standing.pitch))
         .collect();
-    let mut queue: Vec<Entrant> = Vec::new();
+    let mut queue: Vec<Entry> = Vec::new();
     while !waiting.is_empty() {
-        let placed = |name: &String| queue.iter().any(|entrant| entrant.name == *name);
-        // Round files with pitches that wait for one another in a circle are refused, so that there always is a next.
+        let placed = |name: &String| queue.iter().any(|entry| entry.name == *name);
+        // Round files with circular dependencies between pitches are rejected, so there is always a next pitch.
         let next = waiting
             .iter()
             .position(|pitch| pitch.after.as_ref().is_none_or(placed))
             .unwrap_or(0);
         let pitch = waiting.remove(next);
-        queue.push(Entrant {
+        queue.push(Entry {
             name: pitch.name.clone(),
             pitch,
             fallback_change: None,
@@ -45,25 +45,25 @@ pub fn queue<'a>(pitches: &'a [Pitch], ranking: &Ranking) -> Vec<Entrant<'a>> {
     queue
 }
 
-/// Takes those that wait for nobody: what they build on, if anything, has its verdict.
-pub fn next_wave<'a>(waiting: &mut Vec<Entrant<'a>>) -> Vec<Entrant<'a>> {
-    let names: Vec<String> = waiting.iter().map(|entrant| entrant.name.clone()).collect();
-    let waits = |entrant: &mut Entrant| {
-        let after = entrant.pitch.after.as_ref();
+/// Takes the entries that are ready: the entry they build on, if any, has its verdict.
+pub fn next_wave<'a>(waiting: &mut Vec<Entry<'a>>) -> Vec<Entry<'a>> {
+    let names: Vec<String> = waiting.iter().map(|entry| entry.name.clone()).collect();
+    let waits = |entry: &mut Entry| {
+        let after = entry.pitch.after.as_ref();
         after.is_none_or(|after| !names.contains(after))
     };
     waiting.extract_if(.., waits).collect()
 }
 
-impl<'a> Entrant<'a> {
+impl<'a> Entry<'a> {
     /// Whether it is a fallback.
     pub fn is_fallback(&self) -> bool {
         self.fallback_change.is_some()
     }
 
-    /// The candidate that this one builds on: if it was adopted, or if it came as far as a comparison where that is enough.
-    /// That is enough for a pitch with `regardless`, and where nothing is `measured`, since nothing can be adopted
-    /// there. None for a pitch that builds on the baseline.
+    /// The candidate that this one builds on, if it was adopted. If it was not adopted, reaching the comparison is
+    /// enough for a pitch with `regardless`, and also if nothing is `measured`, since nothing can be adopted then. None
+    /// for a pitch that builds on the baseline.
     pub fn control<'j>(&self, judged: &'j [Judged], measured: bool) -> Option<&'j Candidate> {
         let after = self.pitch.after.as_ref()?;
         let is_enough = self.pitch.regardless || !measured;
@@ -72,37 +72,37 @@ impl<'a> Entrant<'a> {
         found.filter(|one| stands(one)).map(|one| &one.candidate)
     }
 
-    /// What a fallback of it would change; a fallback has none.
+    /// The change of its fallback; a fallback has none itself.
     fn change_instead(&self) -> Option<&'a Parameters> {
         let change = self.pitch.fallback.schedule.as_ref();
         change.filter(|_| !self.is_fallback())
     }
 
-    /// What is tried at once when this one was tried and not adopted.
-    pub fn fallback(&self, verdict: Verdict) -> Option<Entrant<'a>> {
+    /// The fallback, to be tried immediately, if this entry was tried and not adopted.
+    pub fn fallback(&self, verdict: Verdict) -> Option<Entry<'a>> {
         let change = self.change_instead()?;
         let failed = !matches!(verdict, Verdict::Adopt | Verdict::Aborted | Verdict::Blocked);
-        failed.then(|| Entrant {
+        failed.then(|| Entry {
             name: format!("{}{FALLBACK}", self.name),
             pitch: self.pitch,
             fallback_change: Some(change),
         })
     }
 
-    /// Whether time was kept for a fallback that the verdict makes needless.
+    /// Whether time was reserved for a fallback that the verdict makes unnecessary.
     pub fn spares_its_fallback(&self, verdict: Verdict) -> bool {
         self.change_instead().is_some() && self.fallback(verdict).is_none()
     }
 }
 
-/// How many may be compared before all is done: entrants, and the fallbacks that they may come to.
-pub fn most_to_come<'a, 'e: 'a>(entrants: impl Iterator<Item = &'a Entrant<'e>>) -> usize {
-    entrants
-        .map(|entrant| 1 + usize::from(entrant.change_instead().is_some()))
+/// The largest number of comparisons still to come: the entries and their possible fallbacks.
+pub fn most_to_come<'a, 'e: 'a>(entries: impl Iterator<Item = &'a Entry<'e>>) -> usize {
+    entries
+        .map(|entry| 1 + usize::from(entry.change_instead().is_some()))
         .sum()
 }
 
-/// Whether no gate stopped it but the one that compares.
+/// Whether no gate other than the comparison stopped it.
 fn survived(judged: &Judged) -> bool {
     let compares: &dyn Gate = &Faster;
     let stopped = |finding: &Finding| finding.stops().is_some() && !compares.found(finding);
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use crate::panel::fixture::pitch;
 
-    fn entrant(pitch: &Pitch) -> Entrant<'_> {
-        Entrant {
+    fn entry(pitch: &Pitch) -> Entry<'_> {
+        Entry {
             name: pitch.name.clone(),
             pitch,
             fallback_change: None,
@@ -127,7 +127,7 @@ mod tests {
         let with = pitch("with");
         let mut without = pitch("without");
         without.fallback.schedule = None;
-        let (with, without) = (entrant(&with), entrant(&without));
+        let (with, without) = (entry(&with), entry(&without));
         assert_eq!(most_to_come([&with, &without].into_iter()), 3);
         let fallback = with.fallback(Verdict::Inconclusive).unwrap();
         assert_eq!(most_to_come([&fallback].into_iter()), 1);

@@ -1,26 +1,26 @@
-//! The hold that a program has on the run it plays, so that no other resumes it at the same time.
+//! A lock on a run in progress, so that no other program resumes it at the same time.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use gauntlet_judge::ledger::RunId;
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
-/// A locked file beside the ledger. The lock goes with the process, however it ends; the file with the lease.
-pub struct Lease {
+/// A locked file beside the ledger. The lock ends with the process, in every case; the file is removed with the lock.
+pub struct RunLock {
     path: PathBuf,
     _lock: File,
 }
 
-impl Lease {
-    /// Takes hold of a run; none if another program has it.
-    pub fn take(ledger: &Path, run: &RunId) -> Result<Option<Self>, Trouble> {
+impl RunLock {
+    /// Locks a run; none if another program holds the lock.
+    pub fn take(ledger: &Path, run: &RunId) -> Result<Option<Self>, CliError> {
         let mut name = ledger.as_os_str().to_owned();
         name.push(format!(".{run}.lock"));
         let path = PathBuf::from(name);
         let lock = File::create(&path).map_err(|error| {
-            Trouble::of_place(
+            CliError::of_place(
                 &error,
                 format!("{} cannot be made: {error}", path.display()),
                 "make the ledger's folder writable and see that its disk has room, or give another place with --ledger",
@@ -30,9 +30,9 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for RunLock {
     fn drop(&mut self) {
-        // Left behind, it would only be an empty file.
+        // If this fails, only an empty file remains.
         let _removed = std::fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Why a worker gave no answer, with its last words.
+//! Why a worker gave no answer, with the end of its standard error.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -21,62 +21,62 @@ pub enum WorkerError {
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// The process ended during a call.
-    #[error("the worker died in `{call}` ({}){}", describe_status(.status), quoted(.last_words))]
+    #[error("the worker died in `{call}` ({}){}", describe_status(.status), quoted(.stderr_tail))]
     Died {
         /// The call.
         call: &'static str,
         /// How it ended.
         status: Option<ExitStatus>,
         /// The end of its standard error.
-        last_words: String,
+        stderr_tail: String,
     },
     /// No reply came in time; the worker was killed.
-    #[error("the worker gave no reply to `{call}` within {limit:?} and was killed{}", quoted(.last_words))]
+    #[error("the worker gave no reply to `{call}` within {limit:?} and was killed{}", quoted(.stderr_tail))]
     Late {
         /// The call.
         call: &'static str,
         /// The limit.
         limit: Duration,
         /// The end of its standard error.
-        last_words: String,
+        stderr_tail: String,
     },
-    /// What came was not a reply of the protocol; the worker was killed.
-    #[error("the worker answered `{call}` with what is not a reply ({reason}): {line:?}{}", quoted(.last_words))]
+    /// The worker's line is not a reply of the protocol; the worker was killed.
+    #[error("the worker answered `{call}` with what is not a reply ({reason}): {line:?}{}", quoted(.stderr_tail))]
     Garbage {
         /// The call.
         call: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
         /// The beginning of the line.
         line: String,
         /// The end of its standard error.
-        last_words: String,
+        stderr_tail: String,
     },
-    /// It took more than it may; it was killed.
+    /// The worker exceeded a limit; it was killed.
     #[error(
-        "the worker took more than it may in `{call}` ({what}, of {limit} allowed) and was killed{}", quoted(.last_words)
+        "the worker took more than it may in `{call}` ({what}, of {limit} allowed) and was killed{}", quoted(.stderr_tail)
     )]
     OverLimit {
         /// The call.
         call: &'static str,
-        /// What, and how much of it.
+        /// The resource and the amount used.
         what: String,
-        /// How much it may take.
+        /// The limit.
         limit: String,
         /// The end of its standard error.
-        last_words: String,
+        stderr_tail: String,
     },
-    /// The worker said that it could not do it; it lives on.
+    /// The worker reported that it could not serve the request; it keeps running.
     #[error("{}", .0.message)]
     Failed(Failure),
 }
 
 impl WorkerError {
-    /// Whether the process is gone, so that another may be tried.
+    /// Whether the process is gone, so that the caller may start another.
     pub fn is_death(&self) -> bool {
         !matches!(self, Self::Failed(_))
     }
@@ -96,9 +96,9 @@ fn describe_status(status: &Option<ExitStatus>) -> String {
     }
 }
 
-fn quoted(last_words: &str) -> String {
-    match last_words.trim() {
+fn quoted(stderr_tail: &str) -> String {
+    match stderr_tail.trim() {
         "" => String::new(),
-        words => format!("; its last words: {words}"),
+        words => format!("; the end of its standard error: {words}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The process groups of all workers alive, so that a program that is told to stop takes them with it.
+//! The process groups of all live workers, so that a program that is told to stop can end them.
 
 use std::collections::BTreeSet;
 use std::process::Child;
@@ -14,27 +14,27 @@ use nix::unistd::Pid;
 
 static LIVING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-fn living() -> MutexGuard<'static, BTreeSet<i32>> {
+fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
     LIVING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has processes whose parents in a worker are gone come to this program, which then sees what they took, and their
-/// ends, where the system can.
+/// Makes this program adopt orphaned processes of its workers, where the system supports that, so that it sees their
+/// ends and the processor time that they used.
 pub(crate) fn adopt_orphans() {
     #[cfg(target_os = "linux")]
     {
-        // Without it they go to the system's first process, which lets go of them as well.
+        // If this fails, orphans go to the system's first process, which reaps them as well.
         let _set = nix::sys::prctl::set_child_subreaper(true);
     }
 }
 
 /// Notes a group that has been started.
 pub(crate) fn enter(group: i32) {
-    living().insert(group);
+    groups().insert(group);
 }
 
-/// Whether a worker's process has ended. It keeps its number where the system can tell without giving it away, so that its group can
-/// still be killed.
+/// Whether a worker's process has ended. Where the system allows it, the process stays unreaped, so that its number is
+/// not reused and its group can still be killed.
 pub(crate) fn has_ended(leader: &mut Child) -> bool {
     #[cfg(target_os = "linux")]
     {
@@ -48,16 +48,16 @@ pub(crate) fn has_ended(leader: &mut Child) -> bool {
     }
 }
 
-/// Kills a worker with all of its process group, and awaits their ends; those of the worker's children only until the
-/// deadline.
+/// Kills a worker with its whole process group and waits for the worker to end; waits for the worker's children only
+/// until the deadline.
 pub(crate) fn end(leader: &mut Child, deadline: Instant) {
     let group = i32::try_from(leader.id()).unwrap_or(i32::MAX);
-    // Forgotten before its number can be given to another.
-    living().remove(&group);
-    // The group may be gone already; that is what was wanted.
+    // The group is removed before its number can be reused.
+    groups().remove(&group);
+    // The group may be gone already, which is fine.
     let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
     let _reaped = leader.wait();
-    // Only when the leader is gone do its children come here.
+    // Children are adopted by this program only after the leader is gone.
     while let Ok(status) = waitpid(Pid::from_raw(-group), Some(WaitPidFlag::WNOHANG))
         && Instant::now() < deadline
     {
@@ -67,11 +67,11 @@ pub(crate) fn end(leader: &mut Child, deadline: Instant) {
     }
 }
 
-/// Kills every worker of this program with all of its process group; for the moment before an exit, since their
-/// owners only see that they died.
+/// Kills every worker of this program with its whole process group. Call it just before an exit: the owners of the
+/// workers only see that they died.
 pub fn end_all_workers() {
-    for group in living().iter() {
-        // A group that is gone is what was wanted.
+    for group in groups().iter() {
+        // A group that is already gone is fine.
         let _gone = killpg(Pid::from_raw(*group), Signal::SIGKILL);
     }
 }

@@ -1,4 +1,4 @@
-//! Errors on their way to a person: what, where, and the remedy.
+//! Errors as shown to the user: the error, its place, and the remedy.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -13,17 +13,17 @@ use textwrap::WordSeparator;
 
 use crate::exit::Exit;
 
-/// What stops a command.
+/// An error that stops a command.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct CliError {
     exit: Exit,
     message: String,
     remedy: Option<String>,
     place: Option<Box<(NamedSource<String>, SourceSpan)>>,
 }
 
-impl Trouble {
-    /// Something given is wrong.
+impl CliError {
+    /// An input is wrong.
     pub fn bad_input(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             exit: Exit::BadInput,
@@ -33,7 +33,7 @@ impl Trouble {
         }
     }
 
-    /// The same, told by an error that says what to do about it.
+    /// The same from an error whose message includes the remedy.
     fn of_input(error: impl fmt::Display) -> Self {
         Self {
             exit: Exit::BadInput,
@@ -41,7 +41,7 @@ impl Trouble {
         }
     }
 
-    /// Something cannot be made in a place that was named, which need not be the place's fault.
+    /// A file cannot be made in a place given by the user, which is not always the place's fault.
     pub fn of_place(error: &io::Error, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         if is_of_the_place(error) {
             Self::bad_input(message, remedy)
@@ -50,7 +50,7 @@ impl Trouble {
         }
     }
 
-    /// The command stops before there is evidence that could decide anything.
+    /// The command stops before there is evidence for a decision.
     pub fn undecided(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             exit: Exit::Undecided,
@@ -58,7 +58,7 @@ impl Trouble {
         }
     }
 
-    /// Something broke.
+    /// A failure that is not the user's.
     pub fn broken(message: impl Into<String>) -> Self {
         Self {
             exit: Exit::Broken,
@@ -68,7 +68,7 @@ impl Trouble {
         }
     }
 
-    /// The same with what to do about it.
+    /// The same error with a remedy.
     pub fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Self {
             remedy: Some(remedy.into()),
@@ -76,11 +76,11 @@ impl Trouble {
         }
     }
 
-    /// Prints it on standard error and says how to exit.
+    /// Prints it on standard error and returns the exit code.
     pub fn tell(self) -> Exit {
         let mut text = String::new();
         let theme = GraphicalTheme::unicode();
-        // Lines are broken at blanks alone: a path or a command is to be copied.
+        // Lines break only at blanks, so that paths and commands can be copied.
         let handler = GraphicalReportHandler::new_themed(theme)
             .with_width(terminal_width())
             .with_break_words(false)
@@ -93,7 +93,7 @@ impl Trouble {
     }
 }
 
-/// Prints on standard error. That nobody listens there is no reason to stop.
+/// Prints on standard error. A failure to write is ignored.
 pub fn say(text: &str) {
     let _heard = anstream::stderr().write_all(text.as_bytes());
 }
@@ -103,15 +103,15 @@ pub fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns))
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for CliError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for CliError {}
 
-impl Diagnostic for Trouble {
+impl Diagnostic for CliError {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         self.remedy
             .as_ref()
@@ -133,7 +133,7 @@ impl Diagnostic for Trouble {
     }
 }
 
-impl From<FileError> for Trouble {
+impl From<FileError> for CliError {
     fn from(error: FileError) -> Self {
         let message = error.to_string();
         let name = error.path.display().to_string();
@@ -152,10 +152,10 @@ impl From<FileError> for Trouble {
     }
 }
 
-impl From<LedgerError> for Trouble {
+impl From<LedgerError> for CliError {
     fn from(error: LedgerError) -> Self {
         let exit = match error {
-            // A place that cannot be written or a file that is no ledger is the caller's to put right.
+            // The user can correct a place that cannot be written, or a file that is not a ledger.
             LedgerError::Create { .. }
             | LedgerError::Missing { .. }
             | LedgerError::Unreadable { .. }
@@ -180,7 +180,7 @@ impl From<LedgerError> for Trouble {
     }
 }
 
-impl From<TournamentError> for Trouble {
+impl From<TournamentError> for CliError {
     fn from(error: TournamentError) -> Self {
         match error {
             TournamentError::File(error) => error.into(),
@@ -190,7 +190,7 @@ impl From<TournamentError> for Trouble {
     }
 }
 
-impl From<TuningError> for Trouble {
+impl From<TuningError> for CliError {
     fn from(error: TuningError) -> Self {
         match error {
             TuningError::Judge(error) => error.into(),
@@ -199,14 +199,14 @@ impl From<TuningError> for Trouble {
     }
 }
 
-impl From<JudgeError> for Trouble {
+impl From<JudgeError> for CliError {
     fn from(error: JudgeError) -> Self {
         let said = error.to_string();
         match error {
-            // A folder that is not there or may not be written is the caller's to put right; a full disk is not.
+            // The user can correct a folder that is missing or not writable, but not a full disk.
             JudgeError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
             JudgeError::NoEstimate(_) => Self::of_input(said),
-            // This very program, which says that what it was given is wrong.
+            // The worker is this program, and reports that its input is wrong.
             JudgeError::Executor(WorkerError::Died {
                 status: Some(status), ..
             }) if status.code() == Some(Exit::BadInput as i32) => Self::of_input(said),
@@ -215,7 +215,7 @@ impl From<JudgeError> for Trouble {
     }
 }
 
-/// Whether an error is of the place that was named, and not of what is done there.
+/// Whether the error lies in the place given by the user, and not in the operation.
 fn is_of_the_place(error: &io::Error) -> bool {
     matches!(
         error.kind(),
