@@ -102,7 +102,7 @@ impl Requirement {
                     Standing::Undecided,
                     format!(
                         "{verdict} (over {}, and not shown to be faster than the baseline)",
-                        judged.control
+                        judged.baseline
                     ),
                 )
             } else {

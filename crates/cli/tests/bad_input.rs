@@ -63,7 +63,11 @@ fn a_recorded_loop_that_is_unknown_or_out_of_place() {
     refused(
         &with("", "recorded-loop = \"barrier-removed\""),
         TINY_SUITE,
-        &["round.toml:30", "case `one` is a GEMM", "a suite of attention"],
+        &[
+            "round.toml:30",
+            "case `one` is one of grouped-gemm",
+            "a suite of attention",
+        ],
     );
     refused(
         &with("", "recorded-loop = \"barrier-removed\"\ncommand = [\"kernel\"]"),
@@ -337,8 +341,8 @@ fn what_is_neither_a_suite_nor_a_schedule() {
     names(
         &place.run(&["bench", "baseline", "stages"]).expect(2),
         &[
-            "`stages` is no schedule: it names no word and its value",
-            "stages = 2",
+            "`stages` is not a set of parameters: it names no parameter with a value",
+            "stages=2",
         ],
     );
 }

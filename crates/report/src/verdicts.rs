@@ -87,9 +87,9 @@ pub fn intervals(report: &RoundReport, width: usize) -> String {
 /// The reason of each verdict.
 pub fn reasons(report: &RoundReport, width: usize) -> String {
     let reason = |judged: &Judged| {
-        let on = match judged.control.as_str() {
+        let on = match judged.baseline.as_str() {
             "baseline" => String::new(),
-            control => dim(format!(" on {control}")),
+            baseline => dim(format!(" on {baseline}")),
         };
         format!("  {}{on}\n{}", bold(&judged.name), details(judged, 4, width))
     };

@@ -100,7 +100,8 @@ pub struct Judged {
     /// The words of the schedule that differ from the candidate it is compared with, such as `stages: 1 → 3`.
     pub words: Vec<String>,
     /// The candidate it was compared with.
-    pub control: String,
+    #[serde(rename = "control")]
+    pub baseline: String,
     /// The verdict.
     pub verdict: Verdict,
     /// Whether the model gave the verdict and nothing ran.

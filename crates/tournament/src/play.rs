@@ -201,20 +201,20 @@ impl Player<'_> {
             let mut underway = Vec::new();
             let mut played = Vec::new();
             for entry in wave {
-                let control = entry.control(&judged, self.settings.measure).unwrap_or(baseline);
+                let own = entry.baseline(&judged, self.settings.measure).unwrap_or(baseline);
                 let barred = match &report.fault {
                     Some(fault) => Some((Verdict::Blocked, fault.clone())),
-                    None => self.bar(&entry, control, &judged, history),
+                    None => self.bar(&entry, own, &judged, history),
                 };
                 match barred {
                     Some((verdict, reason)) => {
-                        let refused = self.refuse(&entry, control, verdict, reason);
+                        let refused = self.refuse(&entry, own, verdict, reason);
                         self.announce(&refused)?;
                         played.push(Played::refused(entry, refused));
                     }
                     None => {
-                        let candidate = self.candidate(&entry, control);
-                        underway.push(Underway::new(entry, control.clone(), candidate));
+                        let candidate = self.candidate(&entry, own);
+                        underway.push(Underway::new(entry, own.clone(), candidate));
                     }
                 }
             }
@@ -354,14 +354,14 @@ impl Player<'_> {
     fn bar(
         &self,
         entry: &Entry,
-        control: &Candidate,
+        baseline: &Candidate,
         judged: &[Judged],
         history: &History,
     ) -> Option<(Verdict, String)> {
         let pitch = entry.pitch;
-        let candidate = self.candidate(entry, control);
+        let candidate = self.candidate(entry, baseline);
         let runs = self.round.file().executor != ExecutorKind::Replay;
-        if runs && !candidate.differs_from(control) {
+        if runs && !candidate.differs_from(baseline) {
             let reason =
                 "it changes nothing: what it builds on already has all of it, so there is nothing to compare";
             return Some((Verdict::Blocked, reason.to_owned()));
@@ -373,7 +373,7 @@ impl Player<'_> {
             return Some((Verdict::Aborted, format!("withdrawn by its author: {reason}")));
         }
         if let Some(after) = &pitch.after
-            && entry.control(judged, self.settings.measure).is_none()
+            && entry.baseline(judged, self.settings.measure).is_none()
         {
             let missing = if pitch.regardless || !self.settings.measure {
                 "did not pass every gate before the comparison"
@@ -411,7 +411,7 @@ impl Player<'_> {
         // The findings have records of their own.
         let body = json!({
             "verdict": judged.verdict, "predicted": judged.predicted, "reason": judged.reason, "contestant": judged.author,
-            "words": judged.words, "control": judged.control, "claim": judged.claim, "peers": judged.peers,
+            "words": judged.words, "control": judged.baseline, "claim": judged.claim, "peers": judged.peers,
             "forecast": judged.forecast, "found": judged.found(), "examined": !judged.findings.is_empty(),
         });
         Ok(self.journal.write(RecordKind::Verdict, place, &body)?)

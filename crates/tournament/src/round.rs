@@ -337,21 +337,21 @@ mod tests {
         let suite = gauntlet_families::suite("group-gemm").unwrap();
         let round = Round::without_pitches(Device::host(), &suite);
         let own = Some(vec![PathBuf::from("worker")]);
-        let control = Candidate {
+        let baseline = Candidate {
             command: own.clone(),
             recorded_loop: Some(RecordedLoop::ALL[0]),
             ..Candidate::new("baseline", Parameters::new())
         };
         let mut pitch = pitch("two stages");
-        let pitched = round.pitched(&pitch, &control);
+        let pitched = round.pitched(&pitch, &baseline);
         assert_eq!(
             (pitched.name.as_str(), pitched.schedule.get("stages")),
             ("two stages", Some(&Value::Number(2)))
         );
         assert_eq!((&pitched.command, pitched.recorded_loop), (&own, None));
         pitch.command = Some(vec![PathBuf::from("other")]);
-        assert_eq!(round.pitched(&pitch, &control).command, pitch.command);
-        let fallback = control.changed("fallback", pitch.fallback.schedule.as_ref().unwrap());
+        assert_eq!(round.pitched(&pitch, &baseline).command, pitch.command);
+        let fallback = baseline.changed("fallback", pitch.fallback.schedule.as_ref().unwrap());
         assert_eq!((&fallback.command, fallback.recorded_loop), (&own, None));
         assert_eq!(fallback.schedule.get("stages"), Some(&Value::Number(1)));
     }

@@ -70,12 +70,12 @@ fn pace(
 ) -> Result<Duration, TuningError> {
     let start = Instant::now();
     let setting = setting_of(case, tuning.device);
-    let (control, other) = (
+    let (one, other) = (
         baseline.clone(),
         Candidate::new("baseline again", baseline.schedule.clone()),
     );
     // The first pair is measured no matter how little time there is.
-    let measured = PairedComparison::new(workshop, &setting, control, other, 0)
+    let measured = PairedComparison::new(workshop, &setting, one, other, 0)
         .and_then(|mut contest| contest.advance(Duration::ZERO, observer));
     match measured {
         Err(ExaminationFailure::Judge(error)) => Err(error.into()),

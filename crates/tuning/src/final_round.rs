@@ -183,11 +183,11 @@ impl Measuring<'_> {
     /// The interval of one comparison, none if the time was up before there was one; or the error.
     fn interval(
         &self,
-        control: &Candidate,
+        baseline: &Candidate,
         one: &Candidate,
         allowed: Duration,
     ) -> Result<Result<Option<Interval>, String>, TuningError> {
-        match measure(self.workshop, self.setting, control, one, allowed, self.observer) {
+        match measure(self.workshop, self.setting, baseline, one, allowed, self.observer) {
             Ok(comparison) => {
                 let suspicion = comparison.conduct.and_then(|conduct| conduct.suspicion);
                 Ok(match suspicion {

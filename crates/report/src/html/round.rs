@@ -128,7 +128,7 @@ fn candidate(judged: &Judged, criteria: &Criteria) -> Markup {
     html! {
         details {
             summary { b { (judged.name) } " " (verdict_badge(judged)) " " span.quiet { (judged.reason) } }
-            p { (judged.change) @if judged.control != "baseline" { " (built on " (judged.control) ")" } }
+            p { (judged.change) @if judged.baseline != "baseline" { " (built on " (judged.baseline) ")" } }
             @for outcome in &judged.peers {
                 p class=(if outcome.contradicted { "refuted" } else { "quiet" }) { (peer(outcome)) }
             }

@@ -106,9 +106,9 @@ impl Plan {
         alone.sort_by(|one, other| other.gain.estimate.total_cmp(&one.gain.estimate));
 
         let mut steps: Vec<Step> = Vec::new();
-        let mut control = baseline.clone();
+        let mut current = baseline.clone();
         let mut waiting: Vec<&Pitch> = round.pitches.iter().collect();
-        while let Some((place, candidate, next)) = best(round, &control, &waiting)? {
+        while let Some((place, candidate, next)) = best(round, &current, &waiting)? {
             if speedup_fraction(next.gain.estimate) <= threshold {
                 break;
             }
@@ -119,7 +119,7 @@ impl Plan {
             let words = round
                 .setting
                 .parameters
-                .changes(&control.schedule, &candidate.schedule);
+                .changes(&current.schedule, &candidate.schedule);
             steps.push(Step {
                 pitch: pitch.name.clone(),
                 words: words.iter().map(ToString::to_string).collect(),
@@ -127,13 +127,13 @@ impl Plan {
                 gain_so_far: so_far.gain,
                 cases: next.cases,
             });
-            control = candidate;
+            current = candidate;
         }
         let mut left = Vec::new();
         for pitch in waiting {
             left.push(Left {
                 pitch: pitch.name.clone(),
-                reason: match prospect(round, &control, pitch)? {
+                reason: match prospect(round, &current, pitch)? {
                     Prospect::Gains(_, outlook) => format!(
                         "after these it would bring {:+.1} %",
                         outlook.gain.estimate_fraction() * 100.0
@@ -154,12 +154,12 @@ impl Plan {
 /// The change that gains most on `control`; ties go to the first pitched.
 fn best(
     round: &Round,
-    control: &Candidate,
+    baseline: &Candidate,
     pitches: &[&Pitch],
 ) -> Result<Option<(usize, Candidate, Outlook)>, TournamentError> {
     let mut best: Option<(usize, Candidate, Outlook)> = None;
     for (place, pitch) in pitches.iter().enumerate() {
-        let Prospect::Gains(candidate, outlook) = prospect(round, control, pitch)? else {
+        let Prospect::Gains(candidate, outlook) = prospect(round, baseline, pitch)? else {
             continue;
         };
         let most = best.as_ref().map(|(.., known)| known.gain.estimate);
@@ -170,13 +170,13 @@ fn best(
     Ok(best)
 }
 
-fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospect, TournamentError> {
+fn prospect(round: &Round, baseline: &Candidate, pitch: &Pitch) -> Result<Prospect, TournamentError> {
     let nothing = |reason: &str| Ok(Prospect::Nothing(reason.to_owned()));
     if pitch.command.is_some() || pitch.dispatch.is_some() || pitch.recorded_loop.is_some() {
         return nothing("it is no change of a schedule");
     }
-    let candidate = control.changed(&pitch.name, &pitch.schedule);
-    if !candidate.differs_from(control) {
+    let candidate = baseline.changed(&pitch.name, &pitch.schedule);
+    if !candidate.differs_from(baseline) {
         return nothing("the steps already have every word of it");
     }
     let device = &round.setting.device;
@@ -190,7 +190,7 @@ fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospec
             violation.rule
         )));
     }
-    Ok(match outlook(round, control, &candidate)? {
+    Ok(match outlook(round, baseline, &candidate)? {
         Some(outlook) => Prospect::Gains(Box::new(candidate), outlook),
         None => Prospect::Nothing("the model has nothing to say of it".to_owned()),
     })
@@ -198,10 +198,10 @@ fn prospect(round: &Round, control: &Candidate, pitch: &Pitch) -> Result<Prospec
 
 fn outlook(
     round: &Round,
-    control: &Candidate,
+    baseline: &Candidate,
     candidate: &Candidate,
 ) -> Result<Option<Outlook>, TournamentError> {
-    let Ok(comparison) = compare_predicted(&round.setting, control, candidate)? else {
+    let Ok(comparison) = compare_predicted(&round.setting, baseline, candidate)? else {
         return Ok(None);
     };
     let cases = comparison.cases.into_iter().map(|times| CaseTime {

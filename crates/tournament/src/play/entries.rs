@@ -64,7 +64,7 @@ impl<'a> Entry<'a> {
     /// The candidate that this one builds on, if it was adopted. If it was not adopted, reaching the comparison is
     /// enough for a pitch with `regardless`, and also if nothing is `measured`, since nothing can be adopted then. None
     /// for a pitch that builds on the baseline.
-    pub fn control<'j>(&self, judged: &'j [Judged], measured: bool) -> Option<&'j Candidate> {
+    pub fn baseline<'j>(&self, judged: &'j [Judged], measured: bool) -> Option<&'j Candidate> {
         let after = self.pitch.after.as_ref()?;
         let is_enough = self.pitch.regardless || !measured;
         let stands = |one: &Judged| one.verdict == Verdict::Adopt || is_enough && survived(one);

@@ -19,14 +19,14 @@ impl Player<'_> {
     pub(super) fn refuse(
         &self,
         entry: &Entry,
-        control: &Candidate,
+        baseline: &Candidate,
         verdict: Verdict,
         reason: String,
     ) -> Judged {
         self.judged(
             entry,
-            control,
-            self.candidate(entry, control),
+            baseline,
+            self.candidate(entry, baseline),
             verdict,
             reason,
             Vec::new(),
@@ -34,10 +34,10 @@ impl Player<'_> {
     }
 
     /// The candidate that an entry makes from the candidate it changes.
-    pub(super) fn candidate(&self, entry: &Entry, control: &Candidate) -> Candidate {
+    pub(super) fn candidate(&self, entry: &Entry, baseline: &Candidate) -> Candidate {
         match entry.fallback_change {
-            Some(change) => control.changed(&entry.name, change),
-            None => self.round.pitched(entry.pitch, control),
+            Some(change) => baseline.changed(&entry.name, change),
+            None => self.round.pitched(entry.pitch, baseline),
         }
     }
 
@@ -45,7 +45,7 @@ impl Player<'_> {
     pub(super) fn judged(
         &self,
         entry: &Entry,
-        control: &Candidate,
+        baseline: &Candidate,
         candidate: Candidate,
         verdict: Verdict,
         reason: String,
@@ -56,7 +56,7 @@ impl Player<'_> {
             .round
             .setting
             .parameters
-            .changes(&control.schedule, &candidate.schedule);
+            .changes(&baseline.schedule, &candidate.schedule);
         let claims = !entry.is_fallback();
         Judged {
             name: entry.name.clone(),
@@ -67,11 +67,11 @@ impl Player<'_> {
                 pitch.fallback.plan.clone()
             },
             words: words.iter().map(ToString::to_string).collect(),
-            control: control.name.clone(),
+            baseline: baseline.name.clone(),
             verdict,
             predicted: self.round.file().executor == ExecutorKind::Model,
             reason,
-            forecast: claims.then(|| self.forecast(pitch, control, &candidate)),
+            forecast: claims.then(|| self.forecast(pitch, baseline, &candidate)),
             // A void comparison found nothing.
             claim: claims.then(|| {
                 let believed = findings
@@ -92,15 +92,15 @@ impl Player<'_> {
     }
 
     /// A pitch's forecast, with the knowledge available beforehand.
-    fn forecast(&self, pitch: &Pitch, control: &Candidate, candidate: &Candidate) -> Forecast {
+    fn forecast(&self, pitch: &Pitch, baseline: &Candidate, candidate: &Candidate) -> Forecast {
         let round = self.round;
         // A record may hold more than schedule words can express.
         let is_recorded = round.file().executor == ExecutorKind::Replay;
         let fallback = pitch.fallback.schedule.as_ref().map(|change| {
-            let fallback = control.changed(&candidate.name, change);
+            let fallback = baseline.changed(&candidate.name, change);
             UntriedFallback {
                 plan: pitch.fallback.plan.clone(),
-                predicted: predict(&round.setting, control, &fallback),
+                predicted: predict(&round.setting, baseline, &fallback),
                 forbidden: !self.violations(&fallback).is_empty(),
             }
         });
@@ -112,9 +112,9 @@ impl Player<'_> {
             odds: pitch.odds.clone(),
             speedup: pitch.claim.speedup,
             hours: pitch.cost.hours,
-            predicted: predict(&round.setting, control, candidate),
+            predicted: predict(&round.setting, baseline, candidate),
             forbidden: !self.violations(candidate).is_empty(),
-            changes_something: is_recorded || control.differs_from(candidate),
+            changes_something: is_recorded || baseline.differs_from(candidate),
             withdrawn: pitch.withdrawn.is_some(),
             fallback,
         }

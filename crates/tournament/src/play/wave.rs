@@ -20,17 +20,17 @@ use crate::outcome::Judged;
 /// An entry under examination.
 pub struct Underway<'a> {
     entry: Entry<'a>,
-    control: Candidate,
+    baseline: Candidate,
     candidate: Candidate,
     findings: Vec<Finding>,
 }
 
 impl<'a> Underway<'a> {
     /// An entry that has not been examined yet.
-    pub fn new(entry: Entry<'a>, control: Candidate, candidate: Candidate) -> Self {
+    pub fn new(entry: Entry<'a>, baseline: Candidate, candidate: Candidate) -> Self {
         Self {
             entry,
-            control,
+            baseline,
             candidate,
             findings: Vec::new(),
         }
@@ -114,7 +114,7 @@ impl Player<'_> {
         let mut waiting = Vec::new();
         let mut comparisons = Vec::new();
         for (underway, gate, workshop) in measured {
-            let (baseline, candidate) = (underway.control.clone(), underway.candidate.clone());
+            let (baseline, candidate) = (underway.baseline.clone(), underway.candidate.clone());
             let setting = &self.round.setting;
             match PairedComparison::new(workshop, setting, baseline, candidate, rand::random()) {
                 Ok(comparison) => {
@@ -152,7 +152,7 @@ impl Player<'_> {
         Examination {
             setting: &self.round.setting,
             candidate: &underway.candidate,
-            baseline: &underway.control,
+            baseline: &underway.baseline,
             proposal: Some(proposal(underway.entry.pitch)),
             executor,
             observer: self.observer,
@@ -187,7 +187,7 @@ impl Player<'_> {
     fn played<'e>(&self, underway: Underway<'e>, spent: Duration) -> Played<'e> {
         let Underway {
             entry,
-            control,
+            baseline,
             candidate,
             findings,
         } = underway;
@@ -198,7 +198,7 @@ impl Player<'_> {
             ),
             concluded => concluded,
         };
-        let judged = self.judged(&entry, &control, candidate, verdict, reason, findings);
+        let judged = self.judged(&entry, &baseline, candidate, verdict, reason, findings);
         Played { entry, judged, spent }
     }
 }
