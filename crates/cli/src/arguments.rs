@@ -146,7 +146,7 @@ pub struct ReportFiles {
 #[command(after_help = "\
 Examples:
   gauntlet compare builtin 'stages=2' --task group-gemm
-  gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case decode
+  gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case prefill
   gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
   gauntlet compare builtin 'tile=64x64x256, order=dynamic' --require adopt
   gauntlet compare builtin 'stages=4' --executor cuda --device h200

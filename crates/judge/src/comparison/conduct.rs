@@ -93,7 +93,7 @@ impl Conduct {
             suspicion: None,
         };
         conduct.suspicion = omitted(&unaccounted)
-            .or_else(|| conduct.suspect(memory.map(|excess| excess.surely), clock))
+            .or_else(|| conduct.suspect(memory.map(|excess| excess.surely), clock, assessment))
             .or_else(|| conduct.unconfirmed(assessment, criteria))
             .or_else(|| conduct.unchecked(assessment, criteria));
         Ok(conduct)
@@ -132,8 +132,15 @@ impl Conduct {
         })
     }
 
-    fn suspect(&self, memory: Option<f64>, clock: Option<Excess>) -> Option<Suspicion> {
-        let proven = clock.is_some();
+    fn suspect(
+        &self,
+        memory: Option<f64>,
+        clock: Option<Excess>,
+        assessment: &Assessment,
+    ) -> Option<Suspicion> {
+        // Work outside the timed calls can only make a candidate look faster: a regression stands in spite of it, so
+        // that an interpreter that loads slowly gets its verdict.
+        let could_gain = clock.is_some() && assessment.decision != Decision::Regression;
         if let Some(clock) = clock.filter(|clock| clock.likely > CLOCK_SLACK) {
             return Some(Suspicion::OwnClock {
                 factor: clock.likely.exp(),
@@ -149,10 +156,13 @@ impl Conduct {
         }
         // A single pair may be slow by chance.
         let untimed = [(false, self.loading), (true, self.handing_out)];
-        untimed.into_iter().filter(|_| proven).find_map(|(after, calls)| {
-            let calls = calls.filter(|calls| *calls > UNTIMED_CALLS)?;
-            Some(Suspicion::Untimed { after, calls })
-        })
+        untimed
+            .into_iter()
+            .filter(|_| could_gain)
+            .find_map(|(after, calls)| {
+                let calls = calls.filter(|calls| *calls > UNTIMED_CALLS)?;
+                Some(Suspicion::Untimed { after, calls })
+            })
     }
 }
 

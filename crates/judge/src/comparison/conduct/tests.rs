@@ -1,6 +1,6 @@
 //! How honest and dishonest workers look from outside.
 
-use gauntlet_stats::{Arm, compare, without_interval};
+use gauntlet_stats::{Arm, Assessment, Decision, compare, without_interval};
 
 use super::*;
 use crate::comparison::pair::Slot;
@@ -73,10 +73,18 @@ fn take_slots(conduct: &mut CaseConduct, candidate: impl Fn(usize) -> Slot) {
 
 /// The suspicion after six pairs in which `tamper` changes the honest observations.
 fn judge(tamper: impl Fn(&mut CaseConduct)) -> Option<Suspicion> {
+    judge_decided(Decision::Inconclusive, tamper)
+}
+
+/// The same, where the reported times came to `decision`.
+fn judge_decided(decision: Decision, tamper: impl Fn(&mut CaseConduct)) -> Option<Suspicion> {
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     seen.iter_mut().for_each(tamper);
-    let undecided = without_interval(&SUITE.map(str::to_owned), &Criteria::default());
-    Conduct::judge(&[seen], &undecided, &Criteria::default())
+    let assessment = Assessment {
+        decision,
+        ..without_interval(&SUITE.map(str::to_owned), &Criteria::default())
+    };
+    Conduct::judge(&[seen], &assessment, &Criteria::default())
         .unwrap()
         .suspicion
 }
@@ -339,6 +347,8 @@ fn computing_outside_the_call_is_told_unless_it_is_one_accident() {
         }
     };
     assert_eq!(judge(once), None);
+    // A candidate that is slower in spite of it gains nothing by it.
+    assert_eq!(judge_decided(Decision::Regression, load), None);
 }
 
 /// Reproducible pseudo-random numbers, uniform between 0 and 1.
