@@ -90,7 +90,7 @@ proptest! {
 
     #[test]
     fn a_change_lists_exactly_the_parameters_it_changes(before in any_schedule(), after in any_schedule()) {
-        // What is left out of a file changes nothing.
+        // Parameters that a file leaves out keep their values.
         let before = Schedule {
             packing: Packing::default(),
             scores: Scores::default(),

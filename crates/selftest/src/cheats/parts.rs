@@ -80,7 +80,7 @@ pub fn when_not_profiled(moment: &Moment) -> bool {
     moment.call == Call::Timed && moment.calls >= 2
 }
 
-/// After so many calls that the examination should be over.
+/// A number of calls after which the examination should be over.
 pub fn after_ten_calls(moment: &Moment) -> bool {
     moment.calls >= 10
 }
