@@ -89,7 +89,7 @@ class Ours:
         return read_f16(folder / "output", shape)
 
     def __call__(self, turn):
-        samples = self.worker.ask("time", samples=1, first_copy=turn % self.sets, phases=False)["samples"]
+        samples = self.worker.ask("time", copies=[turn % self.sets], phases=False)["samples"]
         return samples[0]["call"] * 1e3
 
 

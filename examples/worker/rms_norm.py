@@ -1,6 +1,5 @@
 """A worker for the task rms-norm in Python with numpy. docs/protocol.md documents each call."""
 import json, sys, time
-from collections import deque
 import numpy as np
 
 def read_tensors(path):
@@ -12,9 +11,9 @@ def read_tensors(path):
 
 class Worker:
     def describe(self):
-        return {"answer": "description", "protocol": 3, "worker": "rms_norm.py", "device": "host"}
+        return {"answer": "description", "protocol": 4, "worker": "rms_norm.py", "device": "host"}
 
-    def build(self, case, parameters):
+    def build(self, case, parameters, artefacts=None):
         if case["task"] != "rms-norm" or case["outputs"][0]["data_type"] != "f32":
             raise ValueError("this worker computes rms-norm in f32 only")
         return {"answer": "built", "resources": {}}
@@ -35,15 +34,15 @@ class Worker:
         return {"call": time.perf_counter() - start}
 
     def run(self, copy, poison=255):
-        self.results = deque(maxlen=1)  # numpy writes each result whole, so there is no output to poison
+        self.results = []  # numpy writes each result whole, so there is no output to poison
         return {"answer": "ran", **self.compute(copy)}
 
-    def time(self, samples, first_copy, phases, keep=1):
-        self.results = deque(maxlen=keep)
-        return {"answer": "timed", "samples": [self.compute(first_copy + i) for i in range(samples)]}
+    def time(self, copies, phases):
+        self.results = []  # every result of a request is kept: the coordinator may ask for any of them
+        return {"answer": "timed", "samples": [self.compute(copy) for copy in copies]}
 
-    def output(self, path, calls_before=0):
-        y = self.results[-1 - calls_before]
+    def output(self, path, index=0):
+        y = self.results[index]
         header = json.dumps({"y": {"dtype": "F32", "shape": y.shape, "data_offsets": [0, y.nbytes]}}).encode()
         with open(path, "wb") as file:
             file.write(len(header).to_bytes(8, "little") + header + y.tobytes())

@@ -11,7 +11,7 @@ use common::{Place, TINY_SUITE, pitch, tiny_round};
 use serde_json::Value;
 
 const DESCRIPTION: &str =
-    r#"{"id":1,"answer":"description","protocol":3,"worker":"shell","device":"host","details":{}}"#;
+    r#"{"id":1,"answer":"description","protocol":4,"worker":"shell","device":"host","details":{}}"#;
 
 /// Plays a round whose only pitch is a shell script; returns its verdict and reason.
 fn play(script: &str) -> (String, String) {

@@ -85,7 +85,7 @@ impl Service for CpuHost {
         Ok(figures.into_iter().map(parameter).collect())
     }
 
-    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure> {
-        built(&mut self.session)?.output(path, calls_before)
+    fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
+        built(&mut self.session)?.output(path, index)
     }
 }

@@ -19,7 +19,7 @@ pub(crate) trait Session: Any {
     fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure>;
     fn run(&mut self, engine: &Engine, copy: usize, poison: u8) -> Result<Sample, Failure>;
     fn time(&mut self, engine: &Engine, calls: Calls) -> Result<Vec<Sample>, Failure>;
-    fn output(&self, path: &Path, calls_before: usize) -> Result<u64, Failure>;
+    fn output(&self, path: &Path, index: usize) -> Result<u64, Failure>;
 }
 
 /// A kernel and the memory it works on.
@@ -28,11 +28,10 @@ struct KernelSession<K: CpuKernel> {
     kernel: K,
     /// Empty until operands are loaded.
     copies: Vec<K::Operands>,
-    /// At least one; calls write to them in turn, so that this many of the last results are kept.
+    /// At least one; call i of a request writes to output i. Their number never falls, so that requests of different
+    /// lengths do not allocate each time.
     outputs: Vec<K::Output>,
-    /// Index of the output of the last call.
-    last: usize,
-    /// Number of outputs in use.
+    /// Number of results of the last request.
     kept: usize,
 }
 
@@ -54,7 +53,7 @@ pub(crate) fn start<K: CpuKernel>(
             session.kernel = kernel;
             // The outputs still hold results of the previous kernel.
             session.outputs.truncate(1);
-            (session.last, session.kept) = (0, 1);
+            session.kept = 1;
             session.kernel.poison(&mut session.outputs[0], POISON);
             session
         }
@@ -64,7 +63,6 @@ pub(crate) fn start<K: CpuKernel>(
                 sizes: sizes.clone(),
                 copies: Vec::new(),
                 outputs: vec![kernel.allocate_output()],
-                last: 0,
                 kept: 1,
                 kernel,
             })
@@ -89,18 +87,17 @@ impl<K: CpuKernel> KernelSession<K> {
             self.kernel.output_bytes().saturating_mul(more),
         )?;
         let kernel = &self.kernel;
-        self.outputs
-            .resize_with(results.max(1), || kernel.allocate_output());
-        (self.last, self.kept) = (0, results.max(1));
+        self.outputs.extend((0..more).map(|_| kernel.allocate_output()));
+        self.kept = results;
         Ok(())
     }
 
-    /// Times one call on one copy, into the output that holds the oldest result.
-    fn call(&mut self, engine: &Engine, copy: usize, phases: bool) -> Result<Sample, Failure> {
-        self.last = (self.last + 1) % self.kept;
-        let output = &mut self.outputs[self.last];
+    /// Times one call on one copy, into the output of this index.
+    fn call(&mut self, engine: &Engine, copy: usize, index: usize, phases: bool) -> Result<Sample, Failure> {
+        let operands = &self.copies[copy % self.copies.len()];
+        let output = &mut self.outputs[index];
         let start = Instant::now();
-        let times = self.kernel.run(engine, &self.copies[copy], output, phases);
+        let times = self.kernel.run(engine, operands, output, phases);
         let call = start.elapsed().as_secs_f64();
         times
             .map(|times| sample(call, times))
@@ -144,32 +141,27 @@ impl<K: CpuKernel> Session for KernelSession<K> {
         self.check_loaded()?;
         self.keep(1)?;
         self.kernel.poison(&mut self.outputs[0], poison);
-        self.call(engine, copy % self.copies.len(), false)
+        self.call(engine, copy, 0, false)
     }
 
     fn time(&mut self, engine: &Engine, calls: Calls) -> Result<Vec<Sample>, Failure> {
         self.check_loaded()?;
-        self.keep(calls.keep.min(calls.samples))?;
-        let copies = self.copies.len();
-        (0..copies)
-            .cycle()
-            .skip(calls.first_copy % copies)
-            .take(calls.samples)
-            .map(|copy| self.call(engine, copy, calls.phases))
+        self.keep(calls.copies.len())?;
+        let each = calls.copies.iter().enumerate();
+        each.map(|(index, copy)| self.call(engine, *copy, index, calls.phases))
             .collect()
     }
 
-    fn output(&self, path: &Path, calls_before: usize) -> Result<u64, Failure> {
+    fn output(&self, path: &Path, index: usize) -> Result<u64, Failure> {
         self.check_loaded()?;
-        if calls_before >= self.kept {
+        if index >= self.kept {
             return Err(bad_request(format!(
-                "the result of {calls_before} calls before the last is not kept; {} are",
+                "there is no call {index} in the last request, which had {}",
                 self.kept
             )));
         }
-        let place = (self.last + self.kept - calls_before) % self.kept;
         self.kernel
-            .save(&self.outputs[place], path)
+            .save(&self.outputs[index], path)
             .map_err(|error| broken(error.to_string()))?;
         Ok(self.kernel.output_bytes() as u64)
     }

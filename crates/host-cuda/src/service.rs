@@ -36,6 +36,8 @@ const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its 
 pub struct CudaService {
     engine: Engine,
     built: Option<Built>,
+    /// Number of results of the last request to compute.
+    kept: usize,
 }
 
 /// The kernel built last, with its operands once they are loaded.
@@ -55,6 +57,7 @@ impl CudaService {
         Ok(Self {
             engine: Engine::new(ordinal)?,
             built: None,
+            kept: 1,
         })
     }
 
@@ -64,7 +67,7 @@ impl CudaService {
             .ok_or_else(|| bad_request("nothing has been built; call build first"))
     }
 
-    fn loaded(&mut self) -> Result<&Kernel, Failure> {
+    fn loaded(&mut self) -> Result<&mut Kernel, Failure> {
         match self.built()? {
             Built { operands, .. } if operands.is_empty() => Err(bad_request("no operands; call load first")),
             Built { kernel, .. } => Ok(kernel),
@@ -135,6 +138,7 @@ impl Service for CudaService {
         // The outputs still hold a result of the previous kernel.
         kernel.poison().map_err(run_failure)?;
         let resources = resources(&kernel);
+        self.kept = 1;
         self.built = Some(Built { kernel, operands });
         Ok(resources)
     }
@@ -160,18 +164,15 @@ impl Service for CudaService {
 
     /// Ignores `_poison`: the engine fills the output with NaN, since all output types are floats.
     fn run(&mut self, copy: usize, _poison: u8) -> Result<Sample, Failure> {
+        self.kept = 1;
         self.loaded()?.run(copy).map(sample).map_err(run_failure)
     }
 
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
-        if calls.keep > 1 {
-            return Err(bad_request(
-                "the cuda executor keeps the last result only; ask for keep = 1",
-            ));
-        }
+        self.kept = calls.copies.len();
         let times = self
             .loaded()?
-            .time(calls.samples, calls.first_copy, calls.phases)
+            .time(&calls.copies, calls.phases)
             .map_err(run_failure)?;
         Ok(times.into_iter().map(sample).collect())
     }
@@ -198,11 +199,14 @@ impl Service for CudaService {
         Err(failure(FailureKind::Refused, NOTHING_TO_CALIBRATE))
     }
 
-    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure> {
-        if calls_before > 0 {
-            return Err(bad_request("the cuda executor keeps the last result only"));
+    fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
+        if index >= self.kept {
+            return Err(bad_request(&format!(
+                "there is no call {index} in the last request, which had {}",
+                self.kept
+            )));
         }
-        let output = self.loaded()?.output().map_err(run_failure)?;
+        let output = self.loaded()?.output(index).map_err(run_failure)?;
         output.save(path).map_err(broken)?;
         Ok(output.bytes.len() as u64)
     }
@@ -253,7 +257,9 @@ fn build_failure(error: BuildError) -> Failure {
 fn run_failure(error: RunError) -> Failure {
     match &error {
         error if error.is_sticky() => end(error),
-        RunError::Inputs(_) | RunError::NoOperands => bad_request(&error.to_string()),
+        RunError::Inputs(_) | RunError::NoOperands | RunError::NoCall { .. } => {
+            bad_request(&error.to_string())
+        }
         _ => broken(error),
     }
 }

@@ -153,6 +153,12 @@ pub enum RunError {
     /// The kernel has no operands yet.
     #[error("the kernel has no operands; attach some first")]
     NoOperands,
+    /// A result was asked for that no call has computed.
+    #[error("there is no result of call {index}; the last request had fewer calls")]
+    NoCall {
+        /// The call, counted from 0.
+        index: usize,
+    },
     /// Weights cannot be repacked.
     #[error(transparent)]
     Packing(#[from] PackingError),

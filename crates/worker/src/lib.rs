@@ -25,7 +25,7 @@ pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culpri
 pub use error::WorkerError;
 pub use launch::WorkerCommand;
 pub use limits::Limits;
-pub use process::WorkerProcess;
+pub use process::{WorkerProcess, most_calls};
 pub use record::{
     CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,
 };

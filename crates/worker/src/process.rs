@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
 use nix::unistd::Pid;
@@ -33,6 +34,15 @@ const LAST_LINE: Duration = Duration::from_millis(100);
 /// How long to wait for the end of a dead worker's standard error: a child that left the worker's process group may
 /// hold it open forever.
 const LINGERING: Duration = Duration::from_millis(500);
+
+/// Most bytes of results that a worker keeps from one request.
+const MOST_RESULT_BYTES: usize = 256 << 20;
+
+/// How many calls a request may have, at least one, so that a worker can keep all of their results.
+pub fn most_calls(sizes: &Sizes) -> usize {
+    let bytes: usize = sizes.outputs().iter().map(TensorSpec::bytes).sum();
+    (MOST_RESULT_BYTES / bytes.max(1)).max(1)
+}
 
 /// A worker that runs as a child process, confined and within limits. Dropping it kills its whole process group and
 /// removes its folder.
@@ -167,6 +177,7 @@ impl WorkerProcess {
         match self.call(Request::Build {
             case: CaseRequest::of(sizes),
             parameters: parameters.clone(),
+            artefacts: None,
         })? {
             Answer::Built { resources } => Ok(resources),
             other => Err(self.wrong_answer("build", &other)),
@@ -206,22 +217,16 @@ impl WorkerProcess {
         }
     }
 
-    /// Times `samples` calls; also returns the duration of the exchange on the coordinator's own clock, in seconds. The
-    /// sum of the reported times cannot exceed it.
-    pub fn time(
-        &mut self,
-        samples: usize,
-        first_copy: usize,
-        phases: bool,
-    ) -> Result<(Vec<Sample>, f64), WorkerError> {
+    /// Times one call on each of these copies; also returns the duration of the exchange on the coordinator's own clock,
+    /// in seconds. The sum of the reported times cannot exceed it. The worker keeps all results: [`most_calls`] bounds
+    /// their number.
+    pub fn time(&mut self, copies: &[usize], phases: bool) -> Result<(Vec<Sample>, f64), WorkerError> {
         let (answer, elapsed) = self.exchange(Request::Time {
-            samples,
-            first_copy,
+            copies: copies.to_vec(),
             phases,
-            keep: 1,
         })?;
         match answer {
-            Answer::Timed { samples: timed } if timed.len() == samples => {
+            Answer::Timed { samples: timed } if timed.len() == copies.len() => {
                 match timed.iter().find(|sample| !sample.is_possible()) {
                     Some(sample) => Err(self.garbage("time", format!("no such time can be: {sample:?}"), "")),
                     None => Ok((timed, elapsed.as_secs_f64())),
@@ -229,18 +234,18 @@ impl WorkerProcess {
             }
             Answer::Timed { samples: timed } => Err(self.garbage(
                 "time",
-                format!("{} samples where {samples} were asked for", timed.len()),
+                format!("{} samples where {} were asked for", timed.len(), copies.len()),
                 "",
             )),
             other => Err(self.wrong_answer("time", &other)),
         }
     }
 
-    /// Tells the worker to write the last result to a file.
-    pub fn output(&mut self, path: &Path) -> Result<u64, WorkerError> {
+    /// Tells the worker to write the result of a call of the last `run` or `time` to a file.
+    pub fn output(&mut self, path: &Path, index: usize) -> Result<u64, WorkerError> {
         match self.call(Request::Output {
             path: path.to_owned(),
-            calls_before: 0,
+            index,
         })? {
             Answer::Written { bytes } => Ok(bytes),
             other => Err(self.wrong_answer("output", &other)),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! → {"id":1,"call":"describe"}
-//! ← {"id":1,"answer":"description","protocol":3,"worker":"gauntlet cpu",…}
+//! ← {"id":1,"answer":"description","protocol":4,"worker":"gauntlet cpu",…}
 //! → {"id":2,"call":"build","case":{"task":"rms-norm","sizes":{…},"inputs":[…],"outputs":[…]},"parameters":{…}}
 //! ← {"id":2,"error":{"kind":"refused","message":"cluster = 2×1: no blocks share loads on a CPU"}}
 //! ```
@@ -22,7 +22,7 @@ use gauntlet_task::Sizes;
 use serde::{Deserialize, Serialize};
 
 /// The version of this protocol.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The byte that fills outputs unless a request gives another: it makes every element of a float type NaN.
 pub const POISON: u8 = 0xFF;
@@ -87,13 +87,16 @@ pub enum Request {
         case: CaseRequest,
         /// How to compute it. Parameters that are not named have their defaults.
         parameters: Parameters,
+        /// A folder for files that the build makes, such as compiled code; writable while the worker builds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artefacts: Option<PathBuf>,
     },
     /// Read operands for the case built last and keep `copies` of them in memory: copy i holds the operands of file i
-    /// modulo the number of files, so that calls in rotation do not use the same operands twice in a row.
+    /// modulo the number of files. All files hold the same values in the inputs that the case names as constant.
     Load {
         /// Safetensors files, at least one.
         inputs: Vec<PathBuf>,
-        /// The number of copies; timing rotates over them.
+        /// The number of copies.
         copies: usize,
     },
     /// Prepare everything that stays the same in every call: repack constant inputs, tune, plan. Work that depends on
@@ -107,27 +110,22 @@ pub enum Request {
         #[serde(default = "poison", skip_serializing_if = "is_poison")]
         poison: u8,
     },
-    /// Compute `samples` times, each on the next copy, and report each time. The results of the last `keep` calls are
-    /// kept for `output`.
+    /// Compute once for each entry of `copies`, in this order, and report the time of each call. The results of all
+    /// calls are kept for `output` until the next request to compute; their number is bounded so that they fit memory.
     Time {
-        /// The number of calls.
-        samples: usize,
-        /// The copy to start with.
-        first_copy: usize,
+        /// The copy of the operands for each call.
+        copies: Vec<usize>,
         /// Whether to report phases too, and also the device time where measuring it takes separate calls; this may
         /// slow the kernel, and takes longer.
         phases: bool,
-        /// How many results to keep, at least one.
-        #[serde(default = "one", skip_serializing_if = "is_one")]
-        keep: usize,
     },
-    /// Write the result of a call, run or timed, to this file (safetensors).
+    /// Write the result of a call of the last `run` or `time` to this file (safetensors).
     Output {
         /// The file.
         path: PathBuf,
-        /// How many calls before the last one; 0 means the last.
+        /// Which call of that request, counted from 0.
         #[serde(default, skip_serializing_if = "is_zero")]
-        calls_before: usize,
+        index: usize,
     },
     /// Measure the costs of the executor's primitives on this machine, for its performance model.
     Calibrate {
@@ -150,14 +148,6 @@ fn poison() -> u8 {
 
 fn is_poison(byte: &u8) -> bool {
     *byte == POISON
-}
-
-fn one() -> usize {
-    1
-}
-
-fn is_one(number: &usize) -> bool {
-    *number == 1
 }
 
 fn is_zero(number: &usize) -> bool {
@@ -347,10 +337,12 @@ mod tests {
             (inputs, copies),
             (vec![PathBuf::from("a"), PathBuf::from("b")], 3)
         );
-        let line = r#"{"id":4,"call":"time","samples":5,"first_copy":1,"phases":false}"#;
+        let line = r#"{"id":4,"call":"time","copies":[3,0,1,1],"phases":false}"#;
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
 
         for line in [
+            r#"{"id":5,"call":"output","path":"result"}"#,
+            r#"{"id":5,"call":"output","path":"result","index":2}"#,
             r#"{"id":5,"call":"calibrate","quick":true}"#,
             r#"{"id":6,"call":"trace","path":"timeline.json"}"#,
         ] {

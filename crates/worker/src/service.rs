@@ -11,16 +11,12 @@ use crate::protocol::{
 };
 
 /// The arguments of a request for timed calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calls {
-    /// The number of calls.
-    pub samples: usize,
-    /// The copy of the operands to start with; each call takes the next.
-    pub first_copy: usize,
+    /// The copy of the operands for each call, in order.
+    pub copies: Vec<usize>,
     /// Whether to report phases too.
     pub phases: bool,
-    /// How many of the last results to keep, at least one.
-    pub keep: usize,
 }
 
 /// What an executor implements behind the protocol. The worker answers with the failure and keeps running.
@@ -38,7 +34,7 @@ pub trait Service {
     }
     /// Fills the outputs with a byte and computes once.
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure>;
-    /// Computes several times on copies in rotation.
+    /// Computes several times, and keeps every result until the next request to compute.
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure>;
     /// Measures the costs of its primitives, if it has a model to calibrate.
     fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
@@ -57,8 +53,8 @@ pub trait Service {
                 .to_owned(),
         })
     }
-    /// Writes the result of the call that came `calls_before` calls before the last one; returns its bytes.
-    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure>;
+    /// Writes the result of a call of the last request to compute, counted from 0; returns its bytes.
+    fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure>;
 }
 
 /// Answers requests from `input` on `output` until `stop` or the end of `input`. A malformed line is answered with a
@@ -97,7 +93,7 @@ pub fn serve(service: &mut dyn Service, input: impl BufRead, mut output: impl Wr
 fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure> {
     Ok(match request {
         Request::Describe => Answer::Description(service.describe()),
-        Request::Build { case, parameters } => Answer::Built {
+        Request::Build { case, parameters, .. } => Answer::Built {
             resources: service.build(&case, &parameters)?,
         },
         Request::Load { inputs, .. } if inputs.is_empty() => {
@@ -110,21 +106,11 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
             bytes: service.prepare()?,
         },
         Request::Run { copy, poison } => Answer::Ran(service.run(copy, poison)?),
-        Request::Time {
-            samples,
-            first_copy,
-            phases,
-            keep,
-        } => Answer::Timed {
-            samples: service.time(Calls {
-                samples,
-                first_copy,
-                phases,
-                keep: keep.max(1),
-            })?,
+        Request::Time { copies, phases } => Answer::Timed {
+            samples: service.time(Calls { copies, phases })?,
         },
-        Request::Output { path, calls_before } => Answer::Written {
-            bytes: service.output(&path, calls_before)?,
+        Request::Output { path, index } => Answer::Written {
+            bytes: service.output(&path, index)?,
         },
         Request::Calibrate { quick } => Answer::Calibrated {
             parameters: service.calibrate(quick)?,

@@ -51,9 +51,9 @@ impl Timeouts {
             }
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
-            Request::Time { samples, .. } => self
+            Request::Time { copies, .. } => self
                 .compute
-                .saturating_mul((*samples).clamp(1, LONG_SAMPLES) as u32),
+                .saturating_mul(copies.len().clamp(1, LONG_SAMPLES) as u32),
         }
     }
 }

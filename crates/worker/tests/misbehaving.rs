@@ -61,7 +61,7 @@ fn times_that_cannot_be_are_no_answer() {
     ] {
         let answer = format!(r#"{{"id":2,"answer":"timed","samples":[{sample}]}}"#);
         let script = format!("read line; echo '{DESCRIPTION}'; read line; echo '{answer}'; read line");
-        let error = start(&script).unwrap().time(1, 0, false).unwrap_err();
+        let error = start(&script).unwrap().time(&[0], false).unwrap_err();
         assert!(error.to_string().contains("no such time can be"), "{error}");
     }
 }
@@ -70,7 +70,7 @@ fn times_that_cannot_be_are_no_answer() {
 fn a_hang_in_many_samples_is_not_awaited_for_each() {
     let mut worker = start(&format!("read line; echo '{DESCRIPTION}'; sleep 60")).unwrap();
     let begun = Instant::now();
-    let error = worker.time(256, 0, false).unwrap_err();
+    let error = worker.time(&[0; 256], false).unwrap_err();
     assert!(matches!(error, WorkerError::Late { .. }), "{error}");
     assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
 }
@@ -139,7 +139,7 @@ fn what_is_answered_before_it_is_asked_is_no_answer() {
     ))
     .unwrap();
     std::thread::sleep(Duration::from_millis(100));
-    let error = worker.time(1, 0, false).unwrap_err();
+    let error = worker.time(&[0], false).unwrap_err();
     assert!(
         error.to_string().contains("it came before it was asked for"),
         "{error}"

@@ -10,8 +10,8 @@ use gauntlet_host_cpu::{CpuError, CpuFamilies, CpuFamily, CpuHost, CpuKernel};
 use gauntlet_kernels_cpu::{Engine, Phases, RunTimes};
 use gauntlet_parameters::{Parameters, Value};
 use gauntlet_task::{Sizes, Task};
+use gauntlet_worker::Service;
 use gauntlet_worker::protocol::{FailureKind, POISON};
-use gauntlet_worker::{Calls, Service};
 
 use crate::{assert_failure, calls, case, gemm, options};
 
@@ -161,15 +161,15 @@ impl Observed {
             .unwrap();
     }
 
-    /// The result of the last call.
+    /// The result of the first call of the last request.
     fn result(&mut self) -> String {
-        self.result_before(0)
+        self.result_of(0)
     }
 
-    /// The result of an earlier call, `calls_before` calls before the last.
-    fn result_before(&mut self, calls_before: usize) -> String {
+    /// The result of a call of the last request.
+    fn result_of(&mut self, index: usize) -> String {
         let path = self.folder.path().join("result");
-        self.host.output(&path, calls_before).unwrap();
+        self.host.output(&path, index).unwrap();
         std::fs::read_to_string(path).unwrap()
     }
 
@@ -188,7 +188,7 @@ fn run(name: &str) -> Event {
 }
 
 #[test]
-fn calls_rotate_over_copies_of_the_files_and_only_run_poisons_the_output() {
+fn calls_take_the_copies_that_are_asked_for_and_only_run_poisons_the_output() {
     let mut observed = Observed::new();
     let files = ["a", "b"].map(|name| observed.file(name));
     let resources = observed.host.build(&case(&gemm(4, 16, 16)), &Parameters::new());
@@ -197,18 +197,18 @@ fn calls_rotate_over_copies_of_the_files_and_only_run_poisons_the_output() {
     assert_eq!(observed.events(), [load("a"), load("b")]);
 
     // Copy 2 is a second copy of the first file.
-    let samples = observed.host.time(calls(5, 4, false)).unwrap();
+    let samples = observed.host.time(calls(&[4, 2, 0, 1, 0], false)).unwrap();
     assert_eq!(observed.events(), ["b", "a", "a", "b", "a"].map(run));
     assert!(samples.iter().all(|sample| sample.phases.is_empty()));
     assert_eq!(samples[0].kernel, Some(1e-6));
-    assert_eq!(observed.result(), "aa");
+    assert_eq!(observed.result_of(4), "aa");
 
     let sample = observed.host.run(4, POISON).unwrap();
     assert_eq!(observed.events(), [Event::Poison(POISON), run("b")]);
     assert!(sample.phases.is_empty());
     assert_eq!(observed.result(), "bb");
 
-    let traced = observed.host.time(calls(1, 0, true)).unwrap();
+    let traced = observed.host.time(calls(&[0], true)).unwrap();
     assert_eq!(traced[0].phases["multiply"], 2e-6);
     assert_eq!(traced[0].phases.len(), 5);
 }
@@ -234,7 +234,7 @@ fn operands_stay_for_the_same_problem_and_the_output_does_not() {
     observed.build();
     assert_eq!(observed.events(), [Event::Poison(POISON)]);
     assert_eq!(observed.result(), "poison");
-    observed.host.time(calls(1, 0, false)).unwrap();
+    observed.host.time(calls(&[0], false)).unwrap();
     assert_eq!(observed.result(), "aa");
 
     // After a refused build, the previous kernel is still usable.
@@ -255,38 +255,32 @@ fn operands_stay_for_the_same_problem_and_the_output_does_not() {
 }
 
 #[test]
-fn results_of_earlier_calls_stay_as_long_as_they_are_kept() {
+fn every_result_of_a_request_is_kept_until_the_next() {
     let mut observed = Observed::new();
     let files = ["a", "b", "c"].map(|name| observed.file(name));
     observed.build();
     observed.host.load(&files, 3).unwrap();
-    let keeping = |samples, keep| Calls {
-        keep,
-        ..calls(samples, 0, false)
-    };
-    // Four calls on a, b, c and a; the last three results are kept.
-    observed.host.time(keeping(4, 3)).unwrap();
+    observed.host.time(calls(&[2, 0, 0, 1], false)).unwrap();
     assert_eq!(
-        [0, 1, 2].map(|before| observed.result_before(before)),
-        ["aa", "cc", "bb"]
+        [3, 0, 2, 1].map(|index| observed.result_of(index)),
+        ["bb", "cc", "aa", "aa"]
     );
     let path = observed.folder.path().join("result");
-    let not_kept = "the result of 3 calls before the last is not kept; 3 are";
-    assert_failure(observed.host.output(&path, 3), FailureKind::BadRequest, not_kept);
+    let absent = "there is no call 4 in the last request, which had 4";
+    assert_failure(observed.host.output(&path, 4), FailureKind::BadRequest, absent);
 
-    // At most as many results are kept as there are calls, and a later request has its own number to keep.
-    observed.host.time(keeping(2, 5)).unwrap();
-    assert_eq!([0, 1].map(|before| observed.result_before(before)), ["bb", "aa"]);
-    assert_failure(observed.host.output(&path, 2), FailureKind::BadRequest, "2 are");
+    observed.host.time(calls(&[1, 0], false)).unwrap();
+    assert_eq!([0, 1].map(|index| observed.result_of(index)), ["bb", "aa"]);
+    assert_failure(observed.host.output(&path, 2), FailureKind::BadRequest, "had 2");
     observed.host.run(2, POISON).unwrap();
     assert_eq!(observed.result(), "cc");
-    assert_failure(observed.host.output(&path, 1), FailureKind::BadRequest, "1 are");
+    assert_failure(observed.host.output(&path, 1), FailureKind::BadRequest, "had 1");
 
     // Results of the previous kernel are gone after a build.
-    observed.host.time(keeping(2, 2)).unwrap();
+    observed.host.time(calls(&[0, 1], false)).unwrap();
     observed.build();
     assert_eq!(observed.result(), "poison");
-    assert_failure(observed.host.output(&path, 1), FailureKind::BadRequest, "1 are");
+    assert_failure(observed.host.output(&path, 1), FailureKind::BadRequest, "had 1");
 }
 
 #[test]

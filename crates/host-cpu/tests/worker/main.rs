@@ -41,13 +41,11 @@ fn case(operation: &Operation) -> CaseRequest {
     CaseRequest::of(&gauntlet_families::open(&record).unwrap())
 }
 
-/// A request for timed calls that keeps only the last result.
-fn calls(samples: usize, first_copy: usize, phases: bool) -> Calls {
+/// A request for timed calls on these copies.
+fn calls(copies: &[usize], phases: bool) -> Calls {
     Calls {
-        samples,
-        first_copy,
+        copies: copies.to_vec(),
         phases,
-        keep: 1,
     }
 }
 
@@ -123,8 +121,14 @@ fn results_are_those_of_the_operands_loaded() {
         Output::load(&result, &problem).unwrap(),
         Output::poisoned(&problem)
     );
-    assert_eq!(service.time(calls(5, usize::MAX, true)).unwrap().len(), 5);
-    service.output(&result, 0).unwrap();
+    assert_eq!(
+        service
+            .time(calls(&[usize::MAX, 0, 2, 2, 1], true))
+            .unwrap()
+            .len(),
+        5
+    );
+    service.output(&result, 4).unwrap();
     assert_bits(
         &Output::load(&result, &problem).unwrap(),
         &expected(&problem, &inputs),
@@ -148,7 +152,7 @@ fn calls_out_of_order_are_bad_requests() {
     let unloaded = "no operands";
     assert_failure(service.run(0, POISON), FailureKind::BadRequest, unloaded);
     assert_failure(
-        service.time(calls(1, 0, false)),
+        service.time(calls(&[0], false)),
         FailureKind::BadRequest,
         unloaded,
     );

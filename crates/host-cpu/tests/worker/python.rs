@@ -54,9 +54,9 @@ fn the_example_in_python_is_right() {
         worker.load(&[&file], 2).unwrap();
         worker.prepare().unwrap();
         worker.run(0).unwrap();
-        worker.time(3, 0, false).unwrap();
+        worker.time(&[0, 1, 0], false).unwrap();
         let result = worker.folder().join("y");
-        worker.output(&result).unwrap();
+        worker.output(&result, 2).unwrap();
 
         let expected = sizes.expected(&*inputs, Coverage::Full).unwrap();
         let output = Output::load(&result, &sizes.outputs()).unwrap();

@@ -105,7 +105,10 @@ impl Bench {
             kernel.attach(self.operands(case)?)?;
             self.kernels.insert(key.clone(), kernel);
         }
-        let kernel = &self.kernels[&key];
+        let kernel = self
+            .kernels
+            .get_mut(&key)
+            .ok_or("a kernel that was just built is gone")?;
         let about = |error: RunError| format!("{}, {}: {error}", case.name, step.name);
         fill(&mut row, kernel).map_err(about)?;
         let reading = self.engine.monitor().and_then(|monitor| monitor.read().ok());
@@ -131,7 +134,7 @@ impl Bench {
     }
 }
 
-fn fill(row: &mut Row, kernel: &Kernel) -> Result<(), RunError> {
+fn fill(row: &mut Row, kernel: &mut Kernel) -> Result<(), RunError> {
     row.kernel = Some(kernel.name().to_owned());
     row.copies = kernel.copies();
     row.graph_us = match kernel.replay(GRAPH_CALLS.next_multiple_of(kernel.copies())) {
@@ -139,7 +142,7 @@ fn fill(row: &mut Row, kernel: &Kernel) -> Result<(), RunError> {
         Err(RunError::SetupInGraph) => None,
         Err(error) => return Err(error),
     };
-    let times = kernel.time(CALLS, 0, true)?;
+    let times = kernel.time(&(0..CALLS).collect::<Vec<_>>(), true)?;
     row.kernel_us = median(times.iter().filter_map(|call| call.kernel).map(microseconds));
     row.call_us = median(times.iter().map(|call| microseconds(call.call)));
     row.clock_mhz = median(times.iter().filter_map(|call| call.clock));

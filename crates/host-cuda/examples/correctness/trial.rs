@@ -117,9 +117,9 @@ impl Prepared {
     ) -> Result<(), RunError> {
         let rules = rules(kernel.problem(), &step.schedule);
         kernel.run(0)?;
-        let output = kernel.output()?;
+        let output = kernel.output(0)?;
         kernel.run(0)?;
-        let again = kernel.output()?;
+        let again = kernel.output(0)?;
         let computed = operations::output(kernel.problem(), &output);
         let errors = ErrorMeasures::between(&computed, expected, rules.tolerance);
         let different =

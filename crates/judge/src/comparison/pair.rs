@@ -7,6 +7,7 @@ use std::time::Instant;
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Block, BlockOrder, median};
 use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes};
+use gauntlet_worker::most_calls;
 use gauntlet_worker::protocol::Sample as Timing;
 use rayon::prelude::*;
 
@@ -127,10 +128,8 @@ impl<'a> Pair<'a> {
             let before = slots.len();
             for arm in order.arms() {
                 let taken = slots.iter().filter(|(other, _)| *other == arm).count();
-                let slot = self.side(arm).time(
-                    samples,
-                    first_copy(taken, 2 * orders.len(), samples, dealt.copies),
-                )?;
+                let first = first_copy(taken, 2 * orders.len(), samples, dealt.copies);
+                let slot = self.side(arm).time(samples, first)?;
                 slots.push((arm, slot));
             }
             blocks.push(block(self.process, &slots[before..]));
@@ -212,11 +211,11 @@ impl<'a> Pair<'a> {
 
     /// How many calls fill a slot.
     fn samples(&mut self, dealt: &Dealt) -> Result<usize, ExaminationFailure> {
-        let few = dealt.copies.min(3);
+        let few = dealt.copies.min(3).min(most_calls(&dealt.case.sizes));
         let baseline = self.baseline.time(few, 0)?.median;
         let candidate = self.candidate.time(few, 0)?.median;
         let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
-        Ok(samples_for([baseline, candidate], slot))
+        Ok(samples_for([baseline, candidate], slot).min(most_calls(&dealt.case.sizes)))
     }
 
     fn side(&mut self, arm: Arm) -> &mut Side {
@@ -336,7 +335,9 @@ pub struct Slot {
 impl Side {
     /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
     fn time(&mut self, samples: usize, first_copy: usize) -> Result<Slot, ExaminationFailure> {
-        let ((timed, _), effort) = self.ask(|worker| worker.time(samples, first_copy, false))?;
+        let copies: Vec<usize> = (first_copy..first_copy + samples).collect();
+        let ((timed, _), effort) = self.ask(|worker| worker.time(&copies, false))?;
+        self.calls = samples;
         slot(&timed, effort)
     }
 
@@ -345,7 +346,8 @@ impl Side {
         workshop: &Workshop,
         problem: &Sizes,
     ) -> Result<(Output, Effort), ExaminationFailure> {
-        self.ask(|worker| fetch(workshop, worker, problem))
+        let last = self.calls - 1;
+        self.ask(|worker| fetch(workshop, worker, problem, last))
     }
 }
 

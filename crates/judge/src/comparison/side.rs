@@ -13,6 +13,8 @@ pub struct Side {
     /// Which side.
     pub arm: Arm,
     worker: WorkerProcess,
+    /// Calls of the last request.
+    pub calls: usize,
     /// Its CPU seconds at its last answer.
     answered: Option<f64>,
     /// CPU seconds used since.
@@ -51,6 +53,7 @@ impl Side {
         Ok(Self {
             arm,
             worker,
+            calls: 1,
             answered: None,
             use_of_cpu: CpuUse::default(),
         })

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gauntlet_stats::{Arm, median};
-use gauntlet_worker::CandidateRecord;
 use gauntlet_worker::protocol::Sample;
+use gauntlet_worker::{CandidateRecord, most_calls};
 
 use super::{Answer, Examination, Found, Gate, NOT_HERE, NOT_RUN, figures, mean_shares};
 use crate::comparison::profiles;
@@ -112,11 +112,12 @@ fn live(
         let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
         worker
             .load(&[operands.path()], 1)
+            .and_then(|_| worker.prepare())
             .map_err(ExaminationFailure::Candidate)?;
         // One call to warm caches and page tables, not counted.
-        worker.time(1, 0, false).map_err(ExaminationFailure::Candidate)?;
+        worker.time(&[0], false).map_err(ExaminationFailure::Candidate)?;
         let (samples, _) = worker
-            .time(SAMPLES, 0, true)
+            .time(&vec![0; SAMPLES.min(most_calls(&case.sizes))], true)
             .map_err(ExaminationFailure::Candidate)?;
         cases.insert(case.name.clone(), profile_of(&samples));
     }

@@ -169,6 +169,7 @@ fn differs(
     let (_, operands) = Operands::write(workshop, case, InputKind::Wide, seed)?;
     worker
         .load(&[operands.path()], 1)
+        .and_then(|_| worker.prepare())
         .map_err(ExaminationFailure::Candidate)?;
     let first = run_once(workshop, worker, &case.sizes)?;
     for _ in 1..RUNS {

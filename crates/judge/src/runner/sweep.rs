@@ -198,6 +198,7 @@ fn try_schedule(
                 .map_err(ExaminationFailure::Candidate)?;
             started
                 .load(&[prepared.path()], 1)
+                .and_then(|_| started.prepare())
                 .map_err(ExaminationFailure::Candidate)?;
             worker.insert(started)
         }

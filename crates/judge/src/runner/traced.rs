@@ -34,6 +34,7 @@ pub fn traced(
     worker.build(problem, schedule)?;
     let bytes = problem.input_bytes();
     worker.load(&[&operands], copies(bytes, last_level_cache(device)))?;
+    worker.prepare()?;
     let written = worker.folder().join("timeline.json");
     worker.trace(&written)?;
     let no_timeline = |why: String| JudgeError::NoTimeline {

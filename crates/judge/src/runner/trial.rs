@@ -4,17 +4,16 @@ use std::path::Path;
 
 use gauntlet_task::{Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes};
 use gauntlet_worker::protocol::{Failure, FailureKind};
-use gauntlet_worker::{WorkerError, WorkerProcess};
+use gauntlet_worker::{WorkerError, WorkerProcess, most_calls};
+use rand::seq::SliceRandom;
 
 use crate::evidence::{Candidate, CaseErrors, JudgeError};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::operands::Operands;
 use crate::runner::workshop::Workshop;
 
-/// Copies of two sets of operands, and calls that rotate over them. The last call is on the second set; the call before
-/// it is on the first set, and the last call's copy has been used once before.
-const TIMED_COPIES: usize = 2;
-const TIMED_CALLS: usize = 4;
+/// The copies of two sets of operands on which timed calls compute, in an order that is drawn.
+const TIMED: [usize; 4] = [0, 0, 1, 1];
 
 /// A case with fresh operands on disk and the expected result.
 pub struct Prepared<'c> {
@@ -100,21 +99,34 @@ pub fn try_case(
     let prepared = Prepared::new(workshop, case, kind)?;
     worker
         .load(&[prepared.path()], 1)
+        .and_then(|_| worker.prepare())
         .map_err(ExaminationFailure::Candidate)?;
     let output = run_once(workshop, worker, &case.sizes)?;
     let mut compared = vec![prepared.compare(&output, rules)];
     if timed && compared[0].fault.is_none() {
         let [other, last] = [(); 2].map(|()| Prepared::new(workshop, case, kind));
         let (other, prepared) = (other?, last?);
+        let mut calls = TIMED.to_vec();
+        calls.shuffle(&mut rand::rng());
+        calls.truncate(most_calls(&case.sizes));
         let result = worker
-            .load(&[other.path(), prepared.path()], TIMED_COPIES)
-            .and_then(|_| worker.time(TIMED_CALLS, 0, false))
-            .and_then(|_| fetch(workshop, worker, &case.sizes));
-        let mut timed = prepared.compare(&result.map_err(ExaminationFailure::Candidate)?, rules);
-        timed.fault = timed
-            .fault
-            .map(|fault| format!("in calls that were timed: {fault}"));
-        compared.push(timed);
+            .load(&[other.path(), prepared.path()], 2)
+            .and_then(|_| worker.prepare())
+            .and_then(|_| worker.time(&calls, false));
+        result.map_err(ExaminationFailure::Candidate)?;
+        // The result of any call may be asked for; one of each set is, in an order that the worker cannot know.
+        let mut drawn: Vec<usize> = (0..calls.len()).collect();
+        drawn.shuffle(&mut rand::rng());
+        let of = |copy: usize| drawn.iter().copied().find(|call| calls[*call] == copy);
+        for (set, call) in [of(0), of(1)].into_iter().enumerate() {
+            let Some(call) = call else { continue };
+            let output = fetch(workshop, worker, &case.sizes, call).map_err(ExaminationFailure::Candidate)?;
+            let mut timed = [&other, &prepared][set].compare(&output, rules);
+            timed.fault = timed
+                .fault
+                .map(|fault| format!("in calls that were timed: {fault}"));
+            compared.push(timed);
+        }
     }
     Ok(Tried::Compared(compared))
 }
@@ -125,14 +137,19 @@ pub fn run_once(
     worker: &mut WorkerProcess,
     sizes: &Sizes,
 ) -> Result<Output, ExaminationFailure> {
-    let result = worker.run(0).and_then(|_| fetch(workshop, worker, sizes));
+    let result = worker.run(0).and_then(|_| fetch(workshop, worker, sizes, 0));
     result.map_err(ExaminationFailure::Candidate)
 }
 
-/// Fetches the result of the last call.
-pub fn fetch(workshop: &Workshop, worker: &mut WorkerProcess, sizes: &Sizes) -> Result<Output, WorkerError> {
+/// Fetches the result of a call of the last request.
+pub fn fetch(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    sizes: &Sizes,
+    index: usize,
+) -> Result<Output, WorkerError> {
     let written = worker.folder().join("output");
-    worker.output(&written)?;
+    worker.output(&written, index)?;
     // The worker wrote the file, so an invalid file is the worker's failure and not the judge's.
     workshop.take_output(&written, sizes).map_err(|error| {
         WorkerError::Failed(Failure {

@@ -24,7 +24,8 @@ pub struct Kernel {
     resources: Resources,
     warnings: Vec<String>,
     origin: Origin,
-    output: DeviceMemory,
+    /// At least one; call i of [`time`](Self::time) writes to output i.
+    outputs: Vec<DeviceMemory>,
     /// None if it is made in each call.
     scratch: Option<Scratch>,
     copies: Vec<Copy>,
@@ -93,7 +94,7 @@ impl Kernel {
         let about = |error: DriverError| error.about(function.name());
         let groups = problem.parts().len();
         let memory = plan.memory(&vec![Weights::default(); groups]);
-        let output = DeviceMemory::new(&shared.context, problem.output_bytes()).map_err(about)?;
+        let outputs = vec![DeviceMemory::new(&shared.context, problem.output_bytes()).map_err(about)?];
         let scratch = match schedule.setup {
             Setup::Once => Some(Scratch::new(&shared.stream, &memory).map_err(about)?),
             Setup::PerCall => None,
@@ -106,7 +107,7 @@ impl Kernel {
             warnings: compiled.iter().flat_map(|one| one.warnings.clone()).collect(),
             origin: origin(&compiled),
             loaded,
-            output,
+            outputs,
             scratch,
             copies: Vec::new(),
             shared,
@@ -196,22 +197,33 @@ impl Kernel {
         Ok(())
     }
 
-    /// Makes every element of the result NaN.
+    /// Makes every element of the first output NaN.
     ///
     /// # Errors
     /// If the driver reports an error.
     pub fn poison(&self) -> Result<(), RunError> {
         // 0xFF in every byte is a NaN in all formats of results.
-        self.output.fill(0xFF, &self.shared.stream)?;
+        self.outputs[0].fill(0xFF, &self.shared.stream)?;
         Ok(self.finish()?)
     }
 
-    /// The result of the last call.
+    /// Allocates outputs until there are `calls`, and writes to each once.
+    pub(super) fn keep(&mut self, calls: usize) -> Result<(), RunError> {
+        while self.outputs.len() < calls {
+            let output = DeviceMemory::new(&self.shared.context, self.problem.output_bytes())?;
+            output.fill(0xFF, &self.shared.stream)?;
+            self.outputs.push(output);
+        }
+        Ok(self.finish()?)
+    }
+
+    /// The result of call `index` of the last [`time`](Self::time), or of the last [`run`](Self::run) with 0.
     ///
     /// # Errors
-    /// If the copy to the host fails.
-    pub fn output(&self) -> Result<Output, RunError> {
-        let bytes = self.output.read(&self.shared.stream)?;
+    /// If there was no such call, or the copy to the host fails.
+    pub fn output(&self, index: usize) -> Result<Output, RunError> {
+        let output = self.outputs.get(index).ok_or(RunError::NoCall { index })?;
+        let bytes = output.read(&self.shared.stream)?;
         Ok(Output {
             bytes,
             ..Output::poisoned(&self.problem)
@@ -220,7 +232,9 @@ impl Kernel {
 
     /// Does what a call needs before its launches: nothing, or (set-up per call) everything that does not depend on the
     /// operands' values.
-    pub(super) fn ready(&self, copy: usize) -> Result<Ready<'_>, RunError> {
+    /// The result goes to the output of this index.
+    pub(super) fn ready(&self, copy: usize, output: usize) -> Result<Ready<'_>, RunError> {
+        let output = &self.outputs[output];
         let copy = match self.copies.len() {
             0 => return Err(RunError::NoOperands),
             copies => &self.copies[copy % copies],
@@ -228,7 +242,7 @@ impl Kernel {
         if let (Some(tables), Some(scratch)) = (&copy.tables, &self.scratch) {
             return Ok(Ready {
                 plan: PlanOfCall::Kept(self.plan.as_ref()),
-                addresses: kept_addresses(&copy.operands, &self.output, tables, scratch),
+                addresses: kept_addresses(&copy.operands, output, tables, scratch),
                 _memory: None,
             });
         }
@@ -239,7 +253,7 @@ impl Kernel {
             .map_err(|error| error.about(self.name()))?;
         Ok(Ready {
             plan: PlanOfCall::Fresh(plan),
-            addresses: memory.addresses(&copy.operands, &self.output),
+            addresses: memory.addresses(&copy.operands, output),
             _memory: Some(memory),
         })
     }

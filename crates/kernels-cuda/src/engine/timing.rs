@@ -3,8 +3,8 @@
 //! A call's time is measured on the host, around everything a caller waits for. The device's time is measured in a
 //! separate call, whose launches are queued behind a closed gate between two events, so they run without waiting for
 //! the host. Measured in the same call, it would include the host's time for a launch, which on an idle device is as
-//! long as a small kernel. The separate call uses the copy of the operands that is farthest in the rotation, so neither
-//! call finds the other's operands in the cache.
+//! long as a small kernel. The separate call uses another copy of the operands, so that neither call finds the other's
+//! operands in the cache.
 //!
 //! Nothing flushes the level-2 cache: the number of copies that the caller rotates over decides whether it is cold or
 //! warm (twice the cache's size makes it cold). A flush by writing would leave a cache full of lines that the next call
@@ -51,43 +51,38 @@ impl Kernel {
     pub fn run(&self, copy: usize) -> Result<CallTimes, RunError> {
         self.poison()?;
         Ok(CallTimes {
-            call: self.time_call(copy)?,
+            call: self.time_call(copy, 0)?,
             kernel: None,
             clock: self.clock(),
         })
     }
 
-    /// Computes `samples` times, in rotation over the copies from `first_copy` on; the last result is kept. On request
-    /// the device's time is measured too, in as many additional calls.
+    /// Computes once on each of these copies of the operands, in order; all results are kept. On request the device's
+    /// time is measured too, in as many additional calls.
     ///
     /// # Errors
-    /// If there are no operands, or the kernel fails.
-    pub fn time(
-        &self,
-        samples: usize,
-        first_copy: usize,
-        device_too: bool,
-    ) -> Result<Vec<CallTimes>, RunError> {
+    /// If there are no operands, there is no memory for the results, or the kernel fails.
+    pub fn time(&mut self, copies: &[usize], device_too: bool) -> Result<Vec<CallTimes>, RunError> {
+        self.keep(copies.len())?;
         let farthest = self.copies() / 2;
         let events = [
             Event::new(&self.shared.context)?,
             Event::new(&self.shared.context)?,
         ];
-        let between = samples.div_ceil(CLOCKS);
+        let between = copies.len().div_ceil(CLOCKS);
         let mut clock = None;
-        (0..samples)
-            .map(|sample| {
-                let copy = first_copy.wrapping_add(sample);
-                let kernel = device_too
-                    .then(|| self.time_kernel(copy.wrapping_add(farthest), &events))
-                    .transpose()?;
-                let call = self.time_call(copy)?;
-                if sample % between == 0 {
-                    clock = self.clock();
-                }
-                Ok(CallTimes { call, kernel, clock })
-            })
-            .collect()
+        let each = copies.iter().enumerate();
+        each.map(|(index, &copy)| {
+            let kernel = device_too
+                .then(|| self.time_kernel(copy.wrapping_add(farthest), index, &events))
+                .transpose()?;
+            let call = self.time_call(copy, index)?;
+            if index % between == 0 {
+                clock = self.clock();
+            }
+            Ok(CallTimes { call, kernel, clock })
+        })
+        .collect()
     }
 
     /// The median time of a call in a graph of `calls` calls, in rotation over the copies. This is the time in a
@@ -101,11 +96,11 @@ impl Kernel {
             return Err(RunError::SetupInGraph);
         }
         // The driver may load code at the first launch, which cannot be recorded.
-        self.time_call(0)?;
+        self.time_call(0, 0)?;
         let stream = &self.shared.stream;
         let graph = stream.capture(|| {
             (0..calls).try_for_each(|call| {
-                let ready = self.ready(call)?;
+                let ready = self.ready(call, 0)?;
                 self.launch(&ready).map_err(RunError::from)
             })
         })?;
@@ -138,7 +133,7 @@ impl Kernel {
         let mut times = Vec::with_capacity(calls);
         for call in 0..calls {
             let start = Instant::now();
-            let ready = self.ready(call)?;
+            let ready = self.ready(call, 0)?;
             self.launch(&ready)?;
             drop(ready);
             times.push(start.elapsed());
@@ -151,10 +146,10 @@ impl Kernel {
         Ok(times)
     }
 
-    pub(super) fn time_call(&self, copy: usize) -> Result<Duration, RunError> {
+    pub(super) fn time_call(&self, copy: usize, output: usize) -> Result<Duration, RunError> {
         self.shared.context.make_current()?;
         let start = Instant::now();
-        let ready = self.ready(copy)?;
+        let ready = self.ready(copy, output)?;
         self.launch(&ready)?;
         drop(ready);
         self.finish()?;
@@ -162,11 +157,16 @@ impl Kernel {
     }
 
     /// The device's time of a call. If the device has a gate, all launches are queued before the first begins.
-    pub(super) fn time_kernel(&self, copy: usize, [start, end]: &[Event; 2]) -> Result<Duration, RunError> {
+    pub(super) fn time_kernel(
+        &self,
+        copy: usize,
+        output: usize,
+        [start, end]: &[Event; 2],
+    ) -> Result<Duration, RunError> {
         self.shared.context.make_current()?;
         let stream = &self.shared.stream;
         // Set-up copies from the host, which may wait for the stream, so it precedes the gate.
-        let ready = self.ready(copy)?;
+        let ready = self.ready(copy, output)?;
         let few = self.resources().launches <= MOST_BEHIND_GATE;
         let gate = self.shared.gate.as_ref().filter(|_| few);
         let closed = gate.map(|gate| gate.close(stream)).transpose()?;

@@ -68,10 +68,10 @@ impl Kernel {
                 .map_err(RunError::from)?;
         }
         for copy in 0..self.copies() {
-            self.time_call(copy)?;
+            self.time_call(copy, 0)?;
         }
         buffer.clear(stream).map_err(RunError::from)?;
-        self.time_kernel(0, &events)?;
+        self.time_kernel(0, 0, &events)?;
         buffer.trace(stream)
     }
 }

@@ -7,7 +7,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 
-/// Wraps a service and spins after each computation for a share of the time that it took.
+/// Wraps a service and spins after each request for a share of the time that its computations took.
 pub struct Slowed<S> {
     honest: S,
     share: f64,
@@ -19,13 +19,20 @@ impl<S: Service> Slowed<S> {
         Self { honest, share }
     }
 
-    fn slow_down(&self, sample: Sample) -> Sample {
-        let more = spin(Duration::from_secs_f64(sample.call * self.share));
-        Sample {
-            call: sample.call + more,
-            kernel: sample.kernel.map(|kernel| kernel + more),
-            ..sample
-        }
+    /// Spins once for all calls of a request, so that the honest service keeps all of their results, and adds to each
+    /// call its part of that time.
+    fn slow_down(&self, samples: Vec<Sample>) -> Vec<Sample> {
+        let calls: f64 = samples.iter().map(|sample| sample.call).sum();
+        spin(Duration::from_secs_f64(calls * self.share));
+        let slowed = samples.into_iter().map(|sample| {
+            let more = sample.call * self.share;
+            Sample {
+                call: sample.call + more,
+                kernel: sample.kernel.map(|kernel| kernel + more),
+                ..sample
+            }
+        });
+        slowed.collect()
     }
 }
 
@@ -42,29 +49,26 @@ impl<S: Service> Service for Slowed<S> {
         self.honest.load(inputs, copies)
     }
 
+    fn prepare(&mut self) -> Result<u64, Failure> {
+        self.honest.prepare()
+    }
+
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
         let sample = self.honest.run(copy, poison)?;
-        Ok(self.slow_down(sample))
+        let more = spin(Duration::from_secs_f64(sample.call * self.share));
+        Ok(Sample {
+            call: sample.call + more,
+            ..sample
+        })
     }
 
-    /// Times one call at a time, so that each call is followed by its own delay instead of one delay for all.
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
-        let mut slowed = Vec::with_capacity(calls.samples);
-        for first_copy in (calls.first_copy..).take(calls.samples) {
-            let one = Calls {
-                samples: 1,
-                first_copy,
-                ..calls
-            };
-            for sample in self.honest.time(one)? {
-                slowed.push(self.slow_down(sample));
-            }
-        }
-        Ok(slowed)
+        let samples = self.honest.time(calls)?;
+        Ok(self.slow_down(samples))
     }
 
-    fn output(&mut self, path: &Path, calls_before: usize) -> Result<u64, Failure> {
-        self.honest.output(path, calls_before)
+    fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
+        self.honest.output(path, index)
     }
 }
 
@@ -101,18 +105,18 @@ mod tests {
             unreachable!()
         }
         fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
-            let Calls {
-                samples, first_copy, ..
-            } = calls;
-            self.0.extend(first_copy..first_copy + samples);
-            let call = spin(Duration::from_secs_f64(CALL));
-            let sample = Sample {
-                call,
-                kernel: Some(call / 2.0),
-                clock: None,
-                phases: Default::default(),
-            };
-            Ok(vec![sample; samples])
+            let timed = calls.copies.iter().map(|_| {
+                let call = spin(Duration::from_secs_f64(CALL));
+                Sample {
+                    call,
+                    kernel: Some(call / 2.0),
+                    clock: None,
+                    phases: Default::default(),
+                }
+            });
+            let timed = timed.collect();
+            self.0.extend(calls.copies);
+            Ok(timed)
         }
         fn output(&mut self, _: &Path, _: usize) -> Result<u64, Failure> {
             unreachable!()
@@ -125,10 +129,8 @@ mod tests {
         let start = Instant::now();
         let samples = slowed
             .time(Calls {
-                samples: 3,
-                first_copy: 7,
+                copies: vec![7, 8, 9],
                 phases: false,
-                keep: 1,
             })
             .unwrap();
         let elapsed = start.elapsed().as_secs_f64();

@@ -78,7 +78,7 @@ impl<W: Write> Write for Replaces<W> {
 pub struct HangsInTime;
 
 impl Trick for HangsInTime {
-    fn time(&mut self, _: &mut Work, _: usize, _: usize, _: Call) -> Result<Vec<Sample>, Failure> {
+    fn time(&mut self, _: &mut Work, _: &[usize], _: Call) -> Result<Vec<Sample>, Failure> {
         thread::sleep(HANG);
         Ok(Vec::new())
     }
@@ -88,7 +88,7 @@ impl Trick for HangsInTime {
 pub struct ExitsInTime;
 
 impl Trick for ExitsInTime {
-    fn time(&mut self, _: &mut Work, _: usize, _: usize, _: Call) -> Result<Vec<Sample>, Failure> {
+    fn time(&mut self, _: &mut Work, _: &[usize], _: Call) -> Result<Vec<Sample>, Failure> {
         std::process::exit(0)
     }
 }
@@ -97,7 +97,7 @@ impl Trick for ExitsInTime {
 pub struct WritesNoFile;
 
 impl Trick for WritesNoFile {
-    fn output(&mut self, work: &mut Work, _file: &Path) -> Result<u64, Failure> {
+    fn output(&mut self, work: &mut Work, _file: &Path, _index: usize) -> Result<u64, Failure> {
         Ok(work.output.bytes.len() as u64)
     }
 }

@@ -9,25 +9,21 @@ use gauntlet_operations::{Inputs, Output};
 use gauntlet_worker::protocol::{Failure, Sample};
 
 use super::lesser::{Cut, Lesser};
-use super::work::{Call, Trick, Work, broken, sample};
+use super::work::{Call, Honest, Trick, Work, broken, sample, timed};
 
 /// Reports a different time than was measured, in seconds.
 pub struct Reports(pub fn(f64) -> f64);
 
 impl Trick for Reports {
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        _call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        let report = |copy| {
-            let start = Instant::now();
-            work.compute(copy)?;
-            Ok(sample((self.0)(start.elapsed().as_secs_f64())))
+    fn time(&mut self, work: &mut Work, copies: &[usize], _call: Call) -> Result<Vec<Sample>, Failure> {
+        let report = |(index, copy): (usize, &usize)| {
+            work.call(index, |work| {
+                let start = Instant::now();
+                work.compute(*copy)?;
+                Ok(sample((self.0)(start.elapsed().as_secs_f64())))
+            })
         };
-        (first..first + samples).map(report).collect()
+        copies.iter().enumerate().map(report).collect()
     }
 }
 
@@ -35,14 +31,8 @@ impl Trick for Reports {
 pub struct NegativePhase;
 
 impl Trick for NegativePhase {
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        let mut reported = Reports(|time| time).time(work, samples, first, call)?;
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        let mut reported = Reports(|time| time).time(work, copies, call)?;
         if call == Call::Traced {
             for sample in &mut reported {
                 sample.phases = [("multiply".to_owned(), -1.0), ("load".to_owned(), 1.0)].into();
@@ -56,14 +46,10 @@ impl Trick for NegativePhase {
 pub struct TooManyTimes;
 
 impl Trick for TooManyTimes {
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        Reports(|time| time).time(work, 2 * samples, first, call)
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        let twice = [copies, copies].concat();
+        work.begin(twice.len());
+        Reports(|time| time).time(work, &twice, call)
     }
 }
 
@@ -74,45 +60,49 @@ const SHOWN: f64 = 0.6;
 /// for it.
 #[derive(Default)]
 pub struct StopsEarly {
-    left: Option<JoinHandle<Output>>,
+    /// The first call left, and the results from it on.
+    left: Option<(usize, JoinHandle<Vec<Output>>)>,
 }
 
 impl Trick for StopsEarly {
     fn asked(&mut self, work: &mut Work) {
-        let left = self.left.take().map(JoinHandle::join);
-        // After a build, the result belongs to another problem.
-        if let Some(Ok(output)) = left
-            && output.parts == work.output.parts
-        {
-            work.output = output;
+        let Some((first, left)) = self.left.take() else {
+            return;
+        };
+        for (index, output) in left.join().unwrap_or_default().into_iter().enumerate() {
+            // After a build, the results belong to another problem.
+            if output.parts == work.output.parts
+                && let Ok(result) = work.result(first + index)
+            {
+                *result = output;
+            }
         }
     }
 
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        _call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        let done = ((samples as f64 * SHOWN).ceil() as usize).max(1);
-        let reported = Reports(|time| time).time(work, done, first, Call::Timed)?;
-        let shown = reported.iter().map(|sample| sample.call).sum::<f64>() / samples as f64;
-        if done < samples {
+    fn time(&mut self, work: &mut Work, copies: &[usize], _call: Call) -> Result<Vec<Sample>, Failure> {
+        let done = ((copies.len() as f64 * SHOWN).ceil() as usize).max(1);
+        let (now, later) = copies.split_at(done);
+        let reported = Reports(|time| time).time(work, now, Call::Timed)?;
+        let shown = reported.iter().map(|sample| sample.call).sum::<f64>() / copies.len() as f64;
+        if !later.is_empty() {
             let mut kernel = work.kernel_for(&work.problem)?;
-            let mut output = Output::poisoned(&work.problem);
-            let copies: Vec<Inputs> = (first + done..first + samples)
+            let output = Output::poisoned(&work.problem);
+            let operands: Vec<Inputs> = later
+                .iter()
                 .map(|copy| work.copies[copy % work.copies.len()].clone())
                 .collect();
-            self.left = Some(thread::spawn(move || {
-                for copy in &copies {
+            let compute = move || {
+                let each = operands.iter().map(|copy| {
+                    let mut output = output.clone();
                     // If it fails, the output stays poisoned, which a gate detects.
                     let _computed = kernel.run(copy, &mut output);
-                }
-                output
-            }));
+                    output
+                });
+                each.collect()
+            };
+            self.left = Some((done, thread::spawn(compute)));
         }
-        Ok(vec![sample(shown); samples])
+        Ok(vec![sample(shown); copies.len()])
     }
 }
 
@@ -140,7 +130,8 @@ pub struct Computes {
     honest_calls: usize,
     under_way: Option<JoinHandle<Vec<Vec<u8>>>>,
     results: Vec<Vec<u8>>,
-    last_copy: usize,
+    /// The copies of the calls of the last request; `None` for those that were computed.
+    left: Vec<Option<usize>>,
 }
 
 impl Computes {
@@ -153,7 +144,7 @@ impl Computes {
             honest_calls: 0,
             under_way: None,
             results: Vec::new(),
-            last_copy: 0,
+            left: Vec::new(),
         }
     }
 
@@ -194,18 +185,19 @@ impl Trick for Computes {
 
     fn compute(&mut self, work: &mut Work, copy: usize, call: Call) -> Result<(), Failure> {
         let start = Instant::now();
-        self.last_copy = copy % work.copies.len();
         // The first calls after a build are an uncounted warm-up: they are honest, to learn the honest time.
         if !call.is_timed() || self.honest_calls < WARM_UP {
             work.compute(copy)?;
             self.honest_calls += usize::from(call.is_timed());
             self.honest = self.honest.min(start.elapsed().as_secs_f64());
+            self.left.push(None);
             return Ok(());
         }
+        self.left.push(Some(copy));
         if let Some(under_way) = self.under_way.take() {
             self.results = under_way.join().map_err(|_| broken("the thread failed"))?;
         }
-        if let Some(result) = self.results.get(self.last_copy) {
+        if let Some(result) = self.results.get(copy % work.copies.len()) {
             work.output.bytes.copy_from_slice(result);
         }
         while self.waits && start.elapsed().as_secs_f64() < SHOWN * self.honest {
@@ -214,12 +206,20 @@ impl Trick for Computes {
         Ok(())
     }
 
-    fn output(&mut self, work: &mut Work, file: &Path) -> Result<u64, Failure> {
-        if self.elsewhere == Elsewhere::InOutput {
-            work.compute(self.last_copy)?;
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        self.left.clear();
+        let each = copies.iter().enumerate();
+        each.map(|(index, copy)| work.call(index, |work| timed(|| self.compute(work, *copy, call))))
+            .collect()
+    }
+
+    fn output(&mut self, work: &mut Work, file: &Path, index: usize) -> Result<u64, Failure> {
+        if self.elsewhere == Elsewhere::InOutput
+            && let Some(copy) = self.left.get_mut(index).and_then(Option::take)
+        {
+            work.call(index, |work| work.compute(copy))?;
         }
-        work.output.save(file).map_err(broken)?;
-        Ok(work.output.bytes.len() as u64)
+        Honest.output(work, file, index)
     }
 }
 
@@ -267,14 +267,8 @@ impl Trick for KeepsRows {
 pub struct ReportsBest;
 
 impl Trick for ReportsBest {
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        let mut reported = Reports(|time| time).time(work, samples, first, call)?;
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        let mut reported = Reports(|time| time).time(work, copies, call)?;
         let best = reported
             .iter()
             .map(|sample| sample.call)
@@ -299,14 +293,8 @@ impl DirtiesCaches {
 }
 
 impl Trick for DirtiesCaches {
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        let reported = Reports(|time| time).time(work, samples, first, call)?;
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        let reported = Reports(|time| time).time(work, copies, call)?;
         self.memory
             .iter_mut()
             .for_each(|byte| *byte = byte.wrapping_add(1));

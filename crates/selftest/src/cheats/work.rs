@@ -20,8 +20,12 @@ pub struct Work {
     pub problem: Operation,
     /// The operands.
     pub copies: Vec<Inputs>,
-    /// The result.
+    /// The result of the call under way, or of the last one.
     pub output: Output,
+    /// The results of the last request, by call, and unused ones after them.
+    kept: Vec<Output>,
+    /// How many calls the last request had.
+    calls: usize,
 }
 
 impl Work {
@@ -32,6 +36,29 @@ impl Work {
             .run(&self.copies[copy], &mut self.output)
             .map(drop)
             .map_err(broken)
+    }
+
+    /// Provides room for the results of a request of that many calls.
+    pub fn begin(&mut self, calls: usize) {
+        self.calls = calls;
+        while self.kept.len() < calls {
+            self.kept.push(Output::poisoned(&self.problem));
+        }
+    }
+
+    /// Runs call `index` of the request, with the memory for its result as the output. Nothing is copied.
+    pub fn call<T>(&mut self, index: usize, run: impl FnOnce(&mut Self) -> T) -> T {
+        std::mem::swap(&mut self.output, &mut self.kept[index]);
+        let done = run(self);
+        std::mem::swap(&mut self.output, &mut self.kept[index]);
+        done
+    }
+
+    /// The result of a call of the last request.
+    pub fn result(&mut self, index: usize) -> Result<&mut Output, Failure> {
+        let calls = self.calls;
+        let kept = self.kept.get_mut(index).filter(|_| index < calls);
+        kept.ok_or_else(|| broken(format!("there is no call {index}; the last request had {calls}")))
     }
 
     /// A kernel for another problem under the same schedule.
@@ -82,21 +109,17 @@ pub trait Trick {
     }
 
     /// Runs timed calls.
-    fn time(
-        &mut self,
-        work: &mut Work,
-        samples: usize,
-        first: usize,
-        call: Call,
-    ) -> Result<Vec<Sample>, Failure> {
-        let calls = (first..first + samples).map(|copy| timed(|| self.compute(work, copy, call)));
-        calls.collect()
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        let each = copies.iter().enumerate();
+        each.map(|(index, copy)| work.call(index, |work| timed(|| self.compute(work, *copy, call))))
+            .collect()
     }
 
-    /// Writes the result; returns its bytes.
-    fn output(&mut self, work: &mut Work, file: &Path) -> Result<u64, Failure> {
-        work.output.save(file).map_err(broken)?;
-        Ok(work.output.bytes.len() as u64)
+    /// Writes the result of a call of the last request; returns its bytes.
+    fn output(&mut self, work: &mut Work, file: &Path, index: usize) -> Result<u64, Failure> {
+        let result = work.result(index)?;
+        result.save(file).map_err(broken)?;
+        Ok(result.bytes.len() as u64)
     }
 }
 
@@ -162,6 +185,8 @@ impl Service for Candidate {
             problem: problem.clone(),
             copies: Vec::new(),
             output: Output::poisoned(problem),
+            kept: vec![Output::poisoned(problem)],
+            calls: 1,
         };
         // Like the honest worker, keeps operands of the same problem.
         if let Some(before) = self.work.take().filter(|before| before.problem == *problem) {
@@ -184,18 +209,22 @@ impl Service for Candidate {
 
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
         self.serve(|trick, work| {
-            work.output.bytes.fill(poison);
-            timed(|| trick.compute(work, copy, Call::Run))
+            work.begin(1);
+            work.result(0)?.bytes.fill(poison);
+            work.call(0, |work| timed(|| trick.compute(work, copy, Call::Run)))
         })
     }
 
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
         let call = if calls.phases { Call::Traced } else { Call::Timed };
-        self.serve(|trick, work| trick.time(work, calls.samples, calls.first_copy, call))
+        self.serve(|trick, work| {
+            work.begin(calls.copies.len());
+            trick.time(work, &calls.copies, call)
+        })
     }
 
-    fn output(&mut self, path: &Path, _calls_before: usize) -> Result<u64, Failure> {
-        self.serve(|trick, work| trick.output(work, path))
+    fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
+        self.serve(|trick, work| trick.output(work, path, index))
     }
 }
 

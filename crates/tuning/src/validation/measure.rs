@@ -7,8 +7,8 @@ use gauntlet_operations::Schedule;
 use gauntlet_simulate::Shape;
 use gauntlet_stats::median;
 use gauntlet_task::{Case, InputKind, Sizes};
-use gauntlet_worker::WorkerProcess;
 use gauntlet_worker::protocol::Sample;
+use gauntlet_worker::{WorkerProcess, most_calls};
 use rand::seq::SliceRandom;
 
 use gauntlet_judge::JudgeError;
@@ -161,12 +161,21 @@ impl Session<'_> {
         self.worker.build(&sizes(self.shape)?, &schedule.parameters())?;
         if let Some((operands, copies)) = self.to_load.take() {
             self.worker.load(&[operands], copies)?;
+            self.worker.prepare()?;
         }
-        let (warm, _) = self.worker.time(CALLS[0], 0, false)?;
+        let mut first = 0;
+        let mut next = |calls: usize| -> Vec<usize> {
+            let copies = (first..first + calls).collect();
+            first += calls;
+            copies
+        };
+        let (warm, _) = self.worker.time(&next(CALLS[0]), false)?;
         let once = median(&warm.iter().map(|sample| sample.call).collect::<Vec<_>>());
-        let count = ((SLOT / once).ceil() as usize).clamp(CALLS[0], CALLS[1]);
-        let (samples, _) = self.worker.time(count, CALLS[0], self.on_device)?;
-        let (traced, _) = self.worker.time(TRACED, CALLS[0] + count, true)?;
+        let count = ((SLOT / once).ceil() as usize)
+            .clamp(CALLS[0], CALLS[1])
+            .min(most_calls(&sizes(self.shape)?));
+        let (samples, _) = self.worker.time(&next(count), self.on_device)?;
+        let (traced, _) = self.worker.time(&next(TRACED), true)?;
         let time = |sample: &Sample| match sample.kernel {
             Some(kernel) if self.on_device => kernel,
             _ => sample.call,

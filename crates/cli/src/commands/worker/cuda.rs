@@ -135,7 +135,7 @@ impl Service for Compiling {
         Err(nothing_runs())
     }
 
-    fn output(&mut self, _path: &Path, _calls_before: usize) -> Result<u64, Failure> {
+    fn output(&mut self, _path: &Path, _index: usize) -> Result<u64, Failure> {
         Err(nothing_runs())
     }
 }

@@ -125,6 +125,7 @@ pub fn read_counters(
     let ran = worker
         .build(&case.sizes, schedule)
         .and_then(|_| worker.load(&[operands.path()], 1))
+        .and_then(|_| worker.prepare())
         .and_then(|_| worker.run(0))
         .map(|_| ());
     let ran = ran.and(worker.stop());

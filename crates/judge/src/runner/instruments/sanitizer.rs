@@ -53,6 +53,7 @@ pub fn check(
     let ran = worker
         .build(&case.sizes, schedule)
         .and_then(|_| worker.load(&[operands.path()], 1))
+        .and_then(|_| worker.prepare())
         .and_then(|_| worker.run(0));
     // A fault destroys the CUDA context and so ends the call; the tool's log says more about it than the call's error.
     let stopped = worker.stop();
