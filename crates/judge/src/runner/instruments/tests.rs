@@ -18,8 +18,9 @@ fn worker(run: &str) -> WorkerCommand {
         r#"read line; echo '{{"id":1,"answer":"description","protocol":{},"worker":"script","device":"none"}}'
            read line; echo '{{"id":2,"answer":"built","resources":{{}}}}'
            read line; echo '{{"id":3,"answer":"loaded","bytes":1}}'
-           read line; {run}; echo '{{"id":4,"answer":"ran","call":0.5}}'
-           read line; echo '{{"id":5,"answer":"stopped"}}'"#,
+           read line; echo '{{"id":4,"answer":"prepared","bytes":0}}'
+           read line; {run}; echo '{{"id":5,"answer":"ran","call":0.5}}'
+           read line; echo '{{"id":6,"answer":"stopped"}}'"#,
         gauntlet_worker::protocol::VERSION
     );
     WorkerCommand::new("/bin/sh", ["-c".into(), script.into()])
