@@ -36,7 +36,7 @@ mod untold {
     pub(crate) struct Group;
 
     impl Group {
-        pub fn new(_leader: Pid) -> Self {
+        pub fn new(_leader: Pid, _init: Option<Pid>) -> Self {
             Self
         }
 

@@ -1,16 +1,16 @@
 //! The process groups of all live workers, so that a program that is told to stop can end them.
 
 use std::collections::BTreeSet;
-use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
-#[cfg(target_os = "linux")]
-use nix::sys::wait::{Id, waitid};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+use crate::confinement::Init;
+use crate::leader::Leader;
 
 static LIVING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
@@ -33,37 +33,28 @@ pub(crate) fn enter(group: i32) {
     groups().insert(group);
 }
 
-/// Whether a worker's process has ended. Where the system allows it, the process stays unreaped, so that its number is
-/// not reused and its group can still be killed.
-pub(crate) fn has_ended(leader: &mut Child) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        let id = Id::Pid(Pid::from_raw(i32::try_from(leader.id()).unwrap_or(i32::MAX)));
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        !matches!(waitid(id, flags), Ok(WaitStatus::StillAlive))
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        !matches!(leader.try_wait(), Ok(None))
-    }
-}
-
-/// Kills a worker with its whole process group and waits for the worker to end; waits for the worker's children only
+/// Kills a worker with its whole process group and namespace and waits for the worker to end; waits for all others only
 /// until the deadline.
-pub(crate) fn end(leader: &mut Child, deadline: Instant) {
-    let group = i32::try_from(leader.id()).unwrap_or(i32::MAX);
+pub(crate) fn end(leader: &mut Leader, init: Option<&mut Init>, deadline: Instant) {
+    let group = leader.pid();
     // The group is removed before its number can be reused.
-    groups().remove(&group);
+    groups().remove(&group.as_raw());
     // The group may be gone already, which is fine.
-    let _gone = killpg(Pid::from_raw(group), Signal::SIGKILL);
-    let _reaped = leader.wait();
-    // Children are adopted by this program only after the leader is gone.
-    while let Ok(status) = waitpid(Pid::from_raw(-group), Some(WaitPidFlag::WNOHANG))
+    let _gone = killpg(group, Signal::SIGKILL);
+    if let Some(init) = &init {
+        init.kill();
+    }
+    leader.end();
+    // Children are adopted by this program, or by process 1 of their namespace, only after the leader is gone.
+    while let Ok(status) = waitpid(Pid::from_raw(-group.as_raw()), Some(WaitPidFlag::WNOHANG))
         && Instant::now() < deadline
     {
         if status == WaitStatus::StillAlive {
             thread::sleep(Duration::from_millis(1));
         }
+    }
+    if let Some(init) = init {
+        init.reap(deadline);
     }
 }
 

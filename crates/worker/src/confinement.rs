@@ -12,9 +12,15 @@ mod culprits;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
 mod privileges;
+#[cfg(not(target_os = "linux"))]
+mod no_namespaces;
 mod resources;
 mod safeguards;
 
@@ -24,6 +30,12 @@ use std::path::Path;
 use crate::limits::Limits;
 pub use allowances::{Allowances, Measure};
 pub use culprits::{Culprits, culprits};
+#[cfg(target_os = "linux")]
+pub(crate) use init::Init;
+#[cfg(target_os = "linux")]
+pub(crate) use namespaces::{Arrivals, Namespace, give_up, way};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_namespaces::{Arrivals, Init, Namespace, give_up, way};
 use resources::Resources;
 pub use safeguards::{Safeguard, Standing, safeguards};
 
@@ -31,6 +43,8 @@ pub use safeguards::{Safeguard, Standing, safeguards};
 pub(crate) struct Confinement {
     allowances: Allowances,
     resources: Resources,
+    #[cfg(target_os = "linux")]
+    way: Option<namespaces::Way>,
     #[cfg(target_os = "linux")]
     files: files::Reach,
     #[cfg(target_os = "linux")]
@@ -51,6 +65,10 @@ impl Confinement {
             allowances: allowances.clone(),
             resources: Resources::within(limits)?,
             #[cfg(target_os = "linux")]
+            way: namespaces::way()
+                .ok()
+                .filter(|_| allowances.has(Measure::Processes) && !allowances.instruments),
+            #[cfg(target_os = "linux")]
             files: files::Reach::new(workers_folder, own, allowances)?,
             #[cfg(target_os = "linux")]
             calls: calls::Filter::tried()
@@ -61,17 +79,19 @@ impl Confinement {
     }
 
     /// Restricts the calling thread and all that it starts from now on.
-    pub fn restrict_thread(&self) -> io::Result<()> {
+    pub fn restrict_thread(&self) -> io::Result<Option<Namespace>> {
         #[cfg(target_os = "linux")]
         {
             // The order matters: each step takes away permissions that the step before needs.
+            let namespace = self.way.map(Namespace::make).transpose()?;
             let settings = if self.allowances.has(Measure::Mounts) {
                 mounts::seal_in_thread()
             } else {
                 mounts::Settings::Left
             };
             if self.allowances.has(Measure::Files) {
-                self.files.restrict_thread(settings)?;
+                self.files
+                    .restrict_thread(settings, namespace.as_ref().map(Namespace::processes))?;
             }
             if self.allowances.has(Measure::Privileges) {
                 privileges::drop_in_thread(self.allowances.instruments)?;
@@ -79,8 +99,10 @@ impl Confinement {
                 // The system-call filter requires it.
                 nix::sys::prctl::set_no_new_privs()?;
             }
+            Ok(namespace)
         }
-        Ok(())
+        #[cfg(not(target_os = "linux"))]
+        Ok(None)
     }
 
     /// Restricts the calling process, between fork and exec: it only makes system calls, and allocates nothing.

@@ -5,13 +5,15 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::confinement::{Allowances, Confinement};
+use crate::confinement::{Allowances, Arrivals, Confinement, Init, Namespace};
+use crate::leader::Leader;
+use nix::unistd::Pid;
+
 use crate::pipes::forward_lines;
 
 /// How to start a worker.
@@ -62,9 +64,31 @@ const HOME: &str = "HOME";
 /// Lines that a worker may be ahead of the coordinator; further lines block its output.
 const LINES_AHEAD: usize = 4;
 
-/// A worker just started.
+/// The processes and pipes of a worker just started.
+pub(crate) struct Started {
+    pub leader: Leader,
+    /// Process 1 of its namespace.
+    pub init: Option<Init>,
+    pub stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    pub stderr: Option<ChildStderr>,
+}
+
+impl Started {
+    fn of(leader: Leader, child: Child) -> Self {
+        Self {
+            leader,
+            init: None,
+            stdin: child.stdin,
+            stdout: child.stdout,
+            stderr: child.stderr,
+        }
+    }
+}
+
+/// A worker just started, and what keeps it alive.
 pub(crate) struct Launched {
-    pub child: Child,
+    pub started: Started,
     /// The lines of its standard output.
     pub lines: Receiver<io::Result<String>>,
     pub lifeline: Lifeline,
@@ -82,23 +106,23 @@ pub(crate) fn launch(
     folder: &Path,
     confinement: Confinement,
 ) -> io::Result<Launched> {
-    let mut command = prepare(command, folder);
+    let command = prepare(command, folder);
+    let folder = folder.to_owned();
     let (started, start) = sync_channel(1);
     let (sender, lines) = sync_channel(LINES_AHEAD);
     let (lifeline, end) = sync_channel(0);
     // The restrictions of this thread apply to the worker that it starts, and to nothing else.
     thread::Builder::new().name("worker".to_owned()).spawn(move || {
-        let confinement = Arc::new(confinement);
-        let child = confinement
+        let worker = confinement
             .restrict_thread()
-            .and_then(|()| spawn(&mut command, &confinement));
-        match child {
+            .and_then(|namespace| spawn(command, &folder, confinement, namespace));
+        match worker {
             Err(error) => {
                 let _nobody_waits = started.send(Err(error));
             }
-            Ok(mut child) => {
-                let stdout = child.stdout.take();
-                let _nobody_waits = started.send(Ok(child));
+            Ok(mut worker) => {
+                let stdout = worker.stdout.take();
+                let _nobody_waits = started.send(Ok(worker));
                 if let Some(stdout) = stdout {
                     forward_lines(stdout, &sender);
                 }
@@ -107,12 +131,12 @@ pub(crate) fn launch(
             }
         }
     })?;
-    let child = start
+    let started = start
         .recv()
         .map_err(|_| io::Error::other("the thread that starts it failed"))??;
-    prefer_to_lose(&child);
+    prefer_to_lose(started.leader.pid());
     Ok(Launched {
-        child,
+        started,
         lines,
         lifeline: Lifeline(lifeline),
     })
@@ -133,37 +157,68 @@ fn prepare(command: &WorkerCommand, folder: &Path) -> Command {
     prepared
 }
 
-fn spawn(command: &mut Command, confinement: &Arc<Confinement>) -> io::Result<Child> {
-    let confinement = Arc::clone(confinement);
-    // SAFETY: between fork and exec only async-signal-safe operations are allowed; `restrict_child` only makes system
-    // calls on data that was prepared before the fork, and neither allocates nor takes a lock.
-    unsafe { command.pre_exec(move || confinement.restrict_child()) };
-    spawn_unless_busy(command)
-}
-
 /// How often to try starting a program that is still open for writing, and how long to wait in between.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Starts a program that was written a moment ago. Another process that was forked during the write holds the file open
-/// for writing until it has started its own program.
-fn spawn_unless_busy(command: &mut Command) -> io::Result<Child> {
+/// Starts the worker. A program that was written a moment ago may be busy: another process that was forked during the
+/// write holds the file open for writing until it has started its own program.
+fn spawn(
+    mut command: Command,
+    folder: &Path,
+    confinement: Confinement,
+    namespace: Option<Namespace>,
+) -> io::Result<Started> {
+    let (init, passage) = match namespace.map(|namespace| namespace.split(folder)).transpose()? {
+        Some((init, passage)) => (Some(init), passage),
+        None => (None, None),
+    };
+    let (passage, arrivals) = passage.unzip();
+    let restrict = move || {
+        if let Some(passage) = &passage {
+            passage.enter()?;
+        }
+        confinement.restrict_child()
+    };
+    // SAFETY: between fork and exec only async-signal-safe operations are allowed; `enter` and `restrict_child` only
+    // make system calls on data that was prepared before the fork, and neither allocate nor take a lock.
+    unsafe { command.pre_exec(restrict) };
     for _ in 1..TRIES {
-        match command.spawn() {
+        match spawn_once(&mut command, arrivals.as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::sleep(PAUSE),
-            other => return other,
+            other => return other.map(|started| Started { init, ..started }),
         }
     }
-    command.spawn()
+    spawn_once(&mut command, arrivals.as_ref()).map(|started| Started { init, ..started })
+}
+
+fn spawn_once(command: &mut Command, arrivals: Option<&Arrivals>) -> io::Result<Started> {
+    let spawned = command.spawn();
+    let Some(arrivals) = arrivals else {
+        return spawned.map(|child| Started::of(Leader::of(&child), child));
+    };
+    // The process that was spawned has ended, and the worker is another one.
+    let arrived = arrivals.next().map(Leader::new);
+    match (spawned, arrived) {
+        (Ok(child), arrived) => {
+            Leader::of(&child).end();
+            Ok(Started::of(arrived?, child))
+        }
+        (Err(error), Ok(mut leader)) => {
+            leader.end();
+            Err(error)
+        }
+        (Err(error), Err(_)) => Err(error),
+    }
 }
 
 /// If the system runs out of memory before the watch notices, the system kills the worker and not the coordinator.
-fn prefer_to_lose(child: &Child) {
+fn prefer_to_lose(leader: Pid) {
     #[cfg(target_os = "linux")]
     {
         // If this fails, the system chooses by size, which mostly has the same effect.
-        let _kept = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
+        let _kept = std::fs::write(format!("/proc/{}/oom_score_adj", leader), "1000");
     }
     #[cfg(not(target_os = "linux"))]
-    let _unused = child;
+    let _unused = leader;
 }

@@ -10,6 +10,7 @@ mod children;
 mod confinement;
 mod error;
 mod launch;
+mod leader;
 mod limits;
 mod pipes;
 mod process;

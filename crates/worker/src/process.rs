@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::{self, JoinHandle};
@@ -11,13 +10,13 @@ use std::time::{Duration, Instant};
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::census::{Census, Group};
 use crate::children;
-use crate::confinement::Confinement;
+use crate::confinement::{self, Confinement, Init};
 use crate::error::WorkerError;
+use crate::leader::Leader;
 use crate::launch::{Launched, Lifeline, WorkerCommand, launch};
 use crate::limits::Limits;
 use crate::pipes::{Requests, StandardError};
@@ -47,7 +46,9 @@ pub fn most_calls(sizes: &Sizes) -> usize {
 /// A worker that runs as a child process, confined and within limits. Dropping it kills its whole process group and
 /// removes its folder.
 pub struct WorkerProcess {
-    child: Child,
+    leader: Leader,
+    /// Process 1 of its namespace.
+    init: Option<Init>,
     requests: Option<Requests>,
     lines: Receiver<io::Result<String>>,
     standard_error: Arc<StandardError>,
@@ -83,6 +84,23 @@ impl WorkerProcess {
         timeouts: Timeouts,
         limits: Limits,
     ) -> Result<(Self, Description), WorkerError> {
+        let start = || Self::try_start(command, workers_folder, timeouts, limits);
+        start().or_else(|error| {
+            if !command.allowances.may_share_processes || confinement::way().is_err() {
+                return Err(error);
+            }
+            confinement::give_up(true);
+            // If it does not start without a namespace either, the namespace is not the cause.
+            start().inspect_err(|_| confinement::give_up(false)).map_err(|_| error)
+        })
+    }
+
+    fn try_start(
+        command: &WorkerCommand,
+        workers_folder: &Path,
+        timeouts: Timeouts,
+        limits: Limits,
+    ) -> Result<(Self, Description), WorkerError> {
         let mut worker =
             Self::spawn(command, workers_folder, timeouts, limits).map_err(|source| WorkerError::Start {
                 program: command.program.display().to_string(),
@@ -104,31 +122,31 @@ impl WorkerProcess {
             .tempdir_in(workers_folder)?;
         let confinement = Confinement::new(workers_folder, folder.path(), &limits, &command.allowances)?;
         let Launched {
-            mut child,
+            started,
             lines,
             lifeline,
         } = launch(command, folder.path(), confinement)?;
-        let group = i32::try_from(child.id()).unwrap_or(i32::MAX);
-        children::enter(group);
+        let group = started.leader.pid();
+        children::enter(group.as_raw());
         let standard_error = Arc::new(StandardError::default());
-        let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
         let mut worker = Self {
-            child,
+            leader: started.leader,
             requests: None,
             lines,
             standard_error: Arc::clone(&standard_error),
             listener: None,
             timeouts,
             watch: Watch::new(limits, folder.path().to_owned()),
-            group: Group::new(Pid::from_raw(group)),
+            group: Group::new(group, started.init.as_ref().map(Init::id)),
+            init: started.init,
             next_id: 1,
             ended: false,
             folder,
             _lifeline: lifeline,
         };
         // From here on an error drops the worker, which ends it.
-        worker.requests = stdin.map(Requests::new).transpose()?;
-        if let Some(stderr) = stderr {
+        worker.requests = started.stdin.map(Requests::new).transpose()?;
+        if let Some(stderr) = started.stderr {
             let listen = move || standard_error.listen(stderr, limits.standard_error);
             worker.listener = Some(thread::Builder::new().spawn(listen)?);
         }
@@ -137,7 +155,7 @@ impl WorkerProcess {
 
     /// The process's id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.leader.pid().as_raw().unsigned_abs()
     }
 
     /// The only folder that it may write to.
@@ -289,7 +307,7 @@ impl WorkerProcess {
             Answer::Stopped => {}
             other => return Err(self.wrong_answer("stop", &other)),
         }
-        while self.child.try_wait().ok().flatten().is_none() {
+        while self.leader.try_wait().is_none() {
             if begun.elapsed() > self.timeouts.describe {
                 self.kill();
                 return Err(WorkerError::Late {
@@ -366,7 +384,7 @@ impl WorkerProcess {
                     Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
                     Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
                     // A child of the worker that is still alive may hold its standard output open.
-                    Err(RecvTimeoutError::Timeout) if children::has_ended(&mut self.child) => {
+                    Err(RecvTimeoutError::Timeout) if self.leader.has_ended() => {
                         return match self.lines.recv_timeout(LAST_LINE) {
                             Ok(Ok(line)) => Ok(line),
                             _ => Err(self.died(call)),
@@ -421,13 +439,13 @@ impl WorkerProcess {
     fn died(&mut self, call: &'static str) -> WorkerError {
         // Standard output is closed, so the process is gone or about to exit; it is killed if it lingers.
         let deadline = Instant::now() + Duration::from_secs(2);
-        let mut ended = children::has_ended(&mut self.child);
+        let mut ended = self.leader.has_ended();
         while !ended && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
-            ended = children::has_ended(&mut self.child);
+            ended = self.leader.has_ended();
         }
         self.kill();
-        let status = self.child.try_wait().ok().flatten().filter(|_| ended);
+        let status = self.leader.try_wait().filter(|_| ended);
         // Standard error is closed when it exceeds the limit, which may have killed the worker.
         match self.watch.of_output(&self.standard_error) {
             Some(excess) => self.over_limit(call, excess),
@@ -462,7 +480,7 @@ impl WorkerProcess {
             return;
         }
         let deadline = Instant::now() + LINGERING;
-        children::end(&mut self.child, deadline);
+        children::end(&mut self.leader, self.init.as_mut(), deadline);
         let is_heard_out = |listener: &JoinHandle<()>| listener.is_finished();
         while !self.listener.as_ref().is_none_or(is_heard_out) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));

@@ -96,10 +96,11 @@ fn it_reads_no_other_workers_files_nor_the_memory_of_others() {
     assert_eq!(fs::read_to_string(&result).unwrap(), "secret\n");
     let told = said(&format!(
         "cat '{}'; cat /proc/{other}/cwd/result; for file in mem environ maps; do
-           for process in $PPID {other}; do (: < /proc/$process/$file) && echo read $process $file; done
+           for process in {coordinator} {other}; do (: < /proc/$process/$file) && echo read $process $file; done
          done; (: < /proc/self/environ) && echo end",
         result.display(),
         other = other.id(),
+        coordinator = std::process::id(),
     ));
     assert!(!told.contains("secret") && !told.contains("read "), "{told}");
     assert!(told.ends_with("end\n"), "{told}");
@@ -112,8 +113,9 @@ fn it_signals_nobody_but_its_own() {
     }
     let other = start(&format!("read line; echo '{DESCRIPTION}'; read line")).unwrap();
     let told = said(&format!(
-        "for process in $PPID {}; do kill -0 $process && echo reached; done
+        "for process in {} {}; do kill -0 $process && echo reached; done
          sleep 60 & kill -9 $! && echo end",
+        std::process::id(),
         other.id()
     ));
     assert!(!told.contains("reached") && told.ends_with("end\n"), "{told}");

@@ -12,6 +12,8 @@ use super::Census;
 /// A worker's process group and the resources that its members used at the last count.
 pub(crate) struct Group {
     leader: Pid,
+    /// Process 1 of the worker's namespace, which waits for orphans. It is not one of the worker's processes.
+    init: Option<Pid>,
     members: BTreeMap<i32, Taken>,
     /// Seconds used by members that are gone and that are not included in their parents' times.
     gone: f64,
@@ -32,10 +34,12 @@ impl Taken {
 }
 
 impl Group {
-    pub fn new(leader: Pid) -> Self {
+    pub fn new(leader: Pid, init: Option<Pid>) -> Self {
+        let known = std::iter::once(leader).chain(init);
         Self {
             leader,
-            members: BTreeMap::from([(leader.as_raw(), Taken::default())]),
+            init,
+            members: known.map(|known| (known.as_raw(), Taken::default())).collect(),
             gone: 0.0,
         }
     }
@@ -44,6 +48,9 @@ impl Group {
     /// per member. Members that came later are missing until the next count.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let living = self.members.iter().map(|(id, taken)| {
+            if self.is_init(*id) {
+                return taken.sum();
+            }
             // If a member is gone, its last known time counts.
             clock(Pid::from_raw(*id)).unwrap_or(0.0).max(taken.own) + taken.children
         });
@@ -58,9 +65,15 @@ impl Group {
         let mut resident_bytes = 0;
         let mut members = BTreeMap::new();
         for id in processes_of_the_system()? {
-            let Some(state) = State::read(id).filter(|state| state.group == self.leader.as_raw()) else {
+            let is_member = |state: &State| state.group == self.leader.as_raw() || self.is_init(id);
+            let Some(state) = State::read(id).filter(is_member) else {
                 continue;
             };
+            if self.is_init(id) {
+                let children = state.children_ticks as f64 * tick;
+                members.insert(id, Taken { own: 0.0, children });
+                continue;
+            }
             let taken = Taken {
                 own: clock(Pid::from_raw(id)).unwrap_or(state.own_ticks as f64 * tick),
                 children: state.children_ticks as f64 * tick,
@@ -91,11 +104,15 @@ impl Group {
         })
     }
 
+    fn is_init(&self, id: i32) -> bool {
+        self.init == Some(Pid::from_raw(id))
+    }
+
     /// Bytes of anonymous and shared memory of the members last counted; memory that several members share is counted
     /// once.
     pub fn proportional_bytes(&self) -> u64 {
-        self.members
-            .keys()
+        let members = self.members.keys().filter(|id| !self.is_init(**id));
+        members
             .map(|id| {
                 let whole = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
                 let exact = kibibytes(&whole, "Pss_Anon:").zip(kibibytes(&whole, "Pss_Shmem:"));
@@ -214,6 +231,7 @@ mod tests {
         let before = BTreeMap::from([(1, taken(1.0, 0.0)), (2, taken(3.0, 0.0))]);
         let group = Group {
             leader: Pid::from_raw(1),
+            init: None,
             members: before,
             gone: 0.0,
         };

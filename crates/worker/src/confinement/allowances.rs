@@ -12,6 +12,9 @@ pub struct Allowances {
     /// Whether a sanitizer or a profiler runs the worker: these tools talk to their target over sockets, trace it, and
     /// need root's privileges over performance counters where they have them.
     pub instruments: bool,
+    /// Whether it may run without a PID namespace if it starts only so; then all later workers of this program run
+    /// without one. Only for a worker of which a candidate controls nothing before it has described itself.
+    pub may_share_processes: bool,
     /// Measures left out to find the one that stops a worker (see [`culprits`](super::culprits)).
     pub(crate) without: Vec<Measure>,
 }
@@ -19,6 +22,8 @@ pub struct Allowances {
 /// A part of a worker's confinement, which can be left out separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
+    /// A PID namespace of its own.
+    Processes,
     /// The system's settings mounted read-only, for root.
     Mounts,
     /// Access to files and to other processes: Landlock.
@@ -33,7 +38,8 @@ pub enum Measure {
 
 impl Measure {
     /// All measures.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
+        Self::Processes,
         Self::Mounts,
         Self::Files,
         Self::Privileges,
@@ -44,6 +50,7 @@ impl Measure {
     /// The name for messages.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Processes => "a PID namespace of its own",
             Self::Mounts => "read-only mounts in /proc and shared memory of its own",
             Self::Files => "rules for files (Landlock)",
             Self::Privileges => "privileges of root taken away (capabilities)",

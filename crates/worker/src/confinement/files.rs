@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -44,15 +45,28 @@ impl Reach {
     }
 
     /// Restricts the calling thread, and all that it starts, to these files, as far as the kernel can.
-    pub fn restrict_thread(&self, settings: Settings) -> io::Result<RestrictionStatus> {
-        self.restrict(settings).map_err(io::Error::other)
+    /// `processes` is the `/proc` of the worker's PID namespace, if it has one.
+    pub fn restrict_thread(
+        &self,
+        settings: Settings,
+        processes: Option<BorrowedFd>,
+    ) -> io::Result<RestrictionStatus> {
+        self.restrict(settings, processes).map_err(io::Error::other)
     }
 
-    fn restrict(&self, settings: Settings) -> Result<RestrictionStatus, RulesetError> {
+    fn restrict(
+        &self,
+        settings: Settings,
+        processes: Option<BorrowedFd>,
+    ) -> Result<RestrictionStatus, RulesetError> {
         let read = AccessFs::from_read(KNOWN);
         let write = AccessFs::from_all(KNOWN) & !make_bitflags!(AccessFs::{MakeChar | MakeBlock});
         let device = make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
-        let processes = (settings != Settings::Open).then_some("/proc");
+        let may_write = settings != Settings::Open;
+        let entries = read | make_bitflags!(AccessFs::{WriteFile | Truncate});
+        let in_namespace = processes
+            .filter(|_| may_write)
+            .map(|folder| Ok::<_, RulesetError>(PathBeneath::new(folder, entries)));
         let ruleset = Ruleset::default().handle_access(AccessFs::from_all(KNOWN))?;
         let ruleset = match self.network {
             true => ruleset,
@@ -72,10 +86,8 @@ impl Reach {
                     .into_iter()
                     .filter_map(|path| rule(&path, read | device)),
             )?
-            .add_rules(path_beneath_rules(
-                processes,
-                read | make_bitflags!(AccessFs::{WriteFile | Truncate}),
-            ))?
+            .add_rules(path_beneath_rules(may_write.then_some("/proc"), entries))?
+            .add_rules(in_namespace)?
             // Libraries need write access even for their own semaphores.
             .add_rules(path_beneath_rules([SHARED_MEMORY], read | write))?
             .add_rules(path_beneath_rules([&self.own], read | write))?
@@ -120,7 +132,7 @@ pub(crate) fn version() -> Result<i32, String> {
     let place = tempfile::tempdir().map_err(|error| format!("no folder to try it on: {error}"))?;
     let reach =
         Reach::new(place.path(), place.path(), &Allowances::default()).map_err(|error| error.to_string())?;
-    let status = std::thread::spawn(move || reach.restrict_thread(Settings::Open))
+    let status = std::thread::spawn(move || reach.restrict_thread(Settings::Open, None))
         .join()
         .map_err(|_| "the trial failed".to_owned())?
         .map_err(|error| error.to_string())?;
@@ -179,7 +191,7 @@ mod tests {
         let (made, is_made) = std::sync::mpsc::channel();
         let given = operands.join("given");
         let confined = std::thread::spawn(move || {
-            reach.restrict_thread(Settings::Open).unwrap();
+            reach.restrict_thread(Settings::Open, None).unwrap();
             ready.send(()).unwrap();
             is_made.recv().unwrap();
             let denied = |result: io::Result<()>| {

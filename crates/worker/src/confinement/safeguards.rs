@@ -66,7 +66,7 @@ pub fn safeguards() -> Vec<Safeguard> {
 #[cfg(target_os = "linux")]
 fn of_the_system() -> Vec<Safeguard> {
     use super::mounts::Settings;
-    use super::{calls, files, mounts};
+    use super::{calls, files, mounts, namespaces};
 
     let filter = calls::Filter::tried();
     let landlock = files::version();
@@ -105,8 +105,16 @@ fn of_the_system() -> Vec<Safeguard> {
             lacking: "even what CUDA must write to start: run as another user than root".to_owned(),
         },
     };
+    let processes = match namespaces::way() {
+        Ok(namespaces::Way::Root) => Standing::Active("a PID namespace with a /proc of its own".to_owned()),
+        Ok(namespaces::Way::User) => {
+            Standing::Active("a PID namespace with a /proc of its own, in a user namespace".to_owned())
+        }
+        Err(why) => Standing::Missing(why),
+    };
     [
         ("writes only in its own folder", writes),
+        ("sees and reaches only its own processes", processes),
         ("no settings of the system in /proc", settings),
         (
             "other workers' files and all others' memory hidden",
