@@ -17,10 +17,10 @@ mod init;
 mod mounts;
 #[cfg(target_os = "linux")]
 mod namespaces;
-#[cfg(target_os = "linux")]
-mod privileges;
 #[cfg(not(target_os = "linux"))]
 mod no_namespaces;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod resources;
 mod safeguards;
 

@@ -5,9 +5,9 @@ use std::process::{Child, ExitStatus};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 #[cfg(target_os = "linux")]
 use nix::sys::wait::{Id, waitid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 /// A child of this program, which is waited for by its id: the library's own handle may belong to a process that only
@@ -40,7 +40,8 @@ impl Leader {
         #[cfg(target_os = "linux")]
         {
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-            self.status.is_some() || !matches!(waitid(Id::Pid(self.process), flags), Ok(WaitStatus::StillAlive))
+            self.status.is_some()
+                || !matches!(waitid(Id::Pid(self.process), flags), Ok(WaitStatus::StillAlive))
         }
         #[cfg(not(target_os = "linux"))]
         {

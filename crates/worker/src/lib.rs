@@ -13,6 +13,8 @@ mod launch;
 mod leader;
 mod limits;
 mod pipes;
+#[cfg(target_os = "linux")]
+mod placement;
 mod process;
 pub mod protocol;
 mod record;
@@ -26,6 +28,8 @@ pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culpri
 pub use error::WorkerError;
 pub use launch::WorkerCommand;
 pub use limits::Limits;
+#[cfg(target_os = "linux")]
+pub use placement::Placement;
 pub use process::{WorkerProcess, most_calls};
 pub use record::{
     CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,

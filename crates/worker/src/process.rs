@@ -16,10 +16,12 @@ use crate::census::{Census, Group};
 use crate::children;
 use crate::confinement::{self, Confinement, Init};
 use crate::error::WorkerError;
-use crate::leader::Leader;
 use crate::launch::{Launched, Lifeline, WorkerCommand, launch};
+use crate::leader::Leader;
 use crate::limits::Limits;
 use crate::pipes::{Requests, StandardError};
+#[cfg(target_os = "linux")]
+use crate::placement::Placement;
 use crate::protocol::{
     Answer, CaseRequest, Description, Envelope, Outcome, POISON, Parameter, Reply, Request, Resources,
     Sample, VERSION,
@@ -91,7 +93,9 @@ impl WorkerProcess {
             }
             confinement::give_up(true);
             // If it does not start without a namespace either, the namespace is not the cause.
-            start().inspect_err(|_| confinement::give_up(false)).map_err(|_| error)
+            start()
+                .inspect_err(|_| confinement::give_up(false))
+                .map_err(|_| error)
         })
     }
 
@@ -173,6 +177,13 @@ impl WorkerProcess {
     /// Takes up to milliseconds, since it reads every process of the system.
     pub fn census(&mut self) -> Option<Census> {
         self.group.count()
+    }
+
+    /// Where the threads of the worker's group may run, and how urgently; covers the processes that the last
+    /// [`census`](Self::census) found.
+    #[cfg(target_os = "linux")]
+    pub fn placement(&self) -> Placement {
+        Placement::of(self.group.members())
     }
 
     fn describe(&mut self) -> Result<Description, WorkerError> {

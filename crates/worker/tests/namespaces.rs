@@ -50,20 +50,29 @@ fn reach_others() {
         // IOPRIO_WHO_PROCESS, and the idle class.
         let (who, idle) = (1, 3 << 13);
         let tries = [
-            ("affinity", sched_setaffinity(Pid::from_raw(id), &only_the_first())),
+            (
+                "affinity",
+                sched_setaffinity(Pid::from_raw(id), &only_the_first()),
+            ),
             ("affinity read", sched_getaffinity(Pid::from_raw(id)).map(drop)),
             ("signal", call(libc::SYS_kill, [number, 0, 0, 0])),
             ("pidfd", call(libc::SYS_pidfd_open, [number, 0, 0, 0])),
             ("priority", call(libc::SYS_setpriority, [process, number, 19, 0])),
             ("scheduler", call(libc::SYS_sched_setscheduler, [number, 3, 0, 0])),
             ("io priority", call(libc::SYS_ioprio_set, [who, number, idle, 0])),
-            ("trace", call(libc::SYS_ptrace, [libc::PTRACE_SEIZE.into(), number, 0, 0])),
+            (
+                "trace",
+                call(libc::SYS_ptrace, [libc::PTRACE_SEIZE.into(), number, 0, 0]),
+            ),
             ("pages", call(libc::SYS_migrate_pages, [number, 0, 0, 0])),
             ("memory", call(libc::SYS_process_vm_readv, [number, 0, 0, 0])),
             ("limits", call(libc::SYS_prlimit64, [number, 0, 0, 0])),
         ];
         for (what, result) in tries {
-            println!("{what} of {id}: {}", result.map_or_else(|errno| errno.to_string(), |()| "reached".to_owned()));
+            println!(
+                "{what} of {id}: {}",
+                result.map_or_else(|errno| errno.to_string(), |()| "reached".to_owned())
+            );
         }
         for file in ["stat", "maps", "mem", "environ", "oom_score_adj", "task"] {
             let found = fs::exists(format!("/proc/{id}/{file}")).unwrap_or(true);
@@ -104,7 +113,10 @@ fn neither_rival_nor_coordinator_is_reached_by_any_call() {
     assert!(told.contains("tried everything"), "{told}");
     assert!(!told.contains("reached"), "{told}");
     // The namespace refuses it and not a filter: there is no such process.
-    assert!(told.contains(&format!("affinity of {}: {}", rival.id(), Errno::ESRCH)), "{told}");
+    assert!(
+        told.contains(&format!("affinity of {}: {}", rival.id(), Errno::ESRCH)),
+        "{told}"
+    );
     let after = sched_getaffinity(Pid::from_raw(i32::try_from(rival.id()).unwrap())).unwrap();
     assert_eq!(before, after);
 }
@@ -129,7 +141,8 @@ fn its_proc_lists_its_own_processes_only() {
         return;
     }
     let _rival = waiting();
-    let told = said("for entry in /proc/[0-9]*; do echo ${entry#/proc/}; done; echo self $$; cat /proc/$$/comm");
+    let told =
+        said("for entry in /proc/[0-9]*; do echo ${entry#/proc/}; done; echo self $$; cat /proc/$$/comm");
     let listed: Vec<u32> = told.lines().map_while(|line| line.parse().ok()).collect();
     // Process 1 reaps orphans, and the worker is the second.
     assert_eq!(listed, [1, 2], "{told}");
@@ -144,11 +157,18 @@ fn how_it_ended_is_known() {
         ("kill -SEGV $$", None, Some(libc::SIGSEGV)),
     ] {
         let error = start(&format!("read line; {script}")).err().unwrap();
-        let WorkerError::Died { status: Some(status), .. } = &error else {
+        let WorkerError::Died {
+            status: Some(status), ..
+        } = &error
+        else {
             panic!("{error}");
         };
         use std::os::unix::process::ExitStatusExt;
-        assert_eq!((ExitStatus::code(status), status.signal()), (code, signal), "{error}");
+        assert_eq!(
+            (ExitStatus::code(status), status.signal()),
+            (code, signal),
+            "{error}"
+        );
     }
 }
 
@@ -178,7 +198,10 @@ fn all_of_the_namespace_ends_with_it() {
 #[test]
 fn orphans_time_is_counted_though_another_process_reaps_them() {
     let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
-    let mut worker = start(&format!("read line; (({burn}) &); echo '{DESCRIPTION}'; read line")).unwrap();
+    let mut worker = start(&format!(
+        "read line; (({burn}) &); echo '{DESCRIPTION}'; read line"
+    ))
+    .unwrap();
     let mut last = 0.0;
     assert!(eventually(|| {
         last = worker.census().unwrap().cpu_seconds;

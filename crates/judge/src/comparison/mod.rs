@@ -4,6 +4,7 @@
 mod conduct;
 mod pair;
 mod paired;
+mod placement;
 mod predicted;
 mod recorded;
 mod side;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use gauntlet_stats::Arm;
 use gauntlet_worker::{WorkerError, WorkerProcess};
 
+use super::placement::PlacementWatch;
 use crate::evidence::Candidate;
 use crate::runner::{ExaminationFailure, Workshop};
 
@@ -17,6 +18,7 @@ pub struct Side {
     pub calls: usize,
     /// Its CPU seconds at its last answer.
     answered: Option<f64>,
+    placement: PlacementWatch,
     /// CPU seconds used since.
     pub use_of_cpu: CpuUse,
 }
@@ -55,6 +57,7 @@ impl Side {
             worker,
             calls: 1,
             answered: None,
+            placement: PlacementWatch::default(),
             use_of_cpu: CpuUse::default(),
         })
     }
@@ -64,6 +67,7 @@ impl Side {
         &mut self,
         call: impl FnOnce(&mut WorkerProcess) -> Result<T, WorkerError>,
     ) -> Result<(T, Effort), ExaminationFailure> {
+        self.placement.before_turn(self.arm, &self.worker)?;
         let before = self.worker.cpu_seconds();
         if let (Some(answered), Some(before)) = (self.answered, before) {
             self.use_of_cpu.idle += before - answered;
@@ -74,6 +78,7 @@ impl Side {
         self.answered = self.worker.cpu_seconds();
         let cpu = before.zip(self.answered).map(|(before, after)| after - before);
         self.use_of_cpu.asked += cpu.unwrap_or(0.0);
+        self.placement.after_turn(self.arm, &self.worker)?;
         Ok((answer, Effort { exchange, cpu }))
     }
 

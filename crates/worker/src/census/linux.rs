@@ -104,6 +104,11 @@ impl Group {
         })
     }
 
+    /// The processes last counted.
+    pub fn members(&self) -> impl Iterator<Item = i32> {
+        self.members.keys().copied().filter(|id| !self.is_init(*id))
+    }
+
     fn is_init(&self, id: i32) -> bool {
         self.init == Some(Pid::from_raw(id))
     }
@@ -111,15 +116,11 @@ impl Group {
     /// Bytes of anonymous and shared memory of the members last counted; memory that several members share is counted
     /// once.
     pub fn proportional_bytes(&self) -> u64 {
-        let members = self.members.keys().filter(|id| !self.is_init(**id));
-        members
+        self.members()
             .map(|id| {
                 let whole = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).unwrap_or_default();
                 let exact = kibibytes(&whole, "Pss_Anon:").zip(kibibytes(&whole, "Pss_Shmem:"));
-                exact.map_or_else(
-                    || resident(*id),
-                    |(anonymous, shared)| 1024 * (anonymous + shared),
-                )
+                exact.map_or_else(|| resident(id), |(anonymous, shared)| 1024 * (anonymous + shared))
             })
             .sum()
     }

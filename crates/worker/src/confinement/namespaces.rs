@@ -20,7 +20,7 @@ use nix::libc;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, chdir, fork, geteuid, getegid, pipe2, read, setpgid, write};
+use nix::unistd::{ForkResult, Pid, chdir, fork, getegid, geteuid, pipe2, read, setpgid, write};
 
 use super::init::{self, Init};
 
@@ -240,7 +240,16 @@ fn make_for_user(maps: &[(&str, String); 3], making: BorrowedFd, told: i32) -> R
 fn fork_sibling() -> Result<i32, Errno> {
     let flags = libc::CLONE_PARENT | libc::SIGCHLD;
     // SAFETY: without CLONE_VM the child gets a copy of this process's memory, stack included, as from fork(2).
-    let result = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0_usize, 0_usize, 0_usize, 0_usize) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            libc::c_long::from(flags),
+            0_usize,
+            0_usize,
+            0_usize,
+            0_usize,
+        )
+    };
     Errno::result(result).map(|id| id as i32)
 }
 
