@@ -27,6 +27,7 @@ mod safeguards;
 use std::io;
 use std::path::Path;
 
+use crate::artefacts::Artefacts;
 use crate::limits::Limits;
 pub use allowances::{Allowances, Measure};
 pub use culprits::{Culprits, culprits};
@@ -58,9 +59,10 @@ impl Confinement {
         own: &Path,
         limits: &Limits,
         allowances: &Allowances,
+        artefacts: Option<&Artefacts>,
     ) -> io::Result<Self> {
         #[cfg(not(target_os = "linux"))]
-        let _unused = (workers_folder, own);
+        let _unused = (workers_folder, own, artefacts);
         Ok(Self {
             allowances: allowances.clone(),
             resources: Resources::within(limits)?,
@@ -69,7 +71,7 @@ impl Confinement {
                 .ok()
                 .filter(|_| allowances.has(Measure::Processes) && !allowances.instruments),
             #[cfg(target_os = "linux")]
-            files: files::Reach::new(workers_folder, own, allowances)?,
+            files: files::Reach::new(workers_folder, own, allowances, artefacts)?,
             #[cfg(target_os = "linux")]
             calls: calls::Filter::tried()
                 .clone()

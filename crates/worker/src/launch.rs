@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::artefacts::{Artefacts, CACHES};
 use crate::confinement::{Allowances, Arrivals, Confinement, Init, Namespace};
 use crate::leader::Leader;
 use nix::unistd::Pid;
@@ -27,6 +28,8 @@ pub struct WorkerCommand {
     pub environment: BTreeMap<String, String>,
     /// Its permissions beyond those of every worker.
     pub allowances: Allowances,
+    /// What its build made, or a folder for it; without one, caches lie in its own folder.
+    pub artefacts: Option<Artefacts>,
 }
 
 impl WorkerCommand {
@@ -37,6 +40,7 @@ impl WorkerCommand {
             arguments: arguments.into_iter().collect(),
             environment: BTreeMap::new(),
             allowances: Allowances::default(),
+            artefacts: None,
         }
     }
 
@@ -51,12 +55,13 @@ impl WorkerCommand {
                 instruments: true,
                 ..self.allowances.clone()
             },
+            artefacts: None,
         }
     }
 }
 
-/// Variables that tell programs where to write temporary and cached files; all point to the worker's own folder.
-const FOLDERS: [&str; 4] = ["TMPDIR", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"];
+/// Tells programs where to write temporary files.
+const TEMPORARY: &str = "TMPDIR";
 
 /// Profilers keep their own files there.
 const HOME: &str = "HOME";
@@ -146,7 +151,9 @@ fn prepare(command: &WorkerCommand, folder: &Path) -> Command {
     let mut prepared = Command::new(&command.program);
     prepared
         .args(&command.arguments)
-        .envs(FOLDERS.map(|variable| (variable, folder)))
+        .env(TEMPORARY, folder)
+        .envs(CACHES.map(|(variable, _)| (variable, folder)))
+        .envs(command.artefacts.iter().flat_map(Artefacts::variables))
         .envs(command.allowances.instruments.then_some((HOME, folder)))
         .envs(&command.environment)
         .current_dir(folder)

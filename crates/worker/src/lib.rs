@@ -5,6 +5,7 @@
 //! limit ends one worker and reaches the caller as a [`WorkerError`] with the end of the worker's standard error.
 //! [`safeguards`] lists how workers are confined on this system.
 
+mod artefacts;
 mod census;
 mod children;
 mod confinement;
@@ -22,6 +23,7 @@ mod service;
 mod timeouts;
 mod watch;
 
+pub use artefacts::Artefacts;
 pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};

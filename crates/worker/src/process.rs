@@ -124,7 +124,17 @@ impl WorkerProcess {
         let folder = tempfile::Builder::new()
             .prefix("worker-")
             .tempdir_in(workers_folder)?;
-        let confinement = Confinement::new(workers_folder, folder.path(), &limits, &command.allowances)?;
+        let artefacts = command.artefacts.as_ref();
+        let confinement = Confinement::new(
+            workers_folder,
+            folder.path(),
+            &limits,
+            &command.allowances,
+            artefacts,
+        )?;
+        let written = artefacts.filter(|artefacts| artefacts.writable);
+        let written = written.map(|artefacts| artefacts.folder.clone());
+        let watched = std::iter::once(folder.path().to_owned()).chain(written);
         let Launched {
             started,
             lines,
@@ -140,7 +150,7 @@ impl WorkerProcess {
             standard_error: Arc::clone(&standard_error),
             listener: None,
             timeouts,
-            watch: Watch::new(limits, folder.path().to_owned()),
+            watch: Watch::new(limits, watched.collect()),
             group: Group::new(group, started.init.as_ref().map(Init::id)),
             init: started.init,
             next_id: 1,

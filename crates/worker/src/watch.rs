@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::census::Group;
@@ -29,16 +29,17 @@ pub(crate) struct Excess {
 /// Checks one worker.
 pub(crate) struct Watch {
     limits: Limits,
-    folder: PathBuf,
+    /// The folders that it may write to.
+    folders: Vec<PathBuf>,
     looks: u32,
     last: Instant,
 }
 
 impl Watch {
-    pub fn new(limits: Limits, folder: PathBuf) -> Self {
+    pub fn new(limits: Limits, folders: Vec<PathBuf>) -> Self {
         Self {
             limits,
-            folder,
+            folders,
             looks: 0,
             last: Instant::now(),
         }
@@ -91,7 +92,7 @@ impl Watch {
     }
 
     fn of_files(&self) -> Option<Excess> {
-        let (files, bytes) = content(&self.folder);
+        let (files, bytes) = content(self.folders.clone());
         if files > MOST_FILES {
             return Some(Excess {
                 what: format!("over {MOST_FILES} files"),
@@ -105,9 +106,8 @@ impl Watch {
     }
 }
 
-/// The number of files in a folder, and the bytes that they occupy; stops at one over [`MOST_FILES`].
-fn content(folder: &Path) -> (usize, u64) {
-    let mut folders = vec![folder.to_owned()];
+/// The number of files in some folders, and the bytes that they occupy; stops at one over [`MOST_FILES`].
+fn content(mut folders: Vec<PathBuf>) -> (usize, u64) {
     let (mut files, mut bytes) = (0, 0);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -145,7 +145,7 @@ mod tests {
             .set_len(1 << 40)
             .unwrap();
         std::os::unix::fs::symlink("/", place.path().join("link")).unwrap();
-        let (files, bytes) = content(place.path());
+        let (files, bytes) = content(vec![place.path().to_owned()]);
         assert_eq!(files, 5);
         assert!((3 << 20..4 << 20).contains(&bytes), "{bytes}");
     }

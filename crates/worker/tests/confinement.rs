@@ -9,7 +9,8 @@ use std::fs;
 
 use common::{DESCRIPTION, eventually, said, start};
 use gauntlet_worker::{
-    Culprits, Limits, Measure, Standing, Timeouts, WorkerCommand, WorkerProcess, culprits, safeguards,
+    Artefacts, Culprits, Limits, Measure, Standing, Timeouts, WorkerCommand, WorkerProcess, culprits,
+    safeguards,
 };
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
@@ -269,4 +270,66 @@ fn what_stops_it_is_found_by_leaving_it_out() {
     assert_eq!(of(script), Culprits::Any(vec![Measure::Files]));
     fs::remove_file(&outside).unwrap();
     assert_eq!(of("exit 3".to_owned()), Culprits::None);
+}
+
+#[test]
+fn artefacts_are_written_by_the_build_and_only_read_afterwards() {
+    if !has("writes only in its own folder") {
+        return;
+    }
+    let hidden = tempfile::tempdir_in(common::workers_folder()).unwrap();
+    let building = Artefacts::prepare(hidden.path()).unwrap();
+    let run = |artefacts: Option<&Artefacts>, script: &str| {
+        let script = format!("read line; {{ {script}\n}} >said 2>&1; echo '{DESCRIPTION}'; read line");
+        let command = WorkerCommand {
+            artefacts: artefacts.cloned(),
+            ..common::shell(&script)
+        };
+        let (worker, _) =
+            WorkerProcess::start(&command, common::workers_folder(), Timeouts::default()).unwrap();
+        fs::read_to_string(worker.folder().join("said")).unwrap()
+    };
+    let told = run(
+        Some(&building),
+        "for folder in \"$TRITON_CACHE_DIR\" \"$TORCHINDUCTOR_CACHE_DIR\" \"$CUDA_CACHE_PATH\" \"$NUMBA_CACHE_DIR\" \\
+           \"$XDG_CACHE_HOME\"; do [ \"${folder%/*}\" = \"$GAUNTLET_ARTEFACTS\" ] && echo compiled > \"$folder/kernel\"; done",
+    );
+    assert_eq!(told, "");
+    assert!(building.hold_files());
+    let kernel = hidden.path().join("triton/kernel");
+    assert_eq!(fs::read_to_string(&kernel).unwrap(), "compiled\n");
+
+    let told = run(
+        Some(&building.sealed()),
+        "cat \"$TRITON_CACHE_DIR/kernel\"; cd \"$TRITON_CACHE_DIR\"
+         (echo changed > kernel); (echo more >> kernel); rm -f kernel; mv kernel other; mkdir new; ln kernel link
+         chmod 777 kernel .; (: > ../numba/new); truncate -s 0 kernel; echo end",
+    );
+    assert!(
+        told.starts_with("compiled\n") && told.ends_with("end\n"),
+        "{told}"
+    );
+    assert_eq!(fs::read_to_string(&kernel).unwrap(), "compiled\n", "{told}");
+    assert_eq!(
+        fs::read_dir(hidden.path().join("triton")).unwrap().count(),
+        1,
+        "{told}"
+    );
+    assert_eq!(
+        fs::read_dir(hidden.path().join("numba")).unwrap().count(),
+        1,
+        "{told}"
+    );
+
+    // Other workers do not even read them.
+    let told = run(
+        None,
+        &format!(
+            "cat '{}' && echo read; echo \"$TRITON_CACHE_DIR\"; pwd",
+            kernel.display()
+        ),
+    );
+    assert!(!told.contains("read\n") && !told.contains("compiled"), "{told}");
+    let lines: Vec<&str> = told.lines().rev().take(2).collect();
+    assert_eq!(lines[0], lines[1], "{told}");
 }

@@ -123,6 +123,7 @@ fn live_worker() -> Result<WorkerCommand, CliError> {
         arguments: vec!["worker".into(), "cuda".into()],
         ..cpu_worker(None)?
     };
+    command.allowances.may_share_processes = true;
     // By default a worker's own folder is its folder of caches, but the compiler may be in the user's.
     let Some(caches) = caches() else {
         return Ok(command);

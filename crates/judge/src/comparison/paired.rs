@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
+use gauntlet_stats::{
+    Arm, Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval,
+};
 use gauntlet_task::{Case, Inputs};
 use rayon::prelude::*;
 
@@ -285,7 +287,28 @@ impl<'a> PairedComparison<'a> {
         Ok(())
     }
 
+    /// Builds both sides' own programs once, on the operands that every trial warms up on.
+    fn build_once(&self, observer: &dyn Observer) -> Result<(), JudgeError> {
+        for (arm, candidate) in [(Arm::Baseline, &self.baseline), (Arm::Candidate, &self.candidate)] {
+            let build = self.workshop.build_once(arm, candidate, |worker| {
+                for one in &self.cases {
+                    let parameters = candidate.schedule_for(&one.case.sizes, &self.setting.device);
+                    worker.build(&one.case.sizes, parameters)?;
+                    worker.load(&[one.warm_up.path()], 1)?;
+                    worker.prepare()?;
+                    worker.run(0)?;
+                }
+                Ok(())
+            })?;
+            if let Some(notice) = build.notice(&candidate.name) {
+                observer.notice(&notice);
+            }
+        }
+        Ok(())
+    }
+
     fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
+        self.build_once(observer)?;
         let rules = &self.setting.rules;
         let mut pair = Pair::start(self.workshop, rules, self.pairs, &self.baseline, &self.candidate)?;
         let mut measured = Vec::new();

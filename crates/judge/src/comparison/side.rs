@@ -51,7 +51,7 @@ impl Effort {
 impl Side {
     /// Starts a process.
     pub fn start(workshop: &Workshop, arm: Arm, candidate: &Candidate) -> Result<Self, ExaminationFailure> {
-        let (worker, _) = workshop.start(arm, candidate)?;
+        let (worker, _) = workshop.start_trial(arm, candidate)?;
         Ok(Self {
             arm,
             worker,

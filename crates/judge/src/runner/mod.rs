@@ -1,6 +1,7 @@
 //! Running kernels: worker processes, the operand and result files that they exchange, and the tools that inspect
 //! kernels.
 
+mod artefacts;
 mod calibration;
 mod failure;
 pub mod instruments;

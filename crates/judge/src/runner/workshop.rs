@@ -1,17 +1,20 @@
 //! The environment in which candidates run: worker processes and the files they exchange.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gauntlet_formats::TensorSpec;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, InputKind, Inputs, Output, Sizes};
 use gauntlet_worker::protocol::Description;
-use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Artefacts, Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 use tempfile::{TempDir, TempPath};
 
 use crate::evidence::{Candidate, JudgeError};
+use crate::runner::artefacts::{Build, Built};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::instruments::Instruments;
 
@@ -25,6 +28,8 @@ pub struct Workshop {
     limits: Limits,
     instruments: Option<Instruments>,
     folder: TempDir,
+    /// The artefacts of the candidates that have been built, by side and candidate.
+    artefacts: Mutex<BTreeMap<String, Option<Built>>>,
     /// Lock held while the folder is in use, so that a folder left behind by a killed program can be recognised and
     /// removed.
     _lock: File,
@@ -76,6 +81,7 @@ impl Workshop {
             limits,
             instruments: None,
             folder,
+            artefacts: Mutex::default(),
             _lock: lock,
         })
     }
@@ -105,6 +111,73 @@ impl Workshop {
                 .map_err(|error| ExaminationFailure::of(arm, error)),
             None => Ok(self.start_default().map_err(JudgeError::Executor)?),
         }
+    }
+
+    /// Starts a worker for a trial: like [`start`](Self::start), but it may read what the side's candidate made when it
+    /// was [built](Self::build_once).
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_trial(
+        &self,
+        arm: Arm,
+        candidate: &Candidate,
+    ) -> Result<(WorkerProcess, Description), ExaminationFailure> {
+        let built = self.built();
+        let artefacts = built.get(&key(arm, candidate)).and_then(Option::as_ref);
+        let artefacts = artefacts.map(|built| built.artefacts.sealed());
+        drop(built);
+        match own_command(candidate) {
+            Some(command) => self
+                .start_command(&WorkerCommand { artefacts, ..command }, self.timeouts)
+                .map_err(|error| ExaminationFailure::of(arm, error)),
+            None => self.start(arm, candidate),
+        }
+    }
+
+    /// Lets a candidate's own program fill a folder of its own with what it compiles, once, so that the processes of
+    /// its trials need not compile. `use_it` makes a worker compile everything. The folder is given up if the program
+    /// then fails, puts nothing there, or cannot do with reading it only; trials then compile for themselves. The
+    /// built-in executor needs no such folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub fn build_once(
+        &self,
+        arm: Arm,
+        candidate: &Candidate,
+        use_it: impl Fn(&mut WorkerProcess) -> Result<(), WorkerError>,
+    ) -> Result<Build, JudgeError> {
+        let Some(command) = own_command(candidate) else {
+            return Ok(Build::NotNeeded);
+        };
+        if self.built().contains_key(&key(arm, candidate)) {
+            return Ok(Build::NotNeeded);
+        }
+        let built = Built::prepare(&self.workers_folder())?;
+        let uses = |artefacts: Artefacts| {
+            let command = WorkerCommand {
+                artefacts: Some(artefacts),
+                ..command.clone()
+            };
+            let (mut worker, _) = self.start_command(&command, self.timeouts)?;
+            use_it(&mut worker)
+        };
+        let outcome = match uses(built.artefacts.clone()) {
+            Err(error) => Build::Failed(error),
+            Ok(()) if !built.artefacts.hold_files() => Build::NotNeeded,
+            Ok(()) => match uses(built.artefacts.sealed()) {
+                Err(error) => Build::NeedsToWrite(error),
+                Ok(()) => Build::Kept,
+            },
+        };
+        let kept = matches!(outcome, Build::Kept).then_some(built);
+        self.built().insert(key(arm, candidate), kept);
+        Ok(outcome)
+    }
+
+    fn built(&self) -> MutexGuard<'_, BTreeMap<String, Option<Built>>> {
+        self.artefacts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a worker of the built-in executor.
@@ -199,6 +272,11 @@ impl Workshop {
         let is_whole = found.is_ok_and(|found| found.is_file() && found.len() <= most);
         Ok(is_whole.then_some(taken))
     }
+}
+
+/// Tells the sides and their candidates apart: no two share artefacts, even if they are the same program.
+fn key(arm: Arm, candidate: &Candidate) -> String {
+    format!("{arm:?} {:?} {:?}", candidate.name, candidate.command)
 }
 
 /// The command of a candidate that brings its own program.

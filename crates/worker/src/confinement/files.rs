@@ -15,6 +15,7 @@ use landlock::{
 
 use super::Allowances;
 use super::mounts::{SHARED_MEMORY, Settings};
+use crate::artefacts::Artefacts;
 
 /// The newest access rights used; a kernel that knows fewer enforces those that it knows.
 const KNOWN: ABI = ABI::V9;
@@ -31,15 +32,22 @@ pub(crate) struct Reach {
     own: PathBuf,
     /// Allowed folders besides the worker's own.
     folders: Vec<PathBuf>,
+    artefacts: Option<Artefacts>,
     network: bool,
 }
 
 impl Reach {
-    pub fn new(workers_folder: &Path, own: &Path, allowances: &Allowances) -> io::Result<Self> {
+    pub fn new(
+        workers_folder: &Path,
+        own: &Path,
+        allowances: &Allowances,
+        artefacts: Option<&Artefacts>,
+    ) -> io::Result<Self> {
         Ok(Self {
             workers_folder: workers_folder.canonicalize()?,
             own: own.canonicalize()?,
             folders: allowances.folders.clone(),
+            artefacts: artefacts.cloned(),
             network: allowances.instruments,
         })
     }
@@ -92,6 +100,10 @@ impl Reach {
             .add_rules(path_beneath_rules([SHARED_MEMORY], read | write))?
             .add_rules(path_beneath_rules([&self.own], read | write))?
             .add_rules(path_beneath_rules(&self.folders, read | write))?
+            .add_rules(self.artefacts.iter().filter_map(|artefacts| {
+                let access = if artefacts.writable { read | write } else { read };
+                rule(&artefacts.folder, access)
+            }))?
             .restrict_self()
     }
 }
@@ -130,8 +142,8 @@ fn devices() -> Vec<PathBuf> {
 /// none.
 pub(crate) fn version() -> Result<i32, String> {
     let place = tempfile::tempdir().map_err(|error| format!("no folder to try it on: {error}"))?;
-    let reach =
-        Reach::new(place.path(), place.path(), &Allowances::default()).map_err(|error| error.to_string())?;
+    let reach = Reach::new(place.path(), place.path(), &Allowances::default(), None)
+        .map_err(|error| error.to_string())?;
     let status = std::thread::spawn(move || reach.restrict_thread(Settings::Open, None))
         .join()
         .map_err(|_| "the trial failed".to_owned())?
@@ -186,7 +198,7 @@ mod tests {
             fs::create_dir_all(folder).unwrap();
         }
         fs::write(other.join("result"), "secret").unwrap();
-        let reach = Reach::new(&workers_folder, &own, &Allowances::default()).unwrap();
+        let reach = Reach::new(&workers_folder, &own, &Allowances::default(), None).unwrap();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (made, is_made) = std::sync::mpsc::channel();
         let given = operands.join("given");
