@@ -1,7 +1,7 @@
 //! The coordinator's side of the protocol: a worker as a child process.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::{self, JoinHandle};
@@ -58,6 +58,8 @@ pub struct WorkerProcess {
     timeouts: Timeouts,
     watch: Watch,
     group: Group,
+    /// Where its build's files are.
+    artefacts: Option<PathBuf>,
     next_id: u64,
     ended: bool,
     folder: TempDir,
@@ -153,6 +155,7 @@ impl WorkerProcess {
             watch: Watch::new(limits, watched.collect()),
             group: Group::new(group, started.init.as_ref().map(Init::id)),
             init: started.init,
+            artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,
             ended: false,
             folder,
@@ -216,7 +219,7 @@ impl WorkerProcess {
         match self.call(Request::Build {
             case: CaseRequest::of(sizes),
             parameters: parameters.clone(),
-            artefacts: None,
+            artefacts: self.artefacts.clone(),
         })? {
             Answer::Built { resources } => Ok(resources),
             other => Err(self.wrong_answer("build", &other)),

@@ -78,8 +78,11 @@ fn void(change: Option<String>, what: impl FnOnce() -> String) -> Result<(), Exa
     })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use gauntlet_worker::protocol::VERSION;
     use gauntlet_worker::{Timeouts, WorkerCommand};
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -87,6 +90,12 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+
+    /// Each test sees all threads of this program, and one of them is moved.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn worker() -> (WorkerProcess, TempDir) {
         let description = format!(
@@ -123,6 +132,7 @@ mod tests {
 
     #[test]
     fn a_side_moved_while_it_waits_voids_and_is_named() {
+        let _alone = alone();
         let (worker, _folder) = worker();
         let mut watch = PlacementWatch::default();
         watch.before_turn(Arm::Baseline, &worker).unwrap();
@@ -139,6 +149,7 @@ mod tests {
 
     #[test]
     fn a_side_may_be_moved_in_its_own_turn() {
+        let _alone = alone();
         let (worker, _folder) = worker();
         let mut watch = PlacementWatch::default();
         watch.before_turn(Arm::Candidate, &worker).unwrap();
@@ -152,20 +163,18 @@ mod tests {
     /// The test pins the thread that it runs on, as a worker could have done.
     #[test]
     fn a_moved_coordinator_voids_too() {
-        let (worker, _folder) = worker();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut watch = PlacementWatch::default();
-                watch.before_turn(Arm::Candidate, &worker).unwrap();
-                if !pin(Pid::from_raw(0)) {
-                    return;
-                }
-                let reason = reason(watch.after_turn(Arm::Candidate, &worker));
-                assert!(
-                    reason.starts_with("the coordinator was moved while the candidate worked"),
-                    "{reason}"
-                );
-            });
+        let _alone = alone();
+        let moved = std::thread::spawn(|| {
+            let (worker, _folder) = worker();
+            let mut watch = PlacementWatch::default();
+            watch.before_turn(Arm::Candidate, &worker).unwrap();
+            pin(Pid::from_raw(0)).then(|| reason(watch.after_turn(Arm::Candidate, &worker)))
         });
+        if let Some(reason) = moved.join().unwrap() {
+            assert!(
+                reason.starts_with("the coordinator was moved while the candidate worked"),
+                "{reason}"
+            );
+        }
     }
 }

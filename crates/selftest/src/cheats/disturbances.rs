@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::processes;
+use super::thefts::thwarted;
 use super::work::{Trick, Work};
 
 /// The longest disturbance, so that none outlives a trial by much.
@@ -68,6 +71,24 @@ impl WhileIdle {
         })
     }
 
+    /// One thread that pins all threads of the coordinator's other workers to one processor: nothing needs to run
+    /// while they are measured.
+    pub fn pinning_others() -> Self {
+        let mut first = CpuSet::new();
+        let _first_is_known = first.set(0);
+        Self::new(1, move || {
+            for other in siblings() {
+                for thread in threads(other) {
+                    match sched_setaffinity(thread, &first) {
+                        Ok(()) | Err(Errno::ESRCH) => {}
+                        Err(error) => thwarted(&format!("thread {thread} cannot be pinned: {error}")),
+                    }
+                }
+            }
+            thread::sleep(NEWS);
+        })
+    }
+
     fn new(threads: usize, deed: impl FnMut() + Clone + Send + 'static) -> Self {
         let busy = Arc::new(AtomicBool::new(true));
         let end = Instant::now() + LONGEST;
@@ -97,9 +118,20 @@ impl Trick for WhileIdle {
     }
 }
 
+/// The threads of a process.
+fn threads(process: Pid) -> Vec<Pid> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/task"));
+    let entries = entries.into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.map(Pid::from_raw).collect()
+}
+
 /// The other processes of the coordinator.
 fn siblings() -> Vec<Pid> {
     let parent = parent_id();
+    if parent == 0 {
+        thwarted("its parent is outside its PID namespace, and so are the other workers");
+    }
     let children = format!("/proc/{parent}/task");
     let tasks = std::fs::read_dir(children).into_iter().flatten().flatten();
     let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

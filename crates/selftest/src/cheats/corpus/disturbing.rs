@@ -75,6 +75,14 @@ fn against_the_control() -> Vec<Cheat> {
         .gains("a control that is twice as slow, at no cost of its own")
         .caught("faster", Verdict::Incorrect, &[KEPT])
         .held_by("signals only to itself"),
+        row(
+            "pins-the-control",
+            "pins all threads of the control to one processor, and then computes honestly",
+            || Box::new(WhileIdle::pinning_others()),
+        )
+        .gains("a control that has one core")
+        .caught("faster", Verdict::Incorrect, &[KEPT])
+        .held_by("sees and reaches only its own processes"),
     ]
 }
 
