@@ -25,7 +25,7 @@ fn operands_of_every_kind_survive_the_file() {
     let (path, again) = (directory.path().join("inputs"), directory.path().join("again"));
     for sizes in small() {
         for kind in InputKind::ALL {
-            let inputs = sizes.generate(kind, 3);
+            let inputs = sizes.generate(kind, 3).unwrap();
             inputs.save(&path).unwrap();
             let loaded = sizes.load(&path).unwrap();
             loaded.save(&again).unwrap();
@@ -48,7 +48,7 @@ fn files_hold_the_tensors_that_a_task_names() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tensors");
     for sizes in small() {
-        sizes.generate(InputKind::Wide, 3).save(&path).unwrap();
+        sizes.generate(InputKind::Wide, 3).unwrap().save(&path).unwrap();
         let file = gauntlet_formats::TensorFile::open(&path).unwrap();
         let tensors = file.tensors(&sizes.inputs()).unwrap();
         let bytes: usize = tensors.iter().map(|tensor| tensor.bytes.len()).sum();
@@ -75,7 +75,7 @@ fn operands_of_another_task_are_refused() {
         .collect();
     assert_eq!(cases[0].task().name(), TASKS[0].name());
     for (sizes, other) in [(&cases[0], &cases[1]), (&cases[1], &cases[0])] {
-        let foreign = other.generate(InputKind::Competition, 1);
+        let foreign = other.generate(InputKind::Competition, 1).unwrap();
         let error = sizes.expected(&*foreign, Coverage::Full).unwrap_err();
         assert_eq!(
             error,

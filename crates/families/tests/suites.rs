@@ -428,7 +428,7 @@ fn operands_of_a_file_are_read_with_the_suite() {
         .sizes
         .clone();
     let path = directory.path().join("a.safetensors");
-    sizes.generate(InputKind::Wide, 1).save(&path).unwrap();
+    sizes.generate(InputKind::Wide, 1).unwrap().save(&path).unwrap();
     assert_eq!(read(32).unwrap().benchmark[0].data, Some(path));
     let message = read(48).unwrap_err().to_string();
     assert!(

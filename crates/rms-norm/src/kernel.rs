@@ -187,7 +187,7 @@ mod tests {
 
     /// The rules' verdict on an output for operands of this seed.
     fn fault(sizes: &Sizes, kind: InputKind, seed: u64, output: &Output) -> Option<String> {
-        let inputs = sizes.generate(kind, seed);
+        let inputs = sizes.generate(kind, seed).unwrap();
         let expected = sizes.expected(&*inputs, Coverage::Full).unwrap();
         let rules = Rules::default().suited_to(&sizes.outputs());
         let errors = ErrorMeasures::between(output, &expected, rules.tolerance);
@@ -213,7 +213,7 @@ mod tests {
                 let engine = Engine::new(EngineOptions { simd, threads, ..EngineOptions::default() }).unwrap();
                 let mut kernel = RmsNormKernels.build(&engine, &sizes, &parameters).unwrap();
                 for kind in InputKind::ALL {
-                    let inputs = sizes.generate(kind, seed);
+                    let inputs = sizes.generate(kind, seed).unwrap();
                     let inputs: &InputTensors = inputs.as_any().downcast_ref().unwrap();
                     let mut output = kernel.allocate_output();
                     kernel.run(&engine, inputs, &mut output, false).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_row_left_out_and_a_wrong_epsilon_are_seen() {
         let sizes = sizes(3, 64, DataType::F32);
-        let inputs = sizes.generate(InputKind::Competition, 1);
+        let inputs = sizes.generate(InputKind::Competition, 1).unwrap();
         let expected = sizes.expected(&*inputs, Coverage::Full).unwrap();
         let judged = |change: &dyn Fn(usize, f64) -> f64| {
             let mut output = Output::poisoned(&sizes.outputs());

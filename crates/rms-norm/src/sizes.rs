@@ -112,14 +112,14 @@ impl TaskSizes for RmsNorm {
         vec![self.matrix("y")]
     }
 
-    fn generate(&self, kind: InputKind, seed: u64) -> Box<dyn Inputs> {
+    fn generate(&self, kind: InputKind, seed: u64) -> Result<Box<dyn Inputs>, String> {
         let of_row = |at| row(kind, at, self.columns, seed);
         let x = (0..self.rows).into_par_iter().flat_map_iter(of_row);
         let x: Vec<f32> = x.collect();
         let weight = normal(self.columns, &mut stream(seed, 0));
         let tensors = self.inputs().into_iter().zip([x, weight]);
         let tensors = tensors.map(|(spec, values)| Tensor::of(spec, values.into_iter().map(f64::from)));
-        Box::new(InputTensors(tensors.collect()))
+        Ok(Box::new(InputTensors(tensors.collect())))
     }
 
     fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String> {

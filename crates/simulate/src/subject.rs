@@ -28,7 +28,7 @@ pub enum NoEstimate {
     #[error("there is no model of `{task}`; only measurements tell how long its kernels take")]
     NoModel {
         /// The task.
-        task: &'static str,
+        task: String,
     },
 }
 
@@ -44,7 +44,7 @@ impl<'s> Subject<'s> {
                 schedule: gauntlet_tiles::schedule(parameters),
             }),
             None => Err(NoEstimate::NoModel {
-                task: sizes.task().name(),
+                task: sizes.task().name().to_owned(),
             }),
         }
     }

@@ -4,7 +4,7 @@
 
 use gauntlet_formats::{Tensor, TensorSpec};
 
-use crate::{Coverage, Output};
+use crate::{Coverage, Output, Tolerance};
 
 /// The part of a result that the reference computed.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,8 @@ pub struct ExpectedPart {
     pub columns: usize,
     /// The elements computed; grids do not overlap.
     pub grids: Vec<Grid>,
+    /// How far its elements may be off, where that differs from the rules for the whole result.
+    pub tolerance: Option<Tolerance>,
 }
 
 /// The elements of one part at the intersections of some rows and some columns.
@@ -61,6 +63,7 @@ impl Expected {
             rows: spec.rows(),
             columns: spec.columns(),
             grids,
+            tolerance: None,
         };
         Self {
             coverage,
@@ -78,11 +81,21 @@ impl Expected {
                 columns: (0..spec.columns()).collect(),
                 values,
             }],
+            tolerance: None,
         };
         Self {
             coverage: Coverage::Full,
             parts: tensors.into_iter().map(part).collect(),
         }
+    }
+
+    /// The same result, each output tensor with a tolerance of its own.
+    #[must_use]
+    pub fn within(mut self, tolerances: impl IntoIterator<Item = Tolerance>) -> Self {
+        for (part, tolerance) in self.parts.iter_mut().zip(tolerances) {
+            part.tolerance = Some(tolerance);
+        }
+        self
     }
 
     /// Another kernel's result in place of the reference: every element, with that kernel's rounding.

@@ -29,13 +29,13 @@ pub struct ErrorMeasures {
     pub coverage: Coverage,
     /// Elements of the whole output.
     pub elements: usize,
-    /// Elements of the whole output that are NaN: never written, or computed as NaN. Always 0 for element types without
-    /// NaN; see [`unwritten_between`].
+    /// Elements of the whole output that are NaN where the reference is not: never written, or computed as NaN. Always 0
+    /// for element types without NaN; see [`unwritten_between`].
     pub unwritten: usize,
     /// Elements compared.
     pub compared: usize,
     /// Root mean square of the error, divided by the root mean square of the expected values. Infinite when a compared
-    /// element is NaN, or is infinite where the rounded reference is finite.
+    /// element is NaN or infinite where the reference is not, or the reverse.
     #[serde(with = "crate::number")]
     pub nrmse: f64,
     /// The bias: mean of found − expected, divided by the root mean square of the expected values; finite elements
@@ -104,7 +104,9 @@ impl ErrorMeasures {
             .par_iter()
             .zip(&output.0)
             .enumerate()
-            .map(|(part, (expected, tensor))| Sums::of(tensor, part, expected, tolerance))
+            .map(|(part, (expected, tensor))| {
+                Sums::of(tensor, part, expected, expected.tolerance.unwrap_or(tolerance))
+            })
             .collect();
         let parts = sums.iter().map(Sums::measures).collect();
         let all = sums.into_iter().fold(Sums::default(), Sums::and);
@@ -159,7 +161,7 @@ struct Sums {
     compared: usize,
     mismatches: usize,
     unequal: usize,
-    /// NaN, or infinite where the rounded reference is finite.
+    /// NaN or infinite where the reference is not, or the reverse.
     broken: usize,
     /// Elements with a finite error.
     finite: usize,
@@ -196,6 +198,11 @@ impl Sums {
     fn add(&mut self, element: Worst, rounded: f64, tolerance: Tolerance) {
         self.compared += 1;
         let Worst { found, expected, .. } = element;
+        if found.is_nan() && rounded.is_nan() {
+            // It was counted among the NaN elements of the whole tensor.
+            self.unwritten -= 1;
+            return;
+        }
         if found == rounded {
             // Where the reference overflows the format too, there is no error that could be added.
             if found.is_finite() {
@@ -206,16 +213,18 @@ impl Sums {
         self.unequal += 1;
         let error = found - expected;
         let tolerated = tolerance.absolute + tolerance.relative * expected.abs();
-        let excess = if error.is_nan() {
+        // No tolerance, however wide, covers the distance to an infinity.
+        let is_within = expected.is_finite() && error.abs() <= tolerated;
+        let excess = if error.is_nan() || !expected.is_finite() {
             f64::INFINITY
         } else {
             error.abs() / tolerated
         };
-        self.mismatches += usize::from(error.is_nan() || error.abs() > tolerated);
+        self.mismatches += usize::from(!is_within);
         if self.worst.is_none_or(|(most, _)| excess > most) {
             self.worst = Some((excess, element));
         }
-        if found.is_finite() {
+        if found.is_finite() && expected.is_finite() {
             self.add_error(error, found - rounded, expected);
         } else {
             self.broken += 1;

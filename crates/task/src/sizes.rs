@@ -12,7 +12,7 @@ use gauntlet_parameters::{Parameters, Space};
 use serde::{Serialize, Serializer};
 
 use crate::program::TileProgram;
-use crate::{Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Task, Violation};
+use crate::{Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Rules, Task, Violation};
 
 /// The name of the edge sizes that are deep enough for a pipeline to wrap around.
 pub const DEEP: &str = "deep, with tails";
@@ -64,7 +64,7 @@ impl Inputs for InputTensors {
 /// cannot answer at the default, and gates that need the answer skip with a reason.
 pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The task.
-    fn task(&self) -> &'static dyn Task;
+    fn task(&self) -> &dyn Task;
 
     /// The sizes as records and the worker protocol carry them, without the task's name. [`Task::open`] reads them.
     fn record(&self) -> serde_json::Value;
@@ -90,7 +90,10 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     fn outputs(&self) -> Vec<TensorSpec>;
 
     /// Operands drawn from a seed: the same seed gives the same bytes on any machine.
-    fn generate(&self, kind: InputKind, seed: u64) -> Box<dyn Inputs>;
+    ///
+    /// # Errors
+    /// When the task's generator is a program that fails.
+    fn generate(&self, kind: InputKind, seed: u64) -> Result<Box<dyn Inputs>, String>;
 
     /// Reads operands from a file: [`InputTensors`] unless the task has a type of its own.
     ///
@@ -106,7 +109,7 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The expected result for these operands, as far as `coverage` asks for it.
     ///
     /// # Errors
-    /// When the operands do not fit these sizes.
+    /// When the operands do not fit these sizes, or the task's reference is a program that fails.
     fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String>;
 
     /// How much of a result to compare when a kernel is examined: at most about a second of reference computation. The
@@ -118,6 +121,11 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// How much of a result to compare between measurements: milliseconds of reference computation.
     fn spot(&self, seed: u64) -> Coverage {
         self.coverage(seed)
+    }
+
+    /// The rules for its results, given the general ones, which are those for results in f16.
+    fn rules(&self, general: &Rules) -> Rules {
+        general.suited_to(&self.outputs())
     }
 
     /// Known properties of correct results on operands of this kind, in addition to the general rules. Operands from a

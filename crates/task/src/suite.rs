@@ -48,6 +48,9 @@ pub struct Suite {
     pub correctness: Vec<Case>,
     /// The cases that are timed; at least one.
     pub benchmark: Vec<Case>,
+    /// What a reader of results must know: where the task's text is not followed, and what stands in its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Sizes of a task, with a name and the operands that they are timed on.

@@ -9,13 +9,13 @@ use crate::{Fault, Sizes, WrittenSizes};
 /// A computation, for any sizes.
 pub trait Task: fmt::Debug + Send + Sync {
     /// Its name, in kebab case: the key of its sizes in suite files, and its name in records and in the worker protocol.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// A one-line description of the computation.
-    fn summary(&self) -> &'static str;
+    fn summary(&self) -> &str;
 
     /// The parameters of its built-in kernels.
-    fn parameters(&self) -> &'static Table;
+    fn parameters(&self) -> &Table;
 
     /// Its built-in suites: name and TOML text.
     fn suites(&self) -> &'static [(&'static str, &'static str)];

@@ -137,8 +137,8 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
         self.operation.outputs()
     }
 
-    fn generate(&self, kind: InputKind, seed: u64) -> Box<dyn gauntlet_task::Inputs> {
-        Box::new(Operands(F::generate(&self.sizes, kind, seed)))
+    fn generate(&self, kind: InputKind, seed: u64) -> Result<Box<dyn gauntlet_task::Inputs>, String> {
+        Ok(Box::new(Operands(F::generate(&self.sizes, kind, seed))))
     }
 
     fn load(&self, path: &Path) -> Result<Box<dyn gauntlet_task::Inputs>, String> {

@@ -182,6 +182,7 @@ fn setting_of(case: &Case, device: &Device) -> Setting {
         description: format!("tuning {}", case.name),
         correctness: Vec::new(),
         benchmark: vec![case.clone()],
+        notes: Vec::new(),
     };
     Setting::new(
         device.clone(),

@@ -47,7 +47,7 @@ fn the_example_in_python_is_right() {
     assert_eq!(description.worker, "rms_norm.py");
     worker.build(&sizes, &Parameters::new()).unwrap();
     for kind in InputKind::ALL {
-        let inputs = sizes.generate(kind, 7);
+        let inputs = sizes.generate(kind, 7).unwrap();
         // A confined worker may read only a few folders, including its own.
         let file = worker.folder().join("inputs");
         inputs.save(&file).unwrap();

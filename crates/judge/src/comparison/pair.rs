@@ -243,7 +243,7 @@ impl<'a> Pair<'a> {
             return Err(wrong(Arm::Candidate, dealt.case, fault));
         }
         let expected = expected.map_err(JudgeError::Inputs)?;
-        let (workshop, rules) = (self.workshop, self.rules.suited_to(&problem.outputs()));
+        let (workshop, rules) = (self.workshop, problem.rules(self.rules));
         let look = |side: &mut Side| -> Result<(Output, Effort), ExaminationFailure> {
             let (output, took) = side.fetch(workshop, problem)?;
             let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);

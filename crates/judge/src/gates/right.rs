@@ -82,11 +82,10 @@ fn try_part(
             continue;
         }
         // Operands from a file have no kind, so one run is enough.
-        let kinds = if case.data.is_some() {
-            &rules.inputs[..rules.inputs.len().min(1)]
-        } else {
-            &rules.inputs
-        };
+        let mut kinds = case.sizes.rules(rules).inputs;
+        if case.data.is_some() {
+            kinds.truncate(1);
+        }
         tried.extend(
             kinds
                 .iter()

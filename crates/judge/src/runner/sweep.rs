@@ -102,8 +102,8 @@ pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, Judg
     };
     for case in sweep.suite.correctness.iter().chain(&sweep.suite.benchmark) {
         let schedules = (sweep.schedules)(case);
-        for kind in &sweep.rules.inputs {
-            let prepared = Prepared::new(first, case, *kind)?;
+        for kind in case.sizes.rules(&sweep.rules).inputs {
+            let prepared = Prepared::new(first, case, kind)?;
             for (label, workshop) in &workers {
                 progress(&format!(
                     "{}, {kind}, {label}, {} schedules",

@@ -53,7 +53,7 @@ impl<'c> Prepared<'c> {
 
     /// Compares a result.
     pub fn compare(&self, output: &Output, rules: &Rules) -> CaseErrors {
-        let rules = rules.suited_to(&self.case.sizes.outputs());
+        let rules = self.case.sizes.rules(rules);
         let errors = ErrorMeasures::between(output, &self.expected, rules.tolerance);
         let fault = if self.operands.are_untouched() {
             let kind = self.case.data.is_none().then_some(self.kind);

@@ -225,7 +225,7 @@ impl Workshop {
     ) -> Result<(Box<dyn Inputs>, PathBuf), JudgeError> {
         let inputs = match &case.data {
             Some(data) => case.sizes.load(data).map_err(JudgeError::Inputs)?,
-            None => case.sizes.generate(kind, seed),
+            None => case.sizes.generate(kind, seed).map_err(JudgeError::Inputs)?,
         };
         // The kind and the seed are left out: a worker that knew them could regenerate the operands, and further ones,
         // itself.

@@ -233,7 +233,7 @@ mod tests {
     fn inputs(sizes: &Sizes) -> Inputs {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("inputs");
-        sizes.generate(InputKind::Wide, 3).save(&file).unwrap();
+        sizes.generate(InputKind::Wide, 3).unwrap().save(&file).unwrap();
         Inputs::load(&file, gauntlet_tiles::operation(sizes).unwrap()).unwrap()
     }
 

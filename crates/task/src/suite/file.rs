@@ -47,6 +47,7 @@ pub(super) fn parse(
         description: file.description,
         correctness: reader.cases(file.correctness)?,
         benchmark: reader.cases(file.benchmark)?,
+        notes: Vec::new(),
     })
 }
 
