@@ -1,0 +1,338 @@
+//! Which kind of task lies at a path, and the parts of it that are not Python: task.toml and task.yml.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gauntlet_parameters::did_you_mean;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::TaskError;
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Description {
+    /// The file or folder that the reference process opens.
+    pub(crate) path: PathBuf,
+    /// The task's name, unless its text gives another.
+    pub(crate) name: String,
+    /// The kind, as the reference process calls it.
+    pub(crate) kind: &'static str,
+    /// What task.toml or task.yml says; null if there is neither.
+    pub(crate) said: Value,
+    /// What of it is not honoured.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Whether a path is a task: a Python file, a folder with task.py, task.yml or definition.json, a task.toml, or a JSON
+/// file with a definition.
+pub fn is_task(path: &Path) -> bool {
+    let is_named = |name: &str| path.file_name().is_some_and(|own| own == name);
+    let has = |name: &str| path.join(name).is_file();
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension == Some("py")
+        || extension == Some("json")
+        || is_named("task.toml")
+        || is_named("task.yml")
+        || ["task.py", "task.yml", "definition.json"].into_iter().any(has)
+}
+
+/// Describes the task at a path.
+pub(crate) fn describe(path: &Path) -> Result<Description, TaskError> {
+    let missing = || {
+        TaskError::new(
+            format!("there is no task at {}", path.display()),
+            "name a Python file, or a folder with task.py, task.yml or definition.json",
+        )
+    };
+    let path = path.canonicalize().map_err(|_| missing())?;
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let file_name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    if !path.is_dir() {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        return match (file_name, extension) {
+            ("task.toml" | "task.yml", _) => described_folder(folder),
+            ("task.py", _) if folder.join("task.toml").is_file() => described_folder(folder),
+            (_, Some("py")) => Ok(of_kind("file", &path, Value::Null)),
+            (_, Some("json")) => Ok(of_kind("definition", &path, Value::Null)),
+            _ => Err(missing()),
+        };
+    }
+    described_folder(&path)
+}
+
+fn described_folder(folder: &Path) -> Result<Description, TaskError> {
+    if folder.join("task.yml").is_file() {
+        return gpu_mode(folder);
+    }
+    if folder.join("definition.json").is_file() {
+        return Ok(of_kind(
+            "definition",
+            &folder.join("definition.json"),
+            Value::Null,
+        ));
+    }
+    let code = folder.join("task.py");
+    if !code.is_file() {
+        return Err(TaskError::new(
+            format!(
+                "the folder {} has neither task.py, task.yml nor definition.json",
+                folder.display()
+            ),
+            "name a folder with one of them",
+        ));
+    }
+    let table = folder.join("task.toml");
+    let said = if table.is_file() {
+        task_toml(&table)?
+    } else {
+        Value::Null
+    };
+    let name = said["name"].as_str().map(str::to_owned);
+    let described = of_kind("file", &code, said);
+    Ok(Description {
+        name: name.unwrap_or(described.name),
+        ..described
+    })
+}
+
+fn of_kind(kind: &'static str, path: &Path, said: Value) -> Description {
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stands_for_its_folder = matches!(
+        path.file_name().and_then(|name| name.to_str()),
+        Some("task.py" | "definition.json")
+    );
+    let named = if stands_for_its_folder {
+        path.parent()
+    } else {
+        Some(path)
+    };
+    Description {
+        path: path.to_owned(),
+        name: named.and_then(stem).unwrap_or_else(|| "task".to_owned()),
+        kind,
+        said,
+        notes: Vec::new(),
+    }
+}
+
+fn read(file: &Path) -> Result<String, TaskError> {
+    fs::read_to_string(file).map_err(|error| {
+        TaskError::new(
+            format!("the file cannot be read: {error}"),
+            "check its permissions",
+        )
+        .in_file(file)
+    })
+}
+
+/// What a task.toml says; its cases replace those of task.py.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct TaskToml {
+    name: Option<String>,
+    description: Option<String>,
+    constant: Option<Vec<String>>,
+    outputs: Option<Vec<String>>,
+    tolerance: Option<Value>,
+    work: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    correctness: Vec<Value>,
+    #[serde(default)]
+    benchmark: Vec<Value>,
+}
+
+fn task_toml(file: &Path) -> Result<Value, TaskError> {
+    let text = read(file)?;
+    let table: TaskToml = toml::from_str(&text).map_err(|error| {
+        let line = error.span().and_then(|span| Some(text.get(..span.start)?.matches('\n').count() + 1));
+        let remedy = "a task.toml has name, description, constant, outputs, tolerance, work, and the cases [[correctness]] \
+                      and [[benchmark]]";
+        TaskError::new(error.message(), remedy).in_file(file).at_line(line)
+    })?;
+    let TaskToml {
+        name,
+        description,
+        constant,
+        outputs,
+        tolerance,
+        work,
+        correctness,
+        benchmark,
+    } = table;
+    let mut said = json!({});
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            said[key] = value;
+        }
+    };
+    put("name", name.map(Value::from));
+    put("description", description.map(Value::from));
+    put("constant", constant.map(Value::from));
+    put("outputs", outputs.map(Value::from));
+    put("tolerance", tolerance);
+    put("work", work.map(|work| json!(work)));
+    if !(correctness.is_empty() && benchmark.is_empty()) {
+        put(
+            "cases",
+            Some(json!({ "correctness": correctness, "benchmark": benchmark })),
+        );
+    }
+    Ok(said)
+}
+
+/// The fields of a task.yml that are read.
+const READ: [&str; 5] = ["files", "lang", "description", "tests", "benchmarks"];
+
+/// The fields that are known and not honoured, each with the reason.
+const NOT_HONOURED: [(&str, &str); 10] = [
+    (
+        "config",
+        "the task's own runner is not used: gauntlet times and checks the calls itself",
+    ),
+    ("templates", ""),
+    ("ranking_by", ""),
+    ("gpus", ""),
+    ("multi_gpu", "the kernel gets one GPU"),
+    ("test_timeout", "gauntlet's own timeouts hold"),
+    ("benchmark_timeout", "gauntlet's own timeouts hold"),
+    ("ranked_timeout", "gauntlet's own timeouts hold"),
+    ("milestones", "only the baseline is compared with"),
+    ("name", ""),
+];
+
+fn gpu_mode(folder: &Path) -> Result<Description, TaskError> {
+    let file = folder.join("task.yml");
+    let text = read(&file)?;
+    let at = |message: String, remedy: &str, key: &str| {
+        TaskError::new(message, remedy)
+            .in_file(&file)
+            .at_line(line_of(&text, key))
+    };
+    let fields: BTreeMap<String, Value> = serde_saphyr::from_str(&text).map_err(|error| {
+        let line = error
+            .location()
+            .and_then(|place| usize::try_from(place.line()).ok());
+        let said = error.to_string();
+        let first = said.lines().next().unwrap_or_default();
+        // The place stands before the message.
+        let message = first
+            .split_once(": \"")
+            .map_or(first.to_owned(), |(_, rest)| format!("\"{rest}"));
+        TaskError::new(message, "correct the YAML")
+            .in_file(&file)
+            .at_line(line)
+    })?;
+    let known = || READ.into_iter().chain(NOT_HONOURED.map(|(name, _)| name));
+    for key in fields.keys() {
+        if !known().any(|name| name == key) {
+            let meant = did_you_mean(key, known());
+            return Err(at(
+                format!("unknown field `{key}`{meant}"),
+                "remove or correct it; gauntlet cannot tell what it asks for",
+                key,
+            ));
+        }
+    }
+    let language = fields.get("lang").and_then(Value::as_str).unwrap_or("py");
+    if language != "py" {
+        let message = format!("the task's `lang` is {language}, and only Python tasks (py) are read");
+        return Err(at(message, "describe the task in a task.py", "lang"));
+    }
+    let cases = |key: &str| fields.get(key).cloned().unwrap_or_else(|| json!([]));
+    for key in ["tests", "benchmarks"] {
+        let list = cases(key);
+        if !list
+            .as_array()
+            .is_some_and(|list| list.iter().all(Value::is_object))
+        {
+            return Err(at(
+                format!("`{key}` is not a list of cases"),
+                "write `- {\"size\": 1024, \"seed\": 1}`",
+                key,
+            ));
+        }
+    }
+    if cases("benchmarks").as_array().is_none_or(Vec::is_empty) {
+        return Err(at(
+            "the task has no `benchmarks`, so nothing can be timed".to_owned(),
+            "add a case to `benchmarks`",
+            "benchmarks",
+        ));
+    }
+    let description = fields
+        .get("description")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let summary = description
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    let said = json!({
+        "tests": cases("tests"), "benchmarks": cases("benchmarks"), "summary": summary,
+        "files": sources(fields.get("files")),
+    });
+    Ok(Description {
+        notes: notes(&fields),
+        ..of_kind("gpu-mode", folder, said)
+    })
+}
+
+/// The sources by the names that they have beside the submission.
+fn sources(files: Option<&Value>) -> BTreeMap<String, String> {
+    let text = |value: &Value, key: &str| value[key].as_str().map(str::to_owned);
+    match files {
+        Some(Value::Array(list)) => {
+            let named = list
+                .iter()
+                .filter_map(|file| Some((text(file, "name")?, text(file, "source")?)));
+            named.collect()
+        }
+        Some(Value::Object(named)) => {
+            let source =
+                |(name, source): (&String, &Value)| Some((name.clone(), source.as_str()?.to_owned()));
+            named.iter().filter_map(source).collect()
+        }
+        _ => BTreeMap::new(),
+    }
+}
+
+fn notes(fields: &BTreeMap<String, Value>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(rule) = fields.get("ranking_by").and_then(Value::as_str) {
+        let meant = match rule {
+            "geom" => " (the geometric mean of the benchmarks' times)",
+            "mean" => " (the mean of the benchmarks' times)",
+            "last" => " (the last benchmark's time)",
+            _ => "",
+        };
+        notes.push(format!(
+            "the competition ranks by `{rule}`{meant}; the verdict here is about all benchmarks together"
+        ));
+    }
+    if let Some(gpus) = fields.get("gpus").and_then(Value::as_array) {
+        let names: Vec<_> = gpus.iter().filter_map(Value::as_str).collect();
+        notes.push(format!("the competition runs on {}", names.join(", ")));
+    }
+    for (name, why) in NOT_HONOURED {
+        if !why.is_empty() && fields.contains_key(name) && !matches!(fields[name], Value::Bool(false)) {
+            notes.push(format!("`{name}` is not honoured: {why}"));
+        }
+    }
+    notes
+}
+
+/// The line on which a field of the outermost level stands.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let starts = |line: &str| {
+        let own = line.trim_start_matches(['"', '\'']);
+        own.strip_prefix(key)
+            .is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
+    };
+    text.lines().position(starts).map(|index| index + 1)
+}

@@ -1,0 +1,291 @@
+//! One case of a Python task.
+
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use gauntlet_device::Device;
+use gauntlet_formats::{DataType, Tensor, TensorSpec};
+use gauntlet_parameters::Parameters;
+use gauntlet_task::{
+    Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Output, Remedy, Rules, Task,
+    TaskSizes, Violation,
+};
+use serde_json::{Value, json};
+
+use crate::TaskError;
+use crate::protocol::{CaseTensors, Checked};
+use crate::results::digest;
+use crate::rules;
+use crate::task::PythonTask;
+
+/// Elements up to which a look between measurements compares a whole output.
+const FULL_BELOW: usize = 1 << 20;
+
+/// Rows that such a look compares of larger outputs.
+const SPOT_ROWS: usize = 64;
+
+/// One case. Its tensors are found out by a first call of the task's generator and reference, when they are first asked
+/// for; [`open`](crate::open) does that for the cases that are wanted, and reports an error.
+#[derive(Debug)]
+pub struct PythonSizes {
+    task: PythonTask,
+    parameters: Value,
+    /// The parameters in words.
+    shown: String,
+    tensors: OnceLock<Result<CaseTensors, TaskError>>,
+}
+
+impl PythonSizes {
+    pub(crate) fn new(task: PythonTask, parameters: Value, shown: String) -> Self {
+        Self {
+            task,
+            parameters,
+            shown,
+            tensors: OnceLock::new(),
+        }
+    }
+
+    /// Its tensors and rules.
+    pub(crate) fn tensors(&self) -> Result<&CaseTensors, TaskError> {
+        let found = self.tensors.get_or_init(|| self.task.case(&self.parameters));
+        found.as_ref().map_err(TaskError::clone)
+    }
+
+    fn request(&self, call: &str, more: Value) -> Value {
+        let mut request = json!({ "call": call, "parameters": self.parameters });
+        if let (Some(request), Value::Object(more)) = (request.as_object_mut(), more) {
+            request.extend(more);
+        }
+        request
+    }
+
+    fn generated(&self, seed: u64) -> Result<InputTensors, TaskError> {
+        let file = self.task.reference().file()?;
+        // The seeders of numpy's older generators take 32 bits.
+        let seed = seed % (1 << 31);
+        let request = self.request("generate", json!({ "seed": seed, "path": &*file }));
+        self.task.reference().ask::<Value>(&request)?;
+        InputTensors::load(&file, &self.tensors()?.inputs).map_err(|error| unreadable(&error))
+    }
+
+    fn computed(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
+        self.task.results().of(digest(&self.parameters, &inputs.0), || {
+            let (given, made) = (self.task.reference().file()?, self.task.reference().file()?);
+            inputs.save(&given).map_err(|error| unreadable(&error))?;
+            let request = self.request("expected", json!({ "inputs": &*given, "path": &*made }));
+            self.task.reference().ask::<Value>(&request)?;
+            Output::load(&made, &self.tensors()?.outputs).map_err(|error| unreadable(&error))
+        })
+    }
+
+    /// The task's own check of a result.
+    fn checked(&self, inputs: &InputTensors, output: &Output) -> Result<Option<String>, TaskError> {
+        let expected = self.computed(inputs)?;
+        let opened = self.task.opened();
+        if !opened.check_is_the_rule {
+            let different = unequal_integers(output, &expected, &rules::tolerances(self.tensors()?));
+            if different.is_some() {
+                return Ok(different);
+            }
+        }
+        if !opened.has_check {
+            return Ok(None);
+        }
+        let file = || self.task.reference().file();
+        let (given, found, wanted) = (file()?, file()?, file()?);
+        let saved = inputs.save(&given).and_then(|()| output.save(&found));
+        saved
+            .and_then(|()| expected.save(&wanted))
+            .map_err(|error| unreadable(&error))?;
+        let paths = json!({ "inputs": &*given, "output": &*found, "expected": &*wanted });
+        let checked: Checked = self.task.reference().ask(&self.request("check", paths))?;
+        Ok(checked
+            .fault
+            .map(|fault| format!("the task's own check: {fault}")))
+    }
+}
+
+fn unreadable(error: &impl fmt::Display) -> TaskError {
+    TaskError::new(
+        error.to_string(),
+        "free some space, or name another folder by TMPDIR",
+    )
+}
+
+/// Differences of 64-bit integers, which f64 cannot tell apart beyond 2⁵³.
+fn unequal_integers(
+    output: &Output,
+    expected: &Output,
+    tolerances: &[gauntlet_task::Tolerance],
+) -> Option<String> {
+    let tensors = output.0.iter().zip(&expected.0).zip(tolerances);
+    let exact = tensors.filter(|((found, _), tolerance)| {
+        let is_long = matches!(found.spec.data_type, DataType::I64 | DataType::U64);
+        is_long && tolerance.relative == 0.0 && tolerance.absolute == 0.0
+    });
+    let mut unequal = exact.filter_map(|((found, wanted), _)| {
+        let pairs = found.bytes.chunks_exact(8).zip(wanted.bytes.chunks_exact(8));
+        let count = pairs.filter(|(found, wanted)| found != wanted).count();
+        (count > 0).then(|| {
+            format!(
+                "{count} elements of `{}` differ from the reference",
+                found.spec.name
+            )
+        })
+    });
+    unequal.next()
+}
+
+fn tensors_of(inputs: &dyn Inputs) -> Result<&InputTensors, String> {
+    let foreign = || "the operands are those of another task".to_owned();
+    inputs.as_any().downcast_ref().ok_or_else(foreign)
+}
+
+/// The computed elements of one output.
+fn grid(tensor: &Tensor, part: usize, coverage: Coverage) -> Grid {
+    let columns = tensor.spec.columns();
+    let rows = coverage.rows(part, tensor.spec.rows());
+    let of_row = |&row: &usize| (0..columns).map(move |column| tensor.get(row * columns + column));
+    Grid {
+        values: rows.iter().flat_map(of_row).collect(),
+        columns: (0..columns).collect(),
+        rows,
+    }
+}
+
+impl TaskSizes for PythonSizes {
+    fn task(&self) -> &dyn Task {
+        &self.task
+    }
+
+    fn record(&self) -> Value {
+        match self.tensors() {
+            Ok(tensors) => tensors.sizes.clone(),
+            Err(_) => json!({ "parameters": self.parameters }),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn inputs(&self) -> Vec<TensorSpec> {
+        self.tensors()
+            .map(|tensors| tensors.inputs.clone())
+            .unwrap_or_default()
+    }
+
+    fn constant_inputs(&self) -> Vec<String> {
+        self.tensors()
+            .map(|tensors| tensors.constant.clone())
+            .unwrap_or_default()
+    }
+
+    fn outputs(&self) -> Vec<TensorSpec> {
+        self.tensors()
+            .map(|tensors| tensors.outputs.clone())
+            .unwrap_or_default()
+    }
+
+    fn generate(&self, _kind: InputKind, seed: u64) -> Result<Box<dyn Inputs>, String> {
+        let generated = self.tensors().and_then(|_| self.generated(seed));
+        match generated {
+            Ok(inputs) => Ok(Box::new(inputs)),
+            Err(error) => Err(error.whole()),
+        }
+    }
+
+    fn load(&self, path: &Path) -> Result<Box<dyn Inputs>, String> {
+        let tensors = self.tensors().map_err(|error| error.whole())?;
+        match InputTensors::load(path, &tensors.inputs) {
+            Ok(inputs) => Ok(Box::new(inputs)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String> {
+        let inputs = tensors_of(inputs)?;
+        let computed = self
+            .tensors()
+            .and_then(|tensors| Ok((tensors, self.computed(inputs)?)));
+        let (tensors, output) = computed.map_err(|error| error.whole())?;
+        let parts = output.0.iter().enumerate();
+        let grids = parts
+            .map(|(part, tensor)| vec![grid(tensor, part, coverage)])
+            .collect();
+        let expected = Expected::new(coverage, &tensors.outputs, grids);
+        if self.task.opened().check_is_the_rule {
+            return Ok(expected);
+        }
+        Ok(expected.within(rules::tolerances(tensors)))
+    }
+
+    fn spot(&self, seed: u64) -> Coverage {
+        let elements: usize = self.outputs().iter().map(TensorSpec::elements).sum();
+        if elements <= FULL_BELOW {
+            return Coverage::Full;
+        }
+        Coverage::Sampled {
+            rows: SPOT_ROWS,
+            columns: 0,
+            seed,
+        }
+    }
+
+    fn rules(&self, general: &Rules) -> Rules {
+        match self.tensors() {
+            Ok(tensors) => rules::rules(tensors, general, self.task.opened().check_is_the_rule),
+            Err(_) => general.clone(),
+        }
+    }
+
+    fn check(&self, inputs: &dyn Inputs, output: &Output, _errors: &ErrorMeasures) -> Option<String> {
+        let checked = tensors_of(inputs).map_err(|error| TaskError::new(error, ""));
+        match checked.and_then(|inputs| self.checked(inputs, output)) {
+            Ok(fault) => fault,
+            Err(error) => Some(format!("the task's own check fails: {}", error.whole())),
+        }
+    }
+
+    /// Kernels are programs of the user's.
+    fn violations(&self, parameters: &Parameters, _device: &Device) -> Vec<Violation> {
+        vec![Violation {
+            parameter: "kernel".to_owned(),
+            value: "builtin".to_owned(),
+            rule: format!("the task {} has no built-in kernel", self.task.name()),
+            source: "crates/python-task".to_owned(),
+            remedies: vec![Remedy {
+                sentence: "name a kernel of your own: `command: PROGRAM ARGUMENTS` is one".to_owned(),
+                parameters: parameters.clone(),
+            }],
+        }]
+    }
+
+    fn flops(&self) -> Option<u64> {
+        let flops = self.tensors().ok()?.work.flops?;
+        Some(flops.round().max(0.0) as u64)
+    }
+
+    fn bytes(&self) -> u64 {
+        let stated = self.tensors().ok().and_then(|tensors| tensors.work.bytes);
+        let of_tensors = || {
+            [self.inputs(), self.outputs()]
+                .concat()
+                .iter()
+                .map(TensorSpec::bytes)
+                .sum::<usize>() as u64
+        };
+        stated.map_or_else(of_tensors, |bytes| bytes.round().max(0.0) as u64)
+    }
+}
+
+impl fmt::Display for PythonSizes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shown.is_empty() {
+            return formatter.write_str(self.task.name());
+        }
+        formatter.write_str(&self.shown)
+    }
+}

@@ -1,0 +1,72 @@
+//! A problem in the form of KernelBench.
+
+use gauntlet_task::{Coverage, InputKind};
+
+use super::{Files, computed, fault, has};
+
+const LINEAR: &str = r#"
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    """A layer and an activation."""
+    def __init__(self, features, outputs):
+        super().__init__()
+        self.layer = nn.Linear(features, outputs)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+def get_inputs():
+    return [torch.rand(6, 16)]
+
+def get_init_inputs():
+    return [16, 4]
+"#;
+
+#[test]
+fn a_model_is_a_task() {
+    if !has("torch") {
+        return;
+    }
+    let files = Files::new(&[("7_linear.py", LINEAR)]);
+    let suite = files.open("7_linear.py").unwrap();
+    assert_eq!(
+        (suite.description.as_str(), suite.benchmark.len()),
+        ("A layer and an activation.", 1)
+    );
+    let sizes = &suite.benchmark[0].sizes;
+    let told = sizes.record();
+    assert_eq!((&told["call"], &told["seed"]), (&"model".into(), &42.into()));
+    let arguments = serde_json::json!({ "tuple": [{ "tensor": "0" }] });
+    assert_eq!(told["arguments"], arguments);
+    assert_eq!(
+        told["init"],
+        serde_json::json!({ "tuple": [{ "value": 16 }, { "value": 4 }] })
+    );
+    let rules = sizes.rules(&gauntlet_task::Rules::default());
+    assert_eq!((rules.tolerance.relative, rules.tolerance.absolute), (1e-4, 1e-4));
+
+    let (inputs, output) = computed(sizes, 1);
+    assert_eq!(fault(sizes, &*inputs, &output), None);
+    let other = sizes.generate(InputKind::Wide, 2).unwrap();
+    assert!(
+        fault(sizes, &*other, &output).is_some(),
+        "the inputs follow the seed"
+    );
+    let again = sizes.expected(&*inputs, Coverage::Full).unwrap();
+    assert_eq!(
+        again,
+        gauntlet_task::Expected::of(&output).within([rules.tolerance]),
+        "the weights do not"
+    );
+}
+
+#[test]
+fn a_model_that_does_not_fit_its_arguments_is_told() {
+    if !has("torch") {
+        return;
+    }
+    let files = Files::new(&[("7_linear.py", &LINEAR.replace("[16, 4]", "[16]"))]);
+    insta::assert_snapshot!(files.refused("7_linear.py"));
+}
