@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 
 use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
+use gauntlet_python_task::TaskError;
 use gauntlet_tournament::{FileError, TournamentError};
 use gauntlet_tuning::TuningError;
 use gauntlet_worker::WorkerError;
@@ -152,6 +153,12 @@ impl From<FileError> for CliError {
     }
 }
 
+impl From<TaskError> for CliError {
+    fn from(error: TaskError) -> Self {
+        Self::bad_input(error.to_string(), error.remedy)
+    }
+}
+
 impl From<LedgerError> for CliError {
     fn from(error: LedgerError) -> Self {
         let exit = match error {
@@ -206,6 +213,8 @@ impl From<JudgeError> for CliError {
             // The user can correct a folder that is missing or not writable, but not a full disk.
             JudgeError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
             JudgeError::NoEstimate(_) => Self::of_input(said),
+            // A task's own code failed, or a file of operands does not fit.
+            JudgeError::Inputs(_) => Self::of_input(said),
             // The worker is this program, and reports that its input is wrong.
             JudgeError::Executor(WorkerError::Died {
                 status: Some(status), ..

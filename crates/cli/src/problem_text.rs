@@ -30,9 +30,11 @@ pub fn read(text: &str) -> Result<Vec<(String, Sizes)>, CliError> {
     }
 }
 
-/// Whether it names a suite: a file, or a built-in one.
+/// Whether it names a suite: a file, a task in Python, or a built-in one.
 fn is_suite(name: &str) -> bool {
-    name.ends_with(".toml") || gauntlet_families::suite_names().contains(&name)
+    name.ends_with(".toml")
+        || gauntlet_families::suite_names().contains(&name)
+        || gauntlet_python_task::is_task(Path::new(name))
 }
 
 fn one_case(suite: &Suite, name: &str) -> Result<(String, Sizes), CliError> {

@@ -253,7 +253,8 @@ fn operands_from_a_file_are_examined_and_timed() {
     let suite = gauntlet_families::load_suite(&place.path("suite.toml"));
     let case = &suite.unwrap().benchmark[1];
     case.sizes
-        .generate(gauntlet_task::InputKind::Wide, 1).unwrap()
+        .generate(gauntlet_task::InputKind::Wide, 1)
+        .unwrap()
         .save(&place.path("operands.safetensors"))
         .unwrap();
     place.write(

@@ -26,7 +26,9 @@ fn gemm(form: Form) -> Sizes {
 }
 
 fn expected(sizes: &Sizes, kind: InputKind) -> Expected {
-    sizes.expected(&*sizes.generate(kind, 7).unwrap(), Coverage::Full).unwrap()
+    sizes
+        .expected(&*sizes.generate(kind, 7).unwrap(), Coverage::Full)
+        .unwrap()
 }
 
 /// The reference's own result, with each element changed by `tamper`, which gets the index of the output tensor and

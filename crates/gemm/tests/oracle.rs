@@ -169,10 +169,14 @@ fn depth_over_one_panel_is_summed_whole() {
 #[test]
 fn operands_of_other_sizes_are_refused() {
     let four = gemm(&[[4, 4, 32]], Form::Plain);
-    let five = sizes(&gemm(&[[4, 5, 32]], Form::Plain)).generate(InputKind::Wide, 1).unwrap();
+    let five = sizes(&gemm(&[[4, 5, 32]], Form::Plain))
+        .generate(InputKind::Wide, 1)
+        .unwrap();
     let error = sizes(&four).expected(&*five, Coverage::Full).unwrap_err();
     assert_eq!(error, "0.b is 5 × 32, but the problem takes 4 × 32");
-    let dual = sizes(&gemm(&[[4, 4, 32]], Form::Swiglu)).generate(InputKind::Wide, 1).unwrap();
+    let dual = sizes(&gemm(&[[4, 4, 32]], Form::Swiglu))
+        .generate(InputKind::Wide, 1)
+        .unwrap();
     let error = sizes(&four).expected(&*dual, Coverage::Full).unwrap_err();
     assert_eq!(
         error,

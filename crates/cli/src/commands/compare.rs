@@ -1,5 +1,6 @@
 //! `gauntlet compare`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use gauntlet_device::Device;
@@ -9,6 +10,7 @@ use gauntlet_judge::{
     Candidate, Comparison, Executor, Measurement, Metrics, Observer, Setting, Verdict, measure,
 };
 use gauntlet_parameters::Parameters;
+use gauntlet_python_task::Options;
 use gauntlet_stats::Criteria;
 use gauntlet_task::Suite;
 use serde_json::json;
@@ -27,7 +29,11 @@ use crate::sink;
 /// Compares two kernels on this machine's CPU or GPU.
 pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
-    let suite = chosen(&arguments.task, &arguments.cases)?;
+    let suite = chosen_for(
+        &arguments.task,
+        &arguments.cases,
+        python_function(&arguments.baseline),
+    )?;
     let table = suite.parameters();
     let baseline = schedule_text::candidate("baseline", &arguments.baseline, &Parameters::new(), &table)?;
     let candidate = schedule_text::candidate("candidate", &arguments.candidate, &baseline.schedule, &table)?;
@@ -48,7 +54,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
     let setting = Setting::new(device, &suite, measurement, Criteria::default());
     let executor = Executor::Live(workshop);
     let mut result = json!({
-        "suite": suite.name, "baseline": description(&arms[0]), "candidate": description(&arms[1]),
+        "suite": suite.name, "notes": suite.notes, "baseline": description(&arms[0]), "candidate": description(&arms[1]),
         "criteria": setting.criteria, "environment": environment_with(gpu.as_ref()),
     });
     let _hold = Hold::take(arguments.measured.executor);
@@ -77,6 +83,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
             };
             sink::print(described)?;
         }
+        suites::tell_notes(&suite)?;
         sink::print("")?;
         let void = (found.verdict == Verdict::Blocked).then_some(found.reason.as_str());
         let report = gauntlet_report::comparison(comparison, void, &setting.criteria, terminal_width());
@@ -101,7 +108,19 @@ fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
 
 /// A suite with only the given benchmark cases; all of them if none is given.
 pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, CliError> {
-    let mut suite = suites::find(name)?;
+    chosen_for(name, cases, None)
+}
+
+/// The same, for a comparison with a baseline that is a Python function: it stands in for a reference that a task lacks.
+fn chosen_for(name: &str, cases: &[String], baseline: Option<&str>) -> Result<Suite, CliError> {
+    let mut suite = suites::find_with(
+        name,
+        &Options {
+            baseline: baseline.map(str::to_owned),
+            cases: cases.to_vec(),
+            ..Options::default()
+        },
+    )?;
     if let Some(stranger) = cases
         .iter()
         .find(|case| suite.benchmark.iter().all(|known| known.name != **case))
@@ -116,6 +135,15 @@ pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, CliError> {
         suite.benchmark.retain(|case| cases.contains(&case.name));
     }
     Ok(suite)
+}
+
+/// A kernel's text if it names a function of a Python file, as `softmax.py:fast` does.
+fn python_function(text: &str) -> Option<&str> {
+    let (file, _) = text.rsplit_once(':')?;
+    let is_python = Path::new(file)
+        .extension()
+        .is_some_and(|extension| extension == "py");
+    is_python.then_some(text)
 }
 
 /// A table, a command, or parameters.

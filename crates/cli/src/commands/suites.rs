@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gauntlet_python_task::Options;
 use gauntlet_task::{Case, Suite};
 
 use crate::arguments::Suites;
@@ -19,8 +20,16 @@ pub fn suites(arguments: &Suites) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// A suite by name or file.
+/// A suite by name or file, or the suite of a task in Python.
 pub fn find(name: &str) -> Result<Suite, CliError> {
+    find_with(name, &Options::default())
+}
+
+/// The same; the options say which cases of a task in Python are wanted, and what stands in for its reference.
+pub fn find_with(name: &str, options: &Options) -> Result<Suite, CliError> {
+    if gauntlet_python_task::is_task(Path::new(name)) {
+        return Ok(gauntlet_python_task::open(Path::new(name), options)?);
+    }
     let found = if name.ends_with(".toml") {
         gauntlet_families::load_suite(Path::new(name))
     } else {
@@ -79,5 +88,13 @@ fn show(suite: &Suite, json: bool) -> Result<(), CliError> {
         .chain(suite.benchmark.iter().map(|case| row("benchmark", case)));
     let head = ["for", "case", "problem", "GFLOP", "MB"];
     listing::print(&head, rows)?;
+    tell_notes(suite)
+}
+
+/// Prints the notes of a suite.
+pub fn tell_notes(suite: &Suite) -> Result<(), CliError> {
+    for note in &suite.notes {
+        sink::print(format_args!("note: {note}"))?;
+    }
     Ok(())
 }

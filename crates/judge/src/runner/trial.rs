@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use gauntlet_task::{Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes};
-use gauntlet_worker::protocol::{Failure, FailureKind};
+use gauntlet_task::{
+    Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes, unwritten_between,
+};
+use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
 use gauntlet_worker::{WorkerError, WorkerProcess, most_calls};
 use rand::seq::SliceRandom;
 
@@ -11,6 +13,9 @@ use crate::evidence::{Candidate, CaseErrors, JudgeError};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::operands::Operands;
 use crate::runner::workshop::Workshop;
+
+/// The byte that fills the outputs of a second run.
+const OTHER_POISON: u8 = 0x5A;
 
 /// The copies of two sets of operands on which timed calls compute, in an order that is drawn.
 const TIMED: [usize; 4] = [0, 0, 1, 1];
@@ -102,7 +107,11 @@ pub fn try_case(
         .and_then(|_| worker.prepare())
         .map_err(ExaminationFailure::Candidate)?;
     let output = run_once(workshop, worker, &case.sizes)?;
-    let mut compared = vec![prepared.compare(&output, rules)];
+    let mut first = prepared.compare(&output, rules);
+    if first.fault.is_none() {
+        first.fault = unwritten(workshop, worker, &case.sizes, &output)?;
+    }
+    let mut compared = vec![first];
     if timed && compared[0].fault.is_none() {
         let [other, last] = [(); 2].map(|()| Prepared::new(workshop, case, kind));
         let (other, prepared) = (other?, last?);
@@ -129,6 +138,25 @@ pub fn try_case(
         }
     }
     Ok(Tried::Compared(compared))
+}
+
+/// Runs again with another poison if an output has a type without NaN, where one poison cannot be told from a result.
+/// `output` is the result of the first run, on the same operands.
+fn unwritten(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    sizes: &Sizes,
+    output: &Output,
+) -> Result<Option<String>, ExaminationFailure> {
+    if output.0.iter().all(|tensor| tensor.spec.data_type.has_nan()) {
+        return Ok(None);
+    }
+    let again = worker
+        .run_poisoned(0, OTHER_POISON)
+        .and_then(|_| fetch(workshop, worker, sizes, 0))
+        .map_err(ExaminationFailure::Candidate)?;
+    let count = unwritten_between(output, &again, [POISON, OTHER_POISON]);
+    Ok((count > 0).then(|| format!("{count} elements were never written")))
 }
 
 /// Poisons the result, runs once, and fetches the result.
