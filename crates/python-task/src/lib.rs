@@ -2,7 +2,8 @@
 //!
 //! [`open`] describes what lies at a path, starts the reference process, and returns the [`Suite`](gauntlet_task::Suite)
 //! of its cases. The process is trusted: it alone knows the seeds and the expected results, and no kernel shares it. It
-//! runs the user's `generate`, `reference` and `check`, and exchanges tensors through files. Its program is in
+//! runs the user's `generate`, `reference` and `check`, and exchanges tensors through files in memory, which workers cannot
+//! reach. Its program is in
 //! `python/gauntlet/_host`, and the binary carries it.
 //!
 //! | path | kind |
@@ -29,6 +30,7 @@
 mod description;
 mod error;
 mod interpreter;
+mod memory;
 mod process;
 mod protocol;
 mod results;

@@ -95,20 +95,6 @@ impl Reference {
         })
     }
 
-    /// A path for a file of tensors that no other call uses.
-    pub(crate) fn file(&self) -> Result<tempfile::TempPath, TaskError> {
-        let file = tempfile::Builder::new()
-            .suffix(".safetensors")
-            .tempfile_in(self.folder.path());
-        let file = file.map_err(|error| {
-            TaskError::new(
-                format!("a file of tensors cannot be made: {error}"),
-                "free some space, or name another folder by TMPDIR",
-            )
-        })?;
-        Ok(file.into_temp_path())
-    }
-
     /// What the task answers to being opened.
     pub(crate) fn opened<T: DeserializeOwned>(&self) -> Result<T, TaskError> {
         self.locked(|running| self.exchange(running, &self.open))

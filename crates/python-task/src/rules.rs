@@ -92,3 +92,83 @@ pub(crate) fn rules(tensors: &CaseTensors, general: &Rules, check_is_the_rule: b
         allowed_share: of_limits(|limits| limits.share).unwrap_or(0.0).min(1.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::protocol::Work;
+
+    fn tensors(types: &[DataType], tolerance: Option<StatedTolerance>) -> CaseTensors {
+        let spec =
+            |(number, data_type): (usize, &DataType)| TensorSpec::new(format!("y{number}"), *data_type, [4]);
+        CaseTensors {
+            inputs: Vec::new(),
+            outputs: types.iter().enumerate().map(spec).collect(),
+            constant: Vec::new(),
+            sizes: serde_json::Value::Null,
+            tolerance,
+            work: Work::default(),
+        }
+    }
+
+    fn wide() -> Limits {
+        Limits {
+            rtol: Some(0.1),
+            ..Limits::default()
+        }
+    }
+
+    fn relative(types: &[DataType], tolerance: Option<StatedTolerance>) -> Vec<f64> {
+        let own = tolerances(&tensors(types, tolerance)).into_iter();
+        own.map(|tolerance| tolerance.relative).collect()
+    }
+
+    #[test]
+    fn a_table_for_all_outputs_is_one_for_floats() {
+        use DataType::{F32, I32};
+        let all = Some(StatedTolerance::All(wide()));
+        assert_eq!(relative(&[F32, I32], None), [1.3e-6, 0.0]);
+        assert_eq!(relative(&[F32, I32], all.clone()), [0.1, 0.0]);
+        assert_eq!(relative(&[I32], all), [0.1]);
+        let named = Some(StatedTolerance::Outputs(BTreeMap::from([(
+            "y1".to_owned(),
+            wide(),
+        )])));
+        assert_eq!(relative(&[F32, I32], named), [1.3e-6, 0.1]);
+    }
+
+    #[test]
+    fn the_other_limits_follow_a_stated_tolerance_unless_they_are_stated() {
+        let of = |tolerance| rules(&tensors(&[DataType::F32], tolerance), &Rules::default(), false);
+        let default = of(None);
+        assert_eq!(
+            (default.nrmse, default.bias, default.inputs.len()),
+            (5e-4, 1e-4, 1)
+        );
+        let stated = of(Some(StatedTolerance::All(wide())));
+        assert_eq!((stated.nrmse, stated.bias), (0.1, 0.025));
+        assert_eq!(stated.tolerance.absolute, 1e-5, "the default of the type");
+        let all = Limits {
+            nrmse: Some(0.5),
+            bias: Some(0.4),
+            share: Some(0.01),
+            ..wide()
+        };
+        let stated = of(Some(StatedTolerance::All(all)));
+        assert_eq!(
+            (stated.nrmse, stated.bias, stated.allowed_share),
+            (0.5, 0.4, 0.01)
+        );
+    }
+
+    #[test]
+    fn a_limit_that_is_null_is_none() {
+        let limits: Limits = serde_json::from_str(r#"{"rtol": null, "nrmse": 0.05}"#).unwrap();
+        assert_eq!(
+            (limits.rtol, limits.atol, limits.nrmse),
+            (Some(f64::MAX), None, Some(0.05))
+        );
+    }
+}

@@ -15,6 +15,7 @@ use gauntlet_task::{
 use serde_json::{Value, json};
 
 use crate::TaskError;
+use crate::memory::MemoryFile;
 use crate::protocol::{CaseTensors, Checked};
 use crate::results::digest;
 use crate::rules;
@@ -62,21 +63,21 @@ impl PythonSizes {
     }
 
     fn generated(&self, seed: u64) -> Result<InputTensors, TaskError> {
-        let file = self.task.reference().file()?;
+        let file = MemoryFile::new()?;
         // The seeders of numpy's older generators take 32 bits.
         let seed = seed % (1 << 31);
-        let request = self.request("generate", json!({ "seed": seed, "path": &*file }));
+        let request = self.request("generate", json!({ "seed": seed, "path": file.path() }));
         self.task.reference().ask::<Value>(&request)?;
-        InputTensors::load(&file, &self.tensors()?.inputs).map_err(|error| unreadable(&error))
+        InputTensors::load(file.path(), &self.tensors()?.inputs).map_err(|error| unreadable(&error))
     }
 
     fn computed(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
         self.task.results().of(digest(&self.parameters, &inputs.0), || {
-            let (given, made) = (self.task.reference().file()?, self.task.reference().file()?);
-            inputs.save(&given).map_err(|error| unreadable(&error))?;
-            let request = self.request("expected", json!({ "inputs": &*given, "path": &*made }));
+            let (given, made) = (MemoryFile::new()?, MemoryFile::new()?);
+            inputs.save(given.path()).map_err(|error| unreadable(&error))?;
+            let request = self.request("expected", json!({ "inputs": given.path(), "path": made.path() }));
             self.task.reference().ask::<Value>(&request)?;
-            Output::load(&made, &self.tensors()?.outputs).map_err(|error| unreadable(&error))
+            Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| unreadable(&error))
         })
     }
 
@@ -93,13 +94,12 @@ impl PythonSizes {
         if !opened.has_check {
             return Ok(None);
         }
-        let file = || self.task.reference().file();
-        let (given, found, wanted) = (file()?, file()?, file()?);
-        let saved = inputs.save(&given).and_then(|()| output.save(&found));
+        let (given, found, wanted) = (MemoryFile::new()?, MemoryFile::new()?, MemoryFile::new()?);
+        let saved = inputs.save(given.path()).and_then(|()| output.save(found.path()));
         saved
-            .and_then(|()| expected.save(&wanted))
+            .and_then(|()| expected.save(wanted.path()))
             .map_err(|error| unreadable(&error))?;
-        let paths = json!({ "inputs": &*given, "output": &*found, "expected": &*wanted });
+        let paths = json!({ "inputs": given.path(), "output": found.path(), "expected": wanted.path() });
         let checked: Checked = self.task.reference().ask(&self.request("check", paths))?;
         Ok(checked
             .fault
@@ -110,7 +110,7 @@ impl PythonSizes {
 fn unreadable(error: &impl fmt::Display) -> TaskError {
     TaskError::new(
         error.to_string(),
-        "free some space, or name another folder by TMPDIR",
+        "there may be too little memory for the tensors: make the case smaller",
     )
 }
 

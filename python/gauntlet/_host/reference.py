@@ -78,6 +78,7 @@ class Case:
 
     def __init__(self, task, parameters):
         self.task, self.parameters = task, parameters
+        self.shown = task.shown(parameters) or "its only case"
         value = self._drawn(_SEED)
         self.device = "cuda" if any(_is_on_gpu(leaf) for leaf in _leaves(value)) else "cpu"
         self.arguments, self.inputs = self._trees("generate", value, self._root(value))
@@ -117,11 +118,11 @@ class Case:
         return "data" if self.task.call == "single" and tensors.is_tensor(value) else ""
 
     def _told(self, doing, call):
-        with told(f"{doing} on {_named(self.parameters)}", self.task.folders):
+        with told(f"{doing} on {self.shown}", self.task.folders):
             return call()
 
     def _fault(self, subject, message, remedy):
-        return TaskFault(f"{message}, on {_named(self.parameters)}", remedy, *self.task.place(subject))
+        return TaskFault(f"{message}, on {self.shown}", remedy, *self.task.place(subject))
 
     def _drawn(self, seed):
         return self._told("in the generator", lambda: self.task.generate(self.parameters, seed))
@@ -277,19 +278,14 @@ def _values(tree):
     return [value for branch in branches for value in _values(branch)]
 
 
-def _named(parameters):
-    return ", ".join(f"{key}={value}" for key, value in parameters.items()) or "its only case"
-
-
-def _listed(cases):
+def _listed(task, cases):
     """Cases with a name each: made of the parameters where the task gives none, or numbered where that is long."""
     listed = []
     for number, (name, parameters) in enumerate(cases, 1):
         made = ",".join(f"{key}={value}" for key, value in parameters.items())
         if not made or len(made) > _LONGEST_NAME or " " in made:
             made = f"case-{number}"
-        shown = ", ".join(f"{key}={value}" for key, value in parameters.items())
-        listed.append({"name": str(name or made), "shown": shown, "parameters": parameters})
+        listed.append({"name": str(name or made), "shown": task.shown(parameters), "parameters": parameters})
     return listed
 
 
@@ -304,7 +300,7 @@ class Server:
         correctness, benchmark = self.task.cases()
         return {
             "name": getattr(self.task, "name", None), "summary": self.task.summary, "notes": self.task.notes,
-            "correctness": _listed(correctness), "benchmark": _listed(benchmark),
+            "correctness": _listed(self.task, correctness), "benchmark": _listed(self.task, benchmark),
             "has_check": self.task.has_check, "check_is_the_rule": self.task.check_is_the_rule,
         }
 

@@ -91,7 +91,7 @@ class DefinitionTask(Task):
         for path in [*near, *far]:
             if os.path.exists(path):
                 return path
-        raise self._fault("the definition has no workloads", f"put them beside it as workload.jsonl, or under {root}/workloads")
+        raise self._fault("the definition has no workloads", "put them beside it as workload.jsonl, or in the data set's folder `workloads`")
 
     def _read_workloads(self):
         path, found = self._workload_file(), []
@@ -129,6 +129,9 @@ class DefinitionTask(Task):
 
     def cases(self):
         return [], self._workloads
+
+    def shown(self, parameters):
+        return super().shown(parameters["axes"])
 
     def generate(self, parameters, seed):
         seed_everything(seed)

@@ -76,6 +76,10 @@ class Task:
         """File and line of a part of the task's text, such as `reference`; its first file where it is not known."""
         return self.path, None
 
+    def shown(self, parameters):
+        """The parameters of a case in words."""
+        return ", ".join(f"{key}={value}" for key, value in parameters.items())
+
     def cases(self):
         """(name or None, parameters) of the correctness and of the benchmark cases."""
         raise NotImplementedError

@@ -1,0 +1,56 @@
+//! Files of tensors in memory.
+//!
+//! Operands and expected results must not lie in a folder, even for a moment: a worker that runs at the same time can read
+//! most folders. These files have no name there; the reference process reaches them through this process's entry in
+//! `/proc`, which the confinement of workers closes to them.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::TaskError;
+
+/// A file in memory, freed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryFile {
+    /// Held open for as long as the path is used.
+    _file: OwnedFd,
+    path: PathBuf,
+}
+
+impl MemoryFile {
+    /// An empty file.
+    pub(crate) fn new() -> Result<Self, TaskError> {
+        let file = memfd_create("tensors", MFdFlags::MFD_CLOEXEC).map_err(|error| {
+            TaskError::new(
+                format!("a file in memory cannot be made: {error}"),
+                "allow more open files (`ulimit -n`)",
+            )
+        })?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
+        Ok(Self { _file: file, path })
+    }
+
+    /// The path by which processes of the same user open it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_memory_is_written_and_read_by_its_path() {
+        let file = MemoryFile::new().unwrap();
+        for text in ["longer", "short"] {
+            std::fs::write(file.path(), text).unwrap();
+            assert_eq!(std::fs::read_to_string(file.path()).unwrap(), text);
+        }
+        let path = file.path().to_owned();
+        drop(file);
+        assert!(std::fs::read(path).is_err());
+    }
+}
