@@ -23,7 +23,7 @@ pub use data_type::DataType;
 pub use dequantise::Element;
 pub use nvfp4::{FormatError, Nvfp4Tensor};
 pub use rounding::to_odd;
-pub use tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
+pub use tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors, serialize_tensors};
 
 /// Values that share one block scale along K.
 pub const BLOCK: usize = 16;

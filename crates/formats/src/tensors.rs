@@ -301,18 +301,31 @@ pub fn save_tensors<'t>(
     tensors: impl IntoIterator<Item = (&'t TensorSpec, &'t [u8])>,
     path: &Path,
 ) -> Result<(), TensorFileError> {
-    let write = || {
-        let mut views = Vec::new();
-        for (spec, bytes) in tensors {
-            let view = TensorView::new(spec.data_type.stored(), spec.shape.clone(), bytes)?;
-            views.push((spec.name.as_str(), view));
-        }
-        safetensors::serialize_to_file(views, None, path)
-    };
+    let write = || safetensors::serialize_to_file(views(tensors)?, None, path);
     write().map_err(|source| TensorFileError::Write {
         path: path.into(),
         source,
     })
+}
+
+/// The bytes of a safetensors file of these tensors, each with its elements.
+///
+/// # Errors
+/// When the bytes are not those of a tensor's type and shape.
+pub fn serialize_tensors<'t>(
+    tensors: impl IntoIterator<Item = (&'t TensorSpec, &'t [u8])>,
+) -> Result<Vec<u8>, SafeTensorError> {
+    safetensors::serialize(views(tensors)?, None)
+}
+
+fn views<'t>(
+    tensors: impl IntoIterator<Item = (&'t TensorSpec, &'t [u8])>,
+) -> Result<Vec<(&'t str, TensorView<'t>)>, SafeTensorError> {
+    let view = |(spec, bytes): (&'t TensorSpec, &'t [u8])| {
+        let view = TensorView::new(spec.data_type.stored(), spec.shape.clone(), bytes)?;
+        Ok((spec.name.as_str(), view))
+    };
+    tensors.into_iter().map(view).collect()
 }
 
 #[cfg(test)]

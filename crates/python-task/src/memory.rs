@@ -4,9 +4,12 @@
 //! most folders. These files have no name there; the reference process reaches them through this process's entry in
 //! `/proc`, which the confinement of workers closes to them.
 
+use std::fmt;
+use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use gauntlet_formats::{Tensor, serialize_tensors};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::TaskError;
@@ -32,10 +35,30 @@ impl MemoryFile {
         Ok(Self { _file: file, path })
     }
 
+    /// A file with these tensors.
+    pub(crate) fn of(tensors: &[Tensor]) -> Result<Self, TaskError> {
+        let file = Self::new()?;
+        let parts = tensors
+            .iter()
+            .map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
+        let bytes = serialize_tensors(parts).map_err(|error| without_room(&error))?;
+        // A file in memory is written in place: a new one beside it would have another path.
+        fs::write(&file.path, bytes).map_err(|error| without_room(&error))?;
+        Ok(file)
+    }
+
     /// The path by which processes of the same user open it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Tensors that cannot be passed to or from the reference process.
+pub(crate) fn without_room(error: &impl fmt::Display) -> TaskError {
+    TaskError::new(
+        error.to_string(),
+        "there may be too little memory for the tensors: make the case smaller",
+    )
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use gauntlet_task::{
 use serde_json::{Value, json};
 
 use crate::TaskError;
-use crate::memory::MemoryFile;
+use crate::memory::{MemoryFile, without_room};
 use crate::protocol::{CaseTensors, Checked};
 use crate::results::digest;
 use crate::rules;
@@ -68,16 +68,15 @@ impl PythonSizes {
         let seed = seed % (1 << 31);
         let request = self.request("generate", json!({ "seed": seed, "path": file.path() }));
         self.task.reference().ask::<Value>(&request)?;
-        InputTensors::load(file.path(), &self.tensors()?.inputs).map_err(|error| unreadable(&error))
+        InputTensors::load(file.path(), &self.tensors()?.inputs).map_err(|error| without_room(&error))
     }
 
     fn computed(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
         self.task.results().of(digest(&self.parameters, &inputs.0), || {
-            let (given, made) = (MemoryFile::new()?, MemoryFile::new()?);
-            inputs.save(given.path()).map_err(|error| unreadable(&error))?;
+            let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
             let request = self.request("expected", json!({ "inputs": given.path(), "path": made.path() }));
             self.task.reference().ask::<Value>(&request)?;
-            Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| unreadable(&error))
+            Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
         })
     }
 
@@ -94,24 +93,14 @@ impl PythonSizes {
         if !opened.has_check {
             return Ok(None);
         }
-        let (given, found, wanted) = (MemoryFile::new()?, MemoryFile::new()?, MemoryFile::new()?);
-        let saved = inputs.save(given.path()).and_then(|()| output.save(found.path()));
-        saved
-            .and_then(|()| expected.save(wanted.path()))
-            .map_err(|error| unreadable(&error))?;
+        let (given, found) = (MemoryFile::of(&inputs.0)?, MemoryFile::of(&output.0)?);
+        let wanted = MemoryFile::of(&expected.0)?;
         let paths = json!({ "inputs": given.path(), "output": found.path(), "expected": wanted.path() });
         let checked: Checked = self.task.reference().ask(&self.request("check", paths))?;
         Ok(checked
             .fault
             .map(|fault| format!("the task's own check: {fault}")))
     }
-}
-
-fn unreadable(error: &impl fmt::Display) -> TaskError {
-    TaskError::new(
-        error.to_string(),
-        "there may be too little memory for the tensors: make the case smaller",
-    )
 }
 
 /// Differences of 64-bit integers, which f64 cannot tell apart beyond 2⁵³.

@@ -1,5 +1,7 @@
 //! Tasks written by these tests, opened and computed with by a real Python.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 mod bad;
 mod definition;
 mod gpu_mode;
@@ -69,7 +71,7 @@ impl Files {
 
     /// The error of opening, with the folder left out.
     fn refused(&self, name: &str) -> String {
-        self.said(&self.open(name).expect_err("the task is wrong"))
+        self.said(&self.open(name).unwrap_err())
     }
 
     fn said(&self, error: &TaskError) -> String {
