@@ -18,7 +18,7 @@ use crate::TaskError;
 use crate::interpreter::interpreter;
 
 /// The program and its modules, written to a folder of the process.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     (
         "reference.py",
         include_str!("../../../python/gauntlet/_host/reference.py"),
@@ -26,6 +26,10 @@ const FILES: [(&str, &str); 7] = [
     (
         "tensors.py",
         include_str!("../../../python/gauntlet/_host/tensors.py"),
+    ),
+    (
+        "task_case.py",
+        include_str!("../../../python/gauntlet/_host/task_case.py"),
     ),
     (
         "task_faults.py",

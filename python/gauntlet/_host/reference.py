@@ -13,7 +13,6 @@ reads one JSON object a line from standard input and answers each with one line 
 Tensors travel in safetensors files. An error has a message, a remedy, and the file and line of the user's code.
 """
 
-import functools
 import json
 import os
 import queue
@@ -23,33 +22,28 @@ import threading
 
 sys.dont_write_bytecode = True
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_OWN = ("tensors", "task_faults", "task_file", "task_kernel_bench", "task_gpu_mode", "task_definition")
+_OWN = ("tensors", "task_case", "task_faults", "task_file", "task_kernel_bench", "task_gpu_mode", "task_definition")
 
 try:
     import numpy as np
 except ImportError:
     np = None
 else:
+    import task_case
     import task_definition
     import task_file
     import task_gpu_mode
     import task_kernel_bench
     import tensors
-    from task_faults import TaskFault, told
+    from task_faults import TaskFault
 
 # The user's modules may have the names of these files.
 for _name in _OWN:
     sys.modules.pop(_name, None)
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 
-# Results of one array, and of a sequence, where the task does not name its outputs.
-_OUTPUT = "output"
-
 # The longest name that is made of a case's parameters.
 _LONGEST_NAME = 48
-
-# The seed with which a case's tensors are found out.
-_SEED = 1
 
 
 def open_task(path, kind, description, baseline):
@@ -73,211 +67,6 @@ def _module_name(path):
     return f"gauntlet_task_{name}" if name in sys.modules else name
 
 
-class Case:
-    """One case: what a worker is told of it, and how its tensors are placed in arguments and results."""
-
-    def __init__(self, task, parameters):
-        self.task, self.parameters = task, parameters
-        self.shown = task.shown(parameters) or "its only case"
-        value = self._drawn(_SEED)
-        self.device = "cuda" if any(_is_on_gpu(leaf) for leaf in _leaves(value)) else "cpu"
-        self.arguments, self.inputs = self._trees("generate", value, self._root(value))
-        self.init, self.seed = None, None
-        initial = self._told("in `get_init_inputs`", lambda: task.initial(parameters))
-        if initial:
-            self.init, weights = self._trees("generate", initial[0], "init")
-            self.inputs |= weights
-            self.seed = initial[1]
-        if not self.inputs:
-            raise self._fault("generate", "the inputs hold no array", "return arrays of numpy or tensors of torch")
-        self.constant = self._constant()
-        self.specs = _specs(self.inputs)
-        # The reference gets its inputs from a file, as it always does, and may change them.
-        stored = {name: tensors.store(tensor, name) for name, tensor in self.inputs.items()}
-        self.library = "torch" if any(tensors.is_torch(tensor) for tensor in self.inputs.values()) else "numpy"
-        result = self._computed(stored)
-        self.results, self.outputs = self._described(result)
-        self._check_library()
-        self._check_names()
-        self.output_specs = _specs(self.outputs)
-        fault = self._checked(stored, result, self._planted_results({k: tensors.store(v, k) for k, v in self.outputs.items()}))
-        if fault:
-            raise self._fault("check", f"the task's own check refuses the reference's result: {fault}", "let the two agree")
-        self.tolerance = self._tolerance()
-        self.work = self._told("in `work`", lambda: task.work(parameters)) or {}
-        self.inputs = self.outputs = None
-
-    def _trees(self, subject, value, name, found=None):
-        """The tree of a value and its tensors by name; a value that cannot be stored is the fault of its function."""
-        try:
-            return tensors.describe(value, name, self.device, found)
-        except tensors.TensorError as error:
-            raise self._fault(subject, str(error), "give arrays and plain values only") from None
-
-    def _root(self, value):
-        return "data" if self.task.call == "single" and tensors.is_tensor(value) else ""
-
-    def _told(self, doing, call):
-        with told(f"{doing} on {self.shown}", self.task.folders):
-            return call()
-
-    def _fault(self, subject, message, remedy):
-        return TaskFault(f"{message}, on {self.shown}", remedy, *self.task.place(subject))
-
-    def _drawn(self, seed):
-        return self._told("in the generator", lambda: self.task.generate(self.parameters, seed))
-
-    def _constant(self):
-        constant = [self.task.constant] if isinstance(self.task.constant, str) else list(self.task.constant)
-        for name in constant:
-            if name not in self.inputs:
-                known = ", ".join(self.inputs)
-                raise self._fault("constant", f"`constant` names `{name}`, which is no input", f"name some of {known}")
-        return constant + [name for name in self.inputs if self.init and name.startswith("init")]
-
-    def _planted(self, stored):
-        return tensors.plant_stored(self.arguments, stored, self.library, self.device)
-
-    def _planted_results(self, stored):
-        return tensors.plant_stored(self.results, stored, self.library, self.device)
-
-    def _computed(self, stored):
-        arguments = self._planted(stored)
-        return self._told("in the reference", lambda: self.task.reference(self.parameters, arguments))
-
-    def _described(self, result):
-        names = [self.task.outputs] if isinstance(self.task.outputs, str) else self.task.outputs
-        if result is None:
-            raise self._fault("reference", "the reference returned None", "return an array, a tuple of arrays, or a dict of arrays")
-        sequence = isinstance(result, (tuple, list))
-        if names and not isinstance(result, dict):
-            parts = list(result) if sequence else [result]
-            if len(parts) != len(names):
-                raise self._fault("reference", f"the reference returned {len(parts)} values for the outputs {', '.join(names)}",
-                                  "name every output")
-            trees, found = [], {}
-            for name, part in zip(names, parts):
-                trees.append(self._trees("reference", part, name, found)[0])
-            tree = {"tuple" if isinstance(result, tuple) else "list": trees} if sequence else trees[0]
-        else:
-            tree, found = self._trees("reference", result, "" if isinstance(result, dict) else _OUTPUT)
-        values = _values(tree)
-        if values or not found:
-            raise self._fault("reference", f"the reference returned {values or 'no array'} where an array belongs", "return arrays only")
-        return tree, found
-
-    def _check_library(self):
-        kinds = {tensors.is_torch(tensor) for tensor in self.outputs.values()}
-        if kinds != {self.library == "torch"}:
-            raise self._fault("generate", f"the inputs belong to {self.library}, and the reference's result does not",
-                              "use one library for both")
-
-    def _check_names(self):
-        shared = sorted(set(self.inputs) & set(self.outputs))
-        if shared and self.task.call == "keywords":
-            raise self._fault("generate", f"`{shared[0]}` is both an input and an output", "rename one of them")
-
-    def _tolerance(self):
-        by_outputs = getattr(self.task, "tolerances", None)
-        stated = by_outputs(self.outputs.values()) if by_outputs else self.task.tolerance
-        return _checked_tolerance(stated, self.outputs, functools.partial(self._fault, "tolerance"))
-
-    def sizes(self):
-        """What a worker is told beside the tensors."""
-        told = {"parameters": self.parameters, "library": self.library, "device": self.device, "call": self.task.call}
-        arguments = self.arguments
-        if self.task.call in ("positional", "model"):
-            arguments = {"tuple": arguments.get("tuple") or arguments.get("list")}
-        told |= {"arguments": arguments, "results": self.results}
-        if self.init:
-            told |= {"init": self.init, "seed": self.seed}
-        return told
-
-    def generate(self, seed, path):
-        """Writes inputs to a file."""
-        value = self._drawn(seed)
-        tree, found = self._trees("generate", value, self._root(value))
-        if self.init:
-            found |= self._trees("generate", self.task.initial(self.parameters)[0], "init")[1]
-        if tree != self.arguments or _specs(found) != self.specs:
-            raise self._fault("generate", "the generator's shapes, types or plain values change with the seed",
-                              "let them depend on the case alone")
-        tensors.write_file(path, found)
-
-    def expected(self, inputs, path):
-        """Writes the expected result for a file of inputs."""
-        tree, found = self._described(self._computed(tensors.read_file(inputs)))
-        if tree != self.results or _specs(found) != self.output_specs:
-            raise self._fault("reference", "the reference's shapes or types change with the values of its inputs",
-                              "return the same shapes for the same case")
-        tensors.write_file(path, found)
-
-    def check(self, inputs, output, expected):
-        """The error of a result by the task's own check."""
-        return self._checked(tensors.read_file(inputs), self._planted_results(tensors.read_file(output)),
-                             self._planted_results(tensors.read_file(expected)))
-
-    def _checked(self, stored, output, expected):
-        if not self.task.has_check:
-            return None
-        arguments = self._planted(stored)
-        fault = self._told("in the task's check", lambda: self.task.check(self.parameters, arguments, output, expected))
-        return None if fault is None else str(fault)
-
-
-def _checked_tolerance(stated, outputs, fault):
-    """Tolerances by output, and limits of the whole; None where the task states none."""
-    if stated is None:
-        return None
-    limits = {"rtol", "atol", "nrmse", "bias", "share"}
-    remedy = 'write {"rtol": 1e-3, "atol": 1e-3}, or such a dict for each output by name'
-    if not isinstance(stated, dict):
-        raise fault(f"`tolerance` is {stated!r}", remedy)
-    nested = bool(stated) and all(isinstance(value, dict) for value in stated.values())
-    for table in stated.values() if nested else [stated]:
-        unknown = sorted(set(table) - limits)
-        if unknown or not all(isinstance(value, (int, float)) and value >= 0 for value in table.values()):
-            raise fault(f"`tolerance` has {unknown or table}", f"{remedy}; the limits are {', '.join(sorted(limits))}")
-    strange = sorted(set(stated) - set(outputs)) if nested else []
-    if strange:
-        raise fault(f"`tolerance` names {strange[0]}, which is no output", f"name some of {', '.join(outputs)}")
-    unlimited = lambda table: {key: None if value == float("inf") else value for key, value in table.items()}
-    if nested:
-        return {"outputs": {name: unlimited(table) for name, table in stated.items()}}
-    return {"all": unlimited(stated)}
-
-
-def _specs(found):
-    specs = []
-    for name, tensor in found.items():
-        data_type, carried = tensors.types_of(tensor, name)
-        pairs = [2] if carried and carried.startswith("complex") else []
-        specs.append({"name": name, "data_type": data_type, "shape": [*tensor.shape, *pairs]})
-    return specs
-
-
-def _leaves(value):
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return [value]
-    return [leaf for branch in value for leaf in _leaves(branch)]
-
-
-def _is_on_gpu(leaf):
-    return tensors.is_torch(leaf) and leaf.device.type == "cuda"
-
-
-def _values(tree):
-    """The plain values in a tree."""
-    if "value" in tree:
-        return [tree["value"]]
-    if "tensor" in tree:
-        return []
-    branches = tree["dict"].values() if "dict" in tree else tree.get("tuple") or tree.get("list") or []
-    return [value for branch in branches for value in _values(branch)]
-
-
 def _listed(task, cases):
     """Cases with a name each: made of the parameters where the task gives none, or numbered where that is long."""
     listed = []
@@ -299,18 +88,28 @@ class Server:
         self.task = open_task(self.path, kind, description, baseline)
         correctness, benchmark = self.task.cases()
         return {
-            "name": getattr(self.task, "name", None), "summary": self.task.summary, "notes": self.task.notes,
-            "correctness": _listed(self.task, correctness), "benchmark": _listed(self.task, benchmark),
-            "has_check": self.task.has_check, "check_is_the_rule": self.task.check_is_the_rule,
+            "name": getattr(self.task, "name", None),
+            "summary": self.task.summary,
+            "notes": self.task.notes,
+            "correctness": _listed(self.task, correctness),
+            "benchmark": _listed(self.task, benchmark),
+            "has_check": self.task.has_check,
+            "check_is_the_rule": self.task.check_is_the_rule,
         }
 
     def case(self, parameters):
         key = json.dumps(parameters, sort_keys=True)
         if key not in self.opened:
-            self.opened[key] = Case(self.task, parameters)
+            self.opened[key] = task_case.Case(self.task, parameters)
         case = self.opened[key]
-        return {"inputs": case.specs, "outputs": case.output_specs, "constant": case.constant, "sizes": case.sizes(),
-                "tolerance": case.tolerance, "work": case.work}
+        return {
+            "inputs": case.specs,
+            "outputs": case.output_specs,
+            "constant": case.constant,
+            "sizes": case.sizes(),
+            "tolerance": case.tolerance,
+            "work": case.work,
+        }
 
     def generate(self, parameters, seed, path):
         self._case(parameters).generate(seed, path)

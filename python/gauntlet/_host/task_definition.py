@@ -1,5 +1,5 @@
-"""Tasks in the form of FlashInfer-Trace and SOL-ExecBench: a definition (axes, inputs, outputs, a reference in Python) and
-a file of workloads, one on each line."""
+"""Tasks in the form of FlashInfer-Trace and SOL-ExecBench: a definition (axes, inputs, outputs, a reference in Python)
+and a file of workloads, one on each line."""
 
 import glob
 import json
@@ -17,8 +17,20 @@ _TORCH_NAMES = {"float8_e4m3": "float8_e4m3fn"}
 # The tolerance of flashinfer-bench's default evaluator.
 _TOLERANCE = {"rtol": 1e-2, "atol": 1e-2}
 
-_KNOWN = {"name", "type", "op_type", "axes", "inputs", "outputs", "reference", "tags", "description", "constraints",
-          "custom_inputs_entrypoint", "hf_id"}
+_KNOWN = {
+    "name",
+    "type",
+    "op_type",
+    "axes",
+    "inputs",
+    "outputs",
+    "reference",
+    "tags",
+    "description",
+    "constraints",
+    "custom_inputs_entrypoint",
+    "hf_id",
+}
 
 
 def read_json(path, text=None):
@@ -40,7 +52,9 @@ class DefinitionTask(Task):
         self.path, self.definition = path, read_json(path)
         missing = [key for key in ("name", "axes", "inputs", "outputs", "reference") if key not in self.definition]
         if missing:
-            raise self._fault(f"the definition has no {', '.join(missing)}", "add the fields of FlashInfer-Trace's definitions")
+            raise self._fault(
+                f"the definition has no {', '.join(missing)}", "add the fields of FlashInfer-Trace's definitions"
+            )
         self.name = self.definition["name"]
         self.summary = (self.definition.get("description") or "").strip().split("\n")[0]
         self.inputs, self.outputs_by_name = self.definition["inputs"], self.definition["outputs"]
@@ -66,8 +80,10 @@ class DefinitionTask(Task):
         if "sampling" in kind:
             self.notes.append("the evaluator for sampling compares frequencies; here results are compared by element")
         if "float4_e2m1" in {spec["dtype"] for spec in [*self.inputs.values(), *self.outputs_by_name.values()]}:
-            raise self._fault("an input or output is float4_e2m1, which says nothing of how two values share a byte",
-                              "use a task with a packed type such as uint8")
+            raise self._fault(
+                "an input or output is float4_e2m1, which says nothing of how two values share a byte",
+                "use a task with a packed type such as uint8",
+            )
         if self.device == "cpu":
             self.notes.append("there is no GPU here: the inputs are on the CPU")
 
@@ -87,11 +103,16 @@ class DefinitionTask(Task):
         folder, stem = os.path.dirname(self.path), os.path.splitext(os.path.basename(self.path))[0]
         near = [os.path.join(folder, name) for name in ("workload.jsonl", "workloads.jsonl", f"{stem}.jsonl")]
         root = os.path.dirname(os.path.dirname(folder))
-        far = sorted(glob.glob(os.path.join(glob.escape(root), "workloads", "**", f"{glob.escape(stem)}.jsonl"), recursive=True))
+        far = sorted(
+            glob.glob(os.path.join(glob.escape(root), "workloads", "**", f"{glob.escape(stem)}.jsonl"), recursive=True)
+        )
         for path in [*near, *far]:
             if os.path.exists(path):
                 return path
-        raise self._fault("the definition has no workloads", "put them beside it as workload.jsonl, or in the data set's folder `workloads`")
+        raise self._fault(
+            "the definition has no workloads",
+            "put them beside it as workload.jsonl, or in the data set's folder `workloads`",
+        )
 
     def _read_workloads(self):
         path, found = self._workload_file(), []
@@ -114,7 +135,9 @@ class DefinitionTask(Task):
         inputs = workload.get("inputs", {})
         for key, source in inputs.items():
             if source.get("type") == "safetensors" and not os.path.exists(self._file_of(source)):
-                self.notes.append(f"the workload {name} is left out: there is no file {source['path']} for its input `{key}`")
+                self.notes.append(
+                    f"the workload {name} is left out: there is no file {source['path']} for its input `{key}`"
+                )
                 return []
             if source.get("type") not in ("random", "scalar", "safetensors"):
                 self.notes.append(f"the workload {name} is left out: its input `{key}` is of type {source.get('type')}")
@@ -150,7 +173,9 @@ class DefinitionTask(Task):
     def _random(self, name, spec, axes):
         torch, dtype = self.torch, self._type(spec["dtype"])
         if spec["shape"] is None:
-            raise self._fault(f"the input `{name}` is a scalar, and the workload gives no value to it", "give it a value")
+            raise self._fault(
+                f"the input `{name}` is a scalar, and the workload gives no value to it", "give it a value"
+            )
         shape = [axes[axis] if axis in axes else int(axis) for axis in map(str, spec["shape"])]
         if dtype is torch.bool:
             return torch.randint(0, 2, shape, dtype=torch.uint8, device=self.device).to(dtype)
@@ -173,6 +198,8 @@ class DefinitionTask(Task):
         elif not isinstance(result, (tuple, list)):
             result = (result,)
         if len(result) != len(names):
-            raise self._fault(f"`run` returned {len(result)} values for the outputs {', '.join(names)}", "correct `run`")
+            raise self._fault(
+                f"`run` returned {len(result)} values for the outputs {', '.join(names)}", "correct `run`"
+            )
         self.outputs = names
         return result[0] if len(names) == 1 else tuple(result)

@@ -30,7 +30,10 @@ def load_module(path, name, folders):
 def seed_everything(seed):
     """Seeds the global generators of Python, numpy and torch."""
     random.seed(seed)
-    for name, seeder in (("numpy", lambda numpy: numpy.random.seed(seed)), ("torch", lambda torch: torch.manual_seed(seed))):
+    for name, seeder in (
+        ("numpy", lambda numpy: numpy.random.seed(seed)),
+        ("torch", lambda torch: torch.manual_seed(seed)),
+    ):
         if name in sys.modules:
             seeder(sys.modules[name])
 
@@ -125,8 +128,8 @@ class FileTask(Task):
         if self.check_is_the_rule:
             self.tolerance = None
             if not self.has_check:
-                raise self._missing("check", 'add `def check(inputs, output, expected)`, or give `tolerance` numbers')
-            self.notes.append("only the task's own `check` decides what is right: `tolerance` is \"check\"")
+                raise self._missing("check", "add `def check(inputs, output, expected)`, or give `tolerance` numbers")
+            self.notes.append('only the task\'s own `check` decides what is right: `tolerance` is "check"')
         self.summary = self.description.get("description", first_line(module.__doc__))
         self.computes = self._function("reference", optional=True) or self._baseline(baseline)
         self._check_arguments()
@@ -150,7 +153,9 @@ class FileTask(Task):
         if function is None:
             raise self._missing(name, f"add `def {name}(…)`; a task has `cases`, `generate` and `reference`")
         if not callable(function):
-            raise TaskFault(f"`{name}` is a {type(function).__name__}, not a function", f"write `def {name}(…)`", self.path, 1)
+            raise TaskFault(
+                f"`{name}` is a {type(function).__name__}, not a function", f"write `def {name}(…)`", self.path, 1
+            )
         return function
 
     def _baseline(self, baseline):
@@ -180,7 +185,7 @@ class FileTask(Task):
             bound(self.generator, self._drawn(parameters, 0), remedy)
         if not takes(self.generator, "seed"):
             self.notes.append(
-                "`generate` takes no `seed`: the global generators of random, numpy and torch are seeded before each call"
+                "`generate` takes no `seed`: the global generators of random, numpy and torch are seeded instead"
             )
         if self.checker:
             remedy = "write `def check(inputs, output, expected)`; it returns None or a message"

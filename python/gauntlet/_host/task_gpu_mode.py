@@ -1,6 +1,7 @@
-"""Tasks in the form of GPU MODE's competitions: a folder with task.yml, reference.py (``generate_input``, ``ref_kernel``,
-``check_implementation``) and modules beside it; a kernel is a function of one argument, the data."""
+"""Tasks in the form of GPU MODE's competitions: a folder with task.yml, reference.py (``generate_input``,
+``ref_kernel``, ``check_implementation``) and modules beside it; a kernel is a function of one argument, the data."""
 
+import functools
 import importlib.util
 import inspect
 import os
@@ -40,16 +41,24 @@ class GpuModeTask(Task):
             path = os.path.normpath(os.path.join(folder, source))
             if name.endswith(".py") and source != "@SUBMISSION@":
                 if not os.path.exists(path):
-                    raise TaskFault(f"task.yml names {source} for {name}, and there is no such file",
-                                    "use a whole checkout of the repository", self.path, None)
+                    raise TaskFault(
+                        f"task.yml names {source} for {name}, and there is no such file",
+                        "use a whole checkout of the repository",
+                        self.path,
+                        None,
+                    )
                 files[name[:-3]] = path
         sys.meta_path.insert(0, _NamedFiles(files))
         # Tasks that do not list their files have utils.py in their folder or one above.
         sys.path[:0] = [folder, os.path.dirname(folder)]
         path = files.get("reference", os.path.join(folder, "reference.py"))
         if not os.path.exists(path):
-            raise TaskFault("there is no reference.py", "a task has `generate_input`, `ref_kernel` and `check_implementation` there",
-                            self.path, None)
+            raise TaskFault(
+                "there is no reference.py",
+                "a task has `generate_input`, `ref_kernel` and `check_implementation` there",
+                self.path,
+                None,
+            )
         self.module = load_module(path, "reference", self.folders)
         self.generator, self.computes = self._function("generate_input", path), self._function("ref_kernel", path)
         self.checker = self._function("check_implementation", path)
@@ -69,11 +78,9 @@ class GpuModeTask(Task):
     def _read_rules(self):
         """The tolerance of `make_match_reference`. A check of another form decides alone what is right; if it computes
         the reference, results must also be near it."""
-        names = self.checker.__code__.co_freevars if hasattr(self.checker, "__code__") else ()
-        cells = dict(zip(names, (cell.cell_contents for cell in self.checker.__closure__ or ())))
-        stated = cells.get("kwargs")
-        if isinstance(stated, dict) and "reference" in cells:
-            self.computes = cells["reference"]
+        stated = self._stated()
+        if stated:
+            self.computes = stated.pop("reference")
             kept = {key: value for key, value in stated.items() if key in _DEFAULTS}
             self.tolerance = {**self._defaults(), **kept}
             unread = sorted(set(stated) - set(kept))
@@ -88,6 +95,18 @@ class GpuModeTask(Task):
         else:
             self.check_is_the_rule = True
             self.notes.append("check_implementation does not compare with ref_kernel: only it decides what is right")
+
+    def _stated(self):
+        """The reference and the limits that `make_match_reference` or a partial application keep; none if the check is
+        of another form."""
+        if isinstance(self.checker, functools.partial):
+            stated = dict(self.checker.keywords)
+        else:
+            names = getattr(getattr(self.checker, "__code__", None), "co_freevars", ())
+            cells = getattr(self.checker, "__closure__", None) or ()
+            kept = {name: cell.cell_contents for name, cell in zip(names, cells)}
+            stated = {"reference": kept.get("reference"), **kept["kwargs"]} if "kwargs" in kept else {}
+        return stated if callable(stated.get("reference")) else {}
 
     def _defaults(self):
         """The defaults of the task's own `match_reference`."""

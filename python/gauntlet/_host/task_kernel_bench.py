@@ -1,5 +1,5 @@
-"""Problems in the form of KernelBench: ``class Model(nn.Module)``, ``get_inputs()``, ``get_init_inputs()``; a kernel is a
-``class ModelNew`` whose weights are drawn from the same seed."""
+"""Problems in the form of KernelBench: ``class Model(nn.Module)``, ``get_inputs()``, ``get_init_inputs()``; a kernel is
+a ``class ModelNew`` whose weights are drawn from the same seed."""
 
 import inspect
 
@@ -57,8 +57,10 @@ class KernelBenchTask(Task):
         return self._placed(tuple(self.get_init_inputs())), WEIGHTS_SEED
 
     def _placed(self, values):
-        is_tensor = lambda value: isinstance(value, self.torch.Tensor)
-        return tuple(value.to(self.device) if is_tensor(value) else value for value in values)
+        def placed(value):
+            return value.to(self.device) if isinstance(value, self.torch.Tensor) else value
+
+        return tuple(placed(value) for value in values)
 
     def reference(self, parameters, arguments):
         inits, seed = self.initial(parameters)
