@@ -28,7 +28,7 @@ fn nan_and_infinity_are_right_where_they_are_expected_and_only_there() {
         (2, 1.0),
         (2, f64::NAN),
         (2, f64::NEG_INFINITY),
-        (3, f64::MIN),
+        (3, f64::from(f32::MIN)),
     ] {
         let mut found = expected;
         found[index] = value;
