@@ -134,7 +134,7 @@ fn variant(work: &Work, schedule: &Schedule) -> Result<Variant, PlanError> {
     })
 }
 
-/// As `kernels/attention_resident_layout.cuh` lays it out.
+/// As `kernels/attention_resident.cu` lays it out.
 fn shared_bytes(attention: &Attention, schedule: &Schedule) -> usize {
     let (head, keys) = (attention.head_size, GROUPS * schedule.tile.n);
     let row = head * attention.format.bytes();
