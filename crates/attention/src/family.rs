@@ -47,12 +47,7 @@ impl Task for AttentionFamily {
     }
 
     fn open(&self, record: &serde_json::Value) -> Result<Sizes, String> {
-        let mut record = record.clone();
-        if let Some(fields) = record.as_object_mut() {
-            fields.remove("family");
-        }
-        let sizes: Attention = serde_json::from_value(record).map_err(|error| error.to_string())?;
-        TiledSizes::<Self>::checked(sizes)
+        TiledSizes::<Self>::recorded(record)
     }
 
     fn claims(&self, names: &[&str]) -> bool {

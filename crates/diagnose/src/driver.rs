@@ -1,36 +1,37 @@
 //! Cost drivers: the counts that a call's time may be proportional to.
 
-use std::fmt;
-
 use gauntlet_device::Device;
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
 use gauntlet_simulate::count::{self, Counts};
 use gauntlet_simulate::product_rate;
 use gauntlet_simulate::tiles::{self, Class};
 
-/// A cost driver: a count that follows from sizes and schedule, and that time may be proportional to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Driver {
-    /// The call itself: 1.
-    Constant,
-    /// Groups of a GEMM, sequences of attention.
-    Groups,
-    /// Tiles.
-    Tiles,
-    /// Rounds needed to give every tile a processor.
-    Waves,
-    /// Steps along the summed dimension on the busiest processor.
-    Steps,
-    /// Floating-point operations of the problem.
-    Flops,
-    /// Floating-point operations of the tiles, padding included.
-    PaddedFlops,
-    /// Bytes moved if every operand is read once and every result written once.
-    Bytes,
+named! {
+    /// A cost driver: a count that follows from sizes and schedule, and that time may be proportional to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Driver {
+        /// The call itself: 1.
+        Constant = "constant",
+        /// Groups of a GEMM, sequences of attention.
+        Groups = "groups",
+        /// Tiles.
+        Tiles = "tiles",
+        /// Rounds needed to give every tile a processor.
+        Waves = "waves",
+        /// Steps along the summed dimension on the busiest processor.
+        Steps = "steps",
+        /// Floating-point operations of the problem.
+        Flops = "FLOPs",
+        /// Floating-point operations of the tiles, padding included.
+        PaddedFlops = "padded FLOPs",
+        /// Bytes moved if every operand is read once and every result written once.
+        Bytes = "bytes",
+    }
 }
 
 /// A group of drivers that count the same cause in different ways. An explanation contains at most one driver of a
@@ -51,18 +52,6 @@ pub enum Kind {
 }
 
 impl Driver {
-    /// All drivers, in display order.
-    pub const ALL: [Self; 8] = [
-        Self::Constant,
-        Self::Groups,
-        Self::Tiles,
-        Self::Waves,
-        Self::Steps,
-        Self::Flops,
-        Self::PaddedFlops,
-        Self::Bytes,
-    ];
-
     /// The kind of this driver.
     pub fn kind(self) -> Kind {
         match self {
@@ -77,21 +66,6 @@ impl Driver {
     /// Whether the caller pays this cost, outside the kernel's loop over tiles.
     pub fn is_host(self) -> bool {
         matches!(self.kind(), Kind::Call | Kind::Group)
-    }
-}
-
-impl fmt::Display for Driver {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Constant => "constant",
-            Self::Groups => "groups",
-            Self::Tiles => "tiles",
-            Self::Waves => "waves",
-            Self::Steps => "steps",
-            Self::Flops => "FLOPs",
-            Self::PaddedFlops => "padded FLOPs",
-            Self::Bytes => "bytes",
-        })
     }
 }
 

@@ -1,10 +1,9 @@
 //! Recommends what to measure next.
 
-use std::fmt;
-
 use gauntlet_device::Device;
 use gauntlet_operations::{GroupedGemm, Operation};
 use gauntlet_operations::{Schedule, Tile};
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
@@ -32,26 +31,28 @@ pub struct Experiment {
     pub predictions: Vec<Credible>,
 }
 
-/// How a measurement differs from an earlier one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// K limited to one step of the loop.
-    OneStep,
-    /// N limited to one tile.
-    OneTileWide,
-    /// Only the first group.
-    OneGroup,
-    /// Every group twice.
-    TwiceTheGroups,
-    /// M twice as large.
-    TwiceTheRows,
-    /// N twice as large.
-    TwiceTheColumns,
-    /// K twice as large.
-    TwiceTheDepth,
-    /// The same problem, with the device's own clock (events in its stream) in addition to the wall clock.
-    DeviceClock,
+named! {
+    /// How a measurement differs from an earlier one.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Change {
+        /// K limited to one step of the loop.
+        OneStep = "K shrunk to one step",
+        /// N limited to one tile.
+        OneTileWide = "N shrunk to one tile",
+        /// Only the first group.
+        OneGroup = "the first group alone",
+        /// Every group twice.
+        TwiceTheGroups = "every group twice",
+        /// M twice as large.
+        TwiceTheRows = "M doubled",
+        /// N twice as large.
+        TwiceTheColumns = "N doubled",
+        /// K twice as large.
+        TwiceTheDepth = "K doubled",
+        /// The same problem, with the device's own clock (events in its stream) in addition to the wall clock.
+        DeviceClock = "device events beside the wall clock",
+    }
 }
 
 /// The number of problems that experiments start from: the fastest that were measured.
@@ -69,34 +70,7 @@ const HIDDEN: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 /// Midpoints of nine equally likely intervals of a normal distribution.
 const NORMAL: [f64; 9] = [-1.593, -0.967, -0.589, -0.282, 0.0, 0.282, 0.589, 0.967, 1.593];
 
-impl fmt::Display for Change {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::OneStep => "K shrunk to one step",
-            Self::OneTileWide => "N shrunk to one tile",
-            Self::OneGroup => "the first group alone",
-            Self::TwiceTheGroups => "every group twice",
-            Self::TwiceTheRows => "M doubled",
-            Self::TwiceTheColumns => "N doubled",
-            Self::TwiceTheDepth => "K doubled",
-            Self::DeviceClock => "device events beside the wall clock",
-        })
-    }
-}
-
 impl Change {
-    /// All changes.
-    pub const ALL: [Self; 8] = [
-        Self::OneStep,
-        Self::OneTileWide,
-        Self::OneGroup,
-        Self::TwiceTheGroups,
-        Self::TwiceTheRows,
-        Self::TwiceTheColumns,
-        Self::TwiceTheDepth,
-        Self::DeviceClock,
-    ];
-
     /// The effort to set up: five minutes to change a size, a quarter of an hour to add another clock. Assumed, not
     /// measured; it only matters that the second takes longer.
     pub fn minutes(self) -> f64 {

@@ -1,27 +1,28 @@
 //! How much each kind of optimisation could still gain.
 
-use std::fmt;
-
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
 use super::driver::{Amounts, Driver};
 use super::posterior::Sample;
 
-/// A kind of change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lever {
-    /// Operand buffers in flight.
-    Stages,
-    /// The shape of a tile.
-    Tile,
-    /// The way from the multiplier's results to memory.
-    Epilogue,
-    /// The division of loading, multiplying and storing among warps.
-    Roles,
-    /// The caller's work before and after the kernel.
-    Host,
+named! {
+    /// A kind of change.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Lever {
+        /// Operand buffers in flight.
+        Stages = "stages",
+        /// The shape of a tile.
+        Tile = "tile",
+        /// The way from the multiplier's results to memory.
+        Epilogue = "epilogue",
+        /// The division of loading, multiplying and storing among warps.
+        Roles = "warp roles",
+        /// The caller's work before and after the kernel.
+        Host = "host code",
+    }
 }
 
 /// The largest gain that any change of one kind could bring.
@@ -35,22 +36,7 @@ pub struct Gain {
     pub speedup: Credible,
 }
 
-impl fmt::Display for Lever {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Stages => "stages",
-            Self::Tile => "tile",
-            Self::Epilogue => "epilogue",
-            Self::Roles => "warp roles",
-            Self::Host => "host code",
-        })
-    }
-}
-
 impl Lever {
-    /// All levers, in display order.
-    pub const ALL: [Self; 5] = [Self::Stages, Self::Tile, Self::Epilogue, Self::Roles, Self::Host];
-
     /// The part of a driver's time that a change could remove at best.
     ///
     /// * Stages reach what repeats with every step of the loop, but not what is paid once per tile: the first load of a

@@ -137,6 +137,18 @@ DEVICE float power(float exponent, u32 index, float table) {
     return power_by_hardware(exponent);
 }
 
+// ---- Rows of fragments: four neighbouring lanes have a row.
+
+DEVICE float maximum_of_four(float value) {
+    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
+    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
+}
+
+DEVICE float sum_of_four(float value) {
+    value += __shfl_xor_sync(~0u, value, 1);
+    return value + __shfl_xor_sync(~0u, value, 2);
+}
+
 // ---- Pairs of rounded values, the lower element in the lower bits.
 
 DEVICE u32 pair_of_halves(float low, float high) {
@@ -156,6 +168,11 @@ DEVICE u32 four_eights(float first, float second, float third, float fourth) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(second), "f"(first));
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(fourth), "f"(third));
     return low | (u32)high << 16;
+}
+
+// Two neighbours in the format of 16-bit weights.
+DEVICE u32 pair_of_weights(float low, float high) {
+    return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
 }
 
 // Adds up the rows of a fragment of rounded weights over all lanes, by a product with a matrix of ones: so V = 1 gives 1,

@@ -115,22 +115,6 @@ DEVICE void transpose_block(u32 from, u32 to, u32 number, u32 lane) {
 
 // ---- Fragments: a thread has columns 8j + 2·(lane % 4) and the next of two rows, 8 apart.
 
-// The maximum over the four threads of each row.
-DEVICE float maximum_of_four(float value) {
-    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
-    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
-}
-
-DEVICE float sum_of_four(float value) {
-    value += __shfl_xor_sync(~0u, value, 1);
-    return value + __shfl_xor_sync(~0u, value, 2);
-}
-
-// Two neighbours in the format of 16-bit weights.
-DEVICE u32 pair_of_weights(float low, float high) {
-    return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
-}
-
 // Fragments of the second product's rows from a step's weights. In e4m3 a register takes four neighbours of depth,
 // while a thread has pairs. So its four values are keys 2i, 2i + 1, 8 + 2i and 9 + 2i of 16, i = lane % 4; V has the
 // same order (transpose_block), so the sums do not change.

@@ -69,23 +69,9 @@ struct Row {
     }
 };
 
-DEVICE float quad_maximum(float value) {
-    value = fmaxf(value, __shfl_xor_sync(~0u, value, 1));
-    return fmaxf(value, __shfl_xor_sync(~0u, value, 2));
-}
-
-DEVICE float quad_sum(float value) {
-    value += __shfl_xor_sync(~0u, value, 1);
-    return value + __shfl_xor_sync(~0u, value, 2);
-}
-
 // The final factor of a row's sums. Where no key is seen, exponentials that do not reach 0 leave a nonzero total.
 DEVICE float row_share(u32 visible, float total, float value_scale) {
     return visible == 0 ? 0.0f : value_scale / total;
-}
-
-DEVICE u32 pair_of_weights(float low, float high) {
-    return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
 }
 
 // ---- In registers: sums of Q·Kᵀ are, pair by pair, rows of P·V.
@@ -104,7 +90,7 @@ struct RegisterSoftmax {
 #pragma unroll
             for (u32 block = 0; block < KEY_BLOCKS; ++block)
                 largest = fmaxf(largest, fmaxf(scores[block][2 * half], scores[block][2 * half + 1]));
-            corrections[half] = rows[half].raise(quad_maximum(largest), scale);
+            corrections[half] = rows[half].raise(maximum_of_four(largest), scale);
         }
 #pragma unroll
         for (u32 block = 0; block < KEY_BLOCKS; ++block)
@@ -174,7 +160,7 @@ struct SharedSoftmax {
 #pragma unroll
             for (u32 element = 0; element < 4; ++element) largest = fmaxf(largest, scores[index][element]);
         }
-        largest = quad_maximum(largest);
+        largest = maximum_of_four(largest);
         largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 4));
         float correction = rows[turn].raise(largest, scale);
         totals[turn] *= correction;
@@ -207,7 +193,7 @@ struct SharedSoftmax {
         __syncwarp();
 #pragma unroll
         for (u32 turn = 0; turn < TURNS; ++turn) {
-            float total = quad_sum(totals[turn]);
+            float total = sum_of_four(totals[turn]);
             total += __shfl_xor_sync(~0u, total, 4);
             float share = row_share(visible_keys(sequence, query + row(turn)), total, value_scale);
             if (lane % 8 == 0) store_shared(memory + FACTORS_AT + row(turn) * 4, __float_as_uint(share));

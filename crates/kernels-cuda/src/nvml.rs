@@ -26,7 +26,7 @@ pub struct Monitor {
     device: nvml_wrapper::Device<'static>,
 }
 
-/// What a device does at a moment.
+/// The state of a device at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Clock of the multiprocessors in MHz.
@@ -94,7 +94,7 @@ fn library() -> Result<&'static Nvml, MonitorError> {
 
 fn told(error: NvmlError) -> MonitorError {
     let message = match error {
-        // What the dynamic linker says names the last of the names tried.
+        // The dynamic linker's message names only the last name tried.
         NvmlError::LibloadingError(_) => format!("{} is not found", NAMES[0]),
         error => error.to_string(),
     };

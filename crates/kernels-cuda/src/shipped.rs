@@ -176,7 +176,7 @@ pub enum CheckError {
 
 const PLAIN: (Form, OutputFormat) = (Form::Plain, OutputFormat::F16);
 
-/// Form and result, and how names end for them.
+/// The forms and results that are shipped.
 const RESULTS: [(Form, OutputFormat); 4] = [
     PLAIN,
     (Form::Plain, OutputFormat::Bf16),
@@ -266,12 +266,8 @@ fn rows() -> Vec<Shipped> {
                 epilogue,
                 ..with(2)
             };
-            shipped.push(variant(
-                &format!("rows, {epilogue} epilogue, half a tile"),
-                *result,
-                &MANY,
-                schedule,
-            ));
+            let name = format!("rows, {epilogue} epilogue, half a tile");
+            shipped.push(variant(&name, *result, &MANY, schedule));
         }
     }
     shipped
@@ -295,21 +291,12 @@ fn swapped() -> Vec<Shipped> {
     for result in RESULTS {
         // In the dual form a tile's rows are those of each of the two weights.
         let rows = if result.0 == Form::Swiglu { 64 } else { 128 };
-        shipped.push(variant(
-            "swapped, sorted",
-            result,
-            &MANY,
-            swapped(rows, 256, Order::Sorted),
-        ));
+        let sorted = swapped(rows, 256, Order::Sorted);
+        shipped.push(variant("swapped, sorted", result, &MANY, sorted));
     }
     for width in [64, 128, 256] {
-        let schedule = swapped(128, width, Order::Static);
-        shipped.push(variant(
-            &format!("swapped, static, {width} tokens"),
-            PLAIN,
-            &MANY,
-            schedule,
-        ));
+        let name = format!("swapped, static, {width} tokens");
+        shipped.push(variant(&name, PLAIN, &MANY, swapped(128, width, Order::Static)));
     }
     let per_tile = swapped(128, 192, Order::PerTile);
     shipped.push(variant("swapped, per tile", PLAIN, &MANY, per_tile));
@@ -325,10 +312,8 @@ fn swapped() -> Vec<Shipped> {
         (RESULTS[3], swapped(64, 256, Order::Sorted)),
         (PLAIN, swapped(128, 64, Order::Static)),
     ] {
-        let name = format!(
-            "swapped, {}, {} tokens, repacked",
-            schedule.order, schedule.tile.n
-        );
+        let (order, width) = (schedule.order, schedule.tile.n);
+        let name = format!("swapped, {order}, {width} tokens, repacked");
         shipped.push(variant(&name, result, &MANY, repacked(schedule)));
     }
     shipped

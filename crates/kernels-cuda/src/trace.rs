@@ -47,7 +47,7 @@ pub const ROLES: [&str; 8] = [
     "token loader",
 ];
 
-/// What a role does in a span.
+/// The kind of activity in a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// Finding the group, making descriptors.
@@ -80,7 +80,7 @@ pub const ACTIVITIES: [Activity; 8] = [
     Activity::Launch,
 ];
 
-/// What the roles of all blocks did in a call.
+/// The activities of the roles of all blocks in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// From the first record's begin to the last one's end.
@@ -89,7 +89,7 @@ pub struct Trace {
     pub roles: Vec<Role>,
 }
 
-/// What one role of one block did.
+/// The activities of one role of one block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Role {
     /// The multiprocessor that the block is on.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Attention, AttentionFormat, Form, GroupedGemm, Operation, OutputFormat, Scaling};
+use crate::{Attention, GroupedGemm, Operation, OutputFormat, Scaling};
 
 impl fmt::Display for Operation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,46 +46,6 @@ impl fmt::Display for Attention {
             write!(formatter, ", causal")?;
         }
         write_output(formatter, self.output)
-    }
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Plain => "plain",
-            Self::Swiglu => "swiglu",
-        })
-    }
-}
-
-impl fmt::Display for OutputFormat {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-        })
-    }
-}
-
-impl fmt::Display for AttentionFormat {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::E4m3 => "e4m3",
-            Self::Int8 => "int8",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-        })
-    }
-}
-
-impl fmt::Display for Scaling {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::PerTensor => "per tensor",
-            Self::PerHead => "per head",
-            Self::PerBlock => "per block",
-        })
     }
 }
 

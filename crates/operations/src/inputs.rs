@@ -54,7 +54,7 @@ pub struct HeadTensor {
     pub format: AttentionFormat,
     /// Little-endian elements.
     pub bytes: Vec<u8>,
-    /// What elements are multiplied by; all 1 in a format without scales.
+    /// The factors of the elements; all 1 in a format without scales.
     pub scales: Vec<f32>,
 }
 

@@ -1,5 +1,6 @@
 //! The two kernel families and their sizes.
 
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
 /// The operation to compute: a kernel family with its sizes.
@@ -21,7 +22,7 @@ pub struct GroupedGemm {
     /// Plain or fused dual.
     #[serde(default)]
     pub form: Form,
-    /// What the result is rounded to.
+    /// The format that the result is rounded to.
     #[serde(default)]
     pub output: OutputFormat,
 }
@@ -38,28 +39,32 @@ pub struct GemmShape {
     pub k: usize,
 }
 
-/// How a grouped GEMM combines its products.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// `C = A·Bᵀ`.
-    #[default]
-    Plain,
-    /// `C = silu(A·B1ᵀ) ∘ (A·B2ᵀ)`, with `silu(x) = x / (1 + e⁻ˣ)`.
-    Swiglu,
+named! {
+    /// How a grouped GEMM combines its products.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Form {
+        /// `C = A·Bᵀ`.
+        #[default]
+        Plain = "plain",
+        /// `C = silu(A·B1ᵀ) ∘ (A·B2ᵀ)`, with `silu(x) = x / (1 + e⁻ˣ)`.
+        Swiglu = "swiglu",
+    }
 }
 
-/// The number format of the result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OutputFormat {
-    /// IEEE binary16, the default of both families.
-    #[default]
-    F16,
-    /// bfloat16.
-    Bf16,
-    /// IEEE binary32.
-    F32,
+named! {
+    /// The number format of the result.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum OutputFormat {
+        /// IEEE binary16, the default of both families.
+        #[default]
+        F16 = "f16",
+        /// bfloat16.
+        Bf16 = "bf16",
+        /// IEEE binary32.
+        F32 = "f32",
+    }
 }
 
 impl OutputFormat {
@@ -93,7 +98,7 @@ pub struct Attention {
     /// that such problems read and hash as they did before this field existed.
     #[serde(default, skip_serializing_if = "Scaling::is_default")]
     pub scaling: Scaling,
-    /// What the result is rounded to.
+    /// The format that the result is rounded to.
     #[serde(default)]
     pub output: OutputFormat,
 }
@@ -108,18 +113,20 @@ pub struct Sequence {
     pub keys: usize,
 }
 
-/// The number format of attention's operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AttentionFormat {
-    /// e4m3 with `f32` scales.
-    E4m3,
-    /// Linear int8 with `f32` scales.
-    Int8,
-    /// IEEE binary16, scales all 1.
-    F16,
-    /// bfloat16, scales all 1.
-    Bf16,
+named! {
+    /// The number format of attention's operands.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum AttentionFormat {
+        /// e4m3 with `f32` scales.
+        E4m3 = "e4m3",
+        /// Linear int8 with `f32` scales.
+        Int8 = "int8",
+        /// IEEE binary16, scales all 1.
+        F16 = "f16",
+        /// bfloat16, scales all 1.
+        Bf16 = "bf16",
+    }
 }
 
 impl AttentionFormat {
@@ -143,23 +150,22 @@ impl AttentionFormat {
 /// Positions, of one head, that share a scale under [`Scaling::PerBlock`]; the last block of a head may be shorter.
 pub const SCALE_BLOCK: usize = 64;
 
-/// Which of attention's values share a scale. How scales lie in memory: [`HeadTensor`](crate::HeadTensor).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scaling {
-    /// All of Q, all of K, all of V.
-    PerTensor,
-    /// Those of one sequence and head.
-    #[default]
-    PerHead,
-    /// Those of [`SCALE_BLOCK`] neighbouring positions of one sequence and head.
-    PerBlock,
+named! {
+    /// Which of attention's values share a scale. How scales lie in memory: [`HeadTensor`](crate::HeadTensor).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Scaling {
+        /// All of Q, all of K, all of V.
+        PerTensor = "per tensor",
+        /// Those of one sequence and head.
+        #[default]
+        PerHead = "per head",
+        /// Those of [`SCALE_BLOCK`] neighbouring positions of one sequence and head.
+        PerBlock = "per block",
+    }
 }
 
 impl Scaling {
-    /// All of them, the coarsest first.
-    pub const ALL: [Self; 3] = [Self::PerTensor, Self::PerHead, Self::PerBlock];
-
     /// How many scales lie in memory for one head of `positions` positions.
     pub fn count(self, positions: usize) -> usize {
         match self {
@@ -225,7 +231,7 @@ impl Operation {
         elements * self.output_format().bytes()
     }
 
-    /// What the result is rounded to.
+    /// The format that the result is rounded to.
     pub fn output_format(&self) -> OutputFormat {
         match self {
             Self::GroupedGemm(gemm) => gemm.output,

@@ -28,6 +28,7 @@
 mod covering;
 mod domain;
 mod error;
+mod named;
 mod parameters;
 mod table;
 mod value;

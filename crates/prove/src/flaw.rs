@@ -1,5 +1,6 @@
 //! Flaws that a tile program may have.
 
+use gauntlet_parameters::named;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -24,65 +25,38 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// Kinds of flaw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlawKind {
-    /// Warps wait for events that never happen.
-    Deadlock,
-    /// A slot is read before all of its data have been written.
-    ReadBeforeFull,
-    /// A slot is written, or a copy into it started, before all readers are done with the old data.
-    WrittenBeforeEmpty,
-    /// No product ever overlaps a copy, although there are stages for it: each wait includes the copy just started.
-    NothingOverlaps,
-    /// A wait counts groups of copies, but one of them was not committed.
-    MissingCommit,
-    /// Not all warps that a barrier waits for reach it, because it is inside a condition.
-    DivergentBarrier,
-    /// Sums are used, or stored, before the products are done.
-    UnfinishedProducts,
-    /// Results are written into the staging buffer while it is still being read out.
-    StagingOverwritten,
-    /// The block ends while an engine still reads or writes its memory.
-    LeftUnderWay,
+named! {
+    /// Kinds of flaw.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum FlawKind {
+        /// Warps wait for events that never happen.
+        Deadlock = "deadlock",
+        /// A slot is read before all of its data have been written.
+        ReadBeforeFull = "read before full",
+        /// A slot is written, or a copy into it started, before all readers are done with the old data.
+        WrittenBeforeEmpty = "written before empty",
+        /// No product ever overlaps a copy, although there are stages for it: each wait includes the copy just started.
+        NothingOverlaps = "nothing overlaps",
+        /// A wait counts groups of copies, but one of them was not committed.
+        MissingCommit = "missing commit",
+        /// Not all warps that a barrier waits for reach it, because it is inside a condition.
+        DivergentBarrier = "divergent barrier",
+        /// Sums are used, or stored, before the products are done.
+        UnfinishedProducts = "unfinished products",
+        /// Results are written into the staging buffer while it is still being read out.
+        StagingOverwritten = "staging overwritten",
+        /// The block ends while an engine still reads or writes its memory.
+        LeftUnderWay = "left under way",
+    }
 }
 
 impl FlawKind {
-    /// All kinds.
-    pub const ALL: [Self; 9] = [
-        Self::Deadlock,
-        Self::ReadBeforeFull,
-        Self::WrittenBeforeEmpty,
-        Self::NothingOverlaps,
-        Self::MissingCommit,
-        Self::DivergentBarrier,
-        Self::UnfinishedProducts,
-        Self::StagingOverwritten,
-        Self::LeftUnderWay,
-    ];
-
     /// Whether results may depend on timing. The other kinds hang the kernel or make it slow.
     pub fn is_race(self) -> bool {
         !matches!(
             self,
             Self::Deadlock | Self::DivergentBarrier | Self::NothingOverlaps
         )
-    }
-}
-
-impl fmt::Display for FlawKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Deadlock => "deadlock",
-            Self::ReadBeforeFull => "read before full",
-            Self::WrittenBeforeEmpty => "written before empty",
-            Self::NothingOverlaps => "nothing overlaps",
-            Self::MissingCommit => "missing commit",
-            Self::DivergentBarrier => "divergent barrier",
-            Self::UnfinishedProducts => "unfinished products",
-            Self::StagingOverwritten => "staging overwritten",
-            Self::LeftUnderWay => "left under way",
-        })
     }
 }

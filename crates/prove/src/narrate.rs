@@ -101,7 +101,7 @@ impl<'a> Narrator<'a> {
                 _ => format!("{} {}", self.who(at), self.does(self.event(at))),
             })
             .collect();
-        let sentence = format!("{}, and nobody can go on", waiting.join(", "));
+        let sentence = format!("{}, and no warp can go on", waiting.join(", "));
         self.conclude(FlawKind::Deadlock, sentence)
     }
 

@@ -2,7 +2,7 @@
 
 use gauntlet_device::Calibration;
 
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{bold, paragraph, usable};
 
 /// The parameters with their spread, and the known accuracy of the model that uses them.
@@ -20,13 +20,7 @@ pub fn calibration(calibration: &Calibration, width: usize) -> String {
     );
     let head = format!("{} — ", bold(&calibration.device));
     let mut text = paragraph(&head, &introduction, 2, width);
-    let header = [
-        ("cost of", Column::Whole),
-        ("median", Column::Figures),
-        ("least", Column::Figures),
-        ("most", Column::Figures),
-        ("unit", Column::Words),
-    ];
+    let header = columns!(Whole "cost of"; Figures "median", "least", "most"; Words "unit");
     let rows = calibration.parameters.iter().map(|(name, parameter)| {
         let figure = |value: f64| format!("{value:.3}");
         vec![

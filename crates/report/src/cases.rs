@@ -10,7 +10,7 @@ use crate::duration::duration;
 use crate::outline::{CaseLine, Floor, cases, ground};
 use crate::picture::{Picture, scale};
 use crate::speedup::percent_interval;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, widest};
 use crate::tone::Tone;
 
@@ -44,12 +44,7 @@ pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) ->
         columns,
     });
 
-    let mut header = vec![
-        ("case", Column::Words),
-        ("baseline", Column::Figures),
-        ("candidate", Column::Figures),
-        ("speed-up", Column::Whole),
-    ];
+    let mut header = columns!(Words "case"; Figures "baseline", "candidate"; Whole "speed-up").to_vec();
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (line, text) in lines.iter().zip(texts) {
         rows.push(vec![

@@ -6,7 +6,7 @@ use gauntlet_stats::{Criteria, Interval};
 use crate::cases::case_table;
 use crate::outline::criteria as criteria_line;
 use crate::speedup::percent_interval;
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{bold, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -36,11 +36,7 @@ pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criter
 }
 
 fn looks(comparison: &Comparison, width: usize) -> String {
-    let header = [
-        ("pairs of processes", Column::Figures),
-        ("speed-up", Column::Whole),
-        ("decision", Column::Words),
-    ];
+    let header = columns!(Figures "pairs of processes"; Whole "speed-up"; Words "decision");
     let row = |look: &gauntlet_judge::Look| {
         let verdict = Verdict::from(look.decision);
         vec![

@@ -11,7 +11,7 @@ use gauntlet_simulate::HostTerm;
 use crate::bar::bar;
 use crate::duration::duration;
 use crate::speedup::times;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 use words::{cost, families, interval, name, percent, share, until};
@@ -120,12 +120,7 @@ fn summary(diagnosis: &Diagnosis, width: usize) -> String {
 
 /// Every remaining explanation with its probability and its costs.
 fn explanations(diagnosis: &Diagnosis, width: usize) -> String {
-    let header = [
-        ("", Column::Figures),
-        ("", Column::Whole),
-        ("explanation and its costs", Column::Words),
-        ("off by", Column::Figures),
-    ];
+    let header = columns!(Figures ""; Whole ""; Words "explanation and its costs"; Figures "off by");
     let row = |one: &Explanation| {
         vec![
             percent(one.probability),
@@ -151,11 +146,7 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
         return String::new();
     };
     let names: Vec<String> = first.drivers().map(|driver| driver.to_string()).collect();
-    let mut header = vec![
-        ("problem", Column::Words),
-        ("measured", Column::Figures),
-        ("fitted", Column::Figures),
-    ];
+    let mut header = columns!(Words "problem"; Figures "measured", "fitted").to_vec();
     header.extend(names.iter().map(|name| (name.as_str(), Column::Whole)));
     let rows = diagnosis
         .measurements
@@ -192,12 +183,7 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
 
 /// Statements that hold under every explanation.
 fn average(diagnosis: &Diagnosis, width: usize) -> String {
-    let header = [
-        ("driver", Column::Words),
-        ("plays a part", Column::Figures),
-        ("", Column::Whole),
-        ("of the mean time", Column::Whole),
-    ];
+    let header = columns!(Words "driver"; Figures "plays a part"; Whole "", "of the mean time");
     let row = |one: &AverageShare| {
         vec![
             one.driver.to_string(),
@@ -246,11 +232,7 @@ fn next(diagnosis: &Diagnosis, width: usize) -> String {
     };
     let mut text = format!("{}\n", bold("What to measure next"));
     text += &paragraph("  ", &experiment(best, diagnosis), 4, width);
-    let header = [
-        ("if this is right", Column::Words),
-        ("then expect", Column::Figures),
-        ("nine times in ten", Column::Whole),
-    ];
+    let header = columns!(Words "if this is right"; Figures "then expect"; Whole "nine times in ten");
     let row = |(one, prediction): (&Explanation, &Credible)| {
         vec![
             name(one),
@@ -266,12 +248,7 @@ fn next(diagnosis: &Diagnosis, width: usize) -> String {
         .map(row);
     text += &table(&header, shown.collect(), 2, width);
     if !others.is_empty() {
-        let header = [
-            ("or", Column::Words),
-            ("", Column::Words),
-            ("bits", Column::Figures),
-            ("minutes", Column::Figures),
-        ];
+        let header = columns!(Words "or", ""; Figures "bits", "minutes");
         text += &table(&header, others.iter().map(alternative).collect(), 2, width);
     }
     let legend =

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::bar::floating;
 use crate::duration::duration;
 use crate::speedup::times;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable, widest};
 use lines::{Line, lines};
 
@@ -93,12 +93,7 @@ impl GreatestGain {
 
 /// The columns of the table besides the bars. The last one is a bound on the gain from a change of the part, and is
 /// left out if no bound is known.
-const FIGURES: [(&str, Column); 4] = [
-    ("part", Column::Whole),
-    ("time", Column::Figures),
-    ("share", Column::Figures),
-    ("without it", Column::Figures),
-];
+const FIGURES: [(&str, Column); 4] = columns!(Whole "part"; Figures "time", "share", "without it");
 
 /// The columns of [`FIGURES`] with their gaps, without the names of parts.
 const FIGURE_COLUMNS: usize = 33;

@@ -3,7 +3,7 @@
 use gauntlet_tournament::forecast::{Forecaster, Forecasters, OddsScores, SpeedupScores};
 
 use crate::figure::{plain, signed};
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{bold, dim, paragraph, usable};
 
 /// The meaning of the columns of the odds.
@@ -62,16 +62,9 @@ pub fn forecasters(report: &Forecasters, width: usize) -> String {
 }
 
 fn odds_table(report: &Forecasters, width: usize) -> String {
-    let header = [
-        ("author", Column::Words),
-        ("settled", Column::Figures),
-        ("Brier", Column::Figures),
-        ("skill", Column::Figures),
-        ("shrunk", Column::Figures),
-        ("log", Column::Figures),
-        ("calibration", Column::Figures),
-        ("resolution", Column::Figures),
-    ];
+    let header = columns!(
+        Words "author"; Figures "settled", "Brier", "skill", "shrunk", "log", "calibration", "resolution"
+    );
     let row = |one: &Forecaster| {
         let figure = |of: &dyn Fn(&OddsScores) -> String| one.odds.as_ref().map_or("—".to_owned(), of);
         let is_field = one.author.is_none();
@@ -96,16 +89,9 @@ fn odds_table(report: &Forecasters, width: usize) -> String {
 }
 
 fn speedup_table(report: &Forecasters, width: usize) -> String {
-    let header = [
-        ("author", Column::Words),
-        ("found", Column::Figures),
-        ("CRPS", Column::Figures),
-        ("skill", Column::Figures),
-        ("in 80 %", Column::Figures),
-        ("touched", Column::Figures),
-        ("bias", Column::Figures),
-        ("believed", Column::Figures),
-    ];
+    let header = columns!(
+        Words "author"; Figures "found", "CRPS", "skill", "in 80 %", "touched", "bias", "believed"
+    );
     let row = |one: &Forecaster| {
         let figure = |of: &dyn Fn(&SpeedupScores) -> String| one.speedup.as_ref().map_or("—".to_owned(), of);
         let share = |share: f64| format!("{:.0} %", share * 100.0);

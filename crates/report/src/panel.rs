@@ -7,7 +7,7 @@ use gauntlet_tournament::panel::Standing;
 use crate::bar::bar;
 use crate::prospects::per_hour;
 use crate::speedup::claim;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::{dim, paint, paragraph};
 use crate::tone::Tone;
 
@@ -31,19 +31,11 @@ pub fn ranking(report: &RoundReport, width: usize) -> String {
         .iter()
         .map(|judgement| judgement.judge.as_str())
         .collect();
-    let mut header = vec![
-        ("#", Column::Figures),
-        ("pitch", Column::Words),
-        ("author", Column::Words),
-    ];
+    let mut header = columns!(Figures "#"; Words "pitch", "author").to_vec();
     if judges.len() > 1 {
         header.push(("judges", Column::Whole));
     }
-    header.extend([
-        ("mean", Column::Whole),
-        ("%/h", Column::Figures),
-        ("claim", Column::Whole),
-    ]);
+    header.extend(columns!(Whole "mean"; Figures "%/h"; Whole "claim"));
     let rows = standings
         .iter()
         .map(|standing| row(report, standing, width))

@@ -4,7 +4,7 @@ use gauntlet_tournament::forecast::{Prospect, Return, Roi};
 
 use crate::figure::signed;
 use crate::speedup::times;
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -26,14 +26,7 @@ pub fn prospects(prospects: &[Prospect], width: usize) -> String {
         return String::new();
     }
     let width = usable(width);
-    let header = [
-        ("pitch", Column::Words),
-        ("so far", Column::Whole),
-        ("expected", Column::Figures),
-        ("chance", Column::Figures),
-        ("hours", Column::Figures),
-        ("%/h", Column::Whole),
-    ];
+    let header = columns!(Words "pitch"; Whole "so far"; Figures "expected", "chance", "hours"; Whole "%/h");
     let mut text = table(
         &header,
         prospects.iter().take(MOST_ROWS).map(row).collect(),
@@ -67,13 +60,7 @@ pub fn returns(returns: &[Return], width: usize) -> String {
         return String::new();
     }
     let width = usable(width);
-    let header = [
-        ("pitch", Column::Words),
-        ("verdict", Column::Words),
-        ("hours", Column::Figures),
-        ("%/h expected", Column::Whole),
-        ("found", Column::Figures),
-    ];
+    let header = columns!(Words "pitch", "verdict"; Figures "hours"; Whole "%/h expected"; Figures "found");
     let row = |one: &Return| {
         let tone = Tone::from(one.verdict);
         vec![

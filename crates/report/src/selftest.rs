@@ -12,7 +12,7 @@ use gauntlet_stats::speedup_fraction;
 
 use crate::outline::criteria as criteria_line;
 use crate::speedup::percent;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -100,15 +100,10 @@ fn heading(machine: &str, found: &Characteristics, width: usize) -> String {
 }
 
 fn own_table(cells: &[&Cell], width: usize) -> String {
-    let header = [
-        ("truth", Column::Whole),
-        ("times", Column::Figures),
-        ("false adoption", Column::Words),
-        ("false regression", Column::Words),
-        ("found", Column::Words),
-        ("open", Column::Words),
-        ("pairs", Column::Figures),
-    ];
+    let header = columns!(
+        Whole "truth"; Figures "times"; Words "false adoption", "false regression", "found", "open";
+        Figures "pairs"
+    );
     let rows = cells.iter().filter_map(|cell| own_row(cell)).collect();
     table(&header, rows, 2, width)
 }

@@ -15,6 +15,12 @@ pub enum Column {
     Figures,
 }
 
+/// A header: kinds of columns, each with the names of the columns of this kind.
+macro_rules! columns {
+    ($($kind:ident $($name:literal),+);+) => { [$($(($name, $crate::table::Column::$kind)),+),+] };
+}
+pub(crate) use columns;
+
 /// Blanks after a column; the table itself adds one.
 const GAP: u16 = 1;
 
@@ -88,11 +94,7 @@ mod tests {
 
     #[test]
     fn words_wrap_whole_and_figures_stay_in_one_line() {
-        let header = [
-            ("name", Column::Words),
-            ("text", Column::Words),
-            ("time", Column::Figures),
-        ];
+        let header = columns!(Words "name", "text"; Figures "time");
         let text = "some words that must be wrapped somewhere";
         let rows = vec![vec![
             "softmax-in-registers".to_owned(),

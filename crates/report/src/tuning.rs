@@ -4,7 +4,7 @@ use gauntlet_tuning::TunedCase;
 
 use crate::outline::PREDICTED;
 use crate::speedup::{percent, percent_interval};
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -34,13 +34,7 @@ pub fn tuned_case(tuned: &TunedCase, width: usize) -> String {
 /// The cases together, with the regret of the model's first choice.
 pub fn tuning(cases: &[TunedCase], width: usize) -> String {
     let width = usable(width);
-    let header = [
-        ("case", Column::Words),
-        ("schedule", Column::Words),
-        ("over the baseline", Column::Whole),
-        ("place", Column::Figures),
-        ("regret", Column::Figures),
-    ];
+    let header = columns!(Words "case", "schedule"; Whole "over the baseline"; Figures "place", "regret");
     let mut text = table(&header, cases.iter().map(row).collect(), 0, width);
     text += &paragraph(
         "",

@@ -3,7 +3,7 @@
 use gauntlet_stats::Fit;
 use gauntlet_tuning::validation::{GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
 
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -29,15 +29,7 @@ pub fn validation(found: &Validation, width: usize) -> String {
         found.processes
     );
     let mut text = paragraph("", &introduction, 0, width) + "\n";
-    let header = [
-        ("model", Column::Whole),
-        ("error", Column::Figures),
-        ("in a shape", Column::Figures),
-        ("rank", Column::Figures),
-        ("first", Column::Figures),
-        ("eight", Column::Figures),
-        ("bias", Column::Figures),
-    ];
+    let header = columns!(Whole "model"; Figures "error", "in a shape", "rank", "first", "eight", "bias");
     let mut rows = vec![
         row("calibrated", &found.calibrated, None),
         row("uncalibrated", &found.uncalibrated, None),
@@ -87,12 +79,7 @@ fn row(name: &str, accuracy: &Fit, bias: Option<f64>) -> Vec<String> {
 }
 
 fn phases(phases: &[PhaseAccuracy], width: usize) -> String {
-    let header = [
-        ("phase", Column::Whole),
-        ("measured", Column::Figures),
-        ("predicted", Column::Figures),
-        ("error", Column::Figures),
-    ];
+    let header = columns!(Whole "phase"; Figures "measured", "predicted", "error");
     let rows = phases.iter().map(|phase| {
         vec![
             phase.phase.clone(),

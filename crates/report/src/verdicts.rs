@@ -7,7 +7,7 @@ use crate::judged::details;
 use crate::outline::{said, stop, suite};
 use crate::picture::{Picture, legend, scale};
 use crate::speedup::{percent_interval, times};
-use crate::table::{Column, table};
+use crate::table::{columns, table};
 use crate::text::{bold, dim, fitted, paint, paragraph, widest};
 use crate::tone::Tone;
 
@@ -19,13 +19,7 @@ pub fn verdict_table(report: &RoundReport, width: usize) -> String {
     if report.judged.is_empty() {
         return String::new();
     }
-    let header = [
-        ("pitch", Column::Words),
-        ("changes", Column::Words),
-        ("verdict", Column::Whole),
-        ("gate", Column::Whole),
-        ("claimed → found", Column::Whole),
-    ];
+    let header = columns!(Words "pitch", "changes"; Whole "verdict", "gate", "claimed → found");
     table(&header, report.judged.iter().map(row).collect(), 2, width)
 }
 

@@ -1,78 +1,37 @@
 //! Where the time goes: the gap from the roofline to a prediction, in parts that add up to it.
 
-use std::fmt;
-
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
-/// A reason why a prediction is above the roofline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// Host work in each call.
-    Host,
-    /// Starting the kernel (on a CPU: waking the threads, once per wave).
-    Launch,
-    /// The time from the first block's start until all blocks work.
-    Ramp,
-    /// Products of rows and columns beyond the problem.
-    Padding,
-    /// Processors without a tile: incomplete waves, unequal shares.
-    Idle,
-    /// Filling the pipeline at a tile's start and draining it at its end.
-    FillAndDrain,
-    /// Multiplying waits for copies in the steady state.
-    Copy,
-    /// Multiplying waits for operands to be converted.
-    Conversion,
-    /// Barriers and signals.
-    Barriers,
-    /// Writing results while nothing multiplies.
-    Epilogue,
-    /// Contention between processors: memory, caches, units that blocks share.
-    Contention,
-    /// The time after the last product.
-    Tail,
-}
-
-impl Part {
-    /// All parts, in display order.
-    pub const ALL: [Self; 12] = [
-        Self::Host,
-        Self::Launch,
-        Self::Ramp,
-        Self::Padding,
-        Self::Idle,
-        Self::FillAndDrain,
-        Self::Copy,
-        Self::Conversion,
-        Self::Barriers,
-        Self::Epilogue,
-        Self::Contention,
-        Self::Tail,
-    ];
-
-    /// The name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Launch => "launch",
-            Self::Ramp => "ramp",
-            Self::Padding => "padding",
-            Self::Idle => "idle processors",
-            Self::FillAndDrain => "fill and drain",
-            Self::Copy => "exposed copy",
-            Self::Conversion => "exposed conversion",
-            Self::Barriers => "barriers",
-            Self::Epilogue => "epilogue",
-            Self::Contention => "contention",
-            Self::Tail => "tail",
-        }
-    }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+named! {
+    /// A reason why a prediction is above the roofline.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Part {
+        /// Host work in each call.
+        Host = "host",
+        /// Starting the kernel (on a CPU: waking the threads, once per wave).
+        Launch = "launch",
+        /// The time from the first block's start until all blocks work.
+        Ramp = "ramp",
+        /// Products of rows and columns beyond the problem.
+        Padding = "padding",
+        /// Processors without a tile: incomplete waves, unequal shares.
+        Idle = "idle processors",
+        /// Filling the pipeline at a tile's start and draining it at its end.
+        FillAndDrain = "fill and drain",
+        /// Multiplying waits for copies in the steady state.
+        Copy = "exposed copy",
+        /// Multiplying waits for operands to be converted.
+        Conversion = "exposed conversion",
+        /// Barriers and signals.
+        Barriers = "barriers",
+        /// Writing results while nothing multiplies.
+        Epilogue = "epilogue",
+        /// Contention between processors: memory, caches, units that blocks share.
+        Contention = "contention",
+        /// The time after the last product.
+        Tail = "tail",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Timelines: spans of activity on tracks. Simulated and measured timelines have the same form.
 
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
 /// The timeline of one call.
@@ -42,28 +43,30 @@ pub struct Span {
     pub step: Option<usize>,
 }
 
-/// Kinds of activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activity {
-    /// Host work.
-    Host,
-    /// Starting the kernel.
-    Launch,
-    /// Finding the group, making descriptors.
-    Lookup,
-    /// Copying operands.
-    Load,
-    /// Converting operands.
-    Convert,
-    /// Multiplying.
-    Multiply,
-    /// Exponentials.
-    Softmax,
-    /// Writing results.
-    Store,
-    /// Adding up parts of split sums.
-    Reduce,
-    /// Waiting.
-    Wait,
+named! {
+    /// Kinds of activity.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Activity {
+        /// Host work.
+        Host = "host",
+        /// Starting the kernel.
+        Launch = "launch",
+        /// Finding the group, making descriptors.
+        Lookup = "look up",
+        /// Copying operands.
+        Load = "load",
+        /// Converting operands.
+        Convert = "convert",
+        /// Multiplying.
+        Multiply = "multiply",
+        /// Exponentials.
+        Softmax = "softmax",
+        /// Writing results.
+        Store = "store",
+        /// Adding up parts of split sums.
+        Reduce = "reduce",
+        /// Waiting.
+        Wait = "wait",
+    }
 }

@@ -1,6 +1,13 @@
 //! The grid on which the model is validated: shapes whose calls take milliseconds, and schedules that differ in every
 //! parameter.
 
+/// Schedules, a line each: one that is there already, and what is changed about it.
+macro_rules! schedules {
+    ($($base:expr $(, $field:ident = $value:expr)*;)+) => {
+        vec![$(Schedule { $($field: $value,)* ..$base }),+]
+    };
+}
+
 mod gpus;
 
 use gauntlet_device::{Arch, Device};
@@ -118,127 +125,36 @@ fn kept(tile: [usize; 3]) -> Schedule {
 }
 
 fn gemm_schedules() -> Vec<Schedule> {
-    vec![
-        Schedule::baseline(),
-        kept([128, 128, 256]),
-        Schedule {
-            stages: 2,
-            order: Order::Static,
-            ..kept([128, 128, 256])
-        },
-        Schedule {
-            stages: 2,
-            order: Order::Dynamic,
-            ..kept([64, 64, 256])
-        },
-        Schedule {
-            order: Order::Static,
-            epilogue: Epilogue::Staged,
-            lookup: Lookup::Precomputed,
-            ..kept([32, 128, 512])
-        },
-        Schedule {
-            stages: 2,
-            roles: Roles::Specialised,
-            order: Order::Dynamic,
-            ..kept([64, 128, 256])
-        },
-        Schedule {
-            stages: 4,
-            roles: Roles::Specialised,
-            order: Order::Static,
-            epilogue: Epilogue::Staged,
-            ..kept([32, 64, 128])
-        },
-        Schedule {
-            swap_ab: true,
-            order: Order::Static,
-            ..kept([128, 32, 256])
-        },
-        Schedule {
-            swap_ab: true,
-            stages: 3,
-            order: Order::Sorted,
-            ..kept([64, 64, 128])
-        },
-        Schedule {
-            split_k: 2,
-            order: Order::Dynamic,
-            ..kept([64, 128, 256])
-        },
-        Schedule {
-            split_k: 4,
-            stages: 2,
-            order: Order::Static,
-            setup: Setup::PerCall,
-            ..kept([128, 128, 128])
-        },
-        Schedule {
-            stages: 4,
-            order: Order::Sorted,
-            setup: Setup::PerCall,
-            ..kept([16, 256, 128])
-        },
-        Schedule {
-            ..kept([256, 32, 64])
-        },
-    ]
+    schedules! {
+        Schedule::baseline();
+        kept([128, 128, 256]);
+        kept([128, 128, 256]), stages = 2, order = Order::Static;
+        kept([64, 64, 256]), stages = 2, order = Order::Dynamic;
+        kept([32, 128, 512]), order = Order::Static, epilogue = Epilogue::Staged, lookup = Lookup::Precomputed;
+        kept([64, 128, 256]), stages = 2, roles = Roles::Specialised, order = Order::Dynamic;
+        kept([32, 64, 128]), stages = 4, roles = Roles::Specialised, order = Order::Static, epilogue = Epilogue::Staged;
+        kept([128, 32, 256]), swap_ab = true, order = Order::Static;
+        kept([64, 64, 128]), swap_ab = true, stages = 3, order = Order::Sorted;
+        kept([64, 128, 256]), split_k = 2, order = Order::Dynamic;
+        kept([128, 128, 128]), split_k = 4, stages = 2, order = Order::Static, setup = Setup::PerCall;
+        kept([16, 256, 128]), stages = 4, order = Order::Sorted, setup = Setup::PerCall;
+        kept([256, 32, 64]);
+    }
 }
 
 fn attention_schedules(head: usize) -> Vec<Schedule> {
-    vec![
-        Schedule {
-            setup: Setup::PerCall,
-            ..kept([128, 128, head])
-        },
-        Schedule {
-            order: Order::Static,
-            ..kept([64, 64, head])
-        },
-        Schedule {
-            stages: 2,
-            order: Order::Dynamic,
-            ..kept([32, 128, head])
-        },
-        Schedule {
-            epilogue: Epilogue::Staged,
-            order: Order::Sorted,
-            ..kept([64, 128, head])
-        },
-        Schedule {
-            stages: 2,
-            roles: Roles::Specialised,
-            order: Order::Dynamic,
-            ..kept([64, 64, head])
-        },
-        Schedule {
-            swap_ab: true,
-            order: Order::Dynamic,
-            ..kept([64, 32, head])
-        },
-        Schedule {
-            split_k: 2,
-            stages: 2,
-            order: Order::Static,
-            ..kept([64, 64, head])
-        },
-        Schedule {
-            stages: 2,
-            order: Order::Sorted,
-            lookup: Lookup::Precomputed,
-            setup: Setup::PerCall,
-            ..kept([16, 256, head])
-        },
-        Schedule {
-            stages: 3,
-            ..kept([32, 32, head])
-        },
-        Schedule {
-            swap_ab: true,
-            order: Order::Static,
-            ..kept([128, 64, head])
-        },
-    ]
+    schedules! {
+        kept([128, 128, head]), setup = Setup::PerCall;
+        kept([64, 64, head]), order = Order::Static;
+        kept([32, 128, head]), stages = 2, order = Order::Dynamic;
+        kept([64, 128, head]), epilogue = Epilogue::Staged, order = Order::Sorted;
+        kept([64, 64, head]), stages = 2, roles = Roles::Specialised, order = Order::Dynamic;
+        kept([64, 32, head]), swap_ab = true, order = Order::Dynamic;
+        kept([64, 64, head]), split_k = 2, stages = 2, order = Order::Static;
+        kept([16, 256, head]), stages = 2, order = Order::Sorted, lookup = Lookup::Precomputed, setup = Setup::PerCall;
+        kept([32, 32, head]), stages = 3;
+        kept([128, 64, head]), swap_ab = true, order = Order::Static;
+    }
 }
 
 #[cfg(test)]

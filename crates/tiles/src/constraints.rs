@@ -1,5 +1,12 @@
-//! The constraints of each instruction set. A rule is a row: the parameter it is about, the parameters that may be
-//! changed to satisfy it, its source, and the test. An instruction set is a file with its rows and a line in [`rules`].
+//! The constraints of each instruction set. A rule is a row: the parameters that may be changed to satisfy it, its source,
+//! and the test. An instruction set is a file with its rows and a line in [`rules`].
+
+/// A table of rules.
+macro_rules! rules {
+    ($($levers:expr, $source:expr, $broken:expr;)+) => {
+        &[$(Rule { levers: &$levers, source: $source, broken: $broken }),+]
+    };
+}
 
 mod attention;
 mod common;
@@ -29,8 +36,8 @@ pub fn check(schedule: &Schedule, operation: &Operation, device: &Device) -> Vec
     };
     broken(&situation)
         .map(|(rule, text)| Violation {
-            parameter: rule.parameter.name().to_owned(),
-            value: rule.parameter.value(schedule),
+            parameter: rule.parameter().name().to_owned(),
+            value: rule.parameter().value(schedule),
             rule: text,
             source: rule.source.to_owned(),
             remedies: remedy::find(&situation, rule),
@@ -82,14 +89,18 @@ fn broken<'a>(situation: &'a Situation<'a>) -> impl Iterator<Item = (&'static Ru
 
 /// One rule.
 struct Rule {
-    /// The parameter at fault when the rule is broken.
-    parameter: Lever,
-    /// The parameters that may be changed to satisfy the rule, the likeliest first.
+    /// The parameters that may be changed to satisfy the rule, the likeliest first: it is the one at fault.
     levers: &'static [Lever],
-    /// Where it is from.
+    /// The source of the rule.
     source: &'static str,
     /// A message if the rule is broken.
     broken: fn(&Situation) -> Option<String>,
+}
+
+impl Rule {
+    fn parameter(&self) -> Lever {
+        self.levers[0]
+    }
 }
 
 /// The input of a rule.

@@ -13,11 +13,13 @@ use gauntlet_task::{
     Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task, TaskSizes,
     Violation,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The parts that each family of tiled kernels provides.
 pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// Its sizes.
-    type Sizes: Clone + fmt::Debug + fmt::Display + PartialEq + serde::Serialize + Send + Sync;
+    type Sizes: Clone + fmt::Debug + fmt::Display + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 
     /// The task.
     const TASK: &'static dyn Task;
@@ -79,6 +81,18 @@ impl<F: TiledFamily> TiledSizes<F> {
         let operation = F::operation(&sizes);
         operation.validate().map_err(|error| error.to_string())?;
         Ok(Sizes::new(Self { sizes, operation }))
+    }
+
+    /// Sizes from a record, where records of the first edition name the family too.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked), and for a record that holds no such sizes.
+    pub fn recorded(record: &serde_json::Value) -> Result<Sizes, String> {
+        let mut record = record.clone();
+        if let Some(fields) = record.as_object_mut() {
+            fields.remove("family");
+        }
+        Self::checked(serde_json::from_value(record).map_err(|error| error.to_string())?)
     }
 }
 

@@ -160,15 +160,6 @@ impl Odds {
     pub fn of(&self, verdict: Verdict) -> f64 {
         self.0.get(&verdict).copied().unwrap_or(0.0)
     }
-
-    /// The chance that the candidate is not wrong, not stopped and not slower.
-    pub fn of_no_harm(&self) -> f64 {
-        use Verdict::{Adopt, Inconclusive, Marginal, ValidNegative};
-        [Adopt, Marginal, ValidNegative, Inconclusive]
-            .into_iter()
-            .map(|verdict| self.of(verdict))
-            .sum()
-    }
 }
 
 /// The cost of building a pitch.

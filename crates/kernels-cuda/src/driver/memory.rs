@@ -98,7 +98,7 @@ impl DeviceMemory {
             begin
                 .checked_add(bytes.len())
                 .is_some_and(|end| end <= self.bytes),
-            "what is copied fits"
+            "a copy fits its destination"
         );
         if bytes.is_empty() {
             return Ok(());

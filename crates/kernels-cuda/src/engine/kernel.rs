@@ -19,7 +19,7 @@ pub struct Kernel {
     problem: Operation,
     schedule: Schedule,
     plan: Box<dyn Plan>,
-    /// By their [`Pass`].
+    /// Indexed by [`Pass`].
     loaded: Vec<Loaded>,
     resources: Resources,
     warnings: Vec<String>,
@@ -31,7 +31,8 @@ pub struct Kernel {
     copies: Vec<Copy>,
 }
 
-/// What a kernel takes up: the one that computes the result, where another prepares operands for it.
+/// The resources of a kernel. If another kernel prepares its operands, these are those of the one that computes the
+/// result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
     /// Registers of a thread.
@@ -58,7 +59,7 @@ pub struct Resources {
     pub workspace_bytes: usize,
 }
 
-/// One copy of the operands, with what was made for it once.
+/// One copy of the operands, with the tables that were made once for it.
 struct Copy {
     operands: Rc<Operands>,
     /// None if tables are made in each call.
@@ -129,7 +130,7 @@ impl Kernel {
         self.main().name()
     }
 
-    /// What it takes up.
+    /// Its resources.
     pub fn resources(&self) -> &Resources {
         &self.resources
     }
@@ -144,17 +145,17 @@ impl Kernel {
         &self.origin
     }
 
-    /// The one that computes the result, on the device.
+    /// The kernel that computes the result, on the device.
     fn main(&self) -> &Function {
         &self.loaded[Pass::Main as usize].function
     }
 
-    /// All of them, on the device.
+    /// All kernels of the plan, on the device.
     pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
         self.loaded.iter().map(|loaded| &loaded.function)
     }
 
-    /// Blocks of the largest launch of them all.
+    /// Blocks of the largest launch.
     pub(super) fn most_blocks(&self) -> u32 {
         let launches = self.plan.launches(&NOWHERE);
         launches.iter().map(|launch| launch.grid).max().unwrap_or(0)
@@ -293,7 +294,7 @@ impl Drop for Kernel {
     }
 }
 
-/// For what launches have in common wherever things lie.
+/// Placeholder addresses, for properties of launches that do not depend on addresses.
 const NOWHERE: Addresses = Addresses {
     operands: [0; OPERANDS],
     scales: [0; OPERANDS],
@@ -304,7 +305,7 @@ const NOWHERE: Addresses = Addresses {
     counters: 0,
 };
 
-/// Of kernels that came from several places, the one that says most: not kept, compiled now, kept.
+/// The most noteworthy origin of several kernels: one that could not be kept, then one compiled now, then the cache.
 fn origin(compiled: &[Compiled]) -> Origin {
     let origins = || compiled.iter().map(|one| &one.origin);
     let not_kept = origins().find(|origin| matches!(origin, Origin::NotKept(_)));

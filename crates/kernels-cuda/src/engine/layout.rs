@@ -18,7 +18,7 @@ const ALIGNMENT: usize = 256;
 const PACKED: usize = 2;
 const BLOCK: usize = gauntlet_formats::BLOCK;
 
-/// Where each operand of a problem lies in its buffer, in bytes.
+/// The offset of each operand of a problem in its buffer, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     groups: Vec<Place>,
@@ -30,7 +30,7 @@ pub(super) struct Layout {
     pub weight_bytes: usize,
 }
 
-/// Where one group's operands lie.
+/// The offsets of one group's operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     depth: usize,
@@ -106,7 +106,7 @@ impl Layout {
         pieces
     }
 
-    /// Where each group's weights lie if their buffer begins at `address`, and what the sums are multiplied by.
+    /// The addresses of each group's weights in a buffer at `address`, and the factor of its sums.
     pub fn weights(&self, inputs: &[GroupInputs], address: u64) -> Vec<Weights> {
         let place = |(place, GroupInputs { a, b, b2 }): (&Place, &GroupInputs)| {
             let mut weights = Weights::default();

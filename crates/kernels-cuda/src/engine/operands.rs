@@ -17,7 +17,7 @@ pub struct Operands {
     pub(super) rows: [u64; OPERANDS],
     /// Their scales.
     pub(super) scales: [u64; OPERANDS],
-    /// Where each group's weights lie.
+    /// The addresses of each group's weights.
     pub(super) weights: Vec<Weights>,
     memory: Vec<DeviceMemory>,
     /// The operands that own these tokens, if they are shared.

@@ -75,7 +75,7 @@ impl<'a> OfCall<'a> {
     }
 }
 
-/// Where everything lies that was made once.
+/// The addresses of everything that was made once.
 pub(super) fn kept_addresses(
     operands: &Operands,
     output: &DeviceMemory,

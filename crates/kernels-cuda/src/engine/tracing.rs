@@ -29,7 +29,7 @@ struct Described {
     reserved: u32,
 }
 
-/// Where a call's records go.
+/// The buffer for a call's records.
 struct Buffer {
     records: DeviceMemory,
     lost: DeviceMemory,

@@ -41,6 +41,15 @@ pub enum PlanError {
     },
 }
 
+/// Returns an error unless each parameter has the one value that the kernel supports; a row is a parameter's name, its
+/// value, the value needed, and why.
+macro_rules! require {
+    ($($word:literal: $value:expr, $needed:expr, $why:expr;)+) => {
+        $($crate::plan::PlanError::unless($word, $value, $needed, $why)?;)+
+    };
+}
+pub(super) use require;
+
 impl PlanError {
     /// An error for a parameter whose value the kernel does not support.
     pub(super) fn word(

@@ -123,13 +123,13 @@ pub struct Memory {
 /// A tensor map over elements that lie without gaps, fetched in boxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
-    /// What it describes; the address is known when it is encoded.
+    /// The matrix that it describes; the address is known when it is encoded.
     pub matrix: Matrix,
     /// The group or sequence it belongs to.
     pub group: usize,
     /// Bytes from the matrix's begin to the first element.
     pub offset: u64,
-    /// What an element is.
+    /// The type of its elements.
     pub element: Element,
     /// Elements along each dimension, the innermost first.
     pub sizes: Vec<u64>,
@@ -187,7 +187,7 @@ impl Map {
 /// Operands that a call may get at addresses of its own.
 pub const OPERANDS: usize = 3;
 
-/// Where things lie in device memory during a call.
+/// The addresses of a call in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]); attention's Q, K and V.
@@ -246,7 +246,7 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn launches(&self, addresses: &Addresses) -> Vec<Launch>;
 }
 
-/// Where one group's weights lie in device memory, row by row or [repacked](crate::packing), as the schedule requires;
+/// The addresses of one group's weights, row by row or [repacked](crate::packing), as the schedule requires;
 /// the second of each pair belongs to the dual form and is 0 otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Weights {

@@ -45,13 +45,6 @@ const KERNELS: &[(Source, File)] = &[
 const HEADERS: &[File] = &[
     file!("attention.cuh"),
     file!("attention_operands.cuh"),
-    file!("attention_resident_convert.cuh"),
-    file!("attention_resident_layout.cuh"),
-    file!("attention_resident_loads.cuh"),
-    file!("attention_resident_merge.cuh"),
-    file!("attention_resident_scores.cuh"),
-    file!("attention_resident_values.cuh"),
-    file!("attention_resident_weights.cuh"),
     file!("attention_specialised_loads.cuh"),
     file!("attention_specialised_merge.cuh"),
     file!("attention_specialised_products.cuh"),

@@ -120,7 +120,7 @@ fn a_barrier_that_a_role_never_comes_to_is_a_deadlock() {
         flaw.sentence.contains("waits for all warps of the block to meet"),
         "{flaw}"
     );
-    assert!(flaw.sentence.ends_with("nobody can go on"), "{flaw}");
+    assert!(flaw.sentence.ends_with("no warp can go on"), "{flaw}");
 }
 
 #[test]

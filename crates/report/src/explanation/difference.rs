@@ -8,7 +8,7 @@ use super::{Explanation, header};
 use crate::bar::{bar, floating};
 use crate::duration::duration;
 use crate::speedup::times;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, widest};
 use crate::tone::Tone;
 
@@ -75,13 +75,7 @@ fn parts(before: &Explanation, after: &Explanation, width: usize) -> String {
 }
 
 fn cases(pairs: &[(Explanation, Explanation)], width: usize) -> String {
-    let head = [
-        ("case", Column::Words),
-        ("before", Column::Figures),
-        ("after", Column::Figures),
-        ("as fast", Column::Figures),
-        ("what changes most", Column::Words),
-    ];
+    let head = columns!(Words "case"; Figures "before", "after", "as fast"; Words "what changes most");
     let row = |(before, after): &(Explanation, Explanation)| {
         vec![
             before.case.clone(),

@@ -2,8 +2,6 @@
 
 use gauntlet_simulate::{Activity, Span};
 
-use super::ACTIVITIES;
-
 /// Heights in a block are multiples of 1 / `PARTS`.
 pub const PARTS: usize = 6;
 
@@ -78,7 +76,7 @@ fn blocks(spans: &[Span], grain: f64) -> Vec<Block> {
 /// The parts of a cell's height that activities get by their share of its time. If anything happens in the cell, at
 /// least one activity is visible.
 fn heights<'s>(spans: impl Iterator<Item = &'s Span>, from: f64, to: f64) -> Vec<(Activity, usize)> {
-    let mut shares = ACTIVITIES.map(|activity| (activity, 0.0));
+    let mut shares = Activity::ALL.map(|activity| (activity, 0.0));
     for span in spans {
         let inside = (span.end.min(to) - span.start.max(from)).max(0.0) / (to - from);
         if let Some((_, share)) = shares.iter_mut().find(|(activity, _)| *activity == span.activity) {
@@ -180,7 +178,7 @@ mod tests {
             let mut spans = Vec::new();
             for (activity, length, gap) in lengths {
                 now += gap;
-                spans.push(span(ACTIVITIES[activity], now, now + length));
+                spans.push(span(Activity::ALL[activity], now, now + length));
                 now += length;
             }
             let mut end = 0.0;

@@ -4,8 +4,8 @@ use gauntlet_simulate::{Activity, Span, Timeline, Track};
 use maud::{Markup, PreEscaped, html};
 
 use super::grain::{Block, PARTS, Piece, pieces};
+use super::group;
 use super::scale::Scale;
-use super::{ACTIVITIES, group, name};
 use crate::duration::duration;
 use crate::html::at;
 use crate::text::fitted;
@@ -183,11 +183,11 @@ fn wedge(above: &Scale, below: &Scale, y: f64) -> Markup {
 /// A description of the picture for readers who cannot see it.
 fn description(timeline: &Timeline) -> String {
     let tracks = timeline.tracks.iter().map(|track| {
-        let busy = ACTIVITIES
+        let busy = Activity::ALL
             .into_iter()
             .map(|activity| (activity, time(track, activity)))
             .filter(|(_, seconds)| *seconds > 0.0)
-            .map(|(activity, seconds)| format!("{} {}", name(activity), duration(seconds)));
+            .map(|(activity, seconds)| format!("{} {}", activity.name(), duration(seconds)));
         format!(
             "{}, {}: {}",
             group(track),
@@ -215,19 +215,19 @@ fn legend(timeline: &Timeline, y: f64) -> Markup {
         spans.any(|span| span.activity == *activity)
     };
     let mut x = 16.0;
-    let entries: Vec<_> = ACTIVITIES
+    let entries: Vec<_> = Activity::ALL
         .into_iter()
         .filter(occurs)
         .map(|activity| {
             let left = x;
-            x += 30.0 + 7.0 * name(activity).len() as f64;
+            x += 30.0 + 7.0 * activity.name().len() as f64;
             (activity, left)
         })
         .collect();
     html! {
         @for (activity, x) in entries {
             rect class=(class(activity)) x=(at(x)) y=(at(y - 9.0)) width="11" height="11" rx="2" {}
-            text.small x=(at(x + 16.0)) y=(at(y)) { (name(activity)) }
+            text.small x=(at(x + 16.0)) y=(at(y)) { (activity.name()) }
         }
     }
 }
@@ -315,7 +315,7 @@ fn place(start: f64, end: f64, scale: &Scale) -> (f64, f64) {
 }
 
 fn words(span: &Span) -> String {
-    let mut words = name(span.activity).to_owned();
+    let mut words = span.activity.name().to_owned();
     if let Some(tile) = span.tile {
         words += &format!(", tile {tile}");
     }
@@ -330,17 +330,7 @@ fn words(span: &Span) -> String {
         )
 }
 
-fn class(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Host => "a0",
-        Activity::Launch => "a1",
-        Activity::Lookup => "a2",
-        Activity::Load => "a3",
-        Activity::Convert => "a4",
-        Activity::Multiply => "a5",
-        Activity::Softmax => "a6",
-        Activity::Store => "a7",
-        Activity::Reduce => "a8",
-        Activity::Wait => "a9",
-    }
+/// The class of its colour in the style sheet.
+fn class(activity: Activity) -> String {
+    format!("a{}", activity as usize)
 }

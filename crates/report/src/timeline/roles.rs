@@ -2,9 +2,8 @@
 
 use gauntlet_simulate::{Activity, Timeline, Track};
 
-use super::{ACTIVITIES, name};
 use crate::duration::duration;
-use crate::table::{Column, table};
+use crate::table::{Column, columns, table};
 use crate::text::usable;
 
 /// All tracks with the same name.
@@ -17,14 +16,9 @@ struct Role<'t> {
 const LEAST_SHARE: f64 = 0.0005;
 
 /// The columns of the table.
-const COLUMNS: [(&str, Column); 6] = [
-    ("role", Column::Whole),
-    ("tracks", Column::Figures),
-    ("share of the call", Column::Words),
-    ("starts at", Column::Figures),
-    ("tail", Column::Figures),
-    ("longest", Column::Figures),
-];
+const COLUMNS: [(&str, Column); 6] = columns!(
+    Whole "role"; Figures "tracks"; Words "share of the call"; Figures "starts at", "tail", "longest"
+);
 
 /// The share of the call that each role spends on each activity, greatest first; when it first does its main activity;
 /// and how long before the call's end it ends: medians over blocks, and the longest.
@@ -71,7 +65,7 @@ impl Role<'_> {
 
     /// Its main activity; waiting and launching do not count as activities.
     fn occupation(&self) -> Option<Activity> {
-        ACTIVITIES
+        Activity::ALL
             .into_iter()
             .filter(|activity| !matches!(activity, Activity::Launch | Activity::Wait))
             .max_by(|one, other| self.seconds(*one).total_cmp(&self.seconds(*other)))
@@ -99,8 +93,8 @@ impl Role<'_> {
 
     /// Its activities and the rest of the whole, greatest first.
     fn shares(&self, whole: f64) -> String {
-        let mut shares: Vec<_> = ACTIVITIES
-            .map(|activity| (name(activity), self.seconds(activity) / whole))
+        let mut shares: Vec<_> = Activity::ALL
+            .map(|activity| (activity.name(), self.seconds(activity) / whole))
             .to_vec();
         let busy: f64 = shares.iter().map(|(_, share)| share).sum();
         shares.push(("nothing", 1.0 - busy));

@@ -4,7 +4,7 @@
 use gauntlet_simulate::{Activity, Span, Timeline, Track};
 use serde::Serialize;
 
-use super::{group, name};
+use super::group;
 
 /// A trace; its JSON is the contents of the file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -103,7 +103,7 @@ fn complete(pid: usize, tid: usize, span: &Span) -> Option<Event> {
     let (start, end) = (nanoseconds(span.start), nanoseconds(span.end));
     (end > start).then(|| Event::Complete {
         ph: "X",
-        name: name(span.activity),
+        name: span.activity.name(),
         cat: category(span.activity),
         pid,
         tid,

@@ -39,7 +39,7 @@ pub(super) enum From {
 }
 
 /// Costs in seconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Rates {
     pub(super) threads: usize,
     pub(super) block: RegisterBlock,
@@ -99,7 +99,7 @@ pub(super) struct Rates {
 }
 
 /// The register block.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct RegisterBlock {
     pub(super) rows: usize,
     pub(super) columns: usize,
@@ -220,71 +220,26 @@ impl Rates {
             threads: threads as usize,
             block,
             step: (block.rows * block.columns) as f64 * product,
-            call: 0.0,
-            row_panel: Curve::default(),
-            column_panel: Curve::default(),
-            pack_chunk: [0.0; 2],
-            pack_run: [0.0; 2],
-            codes_value: 0.0,
             codes_column: product,
-            pack_far: Vec::new(),
-            pack_ahead: Vec::new(),
-            output_row: 0.0,
-            output_run: 0.0,
-            output_run_swapped: 0.0,
-            split_store: 0.0,
-            split_add: 0.0,
-            wake: 0.0,
-            join: 0.0,
-            hand_over: 0.0,
-            ring_wake: 0.0,
-            ring_read: 0.0,
-            ring_write: 0.0,
-            buffer: Curve::default(),
-            plan_tile: 0.0,
-            group: 0.0,
-            across: [0.0; 2],
-            along: [0.0; 2],
-            softmax: [0.0; 2],
-            softmax_call: [0.0; 2],
-            turn: 0.0,
-            rescale: [0.0; 2],
-            merge: [0.0; 2],
             memory: device
                 .memory
                 .bandwidth
                 .as_ref()
                 .map_or(f64::INFINITY, |figure| figure.get()),
             padded: true,
+            ..Self::default()
         })
     }
 
     fn calibrated(self, calibration: &Calibration, wanted: Wanted) -> Option<Self> {
         let nanoseconds = |name: &str| calibration.value(name).map(|value| value * 1e-9);
-        let sides = |prefix: &str, names: [&str; 2]| {
-            Some([
-                nanoseconds(&format!("{prefix}.{}", names[0]))?,
-                nanoseconds(&format!("{prefix}.{}", names[1]))?,
-            ])
-        };
-        let pair = |prefix: &str, suffix: &str| {
-            Some([
-                nanoseconds(&format!("{prefix}.rows.{suffix}"))?,
-                nanoseconds(&format!("{prefix}.columns.{suffix}"))?,
-            ])
-        };
+        let both = |names: [String; 2]| Some([nanoseconds(&names[0])?, nanoseconds(&names[1])?]);
+        let sides = |prefix: &str| both(["rows", "columns"].map(|side| format!("{prefix}.{side}")));
+        let ways = |prefix: &str| both(["plain", "swapped"].map(|way| format!("{prefix}.{way}")));
+        let pack = |of: &str| both(["rows", "columns"].map(|side| format!("pack.{side}.{of}")));
         let output_row = nanoseconds("epilogue.row")?;
         let output_run = |kind: &str| {
-            let format = match wanted.output {
-                OutputFormat::F16 => "f16",
-                OutputFormat::Bf16 => "bf16",
-                OutputFormat::F32 => "f32",
-            };
-            let manner = match wanted.epilogue {
-                Epilogue::Direct => "direct",
-                Epilogue::Staged => "staged",
-            };
-            let run = nanoseconds(&format!("epilogue.{format}.{manner}.{kind}"))?;
+            let run = nanoseconds(&format!("epilogue.{}.{}.{kind}", wanted.output, wanted.epilogue))?;
             Some((run - output_row / RUNS).max(0.0))
         };
         let details = &calibration.machine.details;
@@ -299,10 +254,8 @@ impl Rates {
             }
         };
         let format = match wanted.family {
-            Family::Attention(AttentionFormat::E4m3) | Family::Gemm { .. } => "e4m3",
-            Family::Attention(AttentionFormat::Int8) => "int8",
-            Family::Attention(AttentionFormat::F16) => "f16",
-            Family::Attention(AttentionFormat::Bf16) => "bf16",
+            Family::Attention(format) => format,
+            Family::Gemm { .. } => AttentionFormat::E4m3,
         };
         // Hand-overs are measured with panels as wide as attention's columns.
         let floats = RegisterBlock::floats(details.get("simd")?);
@@ -318,8 +271,8 @@ impl Rates {
             call: nanoseconds(&format!("{product}.call"))?,
             row_panel: by_size(calibration, &format!("{product}.rows."), "KiB", KIB)?,
             column_panel: by_size(calibration, &format!("{product}.columns."), "KiB", KIB)?,
-            pack_chunk: pair("pack", "chunk")?,
-            pack_run: pair("pack", "run")?,
+            pack_chunk: pack("chunk")?,
+            pack_run: pack("run")?,
             codes_value: nanoseconds("codes.value")?,
             codes_column: nanoseconds("codes.column")?,
             pack_far: by_depth(calibration, "pack.far.")?,
@@ -338,13 +291,13 @@ impl Rates {
             buffer: by_size(calibration, "setup.buffer.", "KiB", KIB)?,
             plan_tile: nanoseconds(&format!("setup.tile.{order}"))?,
             group: nanoseconds("lookup.group")?,
-            across: sides(&format!("attention.across.{format}"), ["rows", "columns"])?,
-            along: sides(&format!("attention.along.{format}"), ["rows", "columns"])?,
-            softmax: sides("attention.softmax", ["rows", "columns"])?,
-            softmax_call: sides("attention.softmax-call", ["rows", "columns"])?,
+            across: sides(&format!("attention.across.{format}"))?,
+            along: sides(&format!("attention.along.{format}"))?,
+            softmax: sides("attention.softmax")?,
+            softmax_call: sides("attention.softmax-call")?,
             turn: nanoseconds("attention.turn")?,
-            rescale: sides("attention.rescale", ["plain", "swapped"])?,
-            merge: sides("attention.merge", ["plain", "swapped"])?,
+            rescale: ways("attention.rescale")?,
+            merge: ways("attention.merge")?,
             memory: calibration.value("memory.read")? * 1e9,
             ..self
         })

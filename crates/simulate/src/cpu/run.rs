@@ -168,7 +168,7 @@ impl Call<'_> {
         for seconds in pieces {
             let first = (0..free.len()).min_by(|left, right| free[*left].total_cmp(&free[*right]));
             let thread = first.unwrap_or(0);
-            self.span(thread, activity, &mut free[thread], *seconds, None, None);
+            self.span(thread, activity, &mut free[thread], *seconds, CALL);
             over = over.max(free[thread]);
         }
         self.free = free.into_iter().map(|free| free.max(over)).collect();
@@ -223,8 +223,8 @@ impl Call<'_> {
     fn whole_tile(&mut self, thread: usize, tile: usize, now: &mut f64) {
         let work = self.work;
         let times = &work.classes[work.tiles[tile]];
-        self.span(thread, Activity::Lookup, now, times.find, Some(tile), None);
-        self.span(thread, Activity::Load, now, times.begin, Some(tile), None);
+        self.span(thread, Activity::Lookup, now, times.find, of_tile(tile));
+        self.span(thread, Activity::Load, now, times.begin, of_tile(tile));
         for first in (0..times.steps.len()).step_by(self.stages.max(1)) {
             let batch = first..times.steps.len().min(first + self.stages.max(1));
             for step in batch.clone() {
@@ -233,8 +233,7 @@ impl Call<'_> {
                     Activity::Convert,
                     now,
                     times.steps[step].prepare,
-                    Some(tile),
-                    Some(step),
+                    of_step(tile, step),
                 );
             }
             for step in batch {
@@ -243,12 +242,11 @@ impl Call<'_> {
                     Activity::Multiply,
                     now,
                     times.steps[step].multiply,
-                    Some(tile),
-                    Some(step),
+                    of_step(tile, step),
                 );
             }
         }
-        self.span(thread, Activity::Store, now, times.finish, Some(tile), None);
+        self.span(thread, Activity::Store, now, times.finish, of_tile(tile));
     }
 
     /// Producers fill the lanes of their consumers in turn; consumers multiply the panels that arrive. The producer
@@ -295,7 +293,7 @@ impl Call<'_> {
                 None => false,
                 Some(freed) => {
                     let wait = freed + self.rates.ring_wake - *now;
-                    self.span(thread, Activity::Wait, now, wait, None, None);
+                    self.span(thread, Activity::Wait, now, wait, CALL);
                     true
                 }
             };
@@ -316,8 +314,7 @@ impl Call<'_> {
             Activity::Convert,
             now,
             prepare + self.rates.hand_over / 2.0,
-            Some(tile),
-            Some(step),
+            of_step(tile, step),
         );
         lane.next = (step + 1 < times.steps.len()).then_some((tile, step + 1));
         self.consume(lane, *now, tile, step, times);
@@ -328,7 +325,7 @@ impl Call<'_> {
         let thread = lane.thread;
         if published > lane.now {
             let wait = published + self.rates.ring_wake - lane.now;
-            self.span(thread, Activity::Wait, &mut lane.now, wait, None, None);
+            self.span(thread, Activity::Wait, &mut lane.now, wait, CALL);
         }
         if step == 0 {
             self.span(
@@ -336,8 +333,7 @@ impl Call<'_> {
                 Activity::Load,
                 &mut lane.now,
                 times.find + times.begin,
-                Some(tile),
-                None,
+                of_tile(tile),
             );
         }
         let multiply = times.steps.get(step).map_or(0.0, |step| step.multiply);
@@ -347,8 +343,7 @@ impl Call<'_> {
             Activity::Multiply,
             &mut lane.now,
             seconds,
-            Some(tile),
-            Some(step),
+            of_step(tile, step),
         );
         lane.released.push_back(lane.now);
         if lane.released.len() > self.stages {
@@ -360,8 +355,7 @@ impl Call<'_> {
                 Activity::Store,
                 &mut lane.now,
                 times.finish,
-                Some(tile),
-                None,
+                of_tile(tile),
             );
         }
     }
@@ -373,8 +367,7 @@ impl Call<'_> {
         activity: Activity,
         now: &mut f64,
         seconds: f64,
-        tile: Option<usize>,
-        step: Option<usize>,
+        [tile, step]: [Option<usize>; 2],
     ) {
         let start = *now;
         *now += seconds;
@@ -394,6 +387,17 @@ impl Call<'_> {
             });
         }
     }
+}
+
+/// The tile and the step that an activity belongs to.
+const CALL: [Option<usize>; 2] = [None, None];
+
+fn of_tile(tile: usize) -> [Option<usize>; 2] {
+    [Some(tile), None]
+}
+
+fn of_step(tile: usize, step: usize) -> [Option<usize>; 2] {
+    [Some(tile), Some(step)]
 }
 
 /// A thread that only prepares.

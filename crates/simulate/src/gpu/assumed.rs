@@ -30,7 +30,6 @@ pub(super) const CONVERTED: f64 = 64.0;
 /// Speed-up of the conversion for repacked weights. From counting instructions of the measured kernels: 13 for repacked
 /// weights, 15 for the canonical order. The canonical order now takes 13 too, but that loop has only been compiled, not
 /// measured.
-/// canonical order took 15. Since then it takes 13 too, but its loop has been compiled only.
 pub(super) const REPACKED: f64 = 15.0 / 13.0;
 
 /// Values of e4m3 converted likewise: one conversion takes two values, at 32 lanes per clock. Transposing values for

@@ -6,8 +6,6 @@
 //! One simulated multiprocessor represents all that get the same tiles at the same time. Under fair sharing they behave
 //! alike, so this is exact; their requests to memory and cache are served together, first come, first served. When
 //! their next tiles differ, they are simulated separately.
-//! alike, so this is exact; what they ask of memory and cache is served together, first come, first served. Where their
-//! next tiles differ, they part.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

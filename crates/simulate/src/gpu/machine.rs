@@ -3,7 +3,7 @@
 //! The description gives figures that scale with that clock per clock (copies, the second-level cache, shared memory,
 //! products), and others, such as the bandwidth of memory, per second.
 
-use gauntlet_device::{Arch, Device, Gpu};
+use gauntlet_device::{Arch, Device, Dimension, Figure, Gpu};
 use gauntlet_operations::Schedule;
 use gauntlet_operations::resources::{by_mma_sync, multiplied_bytes, multiplied_value_bytes};
 use gauntlet_operations::{AttentionFormat, Operation};
@@ -104,60 +104,31 @@ impl Machine {
             processors: processors as usize,
             memory_rate: bandwidth.attainable() / clock,
             published_bandwidth: bandwidth.get().max(bandwidth.attainable()),
-            cache_rate: processors
-                * device
-                    .memory
-                    .l2_rate
-                    .as_ref()
-                    .map_or(assumed::CACHE_RATE, |figure| figure.get()),
-            cache_size: device.memory.l2_size.as_ref().map_or(0.0, |figure| figure.get()),
+            cache_rate: processors * get_or(&device.memory.l2_rate, assumed::CACHE_RATE),
+            cache_size: get_or(&device.memory.l2_size, 0.0),
             copy_rate,
-            arrival_rate: copy
-                .and_then(|copy| copy.arrival_rate.as_ref())
-                .map_or(copy_rate, |figure| figure.get()),
+            arrival_rate: copy.map_or(copy_rate, |copy| get_or(&copy.arrival_rate, copy_rate)),
             box_bytes: copy.map_or(f64::INFINITY, |copy| copy.largest.get()),
-            beside_products: copy
-                .and_then(|copy| copy.beside_products.as_ref())
-                .map_or(1.0, |figure| figure.get()),
+            beside_products: copy.map_or(1.0, |copy| get_or(&copy.beside_products, 1.0)),
             copy_latency: copy.map_or(load_latency, |copy| {
                 [cycles(copy.latency.get()), cycles(copy.l2_latency.get())]
             }),
             load_latency,
             shared_rate: gpu.shared_memory_rate.get(),
             product_rate: product_rate(problem, gpu),
-            product_latency: [
-                latency,
-                products
-                    .pair_latency
-                    .as_ref()
-                    .map_or(latency, |figure| figure.get()),
-            ],
-            batch: products.batch.as_ref().map_or(0.0, |figure| figure.get()),
+            product_latency: [latency, get_or(&products.pair_latency, latency)],
+            batch: get_or(&products.batch, 0.0),
             exponential_rate: gpu.exp_rate.get(),
-            tensor_memory_rate: gpu
-                .pipeline
-                .tensor_memory_read
-                .as_ref()
-                .map_or(f64::INFINITY, |figure| figure.get()),
-            counter: gpu
-                .pipeline
-                .counter
-                .as_ref()
-                .map_or(0.0, |figure| cycles(figure.get())),
-            cluster_barrier: gpu
-                .pipeline
-                .cluster_barrier
-                .as_ref()
-                .map_or(0.0, |figure| cycles(figure.get())),
+            tensor_memory_rate: get_or(&pipeline.tensor_memory_read, f64::INFINITY),
+            counter: cycles(get_or(&pipeline.counter, 0.0)),
+            cluster_barrier: cycles(get_or(&pipeline.cluster_barrier, 0.0)),
             bulk_issue: [
-                copy.and_then(|copy| copy.issue.as_ref())
-                    .map_or(assumed::BULK_ISSUE, |figure| figure.get()),
+                copy.map_or(assumed::BULK_ISSUE, |copy| {
+                    get_or(&copy.issue, assumed::BULK_ISSUE)
+                }),
                 assumed::BULK_ISSUE,
             ],
-            conversion_rate: pipeline
-                .conversion
-                .as_ref()
-                .map_or(assumed::CONVERTED, |figure| figure.get()),
+            conversion_rate: get_or(&pipeline.conversion, assumed::CONVERTED),
             conversion_through_shared: pipeline
                 .conversion_through_shared
                 .as_ref()
@@ -166,10 +137,7 @@ impl Machine {
             half_sectors_together: stores
                 .map_or(f64::INFINITY, |stores| stores.halves_together.get() * processors),
             row_rate: stores.map_or(copy_rate, |stores| stores.rows.get()),
-            signal: pipeline
-                .hand_over
-                .as_ref()
-                .map_or(assumed::SIGNAL, |figure| figure.get()),
+            signal: get_or(&pipeline.hand_over, assumed::SIGNAL),
             synchronise: pipeline
                 .block_barrier
                 .as_ref()
@@ -206,6 +174,11 @@ impl Machine {
             ..self
         }
     }
+}
+
+/// A figure that a description may lack.
+fn get_or<D: Dimension>(figure: &Option<Figure<D>>, otherwise: f64) -> f64 {
+    figure.as_ref().map_or(otherwise, Figure::get)
 }
 
 /// The latencies of a load from memory and from the cache. If the description has none, those of a bulk copy are used;

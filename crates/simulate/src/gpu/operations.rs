@@ -2,6 +2,8 @@
 
 mod transfers;
 
+use std::collections::VecDeque;
+
 use gauntlet_task::program::{Action, BufferIndex, Guard, Product, Signal};
 
 use super::assumed;
@@ -56,18 +58,12 @@ impl Place<'_> {
             }
             Action::AwaitCopies { outstanding } => {
                 let warps = self.warps_mut();
-                while warps.copy_groups.len() > outstanding {
-                    let done = warps.copy_groups.pop_front().unwrap_or_default();
-                    warps.now = warps.now.max(done);
-                }
+                wait_for_all_but(outstanding, &mut warps.copy_groups, &mut warps.now);
                 Activity::Wait
             }
             Action::AwaitProducts { outstanding } => {
                 let warps = self.warps_mut();
-                while warps.products.len() > outstanding {
-                    let done = warps.products.pop_front().unwrap_or_default();
-                    warps.now = warps.now.max(done);
-                }
+                wait_for_all_but(outstanding, &mut warps.products, &mut warps.now);
                 Activity::Wait
             }
             Action::Convert { to, .. } => {
@@ -328,5 +324,12 @@ impl Place<'_> {
             tile,
             step,
         });
+    }
+}
+
+/// Waits for the earliest pending work, so that at most `outstanding` pieces of it remain.
+fn wait_for_all_but(outstanding: usize, pending: &mut VecDeque<f64>, now: &mut f64) {
+    while pending.len() > outstanding {
+        *now = now.max(pending.pop_front().unwrap_or_default());
     }
 }

@@ -22,50 +22,23 @@ pub fn shapes() -> Vec<Shape> {
     let mut shapes: Vec<_> = known
         .filter_map(|(case, name)| Some(shape(name, true, gauntlet_tiles::operation(&case.sizes)?.clone())))
         .collect();
-    shapes.extend([
-        shape(
-            "ragged",
-            false,
-            gemm(
-                Form::Plain,
-                &[56, 120, 0, 24, 312, 8],
-                3072,
-                4096,
-                OutputFormat::F16,
-            ),
-        ),
-        shape(
-            "dual",
-            false,
-            gemm(Form::Swiglu, &[72, 200, 40, 136], 2048, 4096, OutputFormat::F16),
-        ),
-        shape(
-            "square",
-            false,
-            gemm(Form::Plain, &[1024], 4096, 4096, OutputFormat::Bf16),
-        ),
-        shape(
-            "many",
-            false,
-            gemm(Form::Plain, &[17; 32], 2048, 2048, OutputFormat::F16),
-        ),
-        shape(
-            "decode",
-            false,
-            gemm(Form::Plain, &[16], 4096, 7168, OutputFormat::F16),
-        ),
-        shape(
-            "decode of experts",
-            false,
-            gemm(
-                Form::Plain,
-                &[1, 3, 2, 1, 4, 1, 7, 2],
-                4096,
-                2048,
-                OutputFormat::F16,
-            ),
-        ),
-    ]);
+    let mut unseen = |name, form, rows: &[usize], n, k, output| {
+        shapes.push(shape(name, false, gemm(form, rows, n, k, output)));
+    };
+    let (f16, bf16) = (OutputFormat::F16, OutputFormat::Bf16);
+    unseen("ragged", Form::Plain, &[56, 120, 0, 24, 312, 8], 3072, 4096, f16);
+    unseen("dual", Form::Swiglu, &[72, 200, 40, 136], 2048, 4096, f16);
+    unseen("square", Form::Plain, &[1024], 4096, 4096, bf16);
+    unseen("many", Form::Plain, &[17; 32], 2048, 2048, f16);
+    unseen("decode", Form::Plain, &[16], 4096, 7168, f16);
+    unseen(
+        "decode of experts",
+        Form::Plain,
+        &[1, 3, 2, 1, 4, 1, 7, 2],
+        4096,
+        2048,
+        f16,
+    );
     shapes
 }
 
@@ -90,34 +63,28 @@ pub fn schedules(gemm: &GroupedGemm) -> Vec<Schedule> {
         swap_ab: true,
         ..specialised([weights, width, 128], stages, order)
     };
-    vec![
-        rows([128, 128, 128], 1),
-        rows([128, 128, 128], 2),
-        rows([128, 128, 128], 3),
-        rows([128, 64, 128], 2),
-        rows([128, 64, 128], 4),
-        rows([64, 64, 128], 4),
-        Schedule {
-            epilogue: Epilogue::Staged,
-            ..rows([128, 64, 128], 3)
-        },
-        specialised([128, 128, 128], 3, Order::PerTile),
-        specialised([128, 128, 128], 3, Order::Static),
-        specialised([128, 64, 128], 4, Order::Sorted),
-        specialised([128, 64, 128], 4, Order::Dynamic),
-        swapped(128, 3, Order::PerTile),
-        swapped(64, 4, Order::PerTile),
-        swapped(128, 4, Order::Static),
-        swapped(64, 4, Order::Static),
-        swapped(192, 3, Order::Sorted),
-        swapped(128, 4, Order::Sorted),
-        swapped(64, 4, Order::Sorted),
-        swapped(32, 4, Order::Sorted),
-        Schedule {
-            split_k: 2,
-            ..swapped(128, 3, Order::Sorted)
-        },
-    ]
+    schedules! {
+        rows([128, 128, 128], 1);
+        rows([128, 128, 128], 2);
+        rows([128, 128, 128], 3);
+        rows([128, 64, 128], 2);
+        rows([128, 64, 128], 4);
+        rows([64, 64, 128], 4);
+        rows([128, 64, 128], 3), epilogue = Epilogue::Staged;
+        specialised([128, 128, 128], 3, Order::PerTile);
+        specialised([128, 128, 128], 3, Order::Static);
+        specialised([128, 64, 128], 4, Order::Sorted);
+        specialised([128, 64, 128], 4, Order::Dynamic);
+        swapped(128, 3, Order::PerTile);
+        swapped(64, 4, Order::PerTile);
+        swapped(128, 4, Order::Static);
+        swapped(64, 4, Order::Static);
+        swapped(192, 3, Order::Sorted);
+        swapped(128, 4, Order::Sorted);
+        swapped(64, 4, Order::Sorted);
+        swapped(32, 4, Order::Sorted);
+        swapped(128, 3, Order::Sorted), split_k = 2;
+    }
 }
 
 #[cfg(test)]

@@ -2,52 +2,28 @@
 
 use gauntlet_operations::AttentionFormat;
 
-use super::lever::Lever;
+use super::lever::{ARITHMETIC, EXPONENTIAL, LAYOUT, ROLES, SCORES, VALUES};
 use super::{Rule, Situation};
 use crate::{Arithmetic, Exponential, Layout, Scores, Values};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::VALUES,
-        levers: &[Lever::VALUES, Lever::SCORES],
-        source: "definition of the word: a thread that multiplies on its own reads weights that others computed",
-        broken: scalar,
-    },
-    Rule {
-        parameter: Lever::EXPONENTIAL,
-        levers: &[Lever::EXPONENTIAL, Lever::SCORES],
-        source: "the CUDA kernels: a softmax in shared memory takes its exponentials from hardware",
-        broken: exponential,
-    },
-    Rule {
-        parameter: Lever::ARITHMETIC,
-        levers: &[Lever::ARITHMETIC],
-        source: "definition of the word: e4m3 operands are multiplied as they are",
-        broken: format,
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [VALUES, SCORES],
+        "definition of the word: a thread that multiplies on its own reads weights that others computed",
+        scalar;
+    [EXPONENTIAL, SCORES],
+        "the CUDA kernels: a softmax in shared memory takes its exponentials from hardware",
+        exponential;
+    [ARITHMETIC], "definition of the word: e4m3 operands are multiplied as they are", format;
+};
 
 /// Requirements of kernels whose scores never leave the registers or the memory of the matrix unit.
-pub(super) const FUSED: &[Rule] = &[
-    Rule {
-        parameter: Lever::SCORES,
-        levers: &[Lever::SCORES, Lever::ROLES],
-        source: "the CUDA kernels: wgmma and tcgen05 keep scores where they compute them",
-        broken: fused_scores,
-    },
-    Rule {
-        parameter: Lever::VALUES,
-        levers: &[Lever::VALUES, Lever::ROLES],
-        source: "the CUDA kernels: wgmma and tcgen05 multiply the values too",
-        broken: fused_values,
-    },
-    Rule {
-        parameter: Lever::LAYOUT,
-        levers: &[Lever::LAYOUT, Lever::ROLES],
-        source: "PTX ISA, matrix descriptors of wgmma and tcgen05: rows of a tile 64 or 128 bytes wide are swizzled",
-        broken: fused_layout,
-    },
-];
+pub(super) const FUSED: &[Rule] = rules! {
+    [SCORES, ROLES], "the CUDA kernels: wgmma and tcgen05 keep scores where they compute them", fused_scores;
+    [VALUES, ROLES], "the CUDA kernels: wgmma and tcgen05 multiply the values too", fused_values;
+    [LAYOUT, ROLES],
+        "PTX ISA, matrix descriptors of wgmma and tcgen05: rows of a tile 64 or 128 bytes wide are swizzled",
+        fused_layout;
+};
 
 fn scalar(situation: &Situation) -> Option<String> {
     situation.attention()?;

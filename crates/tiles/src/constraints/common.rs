@@ -2,69 +2,26 @@
 
 use gauntlet_device::Arch;
 
-use super::lever::Lever;
+use super::lever::{ARITHMETIC, EXPONENTIAL, LAYOUT, PACKING, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES};
 use super::{Rule, Situation};
 use crate::resources::fewest_steps;
 use crate::{Choice, Packing};
 
 const OF_ATTENTION: &str = "definition of the word: it says how attention's kernels compute on GPUs";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::TILE_K,
-        levers: &[Lever::TILE_K],
-        source: "definition of the word: attention keeps a whole head in one tile",
-        broken: head,
-    },
-    Rule {
-        parameter: Lever::SWAP_AB,
-        levers: &[Lever::SWAP_AB],
-        source: "definition of the word: it exchanges tokens and weights",
-        broken: swap,
-    },
-    Rule {
-        parameter: Lever::SPLIT_K,
-        levers: &[Lever::SPLIT_K],
-        source: "definition of the word: each part has at least one step",
-        broken: split,
-    },
-    Rule {
-        parameter: Lever::PACKING,
-        levers: &[Lever::PACKING, Lever::SWAP_AB],
-        source: "definition of the word: fragments are those of weights that are the rows of a product on sm_90a",
-        broken: packing,
-    },
-    Rule {
-        parameter: Lever::SCORES,
-        levers: &[Lever::SCORES],
-        source: OF_ATTENTION,
-        broken: |situation| of_attention(situation, situation.schedule.scores),
-    },
-    Rule {
-        parameter: Lever::VALUES,
-        levers: &[Lever::VALUES],
-        source: OF_ATTENTION,
-        broken: |situation| of_attention(situation, situation.schedule.values),
-    },
-    Rule {
-        parameter: Lever::LAYOUT,
-        levers: &[Lever::LAYOUT],
-        source: OF_ATTENTION,
-        broken: |situation| of_attention(situation, situation.schedule.layout),
-    },
-    Rule {
-        parameter: Lever::EXPONENTIAL,
-        levers: &[Lever::EXPONENTIAL],
-        source: OF_ATTENTION,
-        broken: |situation| of_attention(situation, situation.schedule.exponential),
-    },
-    Rule {
-        parameter: Lever::ARITHMETIC,
-        levers: &[Lever::ARITHMETIC],
-        source: OF_ATTENTION,
-        broken: |situation| of_attention(situation, situation.schedule.arithmetic),
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [TILE_K], "definition of the word: attention keeps a whole head in one tile", head;
+    [SWAP_AB], "definition of the word: it exchanges tokens and weights", swap;
+    [SPLIT_K], "definition of the word: each part has at least one step", split;
+    [PACKING, SWAP_AB],
+        "definition of the word: fragments are those of weights that are the rows of a product on sm_90a",
+        packing;
+    [SCORES], OF_ATTENTION, |s| of_attention(s, s.schedule.scores);
+    [VALUES], OF_ATTENTION, |s| of_attention(s, s.schedule.values);
+    [LAYOUT], OF_ATTENTION, |s| of_attention(s, s.schedule.layout);
+    [EXPONENTIAL], OF_ATTENTION, |s| of_attention(s, s.schedule.exponential);
+    [ARITHMETIC], OF_ATTENTION, |s| of_attention(s, s.schedule.arithmetic);
+};
 
 fn head(situation: &Situation) -> Option<String> {
     let size = situation.attention()?.head_size;
@@ -116,13 +73,13 @@ fn split(situation: &Situation) -> Option<String> {
     })
 }
 
-/// Where attention's words say nothing, they have the baseline's value.
+/// A parameter of attention's kernels has the baseline's value where it has no meaning.
 fn of_attention<T: Choice + Default>(situation: &Situation, value: T) -> Option<String> {
-    let who = match (situation.attention(), situation.arch()) {
+    let kernel = match (situation.attention(), situation.arch()) {
         (None, _) => "a grouped GEMM",
         (Some(_), Arch::Cpu) => "attention on a CPU",
         (Some(_), Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a) => return None,
     };
     let default = T::default();
-    (value != default).then(|| format!("{who} takes only {}", default.name()))
+    (value != default).then(|| format!("{kernel} takes only {}", default.name()))
 }

@@ -1,6 +1,6 @@
 //! The CPU: panels in cache, threads instead of blocks.
 
-use super::lever::Lever;
+use super::lever::{CLUSTER, ROLES, STAGES, TILE_K, TILE_M, TILE_N};
 use super::{Rule, Situation};
 use crate::resources::block_bytes;
 use crate::{Cluster, Roles};
@@ -10,50 +10,17 @@ const KERNEL: &str = "the CPU kernels: vectors of 16 lanes, one scale for each 1
 /// Panels that overflow the second-level cache this many times are read from memory again and again.
 const PANELS_OVER_L2: f64 = 4.0;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M],
-        source: KERNEL,
-        broken: rows,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: KERNEL,
-        broken: columns,
-    },
-    Rule {
-        parameter: Lever::TILE_K,
-        levers: &[Lever::TILE_K],
-        source: KERNEL,
-        broken: depth,
-    },
-    Rule {
-        parameter: Lever::STAGES,
-        levers: &[Lever::STAGES],
-        source: "the CPU kernels: a ring of at most 8 panels",
-        broken: stages,
-    },
-    Rule {
-        parameter: Lever::STAGES,
-        levers: &[Lever::STAGES, Lever::TILE_K, Lever::TILE_N, Lever::TILE_M],
-        source: "Gauntlet's own limit: a thread's panels may take four times its second-level cache",
-        broken: panels,
-    },
-    Rule {
-        parameter: Lever::ROLES,
-        levers: &[Lever::ROLES, Lever::STAGES],
-        source: "definition of the word: one side prepares while the other multiplies",
-        broken: roles,
-    },
-    Rule {
-        parameter: Lever::CLUSTER,
-        levers: &[Lever::CLUSTER],
-        source: "definition of the word: no blocks share loads on a CPU",
-        broken: cluster,
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [TILE_M], KERNEL, rows;
+    [TILE_N], KERNEL, columns;
+    [TILE_K], KERNEL, depth;
+    [STAGES], "the CPU kernels: a ring of at most 8 panels", stages;
+    [STAGES, TILE_K, TILE_N, TILE_M],
+        "Gauntlet's own limit: a thread's panels may take four times its second-level cache",
+        panels;
+    [ROLES, STAGES], "definition of the word: one side prepares while the other multiplies", roles;
+    [CLUSTER], "definition of the word: no blocks share loads on a CPU", cluster;
+};
 
 fn rows(situation: &Situation) -> Option<String> {
     (situation.schedule.tile.m > 1024).then(|| "the CPU kernels take at most 1024 rows at once".to_owned())
@@ -91,10 +58,13 @@ fn roles(situation: &Situation) -> Option<String> {
     }
     let threads = situation.device.processors.get();
     if threads < 2.0 {
-        return Some("someone must prepare and someone multiply, and there is one thread".to_owned());
+        return Some(
+            "specialised roles need a thread that prepares and one that multiplies, and there is one thread"
+                .to_owned(),
+        );
     }
     (situation.schedule.stages < 2)
-        .then(|| "with one stage nobody can prepare while another multiplies; it takes 2".to_owned())
+        .then(|| "with one stage no thread can prepare while another multiplies; it takes 2".to_owned())
 }
 
 fn cluster(situation: &Situation) -> Option<String> {

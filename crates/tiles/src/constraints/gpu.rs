@@ -2,27 +2,21 @@
 
 use gauntlet_device::Arch;
 
-use super::lever::Lever;
+use super::lever::{CLUSTER, EPILOGUE, STAGES, TILE_K, TILE_N};
 use super::{Rule, Situation};
 use crate::resources::block_bytes;
 
 /// Blocks a cluster may have without opting in to a size that not every part supports.
 const PORTABLE_CLUSTER: usize = 8;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::STAGES,
-        levers: &[Lever::STAGES, Lever::TILE_K, Lever::TILE_N, Lever::EPILOGUE],
-        source: "CUDA C++ Programming Guide, technical specifications: shared memory a block",
-        broken: shared_memory,
-    },
-    Rule {
-        parameter: Lever::CLUSTER,
-        levers: &[Lever::CLUSTER],
-        source: "CUDA C++ Programming Guide, thread block clusters: compute capability 9.0, at most 8 portably",
-        broken: cluster,
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [STAGES, TILE_K, TILE_N, EPILOGUE],
+        "CUDA C++ Programming Guide, technical specifications: shared memory a block",
+        shared_memory;
+    [CLUSTER],
+        "CUDA C++ Programming Guide, thread block clusters: compute capability 9.0, at most 8 portably",
+        cluster;
+};
 
 fn shared_memory(situation: &Situation) -> Option<String> {
     let limit = situation.gpu()?.shared_memory_block.get();

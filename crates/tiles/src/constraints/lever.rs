@@ -10,17 +10,14 @@ const CHOICE_DISTANCE: f64 = 2.0;
 
 /// The numbers that remedies try.
 const NUMBERS: &[(Lever, &[usize])] = &[
+    (TILE_M, &[1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512]),
     (
-        Lever::TILE_M,
-        &[1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512],
-    ),
-    (
-        Lever::TILE_N,
+        TILE_N,
         &[8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512],
     ),
-    (Lever::TILE_K, &[16, 32, 64, 96, 128, 192, 256, 512]),
-    (Lever::STAGES, &[1, 2, 3, 4, 5, 6, 7, 8]),
-    (Lever::SPLIT_K, &[1, 2, 3, 4, 6, 8, 12, 16]),
+    (TILE_K, &[16, 32, 64, 96, 128, 192, 256, 512]),
+    (STAGES, &[1, 2, 3, 4, 5, 6, 7, 8]),
+    (SPLIT_K, &[1, 2, 3, 4, 6, 8, 12, 16]),
 ];
 
 /// The clusters that remedies try.
@@ -41,30 +38,30 @@ const CLUSTERS: &[[usize; 2]] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lever(&'static str);
 
-impl Lever {
-    pub(super) const TILE_M: Self = Self("tile.m");
-    pub(super) const TILE_N: Self = Self("tile.n");
-    pub(super) const TILE_K: Self = Self("tile.k");
-    pub(super) const STAGES: Self = Self("stages");
-    pub(super) const EPILOGUE: Self = Self("epilogue");
-    pub(super) const ROLES: Self = Self("roles");
-    pub(super) const ORDER: Self = Self("order");
-    pub(super) const SWAP_AB: Self = Self("swap-ab");
-    pub(super) const SPLIT_K: Self = Self("split-k");
-    pub(super) const CLUSTER: Self = Self("cluster");
-    pub(super) const PACKING: Self = Self("packing");
-    pub(super) const SCORES: Self = Self("scores");
-    pub(super) const VALUES: Self = Self("values");
-    pub(super) const LAYOUT: Self = Self("layout");
-    pub(super) const EXPONENTIAL: Self = Self("exponential");
-    pub(super) const ARITHMETIC: Self = Self("arithmetic");
+pub(super) const TILE_M: Lever = Lever("tile.m");
+pub(super) const TILE_N: Lever = Lever("tile.n");
+pub(super) const TILE_K: Lever = Lever("tile.k");
+pub(super) const STAGES: Lever = Lever("stages");
+pub(super) const EPILOGUE: Lever = Lever("epilogue");
+pub(super) const ROLES: Lever = Lever("roles");
+pub(super) const ORDER: Lever = Lever("order");
+pub(super) const SWAP_AB: Lever = Lever("swap-ab");
+pub(super) const SPLIT_K: Lever = Lever("split-k");
+pub(super) const CLUSTER: Lever = Lever("cluster");
+pub(super) const PACKING: Lever = Lever("packing");
+pub(super) const SCORES: Lever = Lever("scores");
+pub(super) const VALUES: Lever = Lever("values");
+pub(super) const LAYOUT: Lever = Lever("layout");
+pub(super) const EXPONENTIAL: Lever = Lever("exponential");
+pub(super) const ARITHMETIC: Lever = Lever("arithmetic");
 
+impl Lever {
     /// Every part of a schedule, in the order of its table; a tile as its three sides.
     pub(super) fn all() -> Vec<Self> {
         let parameters = Schedule::table().parameters().iter();
         parameters
             .flat_map(|parameter| match parameter.name.as_ref() {
-                "tile" => vec![Self::TILE_M, Self::TILE_N, Self::TILE_K],
+                "tile" => vec![TILE_M, TILE_N, TILE_K],
                 _ => match &parameter.name {
                     std::borrow::Cow::Borrowed(name) => vec![Self(name)],
                     std::borrow::Cow::Owned(_) => Vec::new(),
@@ -118,7 +115,7 @@ impl Lever {
 
     /// `into` with this part as it is in `from`; for an exchange of operands, with the tile that goes with it.
     pub(super) fn carry(self, from: &Schedule, into: &Schedule) -> Schedule {
-        if self == Self::SWAP_AB {
+        if self == SWAP_AB {
             let tile = Tile {
                 k: into.tile.k,
                 ..from.tile
@@ -139,8 +136,8 @@ impl Lever {
     /// larger number. Exchanging the operands carries `tile.m` over to `tile.n` and may choose another `tile.m`.
     pub(super) fn alternatives(self, schedule: &Schedule, depth: Option<usize>) -> Vec<(f64, Schedule)> {
         let mut found = match self {
-            Self::SWAP_AB => exchanged(schedule),
-            Self::CLUSTER => clusters(schedule),
+            SWAP_AB => exchanged(schedule),
+            CLUSTER => clusters(schedule),
             _ => match NUMBERS.iter().find(|(lever, _)| *lever == self) {
                 Some((_, numbers)) => self.numbers(schedule, numbers, depth),
                 None => self.choices(schedule),
@@ -152,7 +149,7 @@ impl Lever {
     }
 
     fn numbers(self, schedule: &Schedule, numbers: &[usize], depth: Option<usize>) -> Vec<(f64, Schedule)> {
-        let depth = depth.filter(|_| self == Self::TILE_K).map(|depth| [depth]);
+        let depth = depth.filter(|_| self == TILE_K).map(|depth| [depth]);
         let numbers = depth.as_ref().map_or(numbers, |depth| depth.as_slice());
         let now = self.get(schedule).and_then(|value| value.number()).unwrap_or(1);
         let other = |&number: &usize| (octaves(number, now as usize), self.set(schedule, number.into()));
@@ -186,7 +183,7 @@ fn clusters(schedule: &Schedule) -> Vec<(f64, Schedule)> {
 
 fn exchanged(schedule: &Schedule) -> Vec<(f64, Schedule)> {
     let tile = schedule.tile;
-    let rows = NUMBERS.iter().find(|(lever, _)| *lever == Lever::TILE_M);
+    let rows = NUMBERS.iter().find(|(lever, _)| *lever == TILE_M);
     let other = |&m: &usize| {
         let swapped = Schedule {
             swap_ab: !schedule.swap_ab,

@@ -2,45 +2,22 @@
 
 use gauntlet_device::Arch;
 
-use super::lever::Lever;
+use super::lever::{ARITHMETIC, SWAP_AB, TILE_K, TILE_M, TILE_N};
 use super::{Rule, Situation};
 use crate::Arithmetic;
 use crate::resources::accumulators;
 
 const SHAPE: &str = "PTX ISA, mma.sync.m16n8k16 for 16-bit operands";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M, Lever::SWAP_AB],
-        source: SHAPE,
-        broken: rows,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: SHAPE,
-        broken: columns,
-    },
-    Rule {
-        parameter: Lever::TILE_K,
-        levers: &[Lever::TILE_K],
-        source: SHAPE,
-        broken: depth,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N, Lever::TILE_M],
-        source: "CUDA C++ Programming Guide, technical specifications: registers of a multiprocessor",
-        broken: registers,
-    },
-    Rule {
-        parameter: Lever::ARITHMETIC,
-        levers: &[Lever::ARITHMETIC],
-        source: "PTX ISA, mma.sync: .e4m3 operands require sm_89 or higher",
-        broken: e4m3,
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [TILE_M, SWAP_AB], SHAPE, rows;
+    [TILE_N], SHAPE, columns;
+    [TILE_K], SHAPE, depth;
+    [TILE_N, TILE_M],
+        "CUDA C++ Programming Guide, technical specifications: registers of a multiprocessor",
+        registers;
+    [ARITHMETIC], "PTX ISA, mma.sync: .e4m3 operands require sm_89 or higher", e4m3;
+};
 
 fn rows(situation: &Situation) -> Option<String> {
     (!situation.schedule.tile.m.is_multiple_of(16)).then(|| {
@@ -72,7 +49,7 @@ fn depth(situation: &Situation) -> Option<String> {
         .then(|| format!("mma.sync on {} sums {step} products at a time", situation.arch()))
 }
 
-fn registers(situation: &Situation) -> Option<String> {
+pub(super) fn registers(situation: &Situation) -> Option<String> {
     let limit = situation.gpu()?.registers.get();
     let needed = accumulators(situation.schedule, situation.operation);
     (needed as f64 >= limit).then(|| {

@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 
-use super::lever::Lever;
+use super::lever::{Lever, SWAP_AB, TILE_M, TILE_N};
 use gauntlet_task::Remedy;
 
 use super::{Rule, Situation, broken};
@@ -100,14 +100,11 @@ fn sentence(situation: &Situation, rule: &Rule, lever: Lever, schedule: &Schedul
             _ => parts.concat(),
         }
     };
-    if lever == Lever::SWAP_AB
-        && situation.gemm().is_some()
-        && schedule.swap_ab
-        && schedule.tile.n == before.tile.m
+    if lever == SWAP_AB && situation.gemm().is_some() && schedule.swap_ab && schedule.tile.n == before.tile.m
     {
         let rest: Vec<_> = changed
             .into_iter()
-            .filter(|lever| ![Lever::SWAP_AB, Lever::TILE_M, Lever::TILE_N].contains(lever))
+            .filter(|lever| ![SWAP_AB, TILE_M, TILE_N].contains(lever))
             .collect();
         let rest = if rest.is_empty() {
             String::new()
@@ -121,7 +118,7 @@ fn sentence(situation: &Situation, rule: &Rule, lever: Lever, schedule: &Schedul
         );
     }
     match changed.as_slice() {
-        [only] if *only == rule.parameter => format!("try {}", only.value(schedule)),
+        [only] if *only == rule.parameter() => format!("try {}", only.value(schedule)),
         several => format!("try {}", list(several)),
     }
 }

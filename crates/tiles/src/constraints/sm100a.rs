@@ -1,44 +1,19 @@
 //! sm_100a: `tcgen05.mma`, NVFP4 as it is (`mxf4nvf4`), accumulators in tensor memory.
 
-use super::lever::Lever;
+use super::lever::{EPILOGUE, SWAP_AB, TILE_K, TILE_M, TILE_N};
 use super::{Rule, Situation};
 use crate::Epilogue;
 use crate::resources::tensor_memory_columns;
 
 const SHAPE: &str = "PTX ISA, tcgen05.mma: matrix shapes of .kind::mxf4nvf4 and .kind::f16/f8f6f4";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M, Lever::SWAP_AB],
-        source: SHAPE,
-        broken: rows,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: SHAPE,
-        broken: columns,
-    },
-    Rule {
-        parameter: Lever::TILE_K,
-        levers: &[Lever::TILE_K],
-        source: SHAPE,
-        broken: depth,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N, Lever::TILE_M],
-        source: "PTX ISA, tcgen05 tensor memory: 512 columns of 128 lanes",
-        broken: tensor_memory,
-    },
-    Rule {
-        parameter: Lever::EPILOGUE,
-        levers: &[Lever::EPILOGUE],
-        source: "CUDA driver API, cuTensorMapEncodeTiled: strides in multiples of 16 bytes",
-        broken: bulk_store,
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [TILE_M, SWAP_AB], SHAPE, rows;
+    [TILE_N], SHAPE, columns;
+    [TILE_K], SHAPE, depth;
+    [TILE_N, TILE_M], "PTX ISA, tcgen05 tensor memory: 512 columns of 128 lanes", tensor_memory;
+    [EPILOGUE], "CUDA driver API, cuTensorMapEncodeTiled: strides in multiples of 16 bytes", bulk_store;
+};
 
 fn rows(situation: &Situation) -> Option<String> {
     let m = situation.schedule.tile.m;

@@ -1,48 +1,28 @@
 //! sm_90a: `wgmma` on fp16, NVFP4 dequantised on the way, and narrow tiles by `mma.sync`; what holds of attention too.
 
-use super::lever::Lever;
+use super::lever::{SWAP_AB, TILE_K, TILE_M, TILE_N};
+use super::mma_sync::registers;
 use super::{Rule, Situation};
-use crate::resources::{accumulators, is_narrow, weights};
+use crate::resources::{is_narrow, weights};
 
 const SHAPE: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16, N 8…256 in steps of 8";
 const ROWS: usize = 64;
-/// Products with this few tokens wait for the weights, not for the matrix unit, and need no more rows than one warp's.
+/// Products with at most 16 tokens wait for the weights, not for the matrix unit: the rows of one warp suffice.
 const ROW_SHAPES: &str = "PTX ISA, wgmma.mma_async: shape m64nNk16; with weights as rows and at most 16 tokens also \
                           mma.sync.m16n8k16";
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M, Lever::SWAP_AB],
-        source: ROW_SHAPES,
-        broken: rows,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: SHAPE,
-        broken: columns,
-    },
-    Rule {
-        parameter: Lever::TILE_K,
-        levers: &[Lever::TILE_K],
-        source: SHAPE,
-        broken: depth,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: "CUDA C++ Programming Guide, technical specifications: registers a thread; a warp group of 128 \
+pub(super) const RULES: &[Rule] = rules! {
+    [TILE_M, SWAP_AB], ROW_SHAPES, rows;
+    [TILE_N], SHAPE, columns;
+    [TILE_K], SHAPE, depth;
+    [TILE_N],
+        "CUDA C++ Programming Guide, technical specifications: registers a thread; a warp group of 128 \
                  threads holds 64 rows",
-        broken: registers_of_a_thread,
-    },
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M, Lever::TILE_N],
-        source: "CUDA C++ Programming Guide, technical specifications: registers of a multiprocessor",
-        broken: registers_of_a_block,
-    },
-];
+        registers_of_a_thread;
+    [TILE_M, TILE_N],
+        "CUDA C++ Programming Guide, technical specifications: registers of a multiprocessor",
+        registers;
+};
 
 fn rows(situation: &Situation) -> Option<String> {
     situation.gemm()?;
@@ -86,13 +66,5 @@ fn registers_of_a_thread(situation: &Situation) -> Option<String> {
     let needed = ROWS * columns / 128;
     (needed as f64 > limit).then(|| {
         format!("{needed} fp32 accumulators a thread are more than the {limit} registers it may have")
-    })
-}
-
-fn registers_of_a_block(situation: &Situation) -> Option<String> {
-    let limit = situation.gpu()?.registers.get();
-    let needed = accumulators(situation.schedule, situation.operation);
-    (needed as f64 >= limit).then(|| {
-        format!("{needed} fp32 accumulators leave nothing of the {limit} registers of a multiprocessor")
     })
 }

@@ -1,6 +1,6 @@
 //! sm_90a: what attention's three kernels take. Which one computes is up to roles and queries of a tile.
 
-use super::lever::Lever;
+use super::lever::{ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, SPLIT_K, STAGES, TILE_M, TILE_N};
 use super::{Rule, Situation};
 use crate::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
 use crate::{Arithmetic, Epilogue, Order};
@@ -22,80 +22,20 @@ const RESIDENT: &str =
 /// Depth of a product of e4m3 as it is, and of fp16 (PTX ISA, wgmma).
 const DEPTHS: [usize; 2] = [32, 16];
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M],
-        source: "the CUDA kernels: a warp owns 16 queries without roles, a warp group 64 with roles",
-        broken: queries,
-    },
-    Rule {
-        parameter: Lever::TILE_M,
-        levers: &[Lever::TILE_M, Lever::ARITHMETIC],
-        source: REGISTERS,
-        broken: registers,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: UNIFIED,
-        broken: |situation| keys(situation, HopperAttention::Unified, &[64, 128]),
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: PRODUCTS,
-        broken: |situation| keys(situation, HopperAttention::Specialised, &[64, 128]),
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N],
-        source: PRODUCTS,
-        broken: |situation| keys(situation, HopperAttention::Resident, &[64, 128, 256]),
-    },
-    Rule {
-        parameter: Lever::STAGES,
-        levers: &[Lever::STAGES, Lever::ROLES],
-        source: RINGS,
-        broken: stages,
-    },
-    Rule {
-        parameter: Lever::EPILOGUE,
-        levers: &[Lever::EPILOGUE, Lever::ROLES],
-        source: BUILT,
-        broken: epilogue,
-    },
-    Rule {
-        parameter: Lever::ORDER,
-        levers: &[Lever::ORDER, Lever::ROLES],
-        source: BUILT,
-        broken: order,
-    },
-    Rule {
-        parameter: Lever::ARITHMETIC,
-        levers: &[Lever::ARITHMETIC, Lever::ROLES],
-        source: "the CUDA kernels: on sm_90a only wgmma multiplies e4m3",
-        broken: e4m3,
-    },
-    Rule {
-        parameter: Lever::SPLIT_K,
-        levers: &[Lever::SPLIT_K, Lever::CLUSTER],
-        source: CLUSTERS,
-        broken: parts,
-    },
-    Rule {
-        parameter: Lever::SPLIT_K,
-        levers: &[Lever::SPLIT_K, Lever::ROLES, Lever::TILE_M],
-        source: CLUSTERS,
-        broken: merging,
-    },
-    Rule {
-        parameter: Lever::TILE_N,
-        levers: &[Lever::TILE_N, Lever::SPLIT_K, Lever::TILE_M],
-        source: RESIDENT,
-        broken: held,
-    },
-];
+pub(super) const RULES: &[Rule] = rules! {
+    [TILE_M], "the CUDA kernels: a warp owns 16 queries without roles, a warp group 64 with roles", queries;
+    [TILE_M, ARITHMETIC], REGISTERS, registers;
+    [TILE_N], UNIFIED, |s| keys(s, HopperAttention::Unified, &[64, 128]);
+    [TILE_N], PRODUCTS, |s| keys(s, HopperAttention::Specialised, &[64, 128]);
+    [TILE_N], PRODUCTS, |s| keys(s, HopperAttention::Resident, &[64, 128, 256]);
+    [STAGES, ROLES], RINGS, stages;
+    [EPILOGUE, ROLES], BUILT, epilogue;
+    [ORDER, ROLES], BUILT, order;
+    [ARITHMETIC, ROLES], "the CUDA kernels: on sm_90a only wgmma multiplies e4m3", e4m3;
+    [SPLIT_K, CLUSTER], CLUSTERS, parts;
+    [SPLIT_K, ROLES, TILE_M], CLUSTERS, merging;
+    [TILE_N, SPLIT_K, TILE_M], RESIDENT, held;
+};
 
 fn kernel(situation: &Situation) -> Option<HopperAttention> {
     situation
@@ -103,7 +43,7 @@ fn kernel(situation: &Situation) -> Option<HopperAttention> {
         .map(|_| HopperAttention::of(situation.schedule))
 }
 
-/// How a kernel is called where its rules are told.
+/// The name of a kernel in messages.
 fn name(kernel: HopperAttention) -> &'static str {
     match kernel {
         HopperAttention::Unified => "unified attention",

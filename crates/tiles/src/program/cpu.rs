@@ -5,10 +5,10 @@
 
 use gauntlet_operations::Operation;
 
-use super::Action::{Acquire, Await, AwaitStore, BulkStore, Load, Prefetch, Publish, Store};
+use super::Action::{AwaitStore, BulkStore, Load, Prefetch, Store};
 use super::text::{
-    Buffers, CONSUMER, EVERYONE, PRODUCER, is_attention, multiply, now, repeat, role, softmax_in_registers,
-    stages, when,
+    Buffers, CONSUMER, EVERYONE, PRODUCER, acquire, is_attention, multiply, now, publish, repeat, role,
+    softmax_in_registers, stages, wait_for, when,
 };
 use super::{
     Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Signal, Statement,
@@ -36,19 +36,11 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
         }
         Roles::Specialised => {
             let produce = vec![
-                Acquire {
-                    buffer: panels,
-                    ahead: 0,
-                }
-                .into(),
+                acquire(panels).into(),
                 prepare(panels).into(),
-                Publish {
-                    buffer: panels,
-                    when: Signal::Now,
-                }
-                .into(),
+                publish(panels, Signal::Now).into(),
             ];
-            let mut step: Vec<Statement> = vec![Await { buffer: panels }.into()];
+            let mut step: Vec<Statement> = vec![wait_for(panels).into()];
             step.extend(products(panels, problem));
             step.push(now(panels).into());
             let mut consume: Vec<Statement> = begin.into_iter().collect();
@@ -64,13 +56,10 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
             ]
         }
     };
-    TileProgram {
-        buffers: buffers.0,
-        roles,
-    }
+    buffers.program(roles)
 }
 
-/// As many panels as there are stages are prepared and then multiplied, while the caches are asked for the next.
+/// Prepares as many panels as there are stages, then multiplies them while it prefetches the next.
 fn batches(panels: BufferIndex, stages: usize, products: Vec<Statement>) -> Statement {
     let mut multiply = Vec::new();
     if stages > 1 {

@@ -3,12 +3,10 @@
 use gauntlet_device::Arch;
 use gauntlet_operations::Operation;
 
-use super::Action::{
-    Acquire, Await, AwaitCopies, CommitCopies, Convert, Load, Multiply, Publish, Softmax, Store, Synchronise,
-};
+use super::Action::{AwaitCopies, CommitCopies, Load, Multiply, Softmax, Store, Synchronise};
 use super::text::{
-    Buffers, CONSUMER, EVERYONE, PRODUCER, multiply, now, repeat, role, softmax_in_registers, stages,
-    synchronise, when,
+    Buffers, CONSUMER, EVERYONE, PRODUCER, acquire, convert, multiply, now, publish, repeat, role,
+    softmax_in_registers, stages, synchronise, wait_for, when,
 };
 use super::{
     Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Signal, Statement,
@@ -95,14 +93,11 @@ fn unified(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram 
     }
     // The steps of the next tile contain a barrier before the staging buffer is written again.
     tile.extend(epilogue(staging, Synchronise));
-    TileProgram {
-        buffers: buffers.0,
-        roles: vec![role(
-            EVERYONE,
-            warps(schedule, problem, arch),
-            vec![repeat(Extent::Tiles, tile)],
-        )],
-    }
+    buffers.program(vec![role(
+        EVERYONE,
+        warps(schedule, problem, arch),
+        vec![repeat(Extent::Tiles, tile)],
+    )])
 }
 
 fn specialised(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram {
@@ -115,19 +110,15 @@ fn specialised(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProg
 
     let fill = |buffer| -> Vec<Statement> {
         vec![
-            Acquire { buffer, ahead: 0 }.into(),
+            acquire(buffer).into(),
             load(buffer, 0).into(),
-            Publish {
-                buffer,
-                when: Signal::CopiesDone,
-            }
-            .into(),
+            publish(buffer, Signal::CopiesDone).into(),
         ]
     };
     let mut produce = queries.map_or(vec![], fill);
     produce.push(repeat(Extent::Steps, fill(operands)));
 
-    let mut step: Vec<Statement> = vec![Await { buffer: operands }.into()];
+    let mut step: Vec<Statement> = vec![wait_for(operands).into()];
     step.extend(products(operands, softmax, converts(schedule, problem), barrier));
     step.push(now(operands).into());
     if let Some(Softened::InPlace { .. }) = softmax {
@@ -135,7 +126,7 @@ fn specialised(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProg
         step.push(barrier.into());
     }
     let mut consume: Vec<Statement> = queries
-        .map(|buffer| Await { buffer }.into())
+        .map(|buffer| wait_for(buffer).into())
         .into_iter()
         .collect();
     consume.push(repeat(Extent::Steps, step));
@@ -147,13 +138,10 @@ fn specialised(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProg
     }
 
     let warps = warps(schedule, problem, arch);
-    TileProgram {
-        buffers: buffers.0,
-        roles: vec![
-            role(PRODUCER, warps / 4, vec![repeat(Extent::Tiles, produce)]),
-            role(CONSUMER, warps, vec![repeat(Extent::Tiles, consume)]),
-        ],
-    }
+    buffers.program(vec![
+        role(PRODUCER, warps / 4, vec![repeat(Extent::Tiles, produce)]),
+        role(CONSUMER, warps, vec![repeat(Extent::Tiles, consume)]),
+    ])
 }
 
 /// Where attention's softmax finds the scores and leaves the weights.
@@ -213,10 +201,7 @@ fn products(
     converts: bool,
     barrier: Action,
 ) -> Vec<Statement> {
-    let convert = converts.then_some(Convert {
-        from: operands,
-        to: None,
-    });
+    let convert = converts.then_some(convert(operands, None));
     let through = |scores, weights| {
         vec![
             Multiply {

@@ -2,10 +2,10 @@
 
 use gauntlet_operations::Operation;
 
-use super::Action::{Acquire, Await, Multiply, Publish, Release, Softmax};
+use super::Action::{Multiply, Softmax};
 use super::text::{
-    Buffers, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, is_attention, now, repeat, role, stages,
-    storing_tiles, synchronise, when,
+    Buffers, EVERYONE, acquire, bulk_epilogue, bulk_load, bulk_producer, is_attention, now, publish, release,
+    repeat, role, stages, storing_tiles, synchronise, wait_for, when,
 };
 use super::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement,
@@ -42,7 +42,7 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
             probabilities: buffers.add(Contents::Probabilities, 1, Filled::Step, Guard::Barriers),
         });
     let staging = buffers.staging(schedule);
-    let mut finish: Vec<Statement> = vec![Await { buffer: sums }.into()];
+    let mut finish: Vec<Statement> = vec![wait_for(sums).into()];
     finish.extend(bulk_epilogue(
         staging,
         Some(sums),
@@ -62,10 +62,7 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
         (Roles::Specialised, None) => parts.gemm_roles(),
         (Roles::Specialised, Some(attention)) => parts.attention_roles(&attention),
     };
-    TileProgram {
-        buffers: buffers.0,
-        roles,
-    }
+    buffers.program(roles)
 }
 
 /// Two tiles' sums where a block has several tiles and their results can leave while the next tile is multiplied. Not
@@ -99,7 +96,7 @@ struct Attention {
     probabilities: BufferIndex,
 }
 
-/// What all programs have.
+/// The parts that all programs have.
 struct Parts {
     operands: BufferIndex,
     sums: BufferIndex,
@@ -117,7 +114,7 @@ impl Parts {
         body.push(first_warp(step.iter().copied()));
         body.extend(after);
         tile.push(repeat(Extent::Steps, body));
-        tile.push(first_warp([publish_when_done(self.sums)]));
+        tile.push(first_warp([publish_done(self.sums)]));
         tile.extend(self.finish.clone());
         role(EVERYONE, READERS, storing_tiles(tile, self.staging))
     }
@@ -125,20 +122,13 @@ impl Parts {
     fn one_role_of_attention(&self, attention: &Attention, stages: usize) -> Role {
         let mut tile = vec![when(Condition::FirstWarp, bulk_load(attention.queries, 0).into())];
         tile.extend(first_loads(self.operands, stages));
-        tile.push(first_warp([
-            Await {
-                buffer: attention.queries,
-            },
-            acquire(self.sums),
-        ]));
+        tile.push(first_warp([wait_for(attention.queries), acquire(self.sums)]));
         let (before, after) = loads_of_a_step(self.operands, stages);
         let mut body = before;
         body.push(first_warp(
-            [Await {
-                buffer: self.operands,
-            }]
-            .into_iter()
-            .chain(scores_product(self.operands, attention)),
+            [wait_for(self.operands)]
+                .into_iter()
+                .chain(scores_product(self.operands, attention)),
         ));
         // The copy ahead waits for the product of the values of the step before, so the scores go first.
         body.extend(after);
@@ -147,7 +137,7 @@ impl Parts {
         tile.push(repeat(Extent::Steps, body));
         tile.push(first_warp([
             release_when_done(attention.queries),
-            publish_when_done(self.sums),
+            publish_done(self.sums),
         ]));
         tile.extend(self.finish.clone());
         role(EVERYONE, READERS, storing_tiles(tile, self.staging))
@@ -157,7 +147,7 @@ impl Parts {
         let multiply = vec![
             acquire(self.sums).into(),
             repeat(Extent::Steps, statements(gemm_step(self.operands, self.sums))),
-            publish_when_done(self.sums).into(),
+            publish_done(self.sums).into(),
         ];
         vec![
             bulk_producer(self.operands, None),
@@ -173,17 +163,12 @@ impl Parts {
     /// One warp issues each of the two products, so that neither waits for the other's operands. The product of the
     /// values is the later one, and gives the slot of both back.
     fn attention_roles(&self, attention: &Attention) -> Vec<Role> {
-        let operands = Await {
-            buffer: self.operands,
-        };
+        let operands = wait_for(self.operands);
         let scores_step = [operands]
             .into_iter()
             .chain(scores_product(self.operands, attention));
         let scores = vec![
-            Await {
-                buffer: attention.queries,
-            }
-            .into(),
+            wait_for(attention.queries).into(),
             repeat(Extent::Steps, statements(scores_step)),
             release_when_done(attention.queries).into(),
         ];
@@ -193,7 +178,7 @@ impl Parts {
         let values = vec![
             acquire(self.sums).into(),
             repeat(Extent::Steps, statements(values_step)),
-            publish_when_done(self.sums).into(),
+            publish_done(self.sums).into(),
         ];
         let mut softmax_tile = vec![repeat(Extent::Steps, statements(softmax(attention)))];
         softmax_tile.extend(self.finish.clone());
@@ -208,7 +193,7 @@ impl Parts {
 
 fn gemm_step(operands: BufferIndex, sums: BufferIndex) -> [Action; 3] {
     [
-        Await { buffer: operands },
+        wait_for(operands),
         multiply(Product::Gemm, operands, sums),
         release_when_done(operands),
     ]
@@ -218,33 +203,26 @@ fn scores_product(operands: BufferIndex, attention: &Attention) -> [Action; 3] {
     [
         acquire(attention.scores),
         multiply(Product::Scores, operands, attention.scores),
-        publish_when_done(attention.scores),
+        publish_done(attention.scores),
     ]
 }
 
 fn softmax(attention: &Attention) -> [Action; 5] {
     [
-        Await {
-            buffer: attention.scores,
-        },
+        wait_for(attention.scores),
         acquire(attention.probabilities),
         Softmax {
             from: Some(attention.scores),
             to: Some(attention.probabilities),
         },
         now(attention.scores),
-        Publish {
-            buffer: attention.probabilities,
-            when: Signal::Now,
-        },
+        publish(attention.probabilities, Signal::Now),
     ]
 }
 
 fn values_product(operands: BufferIndex, attention: &Attention, sums: BufferIndex) -> [Action; 4] {
     [
-        Await {
-            buffer: attention.probabilities,
-        },
+        wait_for(attention.probabilities),
         multiply(Product::Values, operands, sums),
         release_when_done(operands),
         release_when_done(attention.probabilities),
@@ -288,20 +266,10 @@ fn multiply(product: Product, from: BufferIndex, to: BufferIndex) -> Action {
     }
 }
 
-fn acquire(buffer: BufferIndex) -> Action {
-    Acquire { buffer, ahead: 0 }
-}
-
-fn publish_when_done(buffer: BufferIndex) -> Action {
-    Publish {
-        buffer,
-        when: Signal::ProductsDone,
-    }
+fn publish_done(buffer: BufferIndex) -> Action {
+    publish(buffer, Signal::ProductsDone)
 }
 
 fn release_when_done(buffer: BufferIndex) -> Action {
-    Release {
-        buffer,
-        when: Signal::ProductsDone,
-    }
+    release(buffer, Signal::ProductsDone)
 }

@@ -2,11 +2,11 @@
 
 use gauntlet_operations::{GroupedGemm, Operation};
 
-use super::Action::{Await, AwaitProducts, Convert, Multiply};
+use super::Action::{AwaitProducts, Multiply};
 use super::sm90a_attention;
 use super::text::{
-    Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, now, repeat, role, stages,
-    storing_tiles, synchronise, when,
+    Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, convert, now, repeat, role, stages,
+    storing_tiles, synchronise, wait_for, when,
 };
 use super::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Statement, TileProgram,
@@ -65,10 +65,7 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
             ]
         }
     };
-    TileProgram {
-        buffers: buffers.0,
-        roles,
-    }
+    buffers.program(roles)
 }
 
 /// A group of four warps for each 64 rows, with swap-AB for each 64 of each weight; a block has at most 1024 threads, and one
@@ -81,7 +78,7 @@ fn warps(schedule: &Schedule, gemm: &GroupedGemm) -> usize {
     4 * (matrices * schedule.tile.m / ROWS).clamp(1, 7)
 }
 
-/// What one warp of all loads before the first step.
+/// The loads before the first step, which one warp issues for all.
 fn first_loads(operands: BufferIndex, stages: usize) -> Vec<Statement> {
     let load = when(Condition::FirstWarp, bulk_load(operands, 0).into());
     let loads = (stages > 1).then(|| repeat(Extent::FirstSteps(stages - 1), vec![load]));
@@ -100,11 +97,8 @@ fn multiply(from: BufferIndex) -> Action {
 /// The weights go through registers, the tokens lie in shared memory as they are multiplied.
 fn swapped_step(operands: BufferIndex) -> Vec<Statement> {
     [
-        Await { buffer: operands },
-        Convert {
-            from: operands,
-            to: None,
-        },
+        wait_for(operands),
+        convert(operands, None),
         multiply(operands),
         AwaitProducts { outstanding: 0 },
         now(operands),
@@ -121,22 +115,16 @@ fn converting_step(
     stages: usize,
     barrier: Action,
 ) -> Vec<Statement> {
-    let weights = Convert {
-        from: operands,
-        to: Some(converted),
-    };
+    let weights = convert(operands, Some(converted));
     let done = AwaitProducts { outstanding: 0 };
-    let mut step = vec![Await { buffer: operands }];
+    let mut step = vec![wait_for(operands)];
     if stages == 1 {
         step.extend([done, barrier, weights]);
     } else {
         step.extend([weights, done]);
     }
     step.extend([
-        Convert {
-            from: operands,
-            to: None,
-        },
+        convert(operands, None),
         now(operands),
         barrier,
         multiply(converted),

@@ -4,11 +4,11 @@
 use gauntlet_device::Arch;
 use gauntlet_operations::{Attention, Operation};
 
-use super::Action::{Acquire, Await, AwaitProducts, Convert, Multiply, Publish, SynchroniseRole};
+use super::Action::{AwaitProducts, Multiply, SynchroniseRole};
 use super::mma_sync;
 use super::text::{
-    Buffers, CONSUMER, CONVERTER, bulk_epilogue, bulk_producer, now, repeat, role, softmax_in_registers,
-    stages,
+    Buffers, CONSUMER, CONVERTER, acquire, bulk_epilogue, bulk_producer, convert, now, publish, repeat, role,
+    softmax_in_registers, stages, wait_for,
 };
 use super::{
     Action, BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
@@ -45,10 +45,7 @@ fn copied(schedule: &Schedule, attention: &Attention, problem: &Operation) -> Ti
         bulk_producer(operands, queries),
         consumer(schedule, attention, queries, multiply(operands, operands)),
     ];
-    TileProgram {
-        buffers: buffers.0,
-        roles,
-    }
+    buffers.program(roles)
 }
 
 /// The step where warps of the block convert the copied operands before they are multiplied.
@@ -63,19 +60,10 @@ fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) ->
         Guard::Barriers,
     );
     let convert = [
-        Await { buffer: raw },
-        Acquire {
-            buffer: ready,
-            ahead: 0,
-        },
-        Convert {
-            from: raw,
-            to: Some(ready),
-        },
-        Publish {
-            buffer: ready,
-            when: Signal::Now,
-        },
+        wait_for(raw),
+        acquire(ready),
+        convert(raw, Some(ready)),
+        publish(ready, Signal::Now),
         now(raw),
     ];
     let convert = convert.map(Statement::Do).into();
@@ -89,10 +77,7 @@ fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) ->
         converter,
         consumer(schedule, attention, queries, multiply(ready, ready)),
     ];
-    TileProgram {
-        buffers: buffers.0,
-        roles,
-    }
+    buffers.program(roles)
 }
 
 /// There is room for all keys: a step for each of the two warp groups, so nothing is waited for but copies. Both warp
@@ -112,10 +97,7 @@ fn resident(
         None => multiply(operands, operands),
         Some(ready) => {
             let mut step = multiply(ready, operands);
-            let convert = Convert {
-                from: operands,
-                to: Some(ready),
-            };
+            let convert = convert(operands, Some(ready));
             step.splice(1..1, [convert.into(), SynchroniseRole.into()]);
             step
         }
@@ -124,10 +106,7 @@ fn resident(
         bulk_producer(operands, queries),
         consumer(schedule, attention, queries, step),
     ];
-    TileProgram {
-        buffers: buffers.0,
-        roles,
-    }
+    buffers.program(roles)
 }
 
 /// The warp groups that multiply, once the queries are there.
@@ -142,7 +121,7 @@ fn consumer(
         HopperAttention::Unified | HopperAttention::Specialised => warp_groups(schedule, attention).count,
     };
     let mut tile: Vec<Statement> = queries
-        .map(|buffer| Await { buffer }.into())
+        .map(|buffer| wait_for(buffer).into())
         .into_iter()
         .collect();
     tile.push(repeat(Extent::Steps, step));
@@ -167,7 +146,7 @@ fn multiply(ready: BufferIndex, operands: BufferIndex) -> Vec<Statement> {
         }
     };
     [
-        Await { buffer: operands },
+        wait_for(operands),
         product(Product::Scores),
         AwaitProducts { outstanding: 0 },
         softmax_in_registers(),

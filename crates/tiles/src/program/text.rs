@@ -3,11 +3,12 @@
 use gauntlet_operations::Operation;
 
 use super::Action::{
-    Acquire, AwaitStore, BulkStore, Load, Multiply, Release, Softmax, Store, Synchronise, SynchroniseRole,
+    Acquire, Await, AwaitStore, BulkStore, Convert, Load, Multiply, Publish, Release, Softmax, Store,
+    Synchronise, SynchroniseRole,
 };
 use super::{
     Action, Buffer, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Role,
-    Signal, Statement,
+    Signal, Statement, TileProgram,
 };
 use crate::{Epilogue, Roles, Schedule};
 
@@ -34,9 +35,15 @@ pub(super) fn role(name: &'static str, warps: usize, body: Vec<Statement>) -> Ro
 
 /// The buffers of a program under construction.
 #[derive(Debug, Default)]
-pub(super) struct Buffers(pub(super) Vec<Buffer>);
+pub(super) struct Buffers(Vec<Buffer>);
 
 impl Buffers {
+    /// The program of these buffers.
+    pub(super) fn program(self, roles: Vec<Role>) -> TileProgram {
+        let buffers = self.0;
+        TileProgram { buffers, roles }
+    }
+
     pub(super) fn add(
         &mut self,
         contents: Contents,
@@ -106,11 +113,28 @@ pub(super) fn bulk_producer(operands: BufferIndex, queries: Option<BufferIndex>)
     role(PRODUCER, 1, vec![repeat(Extent::Tiles, tile)])
 }
 
+pub(super) fn wait_for(buffer: BufferIndex) -> Action {
+    Await { buffer }
+}
+
+pub(super) fn acquire(buffer: BufferIndex) -> Action {
+    Acquire { buffer, ahead: 0 }
+}
+
+pub(super) fn publish(buffer: BufferIndex, when: Signal) -> Action {
+    Publish { buffer, when }
+}
+
+pub(super) fn release(buffer: BufferIndex, when: Signal) -> Action {
+    Release { buffer, when }
+}
+
 pub(super) fn now(buffer: BufferIndex) -> Action {
-    Release {
-        buffer,
-        when: Signal::Now,
-    }
+    release(buffer, Signal::Now)
+}
+
+pub(super) fn convert(from: BufferIndex, to: Option<BufferIndex>) -> Action {
+    Convert { from, to }
 }
 
 pub(super) fn multiply(product: Product, from: BufferIndex) -> Action {

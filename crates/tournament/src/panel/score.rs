@@ -1,29 +1,27 @@
 //! Scores from 0 to 10, each with its reason.
 
-use std::fmt;
-
+use gauntlet_parameters::named;
 use serde::{Deserialize, Serialize};
 
 use crate::round::{GivenScores, Weights};
 
-/// The dimensions of a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dimension {
-    /// The expected speed-up.
-    Speedup,
-    /// Whether it can be built.
-    Feasibility,
-    /// Freedom from risk: 10 means no risk.
-    Risk,
-    /// How well it is argued.
-    Quality,
+named! {
+    /// The dimensions of a score.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Dimension {
+        /// The expected speed-up.
+        Speedup = "speed-up",
+        /// Whether it can be built.
+        Feasibility = "feasibility",
+        /// Freedom from risk: 10 means no risk.
+        Risk = "risk",
+        /// How well it is argued.
+        Quality = "quality",
+    }
 }
 
 impl Dimension {
-    /// All of them, in the order of the weights.
-    pub const ALL: [Self; 4] = [Self::Speedup, Self::Feasibility, Self::Risk, Self::Quality];
-
     /// The dimension's weight for a judge.
     pub(super) fn weight(self, weights: &Weights) -> f64 {
         match self {
@@ -42,17 +40,6 @@ impl Dimension {
             Self::Risk => scores.risk,
             Self::Quality => scores.quality,
         }
-    }
-}
-
-impl fmt::Display for Dimension {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Speedup => "speed-up",
-            Self::Feasibility => "feasibility",
-            Self::Risk => "risk",
-            Self::Quality => "quality",
-        })
     }
 }
 

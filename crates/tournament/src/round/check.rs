@@ -85,7 +85,7 @@ pub fn check_host(source: &Source<RoundFile>, overrides: &Overrides) -> Result<(
     }
     Err(source.error_at(
         "executor",
-        "a cost of the host is given, and what is measured has its own",
+        "a host cost is given, but measured times already contain the host's cost",
         "leave --host out, or add --executor model",
     ))
 }

@@ -30,7 +30,7 @@ pub struct Tile {
     pub queries: u32,
 }
 
-/// Where a batch element's scales begin, if blocks of positions have scales of their own.
+/// The first scales of a batch element, if blocks of positions have scales of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct FirstScales {

@@ -8,6 +8,7 @@ pub mod resident;
 pub mod specialised;
 pub mod unified;
 
+use crate::plan::error::require;
 use std::collections::BTreeMap;
 
 use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
@@ -65,31 +66,21 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
             "choose fp16",
         ));
     }
-    PlanError::unless(
-        "swap-ab",
-        schedule.swap_ab,
-        false,
-        "attention has no weights to exchange with tokens",
-    )?;
-    PlanError::unless(
-        "packing",
-        schedule.packing,
-        Packing::Canonical,
-        "attention has no weights to repack",
-    )?;
-    PlanError::unless(
-        "tile.k",
-        schedule.tile.k,
-        attention.head_size,
-        "a step is as deep as a head",
-    )
+    require! {
+        "swap-ab": schedule.swap_ab, false, "attention has no weights to exchange with tokens";
+        "packing": schedule.packing, Packing::Canonical, "attention has no weights to repack";
+        "tile.k": schedule.tile.k, attention.head_size, "a step is as deep as a head";
+    }
+    Ok(())
 }
 
 /// Blocks of the specialised kernel share nothing, and its rows are swizzled.
 fn check_alone(schedule: &Schedule) -> Result<(), PlanError> {
     let why = "with roles only tiles of 64 queries split their keys, over the blocks of a cluster";
-    PlanError::unless("split-k", schedule.split_k, 1, why)?;
-    PlanError::unless("cluster", schedule.cluster, Cluster { m: 1, n: 1 }, why)?;
+    require! {
+        "split-k": schedule.split_k, 1, why;
+        "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, why;
+    }
     let why = "wgmma reads these rows swizzled from shared memory";
     PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
 }
@@ -104,13 +95,13 @@ fn check_heads(attention: &Attention) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What all attention plans have in common: the sequences, and the tiles in the order in which blocks take them.
+/// The common part of attention plans: the sequences, and the tiles in the order in which blocks take them.
 #[derive(Debug, Clone)]
 struct Work {
     attention: Attention,
     sequences: Vec<Sequence>,
     tiles: Vec<Tile>,
-    /// Where each sequence's scales begin; empty unless blocks have scales of their own.
+    /// The first scales of each sequence; empty unless blocks have scales of their own.
     first_scales: Vec<FirstScales>,
 }
 

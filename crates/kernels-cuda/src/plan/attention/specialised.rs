@@ -1,6 +1,7 @@
 //! The specialised kernel: one warp copies, warp groups of 64 queries each multiply; operands in 8 bits are converted by three
 //! more warps, all of them or the values alone.
 
+use crate::plan::error::require;
 use gauntlet_operations::resources::{MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
 use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat};
@@ -123,7 +124,7 @@ fn has_few_queries(attention: &Attention) -> bool {
     attention.sequences.iter().any(|lengths| lengths.queries < ROWS)
 }
 
-/// As `kernels/attention_specialised_ring.cuh` lays it out.
+/// Bytes of shared memory; `kernels/attention_specialised_ring.cuh` has the same layout.
 fn shared_bytes(work: &Work, schedule: &Schedule, way: Way) -> usize {
     let (head, row) = (work.attention.head_size, work.row_bytes());
     // Bytes of a key's element and of a value's with it.
@@ -201,9 +202,11 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
         ));
     }
     let why = "the specialised kernel is built so";
-    PlanError::unless("epilogue", schedule.epilogue, Epilogue::Direct, why)?;
-    PlanError::unless("scores", schedule.scores, Scores::Registers, why)?;
-    PlanError::unless("values", schedule.values, Values::Matrix, why)?;
+    require! {
+        "epilogue": schedule.epilogue, Epilogue::Direct, why;
+        "scores": schedule.scores, Scores::Registers, why;
+        "values": schedule.values, Values::Matrix, why;
+    }
     if schedule.order == Order::Dynamic {
         return Err(PlanError::word(
             "order",

@@ -1,6 +1,7 @@
 //! The unified kernel: every warp copies and multiplies, with `mma.sync`; the steps of the staircase are its
 //! definitions.
 
+use crate::plan::error::require;
 use gauntlet_operations::Attention;
 use gauntlet_operations::{
     Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
@@ -91,7 +92,7 @@ fn variant(work: &Work, schedule: &Schedule) -> Variant {
     }
 }
 
-/// As `kernels/attention_unified_memory.cuh` lays it out.
+/// Bytes of shared memory; `kernels/attention_unified_memory.cuh` has the same layout.
 fn shared_bytes(work: &Work, schedule: &Schedule) -> usize {
     let (queries, keys) = (schedule.tile.m, schedule.tile.n);
     let operands = (queries + 2 * schedule.stages * keys) * work.row_bytes();
@@ -129,12 +130,15 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     let one_tile = "a block of the unified kernel has one tile of a table";
     let alone = "blocks of the unified kernel share nothing";
     let built = "the unified kernel is built so";
-    PlanError::unless("roles", schedule.roles, Roles::Unified, built)?;
-    PlanError::unless("order", schedule.order, Order::PerTile, one_tile)?;
-    PlanError::unless("lookup", schedule.lookup, Lookup::Precomputed, one_tile)?;
-    PlanError::unless("split-k", schedule.split_k, 1, alone)?;
-    PlanError::unless("cluster", schedule.cluster, Cluster { m: 1, n: 1 }, alone)?;
-    PlanError::unless("arithmetic", schedule.arithmetic, Arithmetic::Fp16, built)
+    require! {
+        "roles": schedule.roles, Roles::Unified, built;
+        "order": schedule.order, Order::PerTile, one_tile;
+        "lookup": schedule.lookup, Lookup::Precomputed, one_tile;
+        "split-k": schedule.split_k, 1, alone;
+        "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, alone;
+        "arithmetic": schedule.arithmetic, Arithmetic::Fp16, built;
+    }
+    Ok(())
 }
 
 fn check_tile(schedule: &Schedule) -> Result<(), PlanError> {

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::plan::error::require;
 use std::array;
 use std::collections::BTreeMap;
 
@@ -40,7 +41,7 @@ pub struct NarrowPlan {
     first_blocks: Option<[u32; FEW]>,
 }
 
-/// What a block computes: the schedule's `tile.m` weight rows against some tokens, over the whole depth.
+/// The work of a block: the schedule's `tile.m` weight rows against some tokens, over the whole depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Block {
@@ -91,7 +92,7 @@ impl NarrowPlan {
         })
     }
 
-    /// What each block computes.
+    /// The work of each block.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -216,12 +217,9 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
     let tile = schedule.tile;
     let rows = if is_dual(gemm) { ROWS / 2 } else { ROWS };
     let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
-    PlanError::unless(
-        "tile.m",
-        tile.m,
-        rows,
-        "a block of the narrow kernel has 32 weight rows, of both weights",
-    )?;
+    require! {
+        "tile.m": tile.m, rows, "a block of the narrow kernel has 32 weight rows, of both weights";
+    }
     if tile.n != 8 && tile.n != 16 {
         return Err(PlanError::word(
             "tile.n",
@@ -239,40 +237,14 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
             format!("choose {possible}"),
         ));
     }
-    PlanError::unless(
-        "roles",
-        schedule.roles,
-        Roles::Unified,
-        "every warp of the narrow kernel loads and multiplies",
-    )?;
-    PlanError::unless(
-        "epilogue",
-        schedule.epilogue,
-        Epilogue::Direct,
-        "the narrow kernel has no staged results",
-    )?;
-    PlanError::unless(
-        "order",
-        schedule.order,
-        Order::PerTile,
-        "the narrow kernel has a block for each tile",
-    )?;
-    PlanError::unless(
-        "lookup",
-        schedule.lookup,
-        Lookup::Precomputed,
-        "blocks of the narrow kernel know their tiles beforehand",
-    )?;
-    PlanError::unless(
-        "split-k",
-        schedule.split_k,
-        1,
-        "warps of a block share out the depth; blocks do not",
-    )?;
-    PlanError::unless(
-        "cluster",
-        cluster,
-        alone,
-        "blocks of the narrow kernel share no loads",
-    )
+    require! {
+        "roles": schedule.roles, Roles::Unified, "every warp of the narrow kernel loads and multiplies";
+        "epilogue": schedule.epilogue, Epilogue::Direct, "the narrow kernel has no staged results";
+        "order": schedule.order, Order::PerTile, "the narrow kernel has a block for each tile";
+        "lookup": schedule.lookup, Lookup::Precomputed,
+            "blocks of the narrow kernel know their tiles beforehand";
+        "split-k": schedule.split_k, 1, "warps of a block share out the depth; blocks do not";
+        "cluster": cluster, alone, "blocks of the narrow kernel share no loads";
+    }
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! Which of the rows kernel's variants a schedule asks for, and whether it fits a multiprocessor.
 
+use crate::plan::error::require;
 use std::collections::BTreeMap;
 
 use gauntlet_operations::GroupedGemm;
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule, Tile};
+use gauntlet_operations::{Cluster, Epilogue, Packing, Roles, Schedule, Tile};
 
 use crate::plan::groups::{depth, is_dual};
 use crate::plan::variant::{most_registers, output_define};
@@ -94,16 +95,17 @@ impl Geometry {
             ("OUTPUT", output_define(gemm.output)),
             ("SHARED_BYTES", self.shared_bytes),
         ];
+        // The kernel's enumerators are named as the variants here.
         let names = [
-            ("EPILOGUE", epilogue_define(schedule.epilogue)),
-            ("ROLES", roles_define(schedule.roles)),
-            ("ORDER", order_define(schedule.order)),
-            ("LOOKUP", lookup_define(schedule.lookup)),
+            ("EPILOGUE", format!("{:?}", schedule.epilogue)),
+            ("ROLES", format!("{:?}", schedule.roles)),
+            ("ORDER", format!("{:?}", schedule.order)),
+            ("LOOKUP", format!("{:?}", schedule.lookup)),
         ];
         let defines = numbers
             .map(|(name, value)| (name, value.to_string()))
             .into_iter()
-            .chain(names.map(|(name, value)| (name, value.to_owned())));
+            .chain(names);
         Variant {
             source: Source::Rows,
             defines: BTreeMap::from_iter(defines),
@@ -179,18 +181,12 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
             "choose 1 or more",
         ));
     }
-    PlanError::unless(
-        "packing",
-        schedule.packing,
-        Packing::Canonical,
-        "without swap-ab, weights come to shared memory row by row",
-    )?;
-    PlanError::unless(
-        "cluster",
-        cluster,
-        alone,
-        "without swap-ab, blocks share no loads",
-    )
+    require! {
+        "packing": schedule.packing, Packing::Canonical,
+            "without swap-ab, weights come to shared memory row by row";
+        "cluster": cluster, alone, "without swap-ab, blocks share no loads";
+    }
+    Ok(())
 }
 
 fn check_columns(schedule: &Schedule, matrices: usize) -> Result<(), PlanError> {
@@ -241,34 +237,4 @@ fn check_parts(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
         ),
         format!("choose 1 to {fewest}"),
     ))
-}
-
-fn epilogue_define(epilogue: Epilogue) -> &'static str {
-    match epilogue {
-        Epilogue::Direct => "Direct",
-        Epilogue::Staged => "Staged",
-    }
-}
-
-fn roles_define(roles: Roles) -> &'static str {
-    match roles {
-        Roles::Unified => "Unified",
-        Roles::Specialised => "Specialised",
-    }
-}
-
-fn order_define(order: Order) -> &'static str {
-    match order {
-        Order::PerTile => "PerTile",
-        Order::Static => "Static",
-        Order::Sorted => "Sorted",
-        Order::Dynamic => "Dynamic",
-    }
-}
-
-fn lookup_define(lookup: Lookup) -> &'static str {
-    match lookup {
-        Lookup::Linear => "Linear",
-        Lookup::Precomputed => "Precomputed",
-    }
 }

@@ -238,7 +238,7 @@ fn sorted(mut kinds: Vec<Kind>) -> Vec<Kind> {
 /// A way to cut tokens into parts of about some width.
 #[derive(Debug, Clone, Copy)]
 enum Cut {
-    /// As few parts as possible that are not wider, of even size.
+    /// The fewest parts of even size that are not wider than this.
     Even,
     /// Parts of exactly this width, and a narrower rest.
     NarrowRest,

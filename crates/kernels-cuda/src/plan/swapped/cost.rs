@@ -23,7 +23,7 @@ const CHUNKS: [(f64, f64); 16] = [
     (256.0, 1329.0),
 ];
 
-/// What tiles cost on one multiprocessor, in nanoseconds, by their columns.
+/// The cost of a tile on one multiprocessor by its columns, in nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Costs {
     /// A chunk, by eighths of the columns.

@@ -14,7 +14,7 @@ use crate::plan::groups::check_tiles;
 pub(super) struct Dealt {
     /// Worker after worker, each one's in its order.
     pub tiles: Vec<Tile>,
-    /// Where each worker's begin, and where the last ones end.
+    /// The first tile of each worker, and the end of the last worker's.
     pub offsets: Vec<u32>,
     /// Tiles of the worker that has most of them.
     pub tiles_a_worker: usize,
@@ -69,7 +69,7 @@ impl Dealt {
     }
 }
 
-/// Where the partial sums of each split tile begin.
+/// The first slot of partial sums of each split tile.
 struct Slots {
     first: BTreeMap<(usize, usize), usize>,
     count: usize,

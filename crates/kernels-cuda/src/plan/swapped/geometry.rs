@@ -1,5 +1,6 @@
 //! Which of the swapped kernel's variants a schedule asks for, and whether it fits a multiprocessor.
 
+use crate::plan::error::require;
 use std::collections::BTreeMap;
 
 use gauntlet_operations::GroupedGemm;
@@ -124,12 +125,10 @@ fn unit_bytes(width: usize) -> usize {
 
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
     let (rows, width) = (if dual { ROWS / 2 } else { ROWS }, schedule.tile.n);
-    PlanError::unless(
-        "tile.m",
-        schedule.tile.m,
-        rows,
-        "with swap-ab, two warp groups hold 64 weight rows each, in the dual form one of each weight",
-    )?;
+    require! {
+        "tile.m": schedule.tile.m, rows,
+            "with swap-ab, two warp groups hold 64 weight rows each, in the dual form one of each weight";
+    }
     if !width.is_multiple_of(8) || width == 0 || width > MOST_WIDTH {
         return Err(PlanError::word(
             "tile.n",
@@ -138,35 +137,22 @@ fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
             format!("choose {}", width.next_multiple_of(8).clamp(8, MOST_WIDTH)),
         ));
     }
-    PlanError::unless(
-        "tile.k",
-        schedule.tile.k,
-        CHUNK,
-        "with swap-ab, a stage is 128 values deep",
-    )
+    require! {
+        "tile.k": schedule.tile.k, CHUNK, "with swap-ab, a stage is 128 values deep";
+    }
+    Ok(())
 }
 
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
-    PlanError::unless(
-        "roles",
-        schedule.roles,
-        Roles::Specialised,
-        "with swap-ab, one warp group loads and the others multiply",
-    )?;
-    PlanError::unless(
-        "lookup",
-        schedule.lookup,
-        Lookup::Precomputed,
-        "with swap-ab, workers read their tiles from a table",
-    )?;
-    PlanError::unless(
-        "epilogue",
-        schedule.epilogue,
-        Epilogue::Direct,
-        "with swap-ab, results leave in whole lines through shared memory already",
-    )?;
-    PlanError::unless("cluster", cluster, alone, "with swap-ab, blocks share no loads")?;
+    require! {
+        "roles": schedule.roles, Roles::Specialised,
+            "with swap-ab, one warp group loads and the others multiply";
+        "lookup": schedule.lookup, Lookup::Precomputed, "with swap-ab, workers read their tiles from a table";
+        "epilogue": schedule.epilogue, Epilogue::Direct,
+            "with swap-ab, results leave in whole lines through shared memory already";
+        "cluster": cluster, alone, "with swap-ab, blocks share no loads";
+    }
     if schedule.order == Order::Dynamic {
         return Err(PlanError::word(
             "order",

@@ -47,7 +47,7 @@ fn one_each(pieces: Vec<Piece>) -> Vec<Share> {
     pieces.into_iter().map(|piece| vec![piece]).collect()
 }
 
-/// As many pieces for each worker, in their order.
+/// Gives each worker the same number of pieces, in their order.
 fn contiguous(pieces: &[Piece], workers: usize) -> Vec<Share> {
     let begin = |worker: usize| pieces.len() * worker / workers;
     (0..workers)

@@ -16,7 +16,7 @@ pub(super) struct Packing {
 }
 
 impl Packing {
-    /// What each of the workers computes.
+    /// The work of each worker.
     pub fn shares(&self, workers: usize) -> Vec<Share> {
         let mut shares = vec![Share::new(); workers];
         for &(worker, piece) in &self.placed {
@@ -128,7 +128,7 @@ impl Packer {
         }
     }
 
-    /// What was placed last.
+    /// The piece that was placed last.
     fn packing(&self, kinds: &[Kind]) -> Packing {
         let mut loads = vec![0.0; self.workers];
         for (worker, piece) in &self.placed {

@@ -14,7 +14,7 @@ use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError
 /// Where a table begins: at a multiple of a line of L2.
 const ALIGNMENT: usize = 128;
 
-/// What the kernel reads beside the operands, and what it writes beside the result.
+/// The tables that the kernel reads beside the operands, and the memory that it writes beside the result.
 #[derive(Debug)]
 pub(super) struct Tables {
     gemm: GroupedGemm,
@@ -189,7 +189,7 @@ impl Places {
     }
 }
 
-/// What the parameter says of the groups, made once so that calls only copy it.
+/// The fields of the parameter that describe the groups, made once so that calls only copy them.
 fn inline(gemm: &GroupedGemm, workspace: &[u64], item_offsets: &[u32]) -> Inline {
     let mut inline = Inline::zeroed();
     if gemm.groups.len() > INLINE_GROUPS {

@@ -27,7 +27,7 @@ pub(super) struct Kind {
     pub chunk: f64,
     /// Nanoseconds of a part of a tile in two parts, besides its chunks.
     pub part: f64,
-    /// What each part costs more for each part beyond two.
+    /// The extra cost of each part for each part beyond two.
     pub further: f64,
 }
 

@@ -1,6 +1,7 @@
 //! The resident kernel: all keys are in shared memory together, split over the two warp groups of each block of a
 //! cluster. There is no loop over steps, so a call on short sequences costs little more than its latencies.
 
+use crate::plan::error::require;
 use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat, OutputFormat};
 
@@ -134,7 +135,7 @@ fn variant(work: &Work, schedule: &Schedule) -> Result<Variant, PlanError> {
     })
 }
 
-/// As `kernels/attention_resident_layout.cuh` lays it out.
+/// Bytes of shared memory; `kernels/attention_resident.cu` has the same layout.
 fn shared_bytes(attention: &Attention, schedule: &Schedule) -> usize {
     let (head, keys) = (attention.head_size, GROUPS * schedule.tile.n);
     let row = head * attention.format.bytes();
@@ -174,18 +175,18 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
         m: 1,
         n: schedule.split_k,
     };
-    PlanError::unless(
-        "cluster",
-        schedule.cluster,
-        cluster,
-        "keys are split over the blocks of a cluster",
-    )?;
+    require! {
+        "cluster": schedule.cluster, cluster, "keys are split over the blocks of a cluster";
+    }
     let why = "the resident kernel is built so";
-    PlanError::unless("epilogue", schedule.epilogue, Epilogue::Direct, why)?;
-    PlanError::unless("order", schedule.order, Order::PerTile, why)?;
-    PlanError::unless("scores", schedule.scores, Scores::Registers, why)?;
-    PlanError::unless("values", schedule.values, Values::Matrix, why)?;
-    PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
+    require! {
+        "epilogue": schedule.epilogue, Epilogue::Direct, why;
+        "order": schedule.order, Order::PerTile, why;
+        "scores": schedule.scores, Scores::Registers, why;
+        "values": schedule.values, Values::Matrix, why;
+        "layout": schedule.layout, Layout::Swizzled, why;
+    }
+    Ok(())
 }
 
 /// The longest sequence must fit the cluster.

@@ -1,0 +1,320 @@
+//! Attention's variants: the steps of its staircase, then formats, head sizes and masks of the fastest kernels.
+
+use gauntlet_operations::{
+    Arithmetic, Attention, AttentionFormat, Cluster, Epilogue, Exponential, Layout, Lookup, Operation, Order,
+    OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Setup, Tile, Values,
+};
+
+use super::Shipped;
+
+/// Queries and keys of sequences of equal lengths: a tile's place follows from its number.
+const EQUAL: &[[usize; 2]] = &[[512, 512]; 2];
+/// Sequences of unequal lengths, none a multiple of any tile; tiles are found in a table.
+const RAGGED: &[[usize; 2]] = &[[100, 300], [1, 477], [511, 511]];
+
+/// What a variant is compiled for.
+#[derive(Clone, Copy)]
+struct Case {
+    sequences: &'static [[usize; 2]],
+    format: AttentionFormat,
+    scaling: Scaling,
+    head_size: usize,
+    causal: bool,
+    output: OutputFormat,
+}
+
+const HALVES: Case = Case {
+    sequences: RAGGED,
+    format: AttentionFormat::F16,
+    scaling: Scaling::PerHead,
+    head_size: 64,
+    causal: false,
+    output: OutputFormat::F16,
+};
+const BRAINS: Case = Case {
+    format: AttentionFormat::Bf16,
+    output: OutputFormat::Bf16,
+    ..HALVES
+};
+const EIGHTS: Case = Case {
+    format: AttentionFormat::E4m3,
+    ..HALVES
+};
+
+const INTEGERS: Case = Case {
+    format: AttentionFormat::Int8,
+    ..HALVES
+};
+
+impl Case {
+    fn equal(self) -> Self {
+        Self {
+            sequences: EQUAL,
+            ..self
+        }
+    }
+
+    fn causal(self) -> Self {
+        Self { causal: true, ..self }
+    }
+
+    fn by_block(self) -> Self {
+        Self {
+            scaling: Scaling::PerBlock,
+            ..self
+        }
+    }
+
+    fn long_heads(self) -> Self {
+        Self {
+            head_size: 128,
+            ..self
+        }
+    }
+}
+
+/// All of attention's variants, in the order of the staircase.
+pub(super) fn shipped() -> Vec<Shipped> {
+    let mut shipped = unified();
+    shipped.extend(specialised());
+    shipped.extend(resident());
+    shipped
+}
+
+/// A schedule for a case; its tile is as deep as the case's heads.
+fn variant(name: &str, case: Case, schedule: Schedule) -> Shipped {
+    let Case {
+        format, head_size, ..
+    } = case;
+    let scales = if case.scaling == Scaling::PerBlock {
+        " per block"
+    } else {
+        ""
+    };
+    let equal = if case.sequences == EQUAL { ", equal" } else { "" };
+    let mask = if case.causal { ", causal" } else { "" };
+    let output = match (format, case.output) {
+        (AttentionFormat::Bf16, OutputFormat::Bf16) | (_, OutputFormat::F16) => "",
+        (_, OutputFormat::Bf16) => ", bf16 results",
+        (_, OutputFormat::F32) => ", f32 results",
+    };
+    let sequences = case.sequences.iter();
+    Shipped {
+        name: format!("attention, {name}, {format}{scales}, head {head_size}{equal}{mask}{output}"),
+        problem: Operation::Attention(Attention {
+            sequences: sequences
+                .map(|&[queries, keys]| Sequence { queries, keys })
+                .collect(),
+            heads: 8,
+            kv_heads: 4,
+            head_size,
+            causal: case.causal,
+            format,
+            scaling: case.scaling,
+            output: case.output,
+        }),
+        schedule: Schedule {
+            tile: Tile {
+                k: head_size,
+                ..schedule.tile
+            },
+            ..schedule
+        },
+    }
+}
+
+/// The unified kernel's staircase, a step after the other, and the operands and results beside e4m3 and fp16.
+fn unified() -> Vec<Shipped> {
+    let one_stage = Schedule {
+        tile: Tile::from([64, 64, 64]),
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        scores: Scores::Separate,
+        values: Values::Scalar,
+        layout: Layout::Plain,
+        ..Schedule::baseline()
+    };
+    let two_stages = Schedule {
+        stages: 2,
+        ..one_stage.clone()
+    };
+    let matrix = Schedule {
+        values: Values::Matrix,
+        ..two_stages.clone()
+    };
+    let in_place = Schedule {
+        scores: Scores::InPlace,
+        ..matrix.clone()
+    };
+    let fused = Schedule {
+        scores: Scores::Registers,
+        ..in_place.clone()
+    };
+    let three_stages = Schedule {
+        stages: 3,
+        ..fused.clone()
+    };
+    let swizzled = Schedule {
+        layout: Layout::Swizzled,
+        ..three_stages.clone()
+    };
+    let with = |exponential| Schedule {
+        exponential,
+        ..swizzled.clone()
+    };
+    let staged = Schedule {
+        epilogue: Epilogue::Staged,
+        ..swizzled.clone()
+    };
+    let steps = [
+        ("one stage", one_stage),
+        ("two stages", two_stages),
+        ("matrix values", matrix),
+        ("scores in place", in_place),
+        ("fused", fused),
+        ("three stages", three_stages),
+        ("swizzled", swizzled.clone()),
+        ("staged epilogue", staged.clone()),
+        ("polynomial", with(Exponential::Polynomial)),
+        ("table", with(Exponential::Table)),
+    ];
+    // Each way of multiplying values has its own with scales of blocks.
+    let by_block = [
+        variant("one stage", INTEGERS.by_block(), steps[0].1.clone()),
+        variant("matrix values", EIGHTS.by_block(), steps[2].1.clone()),
+        variant("swizzled", EIGHTS.by_block().causal(), swizzled.clone()),
+    ];
+    let mut shipped: Vec<_> = steps
+        .into_iter()
+        .map(|(name, schedule)| variant(name, EIGHTS, schedule))
+        .collect();
+    shipped.extend(by_block);
+    shipped.extend(others(&swizzled, &staged));
+    shipped
+}
+
+/// Causal masks, larger heads and tiles, and other operands and results.
+fn others(swizzled: &Schedule, staged: &Schedule) -> [Shipped; 5] {
+    let deep = |queries: usize, schedule: &Schedule| Schedule {
+        tile: Tile::from([queries, 128, 128]),
+        stages: 2,
+        ..schedule.clone()
+    };
+    let with = |output, case: Case| Case { output, ..case };
+    let rounded = with(OutputFormat::Bf16, EIGHTS.long_heads().causal());
+    let single = with(OutputFormat::F32, BRAINS.long_heads());
+    let integers = with(OutputFormat::Bf16, INTEGERS.long_heads().causal().by_block());
+    [
+        variant("swizzled", HALVES.causal(), swizzled.clone()),
+        variant("swizzled", INTEGERS, swizzled.clone()),
+        variant("staged epilogue", rounded, deep(64, staged)),
+        variant("staged epilogue", integers, deep(64, staged)),
+        variant("swizzled, 128 queries", single, deep(128, swizzled)),
+    ]
+}
+
+/// The specialised kernel: every format, head size and mask, in tiles of 128 queries and of as many as fit.
+fn specialised() -> Vec<Shipped> {
+    let (fp16, fp8) = (Arithmetic::Fp16, Arithmetic::Fp8);
+    let cases = [
+        (128, fp16, HALVES),
+        (128, fp16, HALVES.equal()),
+        (128, fp16, HALVES.equal().causal()),
+        (128, fp16, HALVES.long_heads()),
+        (128, fp16, BRAINS.causal()),
+        (128, fp16, BRAINS.long_heads()),
+        (256, fp16, HALVES),
+        (256, fp16, HALVES.equal()),
+        (256, fp16, BRAINS.causal()),
+        (192, fp16, HALVES.long_heads()),
+        (192, fp16, BRAINS.long_heads().causal()),
+        (128, fp16, EIGHTS),
+        (128, fp8, EIGHTS.equal()),
+        (128, fp8, EIGHTS.causal()),
+        (128, fp8, EIGHTS.long_heads()),
+        (256, fp8, EIGHTS.equal()),
+        (256, fp8, EIGHTS.causal()),
+        (192, fp8, EIGHTS.long_heads()),
+        (192, fp8, EIGHTS.long_heads().causal()),
+        (128, fp8, EIGHTS.causal().by_block()),
+        (256, fp8, EIGHTS.equal().by_block()),
+        (192, fp8, EIGHTS.long_heads().by_block()),
+        (128, fp16, INTEGERS.long_heads()),
+        (128, fp16, INTEGERS.by_block()),
+    ];
+    let shipped = cases.map(|(queries, arithmetic, case)| {
+        let multiplied = match arithmetic {
+            Arithmetic::Fp8 => ", fp8",
+            Arithmetic::Fp16 if case.format.has_scales() => ", converted",
+            Arithmetic::Fp16 => "",
+        };
+        let size = match queries {
+            128 => String::new(),
+            _ => format!(", {queries} queries"),
+        };
+        let schedule = Schedule {
+            tile: Tile::from([queries, 128, 64]),
+            stages: 2,
+            roles: Roles::Specialised,
+            order: Order::Sorted,
+            lookup: Lookup::Precomputed,
+            setup: Setup::Once,
+            arithmetic,
+            ..Schedule::baseline()
+        };
+        variant(&format!("specialised{multiplied}{size}"), case, schedule)
+    });
+    shipped.into()
+}
+
+/// The resident kernel: every operand format, both head sizes, and splits over clusters.
+fn resident() -> Vec<Shipped> {
+    let held = |keys: usize, split_k: usize| Schedule {
+        tile: Tile::from([64, keys, 64]),
+        roles: Roles::Specialised,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        split_k,
+        cluster: Cluster { m: 1, n: split_k },
+        ..Schedule::baseline()
+    };
+    let short = || held(128, 2);
+    let fp8 = || Schedule {
+        arithmetic: Arithmetic::Fp8,
+        ..short()
+    };
+    let runs = |stages| Schedule { stages, ..short() };
+    let with = |exponential| Schedule {
+        exponential,
+        ..short()
+    };
+    let single = Case {
+        output: OutputFormat::F32,
+        ..HALVES.equal()
+    };
+    let cases = [
+        ("", HALVES.equal(), short()),
+        ("", BRAINS.equal(), short()),
+        ("", EIGHTS.equal(), short()),
+        (", fp8", EIGHTS.equal(), fp8()),
+        (", one block", HALVES, held(256, 1)),
+        (", four blocks", HALVES, held(64, 4)),
+        (", two blocks", HALVES.long_heads(), short()),
+        // e4m3 beside what it is converted to has room for fewer keys.
+        (", four blocks", EIGHTS.long_heads(), held(64, 4)),
+        (", fp8", EIGHTS.long_heads(), fp8()),
+        ("", HALVES.equal().causal(), short()),
+        ("", single, short()),
+        (", two runs", HALVES.equal(), runs(2)),
+        (", four runs", HALVES.equal(), runs(4)),
+        (", polynomial", HALVES.equal(), with(Exponential::Polynomial)),
+        (", fp8", EIGHTS.equal().by_block(), fp8()),
+        (", fp8", EIGHTS.long_heads().by_block(), fp8()),
+        ("", INTEGERS.equal(), short()),
+        (", four blocks", INTEGERS.by_block(), held(64, 4)),
+        (", table", HALVES.equal(), with(Exponential::Table)),
+    ];
+    cases
+        .map(|(name, case, schedule)| variant(&format!("resident{name}"), case, schedule))
+        .into()
+}
