@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Attention, AttentionFormat, Form, GroupedGemm, Operation, OutputFormat, Scaling};
+use crate::{
+    Attention, AttentionFormat, Form, GroupedGemm, Operation, OutputFormat, Scaling, TokenFormat,
+};
 
 impl fmt::Display for Operation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,6 +24,9 @@ impl fmt::Display for GroupedGemm {
         let n = range(self.groups.iter().map(|shape| shape.n));
         let k = range(self.groups.iter().map(|shape| shape.k));
         write!(formatter, "M {m}, N {n}, K {k}, {}", self.form)?;
+        if self.tokens.is_half() {
+            write!(formatter, ", {} tokens", self.tokens)?;
+        }
         write_output(formatter, self.output)
     }
 }
@@ -54,6 +59,16 @@ impl fmt::Display for Form {
         formatter.write_str(match self {
             Self::Plain => "plain",
             Self::Swiglu => "swiglu",
+        })
+    }
+}
+
+impl fmt::Display for TokenFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Nvfp4 => "nvfp4",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
         })
     }
 }
@@ -118,6 +133,7 @@ mod tests {
             groups,
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         };
         assert_eq!(gemm.to_string(), "3 groups, M 64…248, N 4096, K 7168, plain");
         gemm.groups.truncate(1);

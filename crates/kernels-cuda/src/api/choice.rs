@@ -144,6 +144,7 @@ mod tests {
             groups: tokens.iter().map(|&m| GemmShape { m, n, k }).collect(),
             form,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         }
     }
 
