@@ -14,6 +14,7 @@ fn cases() -> Vec<Operation> {
             groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         })
     };
     vec![

@@ -15,6 +15,7 @@ fn gemm(m: &[usize], n: usize, k: usize) -> Operation {
         groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 
@@ -387,6 +388,7 @@ fn any_measurements() -> impl Strategy<Value = Vec<Measurement>> {
                 .collect(),
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         })
     });
     let measurement = (problem, 1e-5..1e-2_f64).prop_map(|(problem, seconds)| Measurement {

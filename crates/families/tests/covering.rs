@@ -33,6 +33,7 @@ fn gemm(k: usize) -> Sizes {
         groups,
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     }))
 }
 

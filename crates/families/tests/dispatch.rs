@@ -21,6 +21,7 @@ fn gemm_of(groups: &[(usize, usize, usize)], form: Form) -> Sizes {
         groups: groups.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect(),
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     }))
 }
 

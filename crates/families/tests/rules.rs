@@ -18,6 +18,7 @@ fn gemm_of(shapes: Vec<GemmShape>, form: Form, output: OutputFormat) -> Sizes {
         groups: shapes,
         form,
         output,
+        tokens: Default::default(),
     }))
 }
 

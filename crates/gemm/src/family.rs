@@ -214,7 +214,7 @@ impl TiledFamily for GemmFamily {
 
     /// Over the groups, all rows, and the mean columns and depth.
     fn distance(one: &GroupedGemm, other: &GroupedGemm) -> Option<f64> {
-        let alike = one.form == other.form && one.output == other.output;
+        let alike = one.form == other.form && one.output == other.output && one.tokens == other.tokens;
         alike.then(|| gauntlet_tiles::largest_ratio(&sizes_of(one), &sizes_of(other)))
     }
 }

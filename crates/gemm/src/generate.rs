@@ -1,7 +1,7 @@
 //! Operands of grouped GEMM.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
-use gauntlet_operations::{Form, GemmShape, GroupInputs, GroupedGemm};
+use gauntlet_operations::{Form, GemmShape, GroupInputs, GroupedGemm, HalfTensor, TokenFormat, Tokens};
 use gauntlet_task::{InputKind, outliers, stream};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -23,7 +23,7 @@ pub fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<GroupInpu
             draw(kind, gemm.form, rows, shape.k, &mut generator)
         };
         let (a, (b, b2)) = rayon::join(
-            || draw(0, shape.m),
+            || tokens(gemm, kind, shape, draw(0, shape.m), &mut stream(seed, 3 * group)),
             || {
                 rayon::join(
                     || draw(1, shape.n),
@@ -36,6 +36,38 @@ pub fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<GroupInpu
     gemm.groups.par_iter().enumerate().map(operands).collect()
 }
 
+/// The tokens of a group. Those of 16 bits are the same values, rounded; only outliers are drawn anew, since values that
+/// were rounded to NVFP4 would leave most of the bits of a 16-bit float unused.
+fn tokens(
+    gemm: &GroupedGemm,
+    kind: InputKind,
+    shape: &GemmShape,
+    drawn: Nvfp4Tensor,
+    generator: &mut ChaCha8Rng,
+) -> Tokens {
+    let is_bf16 = match gemm.tokens {
+        TokenFormat::Nvfp4 => return Tokens::Nvfp4(drawn),
+        TokenFormat::F16 => false,
+        TokenFormat::Bf16 => true,
+    };
+    let values = if kind == InputKind::Outliers {
+        outliers(
+            shape.m * shape.k,
+            outlier_size(gemm.form, shape.k),
+            generator,
+        )
+    } else {
+        drawn.dequantise_scaled().iter().map(|value| *value as f32).collect()
+    };
+    Tokens::Half(HalfTensor::round(is_bf16, shape.m, shape.k, &values))
+}
+
+/// The root mean square of a value is √(1 + 0.001 · 100) times this.
+fn outlier_size(form: Form, depth: usize) -> f32 {
+    let product = range(form, 16.0) / 1.1 / (depth as f64).sqrt();
+    product.sqrt() as f32
+}
+
 /// One operand.
 #[expect(
     clippy::expect_used,
@@ -43,9 +75,7 @@ pub fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<GroupInpu
 )]
 fn draw(kind: InputKind, form: Form, rows: usize, columns: usize, generator: &mut ChaCha8Rng) -> Nvfp4Tensor {
     let tensor = if kind == InputKind::Outliers {
-        // The root mean square of a value is √(1 + 0.001 · 100).
-        let product = range(form, 16.0) / 1.1 / (columns as f64).sqrt();
-        let values = outliers(rows * columns, product.sqrt() as f32, generator);
+        let values = outliers(rows * columns, outlier_size(form, columns), generator);
         Nvfp4Tensor::quantise(rows, columns, &values)
     } else {
         let tensor_scale = tensor_scale(kind, form, columns, generator);
@@ -185,8 +215,13 @@ mod tests {
             groups: vec![shape],
             form,
             output: Default::default(),
+            tokens: Default::default(),
         };
         generate(&gemm, kind, seed).remove(0)
+    }
+
+    fn nvfp4(group: &GroupInputs) -> &Nvfp4Tensor {
+        group.a.nvfp4().unwrap()
     }
 
     const SHAPE: GemmShape = GemmShape { m: 40, n: 48, k: 512 };
@@ -204,7 +239,7 @@ mod tests {
             codes.dedup();
             codes
         };
-        assert_eq!(magnitudes(&plain.a), [0, 1, 2, 3, 8, 9, 10, 11]);
+        assert_eq!(magnitudes(nvfp4(&plain)), [0, 1, 2, 3, 8, 9, 10, 11]);
         assert!(
             plain
                 .b
@@ -238,12 +273,13 @@ mod tests {
             .iter()
             .for_each(|&code| seen[usize::from(code)] = true);
         assert_eq!(seen.iter().filter(|&&seen| seen).count(), 254);
-        assert!(wide.a.packed().iter().any(|byte| byte >> 4 == 15));
+        assert!(nvfp4(&wide).packed().iter().any(|byte| byte >> 4 == 15));
     }
 
     #[test]
     fn adversarial_rows_hold_each_pattern() {
         let tensor = one_group(InputKind::Adversarial, Form::Plain, SHAPE, 5).a;
+        let tensor = tensor.nvfp4().unwrap();
         let values = tensor.dequantise::<f32>();
         let row = |row: usize| &values[row * 512..][..512];
         assert!(row(0).iter().all(|&value| value == 2688.0));
@@ -269,7 +305,7 @@ mod tests {
         // Ledgers record seeds: a change here makes recorded results impossible to repeat.
         let group = one_group(InputKind::Competition, Form::Plain, SHAPE, 1);
         let found = [
-            &group.a.packed()[..4],
+            &nvfp4(&group).packed()[..4],
             &group.b.packed()[..4],
             &group.b.scales()[..4],
         ]
@@ -285,7 +321,7 @@ mod tests {
             for (form, bound) in [(Form::Plain, 16384.0), (Form::Swiglu, 128.0)] {
                 let group = one_group(InputKind::Adversarial, form, shape, seed);
                 let largest = |tensor: &Nvfp4Tensor| 2688.0 * f64::from(tensor.tensor_scale());
-                prop_assert!(largest(&group.a) * largest(&group.b) * shape.k as f64 <= bound);
+                prop_assert!(largest(nvfp4(&group)) * largest(&group.b) * shape.k as f64 <= bound);
             }
         }
     }

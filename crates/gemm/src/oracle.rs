@@ -1,8 +1,10 @@
 //! The f64 oracle of grouped GEMM, from exactly dequantised operands. On the competition's plain operands every sum is
 //! exact in f64; elsewhere its relative error is near 1e-15 of the sum of magnitudes.
 
+use std::ops::Range;
+
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_operations::{Form, GemmShape, GroupInputs, GroupedGemm};
+use gauntlet_operations::{Form, GemmShape, GroupInputs, GroupedGemm, Tokens};
 use gauntlet_task::product::{Matrix, add_product_transposed};
 use gauntlet_task::{Coverage, Grid, pieces};
 use rayon::prelude::*;
@@ -74,7 +76,7 @@ fn silu(value: f64) -> f64 {
 }
 
 /// Rows of A by rows of B, `[rows.len(), columns.len()]`.
-fn product(a: &Nvfp4Tensor, rows: &[usize], b: &Nvfp4Tensor, columns: &[usize]) -> Vec<f64> {
+fn product(a: &Tokens, rows: &[usize], b: &Nvfp4Tensor, columns: &[usize]) -> Vec<f64> {
     let mut product = vec![0.0; rows.len() * columns.len()];
     let (mut left, mut right) = (vec![0.0; rows.len() * DEPTH], vec![0.0; columns.len() * DEPTH]);
     for start in (0..a.columns()).step_by(DEPTH) {
@@ -83,8 +85,12 @@ fn product(a: &Nvfp4Tensor, rows: &[usize], b: &Nvfp4Tensor, columns: &[usize]) 
             &mut left[..rows.len() * depth],
             &mut right[..columns.len() * depth],
         );
-        fill_panel(left, a, rows, start, depth);
-        fill_panel(right, b, columns, start, depth);
+        fill_panel(left, rows, start, depth, |row, blocks, values| {
+            a.dequantise_blocks_scaled(row, blocks, values);
+        });
+        fill_panel(right, columns, start, depth, |row, blocks, values| {
+            b.dequantise_blocks_scaled(row, blocks, values);
+        });
         add_product_transposed(
             &mut product,
             &Matrix {
@@ -102,10 +108,16 @@ fn product(a: &Nvfp4Tensor, rows: &[usize], b: &Nvfp4Tensor, columns: &[usize]) 
     product
 }
 
-/// Some rows of a tensor, `depth` elements of each from `start`, exact.
-fn fill_panel(panel: &mut [f64], tensor: &Nvfp4Tensor, rows: &[usize], start: usize, depth: usize) {
+/// Some rows of a tensor, `depth` elements of each from `start`, exact. `decode` writes some blocks of a row.
+fn fill_panel(
+    panel: &mut [f64],
+    rows: &[usize],
+    start: usize,
+    depth: usize,
+    decode: impl Fn(usize, Range<usize>, &mut [f64]),
+) {
     let blocks = start / BLOCK..(start + depth) / BLOCK;
     for (&row, values) in rows.iter().zip(panel.chunks_exact_mut(depth)) {
-        tensor.dequantise_blocks_scaled(row, blocks.clone(), values);
+        decode(row, blocks.clone(), values);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat, TokenFormat};
 use gauntlet_task::{Fault, WrittenSizes, words};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
@@ -19,6 +19,8 @@ struct GemmTable {
     form: Form,
     #[serde(default)]
     output: OutputFormat,
+    #[serde(default)]
+    tokens: TokenFormat,
 }
 
 /// Groups one by one, or their sizes side by side.
@@ -52,6 +54,7 @@ pub fn read(written: &WrittenSizes) -> Result<GroupedGemm, Fault> {
         groups,
         form: table.form,
         output: table.output,
+        tokens: table.tokens,
     })
 }
 

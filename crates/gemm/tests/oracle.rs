@@ -12,6 +12,7 @@ fn gemm(groups: &[[usize; 3]], form: Form) -> GroupedGemm {
         groups: groups.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect(),
         form,
         output: Default::default(),
+        tokens: Default::default(),
     }
 }
 
@@ -44,6 +45,7 @@ fn full(gemm: &GroupedGemm, groups: &[GroupInputs]) -> Vec<f64> {
 fn one_product(a: Nvfp4Tensor, b: Nvfp4Tensor, b2: Option<Nvfp4Tensor>) -> Vec<f64> {
     let form = if b2.is_some() { Form::Swiglu } else { Form::Plain };
     let problem = gemm(&[[a.rows(), b.rows(), a.columns()]], form);
+    let a = a.into();
     full(&problem, &[GroupInputs { a, b, b2 }])
 }
 

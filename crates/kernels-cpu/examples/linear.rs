@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         groups: vec![GemmShape { m: TOKENS, n, k }],
         form: Form::Plain,
         output: OutputFormat::Bf16,
+        tokens: Default::default(),
     };
     let schedule = engine.recommend(&gemm);
     let problem = Operation::GroupedGemm(gemm);

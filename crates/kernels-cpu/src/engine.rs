@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_operations::{Cluster, Roles, Schedule, Setup};
-use gauntlet_operations::{GroupedGemm, Inputs, Operation, Output};
+use gauntlet_operations::{GroupInputs, GroupedGemm, Inputs, Operation, Output};
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::Processors;
@@ -309,14 +309,8 @@ impl Kernel {
     ) -> Result<RunTimes, RunError> {
         match inputs {
             Inputs::GroupedGemm(groups) => {
-                let operands: Vec<_> = groups
-                    .iter()
-                    .map(|group| GemmOperands {
-                        a: &group.a,
-                        b: Weights::Tensor(&group.b),
-                        b2: group.b2.as_ref().map(Weights::Tensor),
-                    })
-                    .collect();
+                let operands: Option<Vec<_>> = groups.iter().map(gemm_operands).collect();
+                let operands = operands.ok_or_else(|| wrong_family("16-bit tokens", "nvfp4 tokens"))?;
                 self.run_operands::<TRACED>(Operands::GroupedGemm(&operands), output)
             }
             Inputs::Attention(inputs) => self.run_operands::<TRACED>(Operands::Attention(inputs), output),
@@ -333,6 +327,15 @@ impl Kernel {
             Family::Attention(prepared) => prepared.run::<TRACED>(operands, output),
         }
     }
+}
+
+/// A group's operands; none if its tokens are not NVFP4.
+fn gemm_operands(group: &GroupInputs) -> Option<GemmOperands<'_>> {
+    Some(GemmOperands {
+        a: group.a.nvfp4()?,
+        b: Weights::Tensor(&group.b),
+        b2: group.b2.as_ref().map(Weights::Tensor),
+    })
 }
 
 /// The inputs of a plan, except the problem.

@@ -9,7 +9,7 @@
 //! use gauntlet_formats::Nvfp4Tensor;
 //! use gauntlet_kernels_cpu::{Engine, EngineOptions};
 //! use gauntlet_operations::{
-//!     Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat,
+//!     Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat, TokenFormat,
 //! };
 //!
 //! let engine = Engine::new(EngineOptions::default())?;
@@ -17,13 +17,14 @@
 //!     groups: vec![GemmShape { m: 4, n: 64, k: 128 }],
 //!     form: Form::Plain,
 //!     output: OutputFormat::F32,
+//!     tokens: TokenFormat::Nvfp4,
 //! };
 //! let schedule = engine.recommend(&gemm);
 //! let problem = Operation::GroupedGemm(gemm);
 //! let mut kernel = engine.build(&problem, &schedule)?;
 //!
 //! let inputs = Inputs::GroupedGemm(vec![GroupInputs {
-//!     a: Nvfp4Tensor::quantise(4, 128, &[1.0; 4 * 128])?,
+//!     a: Nvfp4Tensor::quantise(4, 128, &[1.0; 4 * 128])?.into(),
 //!     b: Nvfp4Tensor::quantise(64, 128, &[0.5; 64 * 128])?,
 //!     b2: None,
 //! }]);

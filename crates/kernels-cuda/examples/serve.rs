@@ -17,7 +17,7 @@ use gauntlet_kernels_cuda::api::{
 };
 use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, DriverError, Event};
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
-use gauntlet_operations::{GroupInputs, GroupedGemm, Inputs, Operation, Output};
+use gauntlet_operations::{GroupInputs, GroupedGemm, Inputs, Operation, Output, Tokens};
 use gauntlet_task::{ErrorMeasures, InputKind, Tolerance};
 use serde_json::{Value, json};
 
@@ -125,8 +125,13 @@ impl Operands {
         let (mut tokens, mut token_scales) = (Vec::new(), Vec::new());
         let (mut weights, mut matrices) = (Vec::new(), Vec::new());
         for GroupInputs { a, b, b2 } in groups {
-            tokens.extend(padded(a, a.packed(), 2));
-            token_scales.extend(padded(a, a.scales(), 16));
+            match a {
+                Tokens::Nvfp4(a) => {
+                    tokens.extend(padded(a, a.packed(), 2));
+                    token_scales.extend(padded(a, a.scales(), 16));
+                }
+                Tokens::Half(a) => tokens.extend(&a.bytes),
+            }
             let mut addresses = Weights::default();
             for (index, matrix) in [Some(b), b2.as_ref()].into_iter().flatten().enumerate() {
                 let packed = DeviceMemory::from_bytes(context, &padded(matrix, matrix.packed(), 2))?;
@@ -165,6 +170,7 @@ fn layer_shape(gemm: &GroupedGemm) -> LayerShape {
         products: gemm.groups.iter().map(product).collect(),
         form: gemm.form,
         output: gemm.output,
+        tokens: gemm.tokens,
     }
 }
 

@@ -77,3 +77,48 @@ DEVICE void convert_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pai
     pair_2 = eight.pair(2, scales, second);
     pair_3 = eight.pair(3, scales, second);
 }
+
+// ---- NVFP4 to bf16, exactly, for products with bf16 tokens.
+//
+// The four bits of an e2m1, placed at bf16's sign, the end of its exponent and the first bit of its mantissa, are value ·
+// 2⁻¹²⁶ (subnormals included). With scales as scale · 2¹¹⁹, products are value · scale · 2⁻⁷, as above.
+
+DEVICE u32 multiply_brains_by_half(u32 left, u32 right, bool second) {
+    u32 product;
+    if (second)
+        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {high, high}; mul.rn.bf16x2 %0, %1, both; }"
+            : "=r"(product)
+            : "r"(left), "r"(right));
+    else
+        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {low, low}; mul.rn.bf16x2 %0, %1, both; }"
+            : "=r"(product)
+            : "r"(left), "r"(right));
+    return product;
+}
+
+// Two e4m3 scales as bf16, times 2¹¹⁹; NaN stays NaN.
+DEVICE u32 convert_scales_to_brain(u16 scales) {
+    constexpr float UNIT = 6.646139978924579e35f;   // 2¹¹⁹
+    float low, high;
+    asm("{ .reg .b32 halves; .reg .b16 low, high; cvt.rn.f16x2.e4m3x2 halves, %2; mov.b32 {low, high}, halves; "
+        "cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+        : "=f"(low), "=f"(high)
+        : "h"(scales));
+    u32 brains;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(brains) : "f"(high * UNIT), "f"(low * UNIT));
+    return brains;
+}
+
+// Eight e2m1; value i and value i + 4 are 16 bits apart, as halves of a pair are.
+struct EightBrains {
+    u32 packed;
+
+    DEVICE explicit EightBrains(u32 packed) : packed(packed) {}
+
+    // Values `number` and `number` + 4 times the first or the second of two converted scales.
+    DEVICE u32 pair(u32 number, u32 scales, bool second) const {
+        u32 codes = number < 2 ? packed << (6 - 4 * number) : packed >> (4 * number - 6);
+        u32 signs = (packed << (12 - 4 * number)) & 0x80008000u;
+        return multiply_brains_by_half((codes & 0x01C001C0u) | signs, scales, second);
+    }
+};

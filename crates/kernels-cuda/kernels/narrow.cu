@@ -9,7 +9,7 @@
 //
 // Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
 // are summed in an order of their own, and nothing is exchanged between lanes.
-#include "convert.cuh"
+#include "format.cuh"
 #include "trace.cuh"
 
 enum class Output { F16, Bf16, F32 };
@@ -25,9 +25,11 @@ constexpr u32 PACKED_BYTES = CHUNK / 2, SCALE_BYTES = CHUNK / 16;
 // ---- Shared memory: each warp's slots; in the end its sums lie there.
 
 constexpr u32 TOKEN_PART = WEIGHT_EIGHTS * EIGHT_BYTES;
-constexpr u32 WEIGHT_SCALE_PART = TOKEN_PART + TOKEN_EIGHTS * EIGHT_BYTES;
+// A lane has 32 values of a token: one copy of 16 bytes of NVFP4, four of 16-bit floats, each copy's of a warp together.
+constexpr u32 TOKEN_COPIES = HALF ? 4 : 1, TOKEN_EIGHT_BYTES = TOKEN_COPIES * EIGHT_BYTES;
+constexpr u32 WEIGHT_SCALE_PART = TOKEN_PART + TOKEN_EIGHTS * TOKEN_EIGHT_BYTES;
 constexpr u32 TOKEN_SCALE_PART = WEIGHT_SCALE_PART + ROWS * SCALE_BYTES;
-constexpr u32 SLOT_BYTES = TOKEN_SCALE_PART + TOKENS * SCALE_BYTES;
+constexpr u32 SLOT_BYTES = TOKEN_SCALE_PART + (HALF ? 0 : TOKENS * SCALE_BYTES);
 constexpr u32 WARP_BYTES = STAGES * SLOT_BYTES;
 static_assert(WARPS * WARP_BYTES == SHARED_BYTES, "the host counts shared memory as the device does");
 // A token's sums of all rows, and so far apart that a warp's stores are in different banks.
@@ -128,30 +130,38 @@ struct Weights {
     }
 };
 
-// Likewise of the tokens; those after the last are zeros.
+// Likewise of the tokens; those after the last are zeros, and so are 16-bit values after a row's last.
 struct Tokens {
     const u8* packed[TOKEN_EIGHTS];
     const u8* scales;
     u32 width;
+    const u8* parameter_tokens;
+    u32 column, columns;        // of 16-bit tokens: the lane's first value in the next chunk; values of a row
 
     DEVICE Tokens(const Parameter& parameter, const Group& group, const Block& block, u32 warp, u32 lane)
-        : width(block.width) {
+        : width(block.width), parameter_tokens(parameter.tokens), column(warp * CHUNK + lane % 4 * 32), columns(group.columns) {
         auto token_of = [&](u32 token) { return (u64)(block.token + min(token, width - 1)); };
 #pragma unroll
         for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
-            packed[eight] = parameter.tokens + group.tokens + token_of(eight * 8 + lane / 4) * (group.k / 2) +
-                            warp * PACKED_BYTES + lane % 4 * 16;
+            packed[eight] = parameter.tokens + group.tokens +
+                            (token_of(eight * 8 + lane / 4) * columns + column) * (HALF ? 4 : 1) / 2;
         scales = parameter.token_scales + group.token_scales + token_of(lane) * (group.k / 16) + warp * SCALE_BYTES;
     }
 
     DEVICE void load(u32 slot, u32 lane) {
 #pragma unroll
         for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight) {
-            copy_16(slot + TOKEN_PART + eight * EIGHT_BYTES + lane * 16, packed[eight],
-                    eight * 8 + lane / 4 < width ? 16 : 0);
-            packed[eight] += WARPS * PACKED_BYTES;
+#pragma unroll
+            for (u32 copy = 0; copy < TOKEN_COPIES; ++copy) {
+                bool is_there = eight * 8 + lane / 4 < width && (!HALF || column + copy * 8 < columns);
+                // An address after the last token is not read, but must be of the tokens.
+                copy_16(slot + TOKEN_PART + eight * TOKEN_EIGHT_BYTES + copy * EIGHT_BYTES + lane * 16,
+                        is_there ? packed[eight] + copy * 16 : parameter_tokens, is_there ? 16 : 0);
+            }
+            packed[eight] += WARPS * CHUNK * (HALF ? 4 : 1) / 2;
         }
-        if (lane < TOKENS)
+        column += WARPS * CHUNK;
+        if (!HALF && lane < TOKENS)
             copy_8(slot + TOKEN_SCALE_PART + lane * SCALE_BYTES, scales, lane < width ? SCALE_BYTES : 0);
         scales += WARPS * SCALE_BYTES;
     }
@@ -164,11 +174,14 @@ using Sums = float[ROWS / 16][TOKEN_EIGHTS][4];
 
 // Sixteen deep: rows are `a`, tokens `b`.
 DEVICE void multiply(float (&sums)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-    asm(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#define MULTIPLY(FORMATS)                                                          \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." FORMATS ".f32 "                       \
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"             \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                  \
+        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+    if (BRAIN) MULTIPLY("bf16.bf16");
+    else MULTIPLY("f16.f16");
+#undef MULTIPLY
 }
 
 // The scales of a lane's part of a row, of eight rows that lie one after another.
@@ -181,14 +194,17 @@ struct Piece {
     u32 words[4];
     u32 scales;
 
-    DEVICE Piece(u32 packed, u16 packed_scales, u32 lane) : scales(convert_scales(packed_scales)) {
+    DEVICE Piece(u32 packed, u32 scales, u32 lane) : scales(scales) {
         uint4 all = load_shared_16(packed + lane * 16);
         words[0] = all.x, words[1] = all.y, words[2] = all.z, words[3] = all.w;
     }
 
+    // Of weights.
     template <u32 WORD>
     DEVICE void convert(u32 (&pairs)[4]) const {
-        convert_8(words[WORD], scales, WORD >= 2, pairs[0], pairs[1], pairs[2], pairs[3]);
+        PackedWeights eight(words[WORD]);
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) pairs[i] = eight.pair(i, scales, WORD >= 2);
     }
 };
 
@@ -197,11 +213,19 @@ struct Converted {
 
     DEVICE Converted() {}
 
-    DEVICE explicit Converted(const Piece& piece) {
-        piece.convert<0>(words[0]);
-        piece.convert<1>(words[1]);
-        piece.convert<2>(words[2]);
-        piece.convert<3>(words[3]);
+    // Of an eight of tokens in a slot.
+    DEVICE Converted(u32 tokens, u32 scales, u32 lane) {
+        if (HALF) {
+#pragma unroll
+            for (u32 word = 0; word < 4; ++word)
+                pair_8(load_shared_16(tokens + word * EIGHT_BYTES + lane * 16), words[word][0], words[word][1], words[word][2], words[word][3]);
+            return;
+        }
+        u32 converted = convert_scales(load_scales(scales, lane));
+        Piece piece(tokens, converted, lane);
+#pragma unroll
+        for (u32 word = 0; word < 4; ++word)
+            convert_8(piece.words[word], converted, word >= 2, words[word][0], words[word][1], words[word][2], words[word][3]);
     }
 };
 
@@ -222,8 +246,8 @@ DEVICE void multiply_word(float (&sums)[TOKEN_EIGHTS][4], const Piece& upper, co
 DEVICE void convert_tokens(Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane) {
 #pragma unroll
     for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
-        tokens[eight] = Converted(Piece(slot + TOKEN_PART + eight * EIGHT_BYTES,
-                                        load_scales(slot + TOKEN_SCALE_PART + eight * 8 * SCALE_BYTES, lane), lane));
+        tokens[eight] = Converted(slot + TOKEN_PART + eight * TOKEN_EIGHT_BYTES,
+                                  slot + TOKEN_SCALE_PART + eight * 8 * SCALE_BYTES, lane);
 }
 
 DEVICE void multiply_weights(Sums& sums, const Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane) {
@@ -232,8 +256,10 @@ DEVICE void multiply_weights(Sums& sums, const Converted (&tokens)[TOKEN_EIGHTS]
         u32 packed = slot + sixteen * 2 * EIGHT_BYTES;
         u32 scales = slot + WEIGHT_SCALE_PART + sixteen * 16 * SCALE_BYTES;
         u32 both = REPACKED ? load_shared(scales + lane * 4) : 0;       // two of the upper row, two of the lower
-        Piece upper(packed, REPACKED ? (u16)both : load_scales(scales, lane), lane);
-        Piece lower(packed + EIGHT_BYTES, REPACKED ? (u16)(both >> 16) : load_scales(scales + 8 * SCALE_BYTES, lane), lane);
+        u16 of_upper = REPACKED ? (u16)both : load_scales(scales, lane);
+        u16 of_lower = REPACKED ? (u16)(both >> 16) : load_scales(scales + 8 * SCALE_BYTES, lane);
+        Piece upper(packed, convert_weight_scales(of_upper), lane);
+        Piece lower(packed + EIGHT_BYTES, convert_weight_scales(of_lower), lane);
         multiply_word<0>(sums[sixteen], upper, lower, tokens);
         multiply_word<1>(sums[sixteen], upper, lower, tokens);
         multiply_word<2>(sums[sixteen], upper, lower, tokens);
@@ -284,9 +310,9 @@ DEVICE void store_results(const Parameter& parameter, const Group& group, const 
     for (u32 index = threadIdx.x; index < MATRIX_ROWS * block.width; index += THREADS) {
         u32 token = index / MATRIX_ROWS, row = index % MATRIX_ROWS;
         if (block.row + row >= group.n) continue;
-        float result = add_sums(memory, token, row) * (group.scale[0] * CONVERTED_UNIT);
+        float result = add_sums(memory, token, row) * (group.scale[0] * SUM_UNIT);
         if constexpr (DUAL)
-            result = silu(result) * (add_sums(memory, token, MATRIX_ROWS + row) * (group.scale[1] * CONVERTED_UNIT));
+            result = silu(result) * (add_sums(memory, token, MATRIX_ROWS + row) * (group.scale[1] * SUM_UNIT));
         store_one(parameter.output, group.output + (u64)(block.token + token) * group.n + block.row + row, result);
     }
 }

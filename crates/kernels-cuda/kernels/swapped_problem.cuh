@@ -12,7 +12,7 @@ constexpr u32 INLINE_SHAPES = 16;   // groups that fit the parameter: a table in
 struct Shape {
     u64 tokens, token_scales, output;
     u64 workspace;                  // bytes from the workspace's begin to its converted tokens
-    u32 m, n, k, reserved;
+    u32 m, n, k, columns;
 };
 
 struct Tile {

@@ -6,7 +6,7 @@
 // In a chunk, lane quad q owns K = 32q … 32q + 31: 16 packed bytes and 2 scales, one load. Word w of them makes steps 2w
 // and 2w + 1 of `wgmma`, whose columns 2q, 2q + 1, 2q + 8 and 2q + 9 the lane gives; tokens are converted into the same order.
 #pragma once
-#include "convert.cuh"
+#include "format.cuh"
 #include "swapped_ring.cuh"
 #include "wgmma.cuh"
 
@@ -63,7 +63,8 @@ struct RowScales {
     }
 
     DEVICE u32 converted(u32 row, u32 chunk) const {
-        return convert_scales((u16)(REPACKED && !DUAL ? words[0][chunk] >> 16 * row : words[row][chunk]));
+        u16 scales = (u16)(REPACKED && !DUAL ? words[0][chunk] >> 16 * row : words[row][chunk]);
+        return convert_weight_scales(scales);
     }
 };
 
@@ -107,14 +108,14 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
             there = barrier_test(ring_base + ring.full(1 - chunk), ring.parity);     // early: the answer takes its time
 #pragma unroll
             for (u32 word = 0; word < 4; word++) {
-                const Eight eights[2] = {Eight(words[word][0]), Eight(words[word][1])};
+                const PackedWeights eights[2] = {PackedWeights(words[word][0]), PackedWeights(words[word][1])};
 #pragma unroll
                 for (u32 half = 0; half < 2; half++) {
                     u32 fragment[4];
 #pragma unroll
                     for (u32 i = 0; i < 4; i++) fragment[i] = eights[i % 2].pair(2 * half + i / 2, scales[i % 2], word >= 2);
                     products_fence();
-                    Wgmma<COLUMNS>::registers(sums, fragment, tokens + (word / 2 * 1024 + (word % 2 * 2 + half) * 32) / 16);
+                    Wgmma<COLUMNS, BRAIN>::registers(sums, fragment, tokens + (word / 2 * 1024 + (word % 2 * 2 + half) * 32) / 16);
                     products_commit();
                     if (word == 3 && half == 0 && (chunk == 0 || begin + 2 < chunks)) {
                         // The other half of a row; after the second half the other place too.

@@ -149,7 +149,7 @@ DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, 
         recorder.end(Activity::Reduce, number);
         if (!last) return;
     }
-    float scales[2] = {announced.scales[0] * CONVERTED_UNIT, announced.scales[1] * CONVERTED_UNIT};
+    float scales[2] = {announced.scales[0] * SUM_UNIT, announced.scales[1] * SUM_UNIT};
     Results<COLUMNS> results{sums, scales};
     u32 n = SHAPE(tile.group, n), row = tile.row + at.warp_group * RESULT_ROWS;
     u64 place = SHAPE(tile.group, output) + (u64)tile.token * n;

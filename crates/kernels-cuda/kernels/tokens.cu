@@ -1,4 +1,5 @@
-// Converts tokens to fp16, in a launch of its own before that of the swapped kernel, whose parameter it takes.
+// Converts NVFP4 tokens to fp16, or reorders 16-bit tokens, in a launch of its own before that of the swapped
+// kernel, whose parameter it takes.
 //
 // Each token is multiplied by every block of weight rows, so it is converted once a call and kept in memory (mostly in
 // the second-level cache), in the order in which tiles copy it: [chunk][eight tokens][half a chunk][token][64],
@@ -9,16 +10,19 @@
 // blocks a multiprocessor would pile up on the few that are free, and leave the others without work (measured on an
 // H200: a call of 13.1 µs took 14.9).
 //
-// It has no definitions of its own, so that all plans share it.
-#include "convert.cuh"
+// FORMAT is its one definition: 0, or 1 for all 16-bit tokens, so that all plans share two variants.
+#include "format.cuh"
 #include "swapped_problem.cuh"
 
 constexpr u32 WARPS = 16;
-constexpr u32 SCALES_AT = 8 * CHUNK / 2, PACKED_BYTES = SCALES_AT + 8 * CHUNK / 16;    // of an item, with its scales
+constexpr u32 SCALES_AT = 8 * CHUNK / 2;
+constexpr u32 PACKED_BYTES = HALF ? 8 * CHUNK * 2 : SCALES_AT + 8 * CHUNK / 16;     // of an item, with its scales
 
-// What a lane loads of an item: 16 bytes of a token, and the first eight lanes all scales of one.
+// What a lane loads of an item: 32 values of a token, 16 bytes of NVFP4 or four times as much; of NVFP4, the first eight
+// lanes also load all scales of one token.
+constexpr u32 QUADS = HALF ? 4 : 1;
 struct Packed {
-    uint4 values;
+    uint4 values[QUADS];
     uint2 scales;
 };
 
@@ -27,6 +31,7 @@ struct Item {
     const u8* values;
     const u8* scales;
     bool has_values, has_scales;    // beyond the group's last token there are none
+    u32 sixteens;                   // how many sixteens of the lane's 32 values the row has: rows of 16-bit tokens are not padded
     u8* to;
 
     DEVICE Item(const Parameter& parameter, u32 index) {
@@ -35,10 +40,12 @@ struct Item {
         index -= ITEM_OFFSET(group);
         u32 m = SHAPE(group, m), k = SHAPE(group, k), chunks = k / CHUNK, block = index / chunks, chunk = index - block * chunks;
         u32 token = block * 8 + lane / 4, scales_token = block * 8 + lane % 8;
-        values = parameter.tokens + SHAPE(group, tokens) + (u64)token * (k / 2) + chunk * 64 + lane % 4 * 16;
+        u32 columns = SHAPE(group, columns), column = chunk * CHUNK + lane % 4 * 32;
+        values = parameter.tokens + SHAPE(group, tokens) + ((u64)token * columns + column) * (HALF ? 4 : 1) / 2;
+        sixteens = column + 16 < columns ? 2 : column < columns;
         scales = parameter.token_scales + SHAPE(group, token_scales) + (u64)scales_token * (k / 16) + chunk * 8;
-        has_values = token < m;
-        has_scales = lane < 8 && scales_token < m;
+        has_values = token < m && sixteens > 0;
+        has_scales = !HALF && lane < 8 && scales_token < m;
         to = parameter.workspace + SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES;
     }
 
@@ -52,11 +59,52 @@ struct Item {
     // Not by __ldg: the previous launch may have written it.
     DEVICE Packed load() const {
         Packed packed{};
-        if (has_values) packed.values = *(const uint4*)values;
+        if (has_values)
+#pragma unroll
+            for (u32 i = 0; i < QUADS; i++)
+                if (i / 2 < sixteens) packed.values[i] = ((const uint4*)values)[i];
         if (has_scales) packed.scales = *(const uint2*)scales;
         return packed;
     }
 };
+
+// Puts four lines of the operand where the swapped kernel's products read them.
+DEVICE void store_lines(u32 to, u32 token, u32 word, const u32 (&lines)[4][4]) {
+    to += word / 2 * 1024 + token * 128;
+#pragma unroll
+    for (u32 line = 0; line < 4; line++)
+        store_shared_16(to + ((word % 2 * 4 + line) ^ token) * 16, lines[line][0], lines[line][1], lines[line][2], lines[line][3]);
+}
+
+#if FORMAT
+
+// A token has sixteen lines of 16 bytes, exchanged with those of others so that lanes of all tokens use all banks.
+DEVICE u32 packed_place(u32 token, u32 line) {
+    return token * 256 + (line ^ token) * 16;
+}
+
+DEVICE void stage_packed(const Packed& packed, u32 to) {
+    u32 lane = threadIdx.x % 32;
+#pragma unroll
+    for (u32 i = 0; i < QUADS; i++) {
+        const uint4& values = packed.values[i];
+        store_shared_16(to + packed_place(lane / 4, lane % 4 * 4 + i), values.x, values.y, values.z, values.w);
+    }
+}
+
+// The order is that of `convert_8`: values 8 · `word` + i and + 4 of each quad are neighbours in line i.
+DEVICE void convert_item(u32 from, u32 to) {
+    u32 lane = threadIdx.x % 32, token = lane / 2 % 8, word = lane % 2 + lane / 16 * 2;
+    u32 lines[4][4];
+#pragma unroll
+    for (u32 quad = 0; quad < 4; quad++) {
+        uint4 values = load_shared_16(from + packed_place(token, quad * 4 + word));
+        pair_8(values, lines[0][quad], lines[1][quad], lines[2][quad], lines[3][quad]);
+    }
+    store_lines(to, token, word, lines);
+}
+
+#else
 
 // Sixteen bytes of a token lie exchanged with those of others, so that lanes of all tokens read from all banks.
 DEVICE u32 packed_place(u32 token, u32 quad) {
@@ -65,7 +113,7 @@ DEVICE u32 packed_place(u32 token, u32 quad) {
 
 DEVICE void stage_packed(const Packed& packed, u32 to) {
     u32 lane = threadIdx.x % 32;
-    const uint4& values = packed.values;
+    const uint4& values = packed.values[0];
     store_shared_16(to + packed_place(lane / 4, lane % 4), values.x, values.y, values.z, values.w);
     if (lane < 8) store_shared_8(to + SCALES_AT + lane * 8, packed.scales.x, packed.scales.y);
 }
@@ -82,11 +130,10 @@ DEVICE void convert_item(u32 from, u32 to) {
         u32 packed = load_shared(from + packed_place(token, quad) + word * 4);
         convert_8(packed, convert_scales((u16)scale), false, lines[0][quad], lines[1][quad], lines[2][quad], lines[3][quad]);
     }
-    to += word / 2 * 1024 + token * 128;
-#pragma unroll
-    for (u32 line = 0; line < 4; line++)
-        store_shared_16(to + ((word % 2 * 4 + line) ^ token) * 16, lines[line][0], lines[line][1], lines[line][2], lines[line][3]);
+    store_lines(to, token, word, lines);
 }
+
+#endif
 
 // In whole lines.
 DEVICE void store_item(u8* to, u32 from) {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
@@ -193,6 +193,7 @@ fn problem((form, output): (Form, OutputFormat), tokens: &[usize]) -> Operation 
             .collect(),
         form,
         output,
+        tokens: Default::default(),
     })
 }
 
@@ -316,6 +317,32 @@ fn swapped() -> Vec<Shipped> {
         let name = format!("swapped, {order}, {width} tokens, repacked");
         shipped.push(variant(&name, result, &MANY, repacked(schedule)));
     }
+    let (plain, dual) = (swapped(128, 256, Order::Sorted), swapped(64, 256, Order::Sorted));
+    for (format, result, schedule) in [
+        (TokenFormat::Bf16, RESULTS[1], repacked(plain)),
+        (TokenFormat::Bf16, RESULTS[3], dual),
+        (TokenFormat::Bf16, RESULTS[2], swapped(128, 64, Order::Static)),
+        (TokenFormat::F16, PLAIN, swapped(128, 128, Order::Static)),
+    ] {
+        let name = format!("swapped, {}", schedule.order);
+        shipped.push(with_tokens(&name, format, result, &MANY, schedule));
+    }
+    shipped
+}
+
+/// A kernel on 16-bit tokens.
+fn with_tokens(
+    name: &str,
+    format: TokenFormat,
+    result: (Form, OutputFormat),
+    tokens: &[usize],
+    schedule: Schedule,
+) -> Shipped {
+    let name = format!("{name}, {format} tokens");
+    let mut shipped = variant(&name, result, tokens, schedule);
+    if let Operation::GroupedGemm(gemm) = &mut shipped.problem {
+        gemm.tokens = format;
+    }
     shipped
 }
 
@@ -344,6 +371,13 @@ fn narrow() -> Vec<Shipped> {
     for result in &RESULTS[1..] {
         let rows = if result.0 == Form::Swiglu { 16 } else { 32 };
         shipped.push(variant("narrow, 16 tokens", *result, &FEW, narrow(rows, 16)));
+    }
+    for (format, result, schedule) in [
+        (TokenFormat::Bf16, RESULTS[1], repacked(narrow(32, 16))),
+        (TokenFormat::Bf16, RESULTS[3], narrow(16, 8)),
+        (TokenFormat::F16, RESULTS[2], narrow(32, 8)),
+    ] {
+        shipped.push(with_tokens("narrow", format, result, &FEW, schedule));
     }
     for (result, rows) in [(PLAIN, 32), (RESULTS[3], 16)] {
         let schedule = repacked(narrow(rows, 16));

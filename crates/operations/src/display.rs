@@ -22,6 +22,9 @@ impl fmt::Display for GroupedGemm {
         let n = range(self.groups.iter().map(|shape| shape.n));
         let k = range(self.groups.iter().map(|shape| shape.k));
         write!(formatter, "M {m}, N {n}, K {k}, {}", self.form)?;
+        if self.tokens.is_half() {
+            write!(formatter, ", {} tokens", self.tokens)?;
+        }
         write_output(formatter, self.output)
     }
 }
@@ -78,6 +81,7 @@ mod tests {
             groups,
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         };
         assert_eq!(gemm.to_string(), "3 groups, M 64…248, N 4096, K 7168, plain");
         gemm.groups.truncate(1);

@@ -6,7 +6,7 @@ use gauntlet_formats::{Nvfp4Tensor, e4m3};
 use half::{bf16, f16};
 use thiserror::Error;
 
-use crate::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
+use crate::{Attention, AttentionFormat, Form, GroupedGemm, Operation, TokenFormat, Tokens};
 
 /// The operands of a problem.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub enum Inputs {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupInputs {
     /// Tokens, `[m, k]`.
-    pub a: Nvfp4Tensor,
+    pub a: Tokens,
     /// Weights, `[n, k]`.
     pub b: Nvfp4Tensor,
     /// The second weights of the dual form, `[n, k]`.
@@ -132,6 +132,16 @@ pub enum InputsError {
         /// Format found.
         found: AttentionFormat,
     },
+    /// Tokens of another number format.
+    #[error("{group}.a is {found:?}, but the problem takes {expected:?}")]
+    TokenFormat {
+        /// The group.
+        group: usize,
+        /// Format of the problem.
+        expected: TokenFormat,
+        /// Format found.
+        found: TokenFormat,
+    },
     /// Another number of elements or scales.
     #[error("{tensor} has {found} {what}, but the problem takes {expected}")]
     Length {
@@ -167,7 +177,7 @@ impl Inputs {
             Self::GroupedGemm(groups) => groups
                 .iter()
                 .map(|GroupInputs { a, b, b2 }| {
-                    size_of::<GroupInputs>() + nvfp4(a) + nvfp4(b) + b2.as_ref().map_or(0, nvfp4)
+                    size_of::<GroupInputs>() + a.values().len() + a.scales().len() + nvfp4(b) + b2.as_ref().map_or(0, nvfp4)
                 })
                 .sum(),
             Self::Attention(AttentionInputs { query, key, value }) => {
@@ -207,10 +217,20 @@ fn validate_groups(groups: &[GroupInputs], gemm: &GroupedGemm) -> Result<(), Inp
         if inputs.b2.is_some() != (gemm.form == Form::Swiglu) {
             return Err(InputsError::SecondWeights { group });
         }
-        let operands = [("a", Some(&inputs.a), shape.m), ("b", Some(&inputs.b), shape.n)];
-        for (name, tensor, rows) in operands.into_iter().chain([("b2", inputs.b2.as_ref(), shape.n)]) {
-            let Some(tensor) = tensor else { continue };
-            let (expected, found) = ((rows, shape.k), (tensor.rows(), tensor.columns()));
+        if inputs.a.format() != gemm.tokens {
+            return Err(InputsError::TokenFormat {
+                group,
+                expected: gemm.tokens,
+                found: inputs.a.format(),
+            });
+        }
+        let weights = [("b", Some(&inputs.b)), ("b2", inputs.b2.as_ref())];
+        let weights = weights
+            .into_iter()
+            .filter_map(|(name, tensor)| Some((name, (tensor?.rows(), tensor?.columns()), shape.n)));
+        let tokens = ("a", (inputs.a.rows(), inputs.a.columns()), shape.m);
+        for (name, found, rows) in std::iter::once(tokens).chain(weights) {
+            let expected = (rows, shape.k);
             if expected != found {
                 return Err(InputsError::Shape {
                     tensor: format!("{group}.{name}"),

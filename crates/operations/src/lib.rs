@@ -16,6 +16,7 @@ pub mod resources;
 mod rounding;
 mod schedule;
 mod storage;
+mod tokens;
 mod validate;
 mod words;
 mod work;
@@ -24,11 +25,12 @@ pub use field::{Choice, Field};
 pub use inputs::{AttentionInputs, GroupInputs, HeadTensor, Inputs, InputsError};
 pub use operation::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Part, SCALE_BLOCK,
-    Scaling, Sequence,
+    Scaling, Sequence, TokenFormat,
 };
 pub use output::{Output, OutputError};
 pub use schedule::Schedule;
 pub use storage::StorageError;
+pub use tokens::{HalfTensor, Tokens};
 pub use validate::{MAX_HEAD_SIZE, OperationError};
 pub use words::{
     Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Scores, Setup, Tile,

@@ -25,6 +25,44 @@ pub struct GroupedGemm {
     /// The format that the result is rounded to.
     #[serde(default)]
     pub output: OutputFormat,
+    /// The number format of A. The default is omitted when serialised, so that problems read and hash as they did
+    /// before this field existed.
+    #[serde(default, skip_serializing_if = "TokenFormat::is_default")]
+    pub tokens: TokenFormat,
+}
+
+named! {
+    /// The number format of a grouped GEMM's tokens; weights are always NVFP4.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum TokenFormat {
+        /// NVFP4: e2m1 values with e4m3 block scales and one tensor scale.
+        #[default]
+        Nvfp4 = "nvfp4",
+        /// IEEE binary16 (W4A16).
+        F16 = "f16",
+        /// bfloat16 (W4A16), as serving engines pass activations.
+        Bf16 = "bf16",
+    }
+}
+
+impl TokenFormat {
+    /// Bytes of a row of `depth` values without its scales.
+    pub fn row_bytes(self, depth: usize) -> usize {
+        match self {
+            Self::Nvfp4 => depth / 2,
+            Self::F16 | Self::Bf16 => 2 * depth,
+        }
+    }
+
+    /// Whether values are 16 bits wide and have no scales.
+    pub fn is_half(self) -> bool {
+        self != Self::Nvfp4
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The sizes of one product: A is `[m, k]`, B is `[n, k]`, C is `[m, n]`, all row-major.

@@ -5,6 +5,7 @@
 //! | `{group}.a.values` | `U8` | `[m, k / 2]`, e2m1 codes two a byte, low nibble first |
 //! | `{group}.a.scales` | `F8_E4M3` | `[m, k / 16]` |
 //! | `{group}.a.tensor_scale` | `F32` | `[1]` |
+//! | `{group}.a.values`, of 16-bit tokens | `F16` or `BF16` | `[m, k]`; they have no scales |
 //! | `{group}.b.…`, of the dual form `{group}.b2.…` | the same | with n rows |
 //! | `query.values` | `F8_E4M3`, `I8`, `F16` or `BF16` | flat: by sequence, head, position, index in the head |
 //! | `query.scales` | `F32` | flat: by sequence, head and block, as [`HeadTensor`] says |
@@ -13,6 +14,7 @@
 //!
 //! Groups and parts are counted from 0. Other tensors in a file are ignored.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use gauntlet_formats::{
@@ -22,8 +24,8 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::{
-    Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupInputs, GroupedGemm, HeadTensor,
-    Inputs, InputsError, Operation, Output, OutputFormat,
+    Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupInputs, GroupedGemm, HalfTensor,
+    HeadTensor, Inputs, InputsError, Operation, Output, OutputFormat, TokenFormat, Tokens,
 };
 
 /// Why a file of operands or results cannot be read or written.
@@ -53,7 +55,7 @@ impl Operation {
             Self::GroupedGemm(gemm) => {
                 let groups = gemm.groups.iter().enumerate();
                 groups
-                    .flat_map(|(group, shape)| group_specs(group, shape, gemm.form))
+                    .flat_map(|(group, shape)| group_specs(group, shape, gemm))
                     .collect()
             }
             Self::Attention(attention) => {
@@ -174,13 +176,30 @@ impl Output {
 }
 
 /// The tensors of one group.
-fn group_specs(group: usize, shape: &GemmShape, form: Form) -> Vec<TensorSpec> {
-    let mut operands = vec![("a", shape.m), ("b", shape.n)];
-    operands.extend((form == Form::Swiglu).then_some(("b2", shape.n)));
-    operands
-        .into_iter()
-        .flat_map(|(operand, rows)| nvfp4_specs(&format!("{group}.{operand}"), rows, shape.k))
-        .collect()
+fn group_specs(group: usize, shape: &GemmShape, gemm: &GroupedGemm) -> Vec<TensorSpec> {
+    let mut specs = token_specs(group, shape.m, shape.k, gemm.tokens);
+    let second = (gemm.form == Form::Swiglu).then_some("b2");
+    for operand in std::iter::once("b").chain(second) {
+        specs.extend(nvfp4_specs(&format!("{group}.{operand}"), shape.n, shape.k));
+    }
+    specs
+}
+
+/// The tensors of one group's tokens.
+fn token_specs(group: usize, rows: usize, columns: usize, format: TokenFormat) -> Vec<TensorSpec> {
+    let name = format!("{group}.a");
+    let half = |data_type| {
+        vec![TensorSpec::new(
+            format!("{name}.values"),
+            data_type,
+            [rows, columns],
+        )]
+    };
+    match format {
+        TokenFormat::Nvfp4 => nvfp4_specs(&name, rows, columns).into(),
+        TokenFormat::F16 => half(DataType::F16),
+        TokenFormat::Bf16 => half(DataType::Bf16),
+    }
 }
 
 /// Values, block scales and tensor scale of an NVFP4 tensor.
@@ -222,6 +241,24 @@ fn nvfp4(file: &TensorFile, name: &str, rows: usize, columns: usize) -> Result<N
     })
 }
 
+fn tokens(
+    file: &TensorFile,
+    group: usize,
+    shape: &GemmShape,
+    format: TokenFormat,
+) -> Result<Tokens, TensorFileError> {
+    if format == TokenFormat::Nvfp4 {
+        return nvfp4(file, &format!("{group}.a"), shape.m, shape.k).map(Tokens::Nvfp4);
+    }
+    let values = file.tensor(&token_specs(group, shape.m, shape.k, format)[0])?;
+    Ok(Tokens::Half(HalfTensor {
+        is_bf16: format == TokenFormat::Bf16,
+        rows: shape.m,
+        columns: shape.k,
+        bytes: values.bytes,
+    }))
+}
+
 fn floats(tensor: &Tensor) -> Vec<f32> {
     let (floats, _) = tensor.bytes.as_chunks();
     floats.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
@@ -231,7 +268,7 @@ fn load_groups(file: &TensorFile, gemm: &GroupedGemm) -> Result<Vec<GroupInputs>
     let load = |(group, shape): (usize, &GemmShape)| {
         let dual = gemm.form == Form::Swiglu;
         Ok(GroupInputs {
-            a: nvfp4(file, &format!("{group}.a"), shape.m, shape.k)?,
+            a: tokens(file, group, shape, gemm.tokens)?,
             b: nvfp4(file, &format!("{group}.b"), shape.n, shape.k)?,
             b2: dual
                 .then(|| nvfp4(file, &format!("{group}.b2"), shape.n, shape.k))
@@ -265,29 +302,25 @@ fn load_heads(file: &TensorFile, attention: &Attention) -> Result<AttentionInput
 }
 
 fn save_groups(groups: &[GroupInputs], path: &Path) -> Result<(), TensorFileError> {
-    let mut tensors: Vec<([TensorSpec; 3], &Nvfp4Tensor, [u8; 4])> = Vec::new();
-    for (group, inputs) in groups.iter().enumerate() {
-        let operands = [
-            ("a", Some(&inputs.a)),
-            ("b", Some(&inputs.b)),
-            ("b2", inputs.b2.as_ref()),
-        ];
-        for (operand, tensor) in operands {
+    let mut tensors: Vec<(TensorSpec, Cow<'_, [u8]>)> = Vec::new();
+    for (group, GroupInputs { a, b, b2 }) in groups.iter().enumerate() {
+        let specs = token_specs(group, a.rows(), a.columns(), a.format());
+        let scale = a.tensor_scale().to_le_bytes().to_vec();
+        // Tokens of 16 bits have a single tensor, so the scales are left over.
+        let bytes = [a.values().into(), a.scales().into(), scale.into()];
+        tensors.extend(specs.into_iter().zip(bytes));
+        for (operand, tensor) in [("b", Some(b)), ("b2", b2.as_ref())] {
             let Some(tensor) = tensor else { continue };
             let specs = nvfp4_specs(&format!("{group}.{operand}"), tensor.rows(), tensor.columns());
-            tensors.push((specs, tensor, tensor.tensor_scale().to_le_bytes()));
+            let scale = tensor.tensor_scale().to_le_bytes().to_vec();
+            tensors.extend(
+                specs
+                    .into_iter()
+                    .zip([tensor.packed().into(), tensor.scales().into(), scale.into()]),
+            );
         }
     }
-    let views = tensors
-        .iter()
-        .flat_map(|([values, scales, tensor_scale], tensor, scale)| {
-            [
-                (values, tensor.packed()),
-                (scales, tensor.scales()),
-                (tensor_scale, scale.as_slice()),
-            ]
-        });
-    save_tensors(views, path)
+    save_tensors(tensors.iter().map(|(spec, bytes)| (spec, &**bytes)), path)
 }
 
 fn save_heads(inputs: &AttentionInputs, path: &Path) -> Result<(), TensorFileError> {

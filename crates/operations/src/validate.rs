@@ -188,6 +188,7 @@ mod tests {
             groups,
             form: Default::default(),
             output: Default::default(),
+            tokens: Default::default(),
         })
         .validate()
     }

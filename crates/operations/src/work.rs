@@ -41,11 +41,15 @@ fn gemm_flops(gemm: &GroupedGemm) -> u64 {
 
 fn gemm_bytes(gemm: &GroupedGemm) -> u64 {
     let operand = |rows: usize, depth: usize| (rows * depth / 2 + rows * depth / BLOCK) as u64;
+    let tokens = |rows: usize, depth: usize| match gemm.tokens.is_half() {
+        true => (2 * rows * depth) as u64,
+        false => operand(rows, depth),
+    };
     let output = gemm.output.bytes() as u64;
     let groups = gemm.groups.iter().filter(|shape| shape.m > 0);
     groups
         .map(|shape| {
-            operand(shape.m, shape.k)
+            tokens(shape.m, shape.k)
                 + products(gemm.form) * operand(shape.n, shape.k)
                 + output * (shape.m * shape.n) as u64
         })
@@ -86,6 +90,7 @@ mod tests {
             groups,
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         });
         let microseconds = problem.bytes() as f64 / 7.68e6;
         assert!((microseconds - 2.406).abs() < 0.005, "{microseconds}");
@@ -100,6 +105,7 @@ mod tests {
                 groups,
                 form,
                 output: OutputFormat::F32,
+                tokens: Default::default(),
             })
         };
         assert_eq!(

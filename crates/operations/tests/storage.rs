@@ -22,6 +22,7 @@ fn gemm(form: Form, k: usize) -> Operation {
         groups,
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 
@@ -52,7 +53,7 @@ fn drawn(operation: &Operation) -> Inputs {
                 Nvfp4Tensor::new(rows, columns, packed, scales, generator.random_range(-1.0..1.0)).unwrap()
             };
             let groups = gemm.groups.iter().map(|shape| GroupInputs {
-                a: tensor(shape.m, shape.k),
+                a: tensor(shape.m, shape.k).into(),
                 b: tensor(shape.n, shape.k),
                 b2: (gemm.form == Form::Swiglu).then(|| tensor(shape.n, shape.k)),
             });
@@ -180,6 +181,7 @@ fn large_files_are_read_alike_and_the_first_complaint_is_told() {
             groups,
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         })
     };
     let inputs = drawn(&large(1024));

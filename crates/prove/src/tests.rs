@@ -179,6 +179,7 @@ fn problem(attention: bool) -> Operation {
             }],
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         })
     }
 }

@@ -130,6 +130,14 @@ fn binary(mnemonic: &str) -> Option<Function> {
         "max.f32" => float!(|a, b| a.max(b)),
         "copysign.f32" => float!(|a, b| b.copysign(a)),
         "mul.rn.f16x2" | "mul.f16x2" => |[a, b, ..]| halves(a, b, |a, b| a * b),
+        // Products are exact in f64, so they are rounded once.
+        "mul.rn.bf16x2" | "mul.bf16x2" => |[a, b, ..]| {
+            let half = |shift: u32| {
+                let number = |pair: u64| bf16::from_bits((pair >> shift) as u16).to_f64();
+                bf16::from_f64(number(a) * number(b)).to_bits()
+            };
+            pair(half(0), half(16))
+        },
         "sub.f16x2" | "sub.rn.f16x2" => |[a, b, ..]| halves(a, b, |a, b| a - b),
         // The first operand becomes the upper half.
         "cvt.rn.f16x2.f32" => |[a, b, ..]| {
@@ -300,6 +308,18 @@ mod tests {
             pair_of(0.75, -3.0)
         );
         let [one, two] = [1.0_f32, 2.0].map(|number| u64::from(number.to_bits()));
+        let brains = |low: f32, high: f32| {
+            pair(bf16::from_f32(low).to_bits(), bf16::from_f32(high).to_bits())
+        };
+        // A subnormal number too: 2⁻¹²⁷ · 2¹¹⁹.
+        let subnormal = 2.0_f32.powi(-127);
+        assert_eq!(
+            of(
+                "mul.rn.bf16x2",
+                [brains(subnormal, -0.5), brains(2.0_f32.powi(119), 6.0), 0, 0]
+            ),
+            brains(2.0_f32.powi(-8), -3.0)
+        );
         assert_eq!(of("cvt.rn.f16x2.f32", [one, two, 0, 0]), pair_of(2.0, 1.0));
         assert_eq!(of("cvt.rn.f16x2.e4m3x2", [0x7E38, 0, 0, 0]), pair_of(1.0, 448.0));
     }

@@ -24,6 +24,7 @@ fn variant(name: Option<&str>, microseconds: [f64; 4]) -> Variant {
             groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         }),
         seconds: time * 1e-6,
         spread: None,

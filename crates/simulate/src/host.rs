@@ -41,6 +41,7 @@ mod tests {
             groups: vec![GemmShape { m: 1, n: 16, k: 16 }; 8],
             form: Default::default(),
             output: Default::default(),
+            tokens: Default::default(),
         });
         let host = HostTerm {
             constant: 95e-6,

@@ -89,6 +89,7 @@ pub(super) fn gemm(form: Form, rows: &[usize], n: usize, k: usize, output: Outpu
         groups: rows.iter().map(|&m| GemmShape { m, n, k }).collect(),
         form,
         output,
+        tokens: Default::default(),
     })
 }
 

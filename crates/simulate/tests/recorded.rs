@@ -13,6 +13,7 @@ fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Operation {
         groups,
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

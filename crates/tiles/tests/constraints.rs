@@ -18,6 +18,7 @@ fn gemm(form: Form, shapes: &[[usize; 3]]) -> Operation {
         groups,
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

@@ -32,6 +32,7 @@ fn gemm(m: usize, n: usize, k: usize) -> Operation {
         groups: vec![GemmShape { m, n, k }],
         form: Form::Plain,
         output: OutputFormat::F32,
+        tokens: Default::default(),
     })
 }
 

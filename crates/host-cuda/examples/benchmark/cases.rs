@@ -4,6 +4,7 @@ use std::error::Error;
 
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
+    TokenFormat,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -34,8 +35,16 @@ const ATTENTION: [(&str, usize, usize, usize, usize, bool); 5] = [
     ("large-128-causal", 4, 16, 4096, 128, true),
 ];
 
-/// The family of mixtures of experts. Their weights take gigabytes, so they are timed only on request.
+/// The families of mixtures of experts, whose weights take gigabytes, and of dense products: timed only on request. So are
+/// cases with bf16 tokens, whose names begin with [`BRAIN`].
 const MOE: &str = "moe";
+const DENSE: &str = "dense";
+const ON_REQUEST: [&str; 2] = [MOE, DENSE];
+const BRAIN: &str = "bf16-";
+
+/// Weights (N, K) of dense models, and numbers of tokens.
+const DENSE_WEIGHTS: [(usize, usize); 4] = [(8192, 8192), (28672, 8192), (8192, 28672), (4096, 4096)];
+const DENSE_TOKENS: [usize; 8] = [1, 7, 16, 33, 64, 129, 1000, 4096];
 
 /// One product of a mixture of experts: name, experts, N, K. `ep8` has the experts of one GPU out of eight.
 const DEEPSEEK_GATE_UP: Product = ("deepseek-v3-gate-up", 256, 4096, 7168);
@@ -66,6 +75,17 @@ const EVEN_TOKENS: usize = 256;
 pub struct Case {
     pub name: String,
     pub problem: Operation,
+}
+
+impl Case {
+    /// The same case in another family.
+    fn in_family(self, family: &str) -> Self {
+        let own = self.name.split_once('/').map_or(self.name.as_str(), |(_, own)| own);
+        Self {
+            name: format!("{family}/{own}"),
+            ..self
+        }
+    }
 }
 
 /// The benchmark cases of both GEMM suites, the grouped ones in the dual form too; then decoding, plain and dual; then
@@ -101,6 +121,11 @@ pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
         cases.extend(totals.iter().map(|&total| routed(product, total)));
     }
     cases.extend(EVEN_EXPERTS.map(even));
+    for (n, k) in DENSE_WEIGHTS {
+        cases.extend(DENSE_TOKENS.map(|m| dense(m, n, k)));
+    }
+    let with_brains: Vec<Case> = cases.iter().filter_map(brain_tokens).collect();
+    cases.extend(with_brains);
     Ok(cases)
 }
 
@@ -112,6 +137,26 @@ fn benchmark(suite: &str) -> Result<Vec<(String, Operation)>, Box<dyn Error>> {
         None => Err(format!("{suite}/{}: there is no CUDA kernel of its task", case.name).into()),
     };
     cases.map(operation).collect()
+}
+
+/// One product of a dense model.
+fn dense(m: usize, n: usize, k: usize) -> Case {
+    mixture(format!("{n}x{k}-m{m}"), &[m], n, k).in_family(DENSE)
+}
+
+/// The same case with bf16 tokens and results, if it is a GEMM.
+fn brain_tokens(case: &Case) -> Option<Case> {
+    let Operation::GroupedGemm(gemm) = &case.problem else {
+        return None;
+    };
+    Some(Case {
+        name: format!("{BRAIN}{}", case.name),
+        problem: Operation::GroupedGemm(GroupedGemm {
+            tokens: TokenFormat::Bf16,
+            output: OutputFormat::Bf16,
+            ..gemm.clone()
+        }),
+    })
 }
 
 /// The cases whose name equals an entry of `wanted` or begins with an entry and a slash; if `wanted` is empty, all but
@@ -133,7 +178,7 @@ pub fn named(wanted: &[String]) -> Result<Vec<Case>, Box<dyn Error>> {
         return Err(format!("there is no case `{unknown}`; there are {}", names.join(", ")).into());
     }
     let chosen = |case: &Case| match wanted {
-        [] => !belongs(case, MOE),
+        [] => !ON_REQUEST.iter().any(|family| belongs(case, family)) && !case.name.starts_with(BRAIN),
         wanted => wanted.iter().any(|want| belongs(case, want)),
     };
     Ok(all.into_iter().filter(chosen).collect())
@@ -147,6 +192,7 @@ fn decode(family: &str, form: Form, tokens: usize) -> Case {
             groups: vec![GemmShape { m: tokens, n, k }],
             form,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         }),
     }
 }
@@ -188,6 +234,7 @@ fn mixture(name: String, tokens: &[usize], n: usize, k: usize) -> Case {
             groups: tokens.iter().map(|&m| GemmShape { m, n, k }).collect(),
             form: Form::Plain,
             output: OutputFormat::Bf16,
+            tokens: Default::default(),
         }),
     }
 }

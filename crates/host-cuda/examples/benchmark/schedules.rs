@@ -106,6 +106,7 @@ fn chosen(gemm: &GroupedGemm, choice: Choice, processors: u32) -> Result<Schedul
             .collect(),
         form: gemm.form,
         output: gemm.output,
+        tokens: gemm.tokens,
     };
     let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
     let plan = Planner::new(shape, choice, processors).plan(&tokens)?;
@@ -128,6 +129,7 @@ mod tests {
             }],
             form,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use gauntlet_operations::{Form, Inputs};
+use gauntlet_operations::{Form, GroupInputs, Inputs};
 use serde_json::{Value, json};
 
 use crate::Setting;
@@ -86,9 +86,9 @@ fn operands(inputs: &Inputs) -> Vec<&[u8]> {
     let Inputs::GroupedGemm(groups) = inputs else {
         return Vec::new();
     };
-    let tensors = groups.iter().flat_map(|group| [&group.a, &group.b]);
-    tensors
-        .flat_map(|tensor| [tensor.packed(), tensor.scales()])
+    groups
+        .iter()
+        .flat_map(|GroupInputs { a, b, .. }| [a.values(), a.scales(), b.packed(), b.scales()])
         .collect()
 }
 

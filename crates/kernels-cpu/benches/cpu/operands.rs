@@ -19,6 +19,7 @@ pub fn problem(shape: [usize; 3], form: Form) -> Operation {
         groups: vec![GemmShape { m, n, k }],
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

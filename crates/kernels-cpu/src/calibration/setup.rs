@@ -89,6 +89,7 @@ fn planned(bench: &Bench, order: Order) -> Result<GemmPlan, CalibrationError> {
         groups: vec![shape; GROUPS],
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     };
     let schedule = Schedule {
         tile: Tile { m: 32, n: 64, k: 256 },

@@ -124,6 +124,11 @@ impl GemmPlan {
             schedule,
             ..
         } = *setting;
+        if problem.tokens.is_half() {
+            return Err(BuildError::Tokens {
+                format: problem.tokens,
+            });
+        }
         if !schedule.tile.k.is_multiple_of(16) {
             return Err(BuildError::TileDepth {
                 found: schedule.tile.k,

@@ -19,6 +19,7 @@ fn gemm(groups: &[[usize; 3]]) -> Operation {
             .collect(),
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

@@ -40,7 +40,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let form = if dual { Form::Swiglu } else { Form::Plain };
-        let problem = Operation::GroupedGemm(GroupedGemm { groups, form, output });
+        let problem = Operation::GroupedGemm(GroupedGemm { groups, form, output, tokens: Default::default() });
         let inputs = generate(&problem, kind, seed);
         let result = run(simd, threads, &problem, &schedule, &inputs);
         let expected = expected(&problem, &inputs);
@@ -62,6 +62,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
         groups,
         form: Form::Swiglu,
         output: OutputFormat::F32,
+        tokens: Default::default(),
     });
     let inputs = generate(&problem, InputKind::Wide, 5);
     for simd in SimdPath::available() {
@@ -99,6 +100,7 @@ fn extreme_tensor_scales() {
         groups: vec![shape],
         form: Form::Plain,
         output: OutputFormat::F32,
+        tokens: Default::default(),
     });
     for simd in SimdPath::available() {
         for (left, right) in [
@@ -110,7 +112,7 @@ fn extreme_tensor_scales() {
         ] {
             // 6 · 448 on one side, −1 · 2⁻⁹ on the other.
             let inputs = Inputs::GroupedGemm(vec![GroupInputs {
-                a: tensor(3, 0x77, 0x7E, left),
+                a: tensor(3, 0x77, 0x7E, left).into(),
                 b: tensor(5, 0xAA, 0x01, right),
                 b2: None,
             }]);
@@ -126,6 +128,7 @@ fn problems_without_work_are_done_at_once() {
         groups: vec![GemmShape { m: 0, n: 64, k: 64 }; 3],
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     });
     let inputs = generate(&problem, InputKind::Wide, 1);
     let result = run(SimdPath::best(), 2, &problem, &schedule([64, 64, 64]), &inputs);
@@ -143,6 +146,7 @@ fn packed_weights_change_nothing() {
         groups,
         form: Form::Swiglu,
         output: OutputFormat::F32,
+        tokens: Default::default(),
     });
     let generated = generate(&problem, InputKind::Wide, 11);
     let Inputs::GroupedGemm(inputs) = &generated else {
@@ -170,7 +174,7 @@ fn packed_weights_change_nothing() {
                 .iter()
                 .zip(&packed)
                 .map(|(group, (first, second))| GemmOperands {
-                    a: &group.a,
+                    a: group.a.nvfp4().unwrap(),
                     b: Weights::Packed(first),
                     b2: Some(Weights::Packed(second)),
                 })
@@ -188,6 +192,7 @@ fn weights_packed_by_another_plan_are_refused() {
         groups: vec![GemmShape { m: 4, n: 48, k: 64 }],
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     });
     let generated = generate(&problem, InputKind::Wide, 3);
     let Inputs::GroupedGemm(inputs) = &generated else {
@@ -200,7 +205,7 @@ fn weights_packed_by_another_plan_are_refused() {
         .pack_weights(&inputs[0].b)
         .unwrap();
     let operands = [GemmOperands {
-        a: &inputs[0].a,
+        a: inputs[0].a.nvfp4().unwrap(),
         b: Weights::Packed(&packed),
         b2: None,
     }];
@@ -218,6 +223,7 @@ fn recommended_schedules_are_right() {
             groups: vec![GemmShape { m, n, k }],
             form: Form::Plain,
             output: OutputFormat::F32,
+            tokens: Default::default(),
         };
         let problem = Operation::GroupedGemm(gemm.clone());
         let inputs = generate(&problem, InputKind::Wide, 7);

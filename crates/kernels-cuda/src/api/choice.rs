@@ -34,12 +34,15 @@ const NARROW: usize = 16;
 /// | Qwen3-235B, 128, 4096×1536 | 116 | 60.9 |
 ///
 /// Three waves were not measured.
+///
+/// Each block of the narrow kernel reads all tokens. Those of 16 bits take four times the bytes of NVFP4: with 16 bf16 tokens
+/// against 8192×8192 the narrow kernel takes 51.9 µs (H100, 2026-11-25), so 16-bit tokens always take the swapped kernel.
 const NARROW_WAVES: usize = 2;
 
 /// Which schedule a call gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// Chosen by the token counts: the narrow kernel if no group has more than 16 tokens and its blocks run in at most
+    /// Chosen by the token counts: the narrow kernel if tokens are NVFP4, no group has more than 16 of them and its blocks run in at most
     /// two waves, else the swapped kernel with balanced work. There are few variants, so new token counts rarely have
     /// to wait for the compiler.
     #[default]
@@ -86,7 +89,8 @@ fn automatic(gemm: &GroupedGemm, processors: u32) -> Schedule {
         swap_ab: true,
         ..Schedule::baseline()
     };
-    if most <= NARROW && blocks(gemm, narrow.tile.m) <= NARROW_WAVES * blocks_at_once(gemm.form, processors) {
+    let is_small = most <= NARROW && !gemm.tokens.is_half();
+    if is_small && blocks(gemm, narrow.tile.m) <= NARROW_WAVES * blocks_at_once(gemm.form, processors) {
         return narrow;
     }
     Schedule {
@@ -132,7 +136,7 @@ fn narrow_depth(form: Form) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{GemmShape, Operation, OutputFormat};
+    use gauntlet_operations::{GemmShape, Operation, OutputFormat, TokenFormat};
 
     use super::*;
     use crate::plan::{self, Source};
@@ -144,6 +148,7 @@ mod tests {
             groups: tokens.iter().map(|&m| GemmShape { m, n, k }).collect(),
             form,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         }
     }
 
@@ -221,6 +226,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn tokens_of_sixteen_bits_take_the_swapped_kernel() {
+        let gemm = GroupedGemm {
+            tokens: TokenFormat::Bf16,
+            ..gemm(&[1], [4096, 4096], Form::Plain)
+        };
+        let schedule = Choice::Automatic.schedule(&gemm, PROCESSORS);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, PROCESSORS).unwrap();
+        assert_eq!(plan.variant().source, Source::Swapped);
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn check_weights(shape: &LayerShape, weights: &[Weights]) -> Result<(), ServeErr
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::OutputFormat;
+    use gauntlet_operations::{OutputFormat, TokenFormat};
 
     use super::super::ProductShape;
     use super::*;
@@ -216,6 +216,7 @@ mod tests {
             products: vec![ProductShape { n: 512, k: 256 }],
             form,
             output: OutputFormat::F16,
+            tokens: TokenFormat::Nvfp4,
         };
         check_weights(&shape, weights).unwrap_err().to_string()
     }

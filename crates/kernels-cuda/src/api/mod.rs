@@ -3,7 +3,7 @@
 //!
 //! ```no_run
 //! use gauntlet_kernels_cuda::api::{Buffers, Choice, Layer, LayerShape, Library, ProductShape, Queue, Weights};
-//! use gauntlet_operations::{Form, OutputFormat};
+//! use gauntlet_operations::{Form, OutputFormat, TokenFormat};
 //!
 //! # fn serve(weights: Vec<Weights>, buffers: Buffers) -> Result<(), gauntlet_kernels_cuda::api::ServeError> {
 //! let library = Library::new(0)?;
@@ -11,6 +11,7 @@
 //!     products: vec![ProductShape { n: 4096, k: 7168 }; 8],
 //!     form: Form::Plain,
 //!     output: OutputFormat::Bf16,
+//!     tokens: TokenFormat::Nvfp4,
 //! };
 //! let layer = Layer::new(&library, shape, weights, Choice::Automatic)?;
 //! let queue = Queue::new(&library)?;

@@ -1,6 +1,6 @@
 //! Planning, which needs no device.
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use gauntlet_operations::{Schedule, Setup};
 
 use super::{Choice, ServeError};
@@ -15,6 +15,8 @@ pub struct LayerShape {
     pub form: Form,
     /// The format of the results.
     pub output: OutputFormat,
+    /// The format of the tokens.
+    pub tokens: TokenFormat,
 }
 
 /// The sizes of one product's weights.
@@ -86,6 +88,7 @@ impl Planner {
             products,
             form,
             output,
+            tokens: format,
         } = &self.shape;
         if tokens.len() != products.len() {
             return Err(ServeError::Count {
@@ -99,6 +102,7 @@ impl Planner {
             groups: tokens.iter().zip(products).map(shape).collect(),
             form: *form,
             output: *output,
+            tokens: *format,
         })
     }
 }
@@ -107,6 +111,11 @@ impl ShapePlan {
     /// The tokens of each product.
     pub fn tokens(&self) -> &[usize] {
         &self.tokens
+    }
+
+    /// The layer's shape.
+    pub fn layer(&self) -> &LayerShape {
+        &self.planner.shape
     }
 
     /// The schedule of the kernel.
@@ -134,6 +143,7 @@ mod tests {
             products: vec![ProductShape { n: 512, k: 256 }, ProductShape { n: 264, k: 512 }],
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: TokenFormat::Nvfp4,
         };
         Planner::new(shape, choice, 132)
     }

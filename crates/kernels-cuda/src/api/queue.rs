@@ -18,9 +18,9 @@ pub struct Queue {
 /// Addresses of the operands and the result of a call in device memory, multiples of [`ALIGNMENT`](super::ALIGNMENT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
-    /// Packed tokens of all products, `[m, k / 2]` each, k padded.
+    /// Tokens of all products: NVFP4 `[m, k / 2]` each, k padded; or 16-bit floats `[m, k]` each, not padded.
     pub tokens: u64,
-    /// Their scales, `[m, k / 16]` each, k padded.
+    /// Their scales, `[m, k / 16]` each, k padded; 0 for 16-bit floats, which have none.
     pub token_scales: u64,
     /// The result, `[m, n]` each.
     pub output: u64,
@@ -129,7 +129,9 @@ impl Queue {
         // Without tokens there are no launches, and buffers need not exist.
         if !launches.is_empty() {
             check_address(|| "tokens".to_owned(), buffers.tokens)?;
-            check_address(|| "scales of tokens".to_owned(), buffers.token_scales)?;
+            if !plan.shape().layer().tokens.is_half() {
+                check_address(|| "scales of tokens".to_owned(), buffers.token_scales)?;
+            }
             check_address(|| "output".to_owned(), buffers.output)?;
             self.stream.context().make_current()?;
         }

@@ -204,6 +204,7 @@ fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
         groups: groups.map(|(m, (n, k))| GemmShape { m, n, k }).collect(),
         form: of.form,
         output: of.output,
+        tokens: of.tokens,
     }
 }
 
@@ -345,6 +346,21 @@ fn scales_of_weights_wait_for_their_place() {
             });
             let wrong = wrong_on(&compiler, one, problem, InputKind::Wide);
             assert_eq!(wrong, None, "{depths:?}");
+        }
+    }
+}
+
+/// Depths that are no multiple of a chunk, and a bf16 range that fp16 does not have.
+#[test]
+fn tokens_of_sixteen_bits() {
+    let Some(compiler) = compiler() else { return };
+    let shipped = shipped();
+    let half = shipped
+        .iter()
+        .filter(|one| matches!(&one.problem, Operation::GroupedGemm(gemm) if gemm.tokens.is_half()));
+    for one in half {
+        for inputs in [InputKind::Wide, InputKind::Outliers, InputKind::Adversarial] {
+            assert_eq!(wrong(&compiler, one, inputs), None, "{}", one.name);
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{GroupInputs, GroupedGemm};
+use gauntlet_operations::{GroupInputs, GroupedGemm, Tokens};
 
 use crate::plan::{self, Weights};
 
@@ -60,7 +60,8 @@ impl Layout {
         for (group, shape) in table.iter().zip(&gemm.groups) {
             let depth = plan::depth(shape.k);
             let (tokens, token_scales) = (group.tokens as usize, group.token_scales as usize);
-            token_bytes = token_bytes.max(tokens + shape.m * depth / PACKED);
+            let columns = plan::token_columns(gemm, shape);
+            token_bytes = token_bytes.max(tokens + shape.m * gemm.tokens.row_bytes(columns));
             token_scale_bytes = token_scale_bytes.max(token_scales + shape.m * depth / BLOCK);
             let mut weights = [[0; 2]; 2];
             for matrix in &mut weights[..matrices] {
@@ -95,8 +96,13 @@ impl Layout {
         for (place, GroupInputs { a, b, b2 }) in self.groups.iter().zip(inputs) {
             let values = |tensor: &'a Nvfp4Tensor| padded(tensor, tensor.packed(), place.depth / PACKED);
             let scales = |tensor: &'a Nvfp4Tensor| padded(tensor, tensor.scales(), place.depth / BLOCK);
-            pieces.tokens.push((place.tokens, values(a)));
-            pieces.token_scales.push((place.token_scales, scales(a)));
+            match a {
+                Tokens::Nvfp4(a) => {
+                    pieces.tokens.push((place.tokens, values(a)));
+                    pieces.token_scales.push((place.token_scales, scales(a)));
+                }
+                Tokens::Half(a) => pieces.tokens.push((place.tokens, Cow::Borrowed(&a.bytes))),
+            }
             for (tensor, [begin, begin_of_scales]) in [Some(b), b2.as_ref()].into_iter().zip(place.weights) {
                 let Some(tensor) = tensor else { continue };
                 pieces.weights.push((begin, values(tensor)));
@@ -163,6 +169,7 @@ mod tests {
                 .collect(),
             form,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         }
     }
 
@@ -199,7 +206,7 @@ mod tests {
                 let at = |address: u64| (address - base) as usize;
                 let second = inputs.b2.as_ref();
                 let operands = [
-                    (Some(&inputs.a), &tokens, group.tokens as usize, &token_scales, group.token_scales as usize),
+                    (inputs.a.nvfp4(), &tokens, group.tokens as usize, &token_scales, group.token_scales as usize),
                     (Some(&inputs.b), &packed, at(group.weights[0]), &packed, at(group.weight_scales[0])),
                     (
                         second, &packed, second.map_or(0, |_| at(group.weights[1])),
@@ -261,7 +268,7 @@ mod tests {
             Nvfp4Tensor::new(rows, 16, vec![0; rows * 8], vec![0x38; rows], scale).unwrap()
         };
         let inputs = [GroupInputs {
-            a: tensor(2, 0.5),
+            a: Tokens::Nvfp4(tensor(2, 0.5)),
             b: tensor(3, -3.0),
             b2: Some(tensor(3, 8.0)),
         }];

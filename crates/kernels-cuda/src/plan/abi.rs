@@ -52,6 +52,6 @@ pub struct Group {
     pub n: u32,
     /// Depth in memory, a multiple of [`DEPTH_STEP`].
     pub k: u32,
-    /// Unused; makes the size a multiple of 8.
-    pub reserved: u32,
+    /// Values of a row of tokens as they lie in memory.
+    pub columns: u32,
 }

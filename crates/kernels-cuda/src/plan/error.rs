@@ -1,6 +1,6 @@
 //! Why a problem under a schedule cannot be planned.
 
-use gauntlet_operations::OperationError;
+use gauntlet_operations::{GroupedGemm, OperationError, TokenFormat};
 use thiserror::Error;
 
 /// Why a problem under a schedule cannot be planned.
@@ -28,6 +28,17 @@ pub enum PlanError {
     HeadSize {
         /// Values a head and position.
         size: usize,
+    },
+    /// A format of tokens that the kernel does not multiply.
+    #[error(
+        "{format} tokens: the {kernel} kernel multiplies nvfp4 tokens; choose swap-ab = true and tile = [128, 256, 128] \
+         (dual: [64, 256, 128])"
+    )]
+    Tokens {
+        /// Their format.
+        format: TokenFormat,
+        /// The kernel.
+        kernel: &'static str,
     },
     /// Sizes beyond the integer ranges of the tables.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
@@ -63,6 +74,17 @@ impl PlanError {
             value: value.to_string(),
             why: why.into(),
             remedy: remedy.into(),
+        }
+    }
+
+    /// Checks that tokens are NVFP4, for a kernel that multiplies no others.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub(super) fn unless_nvfp4(gemm: &GroupedGemm, kernel: &'static str) -> Result<(), Self> {
+        match gemm.tokens {
+            TokenFormat::Nvfp4 => Ok(()),
+            format => Err(Self::Tokens { format, kernel }),
         }
     }
 

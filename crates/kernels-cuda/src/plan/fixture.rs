@@ -26,6 +26,7 @@ pub fn gemm(shapes: &[[usize; 3]], form: Form) -> GroupedGemm {
         groups: shapes.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect(),
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     }
 }
 

@@ -15,6 +15,14 @@ pub(crate) fn depth(k: usize) -> usize {
     k.next_multiple_of(DEPTH_STEP)
 }
 
+/// Values of a row of tokens as they lie in memory: NVFP4 rows are padded like weights, rows of 16-bit floats are not.
+pub(crate) fn token_columns(gemm: &GroupedGemm, shape: &GemmShape) -> usize {
+    match gemm.tokens.is_half() {
+        true => shape.k,
+        false => depth(shape.k),
+    }
+}
+
 /// Matrices of weights a group.
 pub(crate) fn matrices(gemm: &GroupedGemm) -> usize {
     1 + usize::from(is_dual(gemm))
@@ -42,9 +50,9 @@ pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(
             m: shape.m as u32,
             n: shape.n as u32,
             k: depth as u32,
-            reserved: 0,
+            columns: token_columns(gemm, shape) as u32,
         };
-        tokens += (shape.m * depth / 2) as u64;
+        tokens += (shape.m * gemm.tokens.row_bytes(token_columns(gemm, shape))) as u64;
         token_scales += (shape.m * depth / 16) as u64;
         output += (shape.m * shape.n) as u64;
         group

@@ -22,7 +22,7 @@ use gauntlet_operations::{Schedule, Tile};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
-pub(crate) use groups::{depth, matrices, table};
+pub(crate) use groups::{depth, matrices, table, token_columns};
 use narrow::NarrowPlan;
 use rows::RowsPlan;
 use swapped::SwappedPlan;
@@ -271,6 +271,7 @@ mod tests {
             groups: vec![GemmShape { m: 4, n: 64, k }],
             form: Form::Plain,
             output: OutputFormat::F16,
+            tokens: Default::default(),
         })
     }
 

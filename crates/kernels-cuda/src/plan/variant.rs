@@ -1,6 +1,6 @@
 //! What the variants of all kernels have in common.
 
-use gauntlet_operations::OutputFormat;
+use gauntlet_operations::{OutputFormat, TokenFormat};
 
 /// Registers of a multiprocessor of compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 const REGISTERS: usize = 65536;
@@ -19,5 +19,14 @@ pub(super) fn output_define(output: OutputFormat) -> usize {
         OutputFormat::F16 => 0,
         OutputFormat::Bf16 => 1,
         OutputFormat::F32 => 2,
+    }
+}
+
+/// The value of `FORMAT`.
+pub(super) fn format_define(tokens: TokenFormat) -> usize {
+    match tokens {
+        TokenFormat::Nvfp4 => 0,
+        TokenFormat::F16 => 1,
+        TokenFormat::Bf16 => 2,
     }
 }

@@ -55,6 +55,7 @@ const HEADERS: &[File] = &[
     file!("attention_unified_scalar.cuh"),
     file!("attention_unified_softmax.cuh"),
     file!("convert.cuh"),
+    file!("format.cuh"),
     file!("problem.cuh"),
     file!("ptx.cuh"),
     file!("rows_loads.cuh"),

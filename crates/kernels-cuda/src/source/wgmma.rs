@@ -14,22 +14,25 @@ pub fn widths() -> impl Iterator<Item = usize> {
 /// instruction lays them out; fences, commits and waits are the caller's.
 pub(super) fn header() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let structs: String = widths().map(|width| structure(width, width / 2)).collect();
+        let structs: String = widths()
+            .flat_map(|width| [false, true].map(|brain| structure(width, width / 2, brain)))
+            .collect();
         format!("{PREFACE}{structs}")
     });
     &TEXT
 }
 
 const PREFACE: &str = "\
-// wgmma.mma_async m64nNk16, fp16 operands, fp32 sums; written by src/source/wgmma.rs.
+// wgmma.mma_async m64nNk16, fp16 or (BRAIN) bf16 operands, fp32 sums; written by src/source/wgmma.rs.
 #pragma once
 #include \"problem.cuh\"
 
-template <int N> struct Wgmma;
+template <int N, bool BRAIN = false> struct Wgmma;
 ";
 
-fn structure(width: usize, sums: usize) -> String {
-    let instruction = format!("wgmma.mma_async.sync.aligned.m64n{width}k16.f32.f16.f16");
+fn structure(width: usize, sums: usize, brain: bool) -> String {
+    let format = if brain { "bf16" } else { "f16" };
+    let instruction = format!("wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{format}.{format}");
     let list = |range: std::ops::Range<usize>| {
         let names: Vec<_> = range.map(|index| format!("%{index}")).collect();
         format!("{{{}}}", names.join(", "))
@@ -41,7 +44,7 @@ fn structure(width: usize, sums: usize) -> String {
     // The immediates: scale-d (add to the sums), signs of A and B, and transposition of what comes from shared memory.
     format!(
         "
-template <> struct Wgmma<{width}> {{
+template <> struct Wgmma<{width}, {brain}> {{
   static __device__ __forceinline__ void registers(float (&sums)[{sums}], const u32 (&a)[4], u64 columns) {{
     asm volatile(\"{instruction} {results}, {rows}, %{four}, 1, 1, 1, 0;\"
       : {outputs}
@@ -67,7 +70,7 @@ mod tests {
     fn the_header_has_all_widths_and_each_names_its_registers() {
         assert_eq!(widths().count(), 32);
         for width in widths() {
-            let head = format!("template <> struct Wgmma<{width}> ");
+            let head = format!("template <> struct Wgmma<{width}, false> ");
             let text = header().split(&head).nth(1).unwrap();
             let text = text.split("template").next().unwrap();
             let outputs = text.matches("\"+f\"").count();

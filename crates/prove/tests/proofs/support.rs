@@ -19,6 +19,7 @@ pub fn problems() -> Vec<Operation> {
             }],
             form,
             output: OutputFormat::default(),
+            tokens: Default::default(),
         })
     };
     let attention = |format| {

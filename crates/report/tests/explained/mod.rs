@@ -27,6 +27,7 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
             groups: groups.into(),
             form: Default::default(),
             output: Default::default(),
+            tokens: Default::default(),
         }),
         schedule: Schedule::baseline(),
         device: "Example GPU".to_owned(),

@@ -101,7 +101,7 @@ impl Trick for SkipsRows {
         let mut first = 0;
         for (group, part) in groups.iter().zip(&work.output.parts) {
             let stride = part.columns * width;
-            let begins = |row: usize| group.a.packed()[row * group.a.columns() / 2];
+            let begins = |row: usize| group.a.values()[row * group.a.columns() / 2];
             for row in 0..part.rows {
                 let start = first + row * stride;
                 if begins(row) == 0 {

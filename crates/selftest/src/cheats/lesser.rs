@@ -3,7 +3,8 @@
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_kernels_cpu::Kernel;
 use gauntlet_operations::{
-    Attention, AttentionInputs, GroupInputs, HeadTensor, Inputs, Operation, Output, Scaling,
+    Attention, AttentionInputs, GroupInputs, HalfTensor, HeadTensor, Inputs, Operation, Output, Scaling,
+    Tokens,
 };
 use gauntlet_worker::protocol::Failure;
 
@@ -132,13 +133,28 @@ impl Lesser {
     }
 }
 
+/// The first rows and columns of tokens.
+fn cut_tokens(tokens: &Tokens, rows: usize, columns: usize) -> Result<Tokens, Failure> {
+    let whole = match tokens {
+        Tokens::Nvfp4(tensor) => return cut_tensor(tensor, rows, columns).map(Tokens::Nvfp4),
+        Tokens::Half(whole) => whole,
+    };
+    let row = |row: usize| &whole.bytes[2 * row * whole.columns..][..2 * columns];
+    Ok(Tokens::Half(HalfTensor {
+        is_bf16: whole.is_bf16,
+        rows,
+        columns,
+        bytes: (0..rows).flat_map(row).copied().collect(),
+    }))
+}
+
 fn cut_inputs(inputs: &Inputs, whole: &Operation, lesser: &Operation) -> Result<Inputs, Failure> {
     match (inputs, whole, lesser) {
         (Inputs::GroupedGemm(groups), _, Operation::GroupedGemm(gemm)) => {
             let cut = |(group, shape): (&GroupInputs, &gauntlet_operations::GemmShape)| {
                 let weights = |tensor| cut_tensor(tensor, shape.n, shape.k);
                 Ok(GroupInputs {
-                    a: cut_tensor(&group.a, shape.m, shape.k)?,
+                    a: cut_tokens(&group.a, shape.m, shape.k)?,
                     b: weights(&group.b)?,
                     b2: group.b2.as_ref().map(weights).transpose()?,
                 })

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{GroupInputs, Inputs};
+use gauntlet_operations::{GroupInputs, Inputs, Tokens};
 use gauntlet_worker::protocol::Failure;
 
 use super::work::{Call, Trick, Work, broken};
@@ -154,10 +154,10 @@ fn fingerprint(inputs: &Inputs, looked_at: usize) -> u64 {
     match inputs {
         Inputs::GroupedGemm(groups) => {
             for GroupInputs { a, b, .. } in groups {
-                for tensor in [a, b] {
-                    add(tensor.packed());
-                    add(tensor.scales());
-                }
+                add(a.values());
+                add(a.scales());
+                add(b.packed());
+                add(b.scales());
             }
         }
         Inputs::Attention(inputs) => {
@@ -197,9 +197,13 @@ fn zero(inputs: &mut Inputs) -> Result<(), Failure> {
     match inputs {
         Inputs::GroupedGemm(groups) => {
             for group in groups {
-                let a = &group.a;
-                let (packed, scales) = (vec![0; a.packed().len()], vec![0; a.scales().len()]);
-                group.a = Nvfp4Tensor::new(a.rows(), a.columns(), packed, scales, 1.0).map_err(broken)?;
+                match &mut group.a {
+                    Tokens::Half(a) => a.bytes.fill(0),
+                    Tokens::Nvfp4(a) => {
+                        let (packed, scales) = (vec![0; a.packed().len()], vec![0; a.scales().len()]);
+                        *a = Nvfp4Tensor::new(a.rows(), a.columns(), packed, scales, 1.0).map_err(broken)?;
+                    }
+                }
             }
         }
         Inputs::Attention(inputs) => inputs.value.bytes.fill(0),

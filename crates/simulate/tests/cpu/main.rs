@@ -147,6 +147,7 @@ fn gemm(rows: &[usize], n: usize, k: usize) -> Operation {
         groups: rows.iter().map(|&m| GemmShape { m, n, k }).collect(),
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

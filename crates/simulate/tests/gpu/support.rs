@@ -18,6 +18,7 @@ pub fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Operation {
         groups,
         form,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! GEMMs drawn at random: ragged groups, odd sizes, shallow and deep.
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -9,11 +9,23 @@ use super::OUTPUTS;
 /// The most floating-point operations of a random problem: few enough for the oracle to compute all of it.
 const MOST_FLOPS: u64 = 4_000_000_000;
 
+/// Formats of tokens; NVFP4 twice, because it has the most kernels.
+const TOKENS: [TokenFormat; 4] = [
+    TokenFormat::Nvfp4,
+    TokenFormat::Bf16,
+    TokenFormat::Nvfp4,
+    TokenFormat::F16,
+];
+
 /// The random problem with this index in a run; forms and formats alternate.
 pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Operation, OutputFormat) {
     let output = OUTPUTS[index / 2 % OUTPUTS.len()];
     let form = [Form::Plain, Form::Swiglu][index % 2];
-    (Operation::GroupedGemm(sizes(form, output, generator)), output)
+    let gemm = GroupedGemm {
+        tokens: TOKENS[index / 6 % TOKENS.len()],
+        ..sizes(form, output, generator)
+    };
+    (Operation::GroupedGemm(gemm), output)
 }
 
 fn sizes(form: Form, output: OutputFormat, generator: &mut ChaCha8Rng) -> GroupedGemm {
@@ -29,7 +41,7 @@ fn sizes(form: Form, output: OutputFormat, generator: &mut ChaCha8Rng) -> Groupe
             })
             .map(|(m, n, k)| GemmShape { m, n, k })
             .collect();
-        let gemm = GroupedGemm { groups, form, output };
+        let gemm = GroupedGemm { groups, form, output, tokens: Default::default() };
         if Operation::GroupedGemm(gemm.clone()).flops() <= MOST_FLOPS {
             return gemm;
         }

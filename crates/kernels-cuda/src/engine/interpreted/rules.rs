@@ -62,6 +62,7 @@ mod tests {
             groups: vec![GemmShape { m: 33, n: 65, k: 64 }],
             form: Form::Plain,
             output: format,
+            tokens: Default::default(),
         });
         let inputs = operations::generate(&problem, InputKind::Wide, 1);
         let expected = operations::expected(&problem, &inputs, Coverage::Full).unwrap();

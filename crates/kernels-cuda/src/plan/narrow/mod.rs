@@ -13,7 +13,7 @@ use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Sche
 use gauntlet_operations::{GemmShape, GroupedGemm};
 
 use super::groups::{self, check_sizes, check_tiles, is_dual};
-use super::variant::{most_registers, output_define};
+use super::variant::{format_define, most_registers, output_define};
 use super::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Variant, Weights};
 
 /// Weight rows of a block, both weights' counted: two of the 16 rows of `mma.m16n8k16` (PTX ISA).
@@ -156,7 +156,11 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
     let (tokens, stages) = (schedule.tile.n, schedule.stages);
     let warps = schedule.tile.k / CHUNK;
     let threads = warps * WARP_THREADS;
-    let slot = (ROWS + tokens) * CHUNK_BYTES;
+    let token_bytes = match gemm.tokens.is_half() {
+        true => gemm.tokens.row_bytes(CHUNK),
+        false => CHUNK_BYTES,
+    };
+    let slot = ROWS * CHUNK_BYTES + tokens * token_bytes;
     let most = (SHARED_BYTES - RESERVED_BYTES) / (warps * slot);
     if stages == 0 || stages > most {
         return Err(PlanError::word(
@@ -173,6 +177,7 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
     let blocks = blocks_a_processor(threads, shared_bytes);
     let defines = [
         ("TILE_K", schedule.tile.k),
+        ("FORMAT", format_define(gemm.tokens)),
         ("TOKENS", tokens),
         ("STAGES", stages),
         ("DUAL", usize::from(is_dual(gemm))),

@@ -51,6 +51,7 @@ impl RowsPlan {
     /// # Errors
     /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
+        PlanError::unless_nvfp4(gemm, "rows")?;
         check_sizes(gemm)?;
         for (index, shape) in gemm.groups.iter().enumerate() {
             within(format!("K of group {index}"), depth(shape.k), MOST_DEPTH)?;

@@ -57,7 +57,7 @@ pub(super) struct Shape {
     pub m: u32,
     pub n: u32,
     pub k: u32,
-    pub reserved: u32,
+    pub columns: u32,
 }
 
 /// A piece of work: weight rows against tokens over a range of the depth. In the kernel's table each worker has a row:

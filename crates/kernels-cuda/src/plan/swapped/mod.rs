@@ -92,7 +92,7 @@ impl SwappedPlan {
         let dealt = Dealt::new(&kinds, &shares, &geometry)?;
         Ok(Self {
             variant: geometry.variant(gemm, schedule),
-            preparation: tokens::variant(),
+            preparation: tokens::variant(gemm.tokens),
             balance: Balance::of(&kinds, &shares, workers),
             tables: Tables::new(gemm, &geometry, dealt, workers)?,
         })

@@ -205,7 +205,7 @@ fn inline(gemm: &GroupedGemm, workspace: &[u64], item_offsets: &[u32]) -> Inline
             m: group.m,
             n: group.n,
             k: group.k,
-            reserved: 0,
+            columns: group.columns,
         };
     }
     inline.item_offsets[..item_offsets.len()].copy_from_slice(item_offsets);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gauntlet_operations::TokenFormat;
+
 use crate::plan::variant::most_registers;
 use crate::plan::{Source, Variant};
 
@@ -12,11 +14,12 @@ const WARPS: usize = 16;
 /// gives the reason.
 const SHARED_BYTES: u32 = 120 << 10;
 
-/// The kernel's one variant.
-pub(super) fn variant() -> Variant {
+/// The kernel's variant for a format of tokens: one for NVFP4, and one for both formats of 16 bits, which it only moves.
+pub(super) fn variant(format: TokenFormat) -> Variant {
+    let half = usize::from(format.is_half());
     Variant {
         source: Source::Tokens,
-        defines: BTreeMap::from([("OVERLAP", "1".to_owned())]),
+        defines: BTreeMap::from([("OVERLAP", "1".to_owned()), ("FORMAT", half.to_string())]),
         threads: 32 * WARPS as u32,
         shared_bytes: SHARED_BYTES,
         registers: most_registers(32 * WARPS),

@@ -30,6 +30,7 @@ fn end(order: Order, rows: &[usize], together: bool) -> f64 {
         groups,
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     });
     let schedule = Schedule {
         order,

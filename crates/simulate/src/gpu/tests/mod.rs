@@ -28,6 +28,7 @@ fn gemm(m: usize, n: usize, k: usize) -> Operation {
         groups: vec![GemmShape { m, n, k }],
         form: Form::Plain,
         output: OutputFormat::F16,
+        tokens: Default::default(),
     })
 }
 

@@ -52,7 +52,7 @@ fn the_parameter_points_at_the_tables() {
         m,
         n,
         k,
-        reserved: 0,
+        columns: k,
     };
     let shapes = [
         shape([20, 300, 512], [0, 0, 0, 0]),
