@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
 use gauntlet_task::{Suite, SuiteError};
@@ -15,6 +16,7 @@ use serde_json::json;
 use thiserror::Error;
 
 use super::corpus::corpus;
+use super::tells::forget_notes;
 use super::{Cheat, End, Kind};
 
 /// The settings of a trial of the corpus.
@@ -69,6 +71,8 @@ pub enum Outcome {
     Missed,
     /// A cheat was not caught, and the safeguard that would stop it is missing on this system.
     Unheld,
+    /// A cheat that is not defended against gained by it.
+    Undefended,
     /// An honest candidate was measured.
     Measured,
     /// The machine was too busy to judge an honest candidate.
@@ -80,7 +84,7 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the outcome is the expected one on a quiet machine.
     pub fn is_right(self) -> bool {
-        matches!(self, Self::Caught | Self::Measured)
+        matches!(self, Self::Caught | Self::Undefended | Self::Measured)
     }
 
     /// Whether the outcome is wrong on any machine, however busy.
@@ -91,6 +95,8 @@ impl Outcome {
     fn of(cheat: &Cheat, verdict: Verdict, fault: Option<&str>, accused: bool) -> Self {
         let gains = matches!(verdict, Verdict::Adopt | Verdict::Marginal);
         match (cheat.kind, fault) {
+            (Kind::Undefended, _) if gains => Self::Undefended,
+            (Kind::Undefended, _) if is_measured(verdict) => Self::GainedNothing,
             (Kind::Honest, None) => Self::Measured,
             (Kind::Honest, Some(_)) if accused => Self::Wronged,
             (Kind::Honest, Some(_)) => Self::Unjudged,
@@ -177,7 +183,7 @@ pub fn run(
         let mut report = try_one(settings, &cheat)?;
         for _ in 1..TRIES {
             let again = [Outcome::Stopped, Outcome::GainedNothing, Outcome::Unjudged];
-            if !again.contains(&report.outcome) {
+            if !again.contains(&report.outcome) || cheat.kind == Kind::Undefended {
                 break;
             }
             report = try_one(settings, &cheat)?;
@@ -207,8 +213,10 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
         name: cheat.name,
         source: Box::new(source),
     };
+    forget_notes();
     let (verdict, reason, findings) =
         play_round(settings, folder.path(), &round, cheat.name).map_err(unplayed)?;
+    forget_notes();
     let stopped = findings.iter().find(|finding| finding.stops().is_some());
     if let (Verdict::Blocked, None) = (verdict, stopped) {
         return Err(TrialError::Baseline {
@@ -269,21 +277,33 @@ fn is_measured(verdict: Verdict) -> bool {
 fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option<String> {
     let measured = is_measured(verdict);
     match end {
+        End::Undefended { .. } => None,
+        End::NoGain if matches!(verdict, Verdict::Adopt | Verdict::Marginal) => {
+            Some(format!("it gained by it: {verdict}"))
+        }
+        End::NoGain if gate.is_none_or(|gate| gate == Faster.name()) => None,
+        End::NoGain => Some(format!("it was to be measured, and `{}` stopped it", gate.unwrap_or_default())),
+        End::Held { .. } if measured => Some(format!("nothing kept it from it: {verdict}")),
         End::Measured if measured => None,
         End::Measured => Some("an honest candidate was stopped".to_owned()),
         End::Caught { .. } if measured => Some(format!("it was judged as if it were honest: {verdict}")),
-        End::Caught { gate: expected, .. } if gate != Some(expected) => Some(format!(
+        End::Caught { gate: expected, .. } if !gate.is_some_and(|gate| is_one_of(gate, expected)) => Some(format!(
             "`{expected}` was to stop it, not `{}`",
             gate.unwrap_or("no gate")
         )),
         End::Caught {
             verdict: expected, ..
         } if verdict != expected => Some(format!("it was to be {expected}, not {verdict}")),
-        End::Caught { words, .. } if !words.iter().any(|words| reason.contains(words)) => {
+        End::Caught { words, .. } | End::Held { words } if !words.iter().any(|words| reason.contains(words)) => {
             Some(format!("the reason was to say “{}”", words.join("” or “")))
         }
-        End::Caught { .. } => None,
+        End::Caught { .. } | End::Held { .. } => None,
     }
+}
+
+/// Whether a gate is among the alternatives of an expected end.
+fn is_one_of(gate: &str, expected: &str) -> bool {
+    expected.split(" or ").any(|expected| expected == gate)
 }
 
 fn play_round(
@@ -399,6 +419,30 @@ mod tests {
                 "{gate:?} {verdict} {reason}"
             );
         }
+    }
+
+    #[test]
+    fn no_gain_may_be_measured_or_void_and_held_is_stopped_anywhere() {
+        let no_gain = |gate, verdict| fault(End::NoGain, gate, verdict, "");
+        assert_eq!(no_gain(Some("faster"), Verdict::ValidNegative), None);
+        assert_eq!(no_gain(Some("faster"), Verdict::Blocked), None);
+        assert!(no_gain(None, Verdict::Adopt).is_some());
+        assert!(no_gain(Some("right"), Verdict::Incorrect).is_some());
+        let held = |verdict, reason| {
+            let end = End::Held {
+                words: &["kept from"],
+            };
+            fault(end, Some("right"), verdict, reason)
+        };
+        assert_eq!(held(Verdict::Incorrect, "kept from cheating"), None);
+        assert!(held(Verdict::Incorrect, "it crashed").is_some());
+        assert!(held(Verdict::ValidNegative, "kept from cheating").is_some());
+    }
+
+    #[test]
+    fn an_end_may_name_two_gates() {
+        assert!(is_one_of("right", "right or faster") && is_one_of("faster", "right or faster"));
+        assert!(!is_one_of("compiles", "right or faster"));
     }
 
     #[test]

@@ -103,6 +103,11 @@ pub trait Trick {
         Ok(())
     }
 
+    /// Called in the step that prepares constant inputs.
+    fn prepared(&mut self, _work: &mut Work) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Computes once.
     fn compute(&mut self, work: &mut Work, copy: usize, _call: Call) -> Result<(), Failure> {
         work.compute(copy)
@@ -136,12 +141,19 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Starts the engine.
+    /// Starts the engine with as many threads as the honest worker has in a trial.
     pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_kernels_cpu::EngineError> {
+        Self::with_threads(trick, 1)
+    }
+
+    /// Starts the engine with that many threads.
+    pub fn with_threads(
+        trick: Box<dyn Trick>,
+        threads: usize,
+    ) -> Result<Self, gauntlet_kernels_cpu::EngineError> {
         Ok(Self {
             engine: Rc::new(Engine::new(EngineOptions {
-                // As for the honest worker: see the comment there.
-                threads: Some(1),
+                threads: Some(threads),
                 ..EngineOptions::default()
             })?),
             work: None,
@@ -205,6 +217,11 @@ impl Service for Candidate {
             trick.loaded(work, inputs)?;
             Ok(work.copies.iter().map(|copy| copy.memory_bytes() as u64).sum())
         })
+    }
+
+    fn prepare(&mut self) -> Result<u64, Failure> {
+        self.serve(|trick, work| trick.prepared(work))?;
+        Ok(0)
     }
 
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
