@@ -30,7 +30,10 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
         text += &own_table(&own, width);
     }
     if let Some(rows) = injected_rows(&found.live_comparisons) {
-        text += &format!("\n{}\n", bold("Injected here, as measured on the spot, and found"));
+        text += &format!(
+            "\n{}\n",
+            bold("Injected here, as measured on the spot, and found")
+        );
         text += &table(&INJECTED, rows, 2, width);
     }
     for (title, effect, figure) in COMPARED {
@@ -240,7 +243,7 @@ fn tone(standing: Standing) -> Tone {
 }
 
 /// In percent: `0.15 [0.03…0.44]`.
-fn with_interval(share: &Share) -> String {
+pub(crate) fn with_interval(share: &Share) -> String {
     format!(
         "{} [{}…{}]",
         hundredths(share.observed),

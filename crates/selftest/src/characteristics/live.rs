@@ -198,14 +198,14 @@ pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
 }
 
 /// The decision of the gate: distrusted times decide nothing.
-fn decision(comparison: &Comparison) -> Decision {
+pub(crate) fn decision(comparison: &Comparison) -> Decision {
     match suspicion(comparison) {
         Some(_) => Decision::Inconclusive,
         None => comparison.assessment.decision,
     }
 }
 
-fn suspicion(comparison: &Comparison) -> Option<Suspicion> {
+pub(crate) fn suspicion(comparison: &Comparison) -> Option<Suspicion> {
     comparison.conduct.as_ref()?.suspicion
 }
 

@@ -19,7 +19,10 @@ impl Trick for Claims {
 /// Reports no call as longer than a fiftieth above the shortest.
 pub fn clipped(samples: &mut [Sample]) {
     const ABOVE: f64 = 1.02;
-    let shortest = samples.iter().map(|sample| sample.call).fold(f64::INFINITY, f64::min);
+    let shortest = samples
+        .iter()
+        .map(|sample| sample.call)
+        .fold(f64::INFINITY, f64::min);
     for sample in samples {
         sample.call = sample.call.min(ABOVE * shortest);
     }
@@ -28,7 +31,11 @@ pub fn clipped(samples: &mut [Sample]) {
 /// Reports calls of long requests as a twenty-fifth shorter, and lone calls as that much longer.
 pub fn moved_to_lone_calls(samples: &mut [Sample]) {
     const MOVED: f64 = 0.04;
-    let factor = if samples.len() == 1 { 1.0 + MOVED } else { 1.0 - MOVED };
+    let factor = if samples.len() == 1 {
+        1.0 + MOVED
+    } else {
+        1.0 - MOVED
+    };
     for sample in samples {
         sample.call *= factor;
     }

@@ -298,14 +298,24 @@ mod tests {
                 let lesser = cut.of(operation);
                 let inputs = cut_inputs(&inputs, operation, &lesser, cut.start).unwrap();
                 let values = expected(&lesser, &inputs);
-                let parts: Vec<usize> = lesser.parts().iter().map(|part| part.rows * part.columns).collect();
+                let parts: Vec<usize> = lesser
+                    .parts()
+                    .iter()
+                    .map(|part| part.rows * part.columns)
+                    .collect();
                 let mut values = values.values().map(|(_, _, value)| value);
-                let parts = parts.into_iter().map(|count| values.by_ref().take(count).collect::<Vec<_>>());
+                let parts = parts
+                    .into_iter()
+                    .map(|count| values.by_ref().take(count).collect::<Vec<_>>());
                 found.push(parts.collect::<Vec<_>>());
             }
-            let joined = found[0].iter().zip(&found[1]).flat_map(|(one, other)| one.iter().chain(other));
+            let joined = found[0]
+                .iter()
+                .zip(&found[1])
+                .flat_map(|(one, other)| one.iter().chain(other));
             // The order of summation may differ with the size.
-            let same = |(found, (_, _, expected)): (&f64, (usize, usize, f64))| (found - expected).abs() < 1e-9;
+            let same =
+                |(found, (_, _, expected)): (&f64, (usize, usize, f64))| (found - expected).abs() < 1e-9;
             assert!(joined.zip(whole.values()).all(same), "{}", case.name);
         }
     }

@@ -89,9 +89,11 @@ fn threads_of_siblings() -> Vec<Pid> {
     if !coordinator_is_visible() {
         thwarted("no other process can be seen");
     }
-    let tasks = siblings()
-        .into_iter()
-        .flat_map(|process| std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten());
+    let tasks = siblings().into_iter().flat_map(|process| {
+        std::fs::read_dir(format!("/proc/{process}/task"))
+            .into_iter()
+            .flatten()
+    });
     tasks
         .flatten()
         .filter_map(|task| task.file_name().to_string_lossy().parse().ok())

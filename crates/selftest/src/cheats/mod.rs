@@ -36,6 +36,7 @@ use thiserror::Error;
 pub use self::corpus::corpus;
 pub use self::quiet::Quiet;
 pub use self::trial::{CheatReport, Outcome, Settings, TrialError, run};
+pub(crate) use self::trial::{MEMORY, suite};
 use self::work::{Candidate, Trick};
 
 /// A dishonest candidate, or an honest one that must not be taken for dishonest.
@@ -176,6 +177,7 @@ pub fn serve(name: &str) -> Result<(), ServeError> {
     match name {
         "burn" => return Ok(processes::burn()?),
         "sleep" => return Ok(processes::sleep()?),
+        crate::burner::NAME => return Ok(crate::burner::serve()?),
         _ => {}
     }
     let cheat = corpus().into_iter().find(|cheat| cheat.name == name);

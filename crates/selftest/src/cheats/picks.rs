@@ -77,7 +77,11 @@ pub fn every_other(index: usize, calls: usize) -> Part {
 
 /// All but every third call.
 pub fn two_of_three(index: usize, _calls: usize) -> Part {
-    if index % 3 == 2 { Part::Nothing } else { Part::Whole }
+    if index % 3 == 2 {
+        Part::Nothing
+    } else {
+        Part::Whole
+    }
 }
 
 /// Leaves a quarter of the calls out, drawn at random.

@@ -166,10 +166,7 @@ fn fingerprint(inputs: &Inputs, looked_at: usize, step: usize) -> u64 {
         let begin = &bytes[..bytes.len().min(looked_at)];
         match step {
             1 => begin.hash(&mut hasher),
-            _ => begin
-                .iter()
-                .step_by(step)
-                .for_each(|byte| hasher.write_u8(*byte)),
+            _ => begin.iter().step_by(step).for_each(|byte| hasher.write_u8(*byte)),
         }
     };
     match inputs {

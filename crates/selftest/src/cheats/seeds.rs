@@ -80,7 +80,12 @@ fn guesses(file: &Path) -> Vec<u64> {
     if let Ok(found) = std::fs::metadata(file) {
         let seconds = found.mtime().unsigned_abs();
         let nanoseconds = found.mtime_nsec().unsigned_abs();
-        guesses.extend([found.ino(), seconds, nanoseconds, seconds * 1_000_000_000 + nanoseconds]);
+        guesses.extend([
+            found.ino(),
+            seconds,
+            nanoseconds,
+            seconds * 1_000_000_000 + nanoseconds,
+        ]);
     }
     guesses
 }

@@ -282,19 +282,23 @@ fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option
             Some(format!("it gained by it: {verdict}"))
         }
         End::NoGain if gate.is_none_or(|gate| gate == Faster.name()) => None,
-        End::NoGain => Some(format!("it was to be measured, and `{}` stopped it", gate.unwrap_or_default())),
+        End::NoGain => Some(format!(
+            "it was to be measured, and `{}` stopped it",
+            gate.unwrap_or_default()
+        )),
         End::Held { .. } if measured => Some(format!("nothing kept it from it: {verdict}")),
         End::Measured if measured => None,
         End::Measured => Some("an honest candidate was stopped".to_owned()),
         End::Caught { .. } if measured => Some(format!("it was judged as if it were honest: {verdict}")),
-        End::Caught { gate: expected, .. } if !gate.is_some_and(|gate| is_one_of(gate, expected)) => Some(format!(
-            "`{expected}` was to stop it, not `{}`",
-            gate.unwrap_or("no gate")
-        )),
+        End::Caught { gate: expected, .. } if !gate.is_some_and(|gate| is_one_of(gate, expected)) => Some(
+            format!("`{expected}` was to stop it, not `{}`", gate.unwrap_or("no gate")),
+        ),
         End::Caught {
             verdict: expected, ..
         } if verdict != expected => Some(format!("it was to be {expected}, not {verdict}")),
-        End::Caught { words, .. } | End::Held { words } if !words.iter().any(|words| reason.contains(words)) => {
+        End::Caught { words, .. } | End::Held { words }
+            if !words.iter().any(|words| reason.contains(words)) =>
+        {
             Some(format!("the reason was to say “{}”", words.join("” or “")))
         }
         End::Caught { .. } | End::Held { .. } => None,

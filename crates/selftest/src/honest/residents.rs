@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::habits::{
-    self, BigAllocations, GrowingHeap, Packs, Pool, ReadsAFile, Slower, When, processors,
-};
+use super::habits::{self, BigAllocations, GrowingHeap, Packs, Pool, ReadsAFile, Slower, When, processors};
 use super::{Habit, Resident};
 use crate::cheats::work::{Honest, Trick};
 
@@ -40,14 +38,22 @@ fn by_times() -> Vec<Resident> {
             "the first 30 % of the calls of each request take 30 % longer",
             || {
                 Box::new(Slower::new(|place| {
-                    if place.index * 10 < place.calls * 3 { 0.3 } else { 0.0 }
+                    if place.index * 10 < place.calls * 3 {
+                        0.3
+                    } else {
+                        0.0
+                    }
                 }))
             },
         ),
         resident(
             "collects-garbage",
             "every eleventh call takes twice as long",
-            || Box::new(Slower::new(|place| if place.before % 11 == 10 { 1.0 } else { 0.0 })),
+            || {
+                Box::new(Slower::new(
+                    |place| if place.before % 11 == 10 { 1.0 } else { 0.0 },
+                ))
+            },
         ),
         resident(
             "has-two-times",

@@ -4,9 +4,7 @@ use gauntlet_judge::Verdict;
 
 use super::super::lesser::Cut;
 use super::super::picks::{self, Part, Picks};
-use super::super::splits::{
-    ALL_BUT_FIRST, ALL_BUT_LAST, Early, FIRST, LAST, Late, MIDDLE, Split, Splits,
-};
+use super::super::splits::{ALL_BUT_FIRST, ALL_BUT_LAST, Early, FIRST, LAST, Late, MIDDLE, Split, Splits};
 use super::super::times::{Computes, Elsewhere};
 use super::super::{Cheat, Kind};
 use super::Row;

@@ -116,12 +116,16 @@ fn by_scheduling() -> Vec<Cheat> {
         .gains("a control that waits for every other program")
         .held(&[KEPT, "scheduling"])
         .held_by(URGENCY),
-        row("asks-for-real-time", "asks for real-time priority for itself", || {
-            Box::new(AtBuild::new(
-                "real-time priority is not given",
-                meddling::ask_for_real_time,
-            ))
-        })
+        row(
+            "asks-for-real-time",
+            "asks for real-time priority for itself",
+            || {
+                Box::new(AtBuild::new(
+                    "real-time priority is not given",
+                    meddling::ask_for_real_time,
+                ))
+            },
+        )
         .gains("calls that no other program interrupts, while the control's are")
         .held(&[KEPT])
         .held_by("no privileges of root"),

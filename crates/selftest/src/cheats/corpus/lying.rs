@@ -5,9 +5,7 @@ use std::time::Duration;
 use gauntlet_judge::Verdict;
 
 use super::super::claims::TooFewTimes;
-use super::super::protocol::{
-    self, ExitsInTime, HangsInTime, PutsInPlace, WritesLate, WritesNoFile,
-};
+use super::super::protocol::{self, ExitsInTime, HangsInTime, PutsInPlace, WritesLate, WritesNoFile};
 use super::super::times::{
     Computes, DirtiesCaches, Elsewhere, KeepsRows, NegativePhase, Reports, ReportsBest, Sleeps, StopsEarly,
     TooManyTimes,
@@ -210,9 +208,11 @@ fn on_the_protocol() -> Vec<Cheat> {
         )
         .gains("whatever lay there before is taken for its result")
         .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
-        row("links-its-output", "puts a link to another file in the place of its result", || {
-            Box::new(PutsInPlace(protocol::link))
-        })
+        row(
+            "links-its-output",
+            "puts a link to another file in the place of its result",
+            || Box::new(PutsInPlace(protocol::link)),
+        )
         .gains("a file of its choice, read with the coordinator's rights")
         .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
         row("writes-a-pipe", "puts a pipe in the place of its result", || {
@@ -227,9 +227,11 @@ fn on_the_protocol() -> Vec<Cheat> {
         )
         .gains("the time of writing, and of what it computes meanwhile")
         .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
-        row("reports-too-few-times", "leaves the last of its times out", || {
-            Box::new(TooFewTimes)
-        })
+        row(
+            "reports-too-few-times",
+            "leaves the last of its times out",
+            || Box::new(TooFewTimes),
+        )
         .gains("no bad time in the books")
         .caught("right", Verdict::Incorrect, &["were asked for"]),
         Row::new(
@@ -239,7 +241,11 @@ fn on_the_protocol() -> Vec<Cheat> {
             Worker::Answers("\"call\":", "\"call\":1e999,\"was\":"),
         )
         .gains("a figure that spoils every mean")
-        .caught("right", Verdict::Incorrect, &["not a reply", "no such time can be"]),
+        .caught(
+            "right",
+            Verdict::Incorrect,
+            &["not a reply", "no such time can be"],
+        ),
         at_start(
             Row::program(
                 "nests-its-answer",
