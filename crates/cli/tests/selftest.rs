@@ -131,6 +131,19 @@ fn what_compares_nothing_is_refused() {
     let refused = place.run(&["selftest", "--comparisons", "0"]).expect(2);
     assert!(refused.folded().contains("compares nothing"), "{}", refused.err);
     place.run(&["worker", "cpu", "--slowed-by", "-1"]).expect(2);
+    let stranger = place
+        .run(&["selftest", "--honest", "--only", "no-such-worker"])
+        .expect(2);
+    assert!(stranger.folded().contains("no-such-worker"), "{}", stranger.err);
+    assert!(stranger.folded().contains("numpy"), "{}", stranger.err);
+    let alone = place.run(&["selftest", "--contested"]).expect(2);
+    assert!(alone.folded().contains("--honest"), "{}", alone.err);
+    for wrong in [["--effects", "many"], ["--runs", "0"], ["--budget", "0s"]] {
+        place
+            .run(&[&["selftest", "--power"], &wrong[..]].concat())
+            .expect(2);
+    }
+    place.run(&["worker", "zoo", "no-such-worker"]).expect(2);
     let help = place.run(&["worker", "--help"]).expect(0).out;
     assert!(
         !help.contains("slowed"),

@@ -127,7 +127,18 @@ pub fn one_of_eight(_index: usize, _calls: usize) -> Part {
 
 #[cfg(test)]
 mod tests {
+    use super::super::work::Honest;
+    use super::super::work::tests::results_of;
     use super::*;
+
+    #[test]
+    fn the_calls_that_are_computed_are_right_and_the_others_wrong() {
+        let expected = results_of(Box::new(Honest), 1);
+        let found = results_of(Box::new(Picks::new(Cut::HALF, every_other)), 1);
+        for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found == expected, index % 2 == 0, "call {index}");
+        }
+    }
 
     #[test]
     fn calls_are_picked_by_their_place() {

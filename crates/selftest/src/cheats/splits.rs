@@ -262,3 +262,29 @@ impl Trick for Splits {
         Honest.output(work, file, index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::work::tests::results_of;
+    use super::*;
+
+    /// Such a cheat is only worth catching because every result that is asked for is right.
+    #[test]
+    fn every_split_gives_the_results_of_the_honest_kernel() {
+        let expected = results_of(Box::new(Honest), 1);
+        let splits = [
+            (None, ALL_BUT_LAST, Some((Late::InOutput, LAST))),
+            (None, ALL_BUT_LAST, Some((Late::AfterTime, LAST))),
+            (None, Cut::HALF, Some((Late::AnewInOutput, Cut::NONE))),
+            (Some((Early::InLoad, FIRST)), MIDDLE, Some((Late::InOutput, LAST))),
+            (Some((Early::InPrepare, FIRST)), ALL_BUT_FIRST, None),
+            (Some((Early::AfterLoad, FIRST)), ALL_BUT_FIRST, None),
+            (Some((Early::BeforeTheClock, FIRST)), ALL_BUT_FIRST, None),
+            (None, ALL_BUT_TWENTIETH, Some((Late::InOutput, TWENTIETH))),
+        ];
+        for (early, timed, late) in splits {
+            let split = Split { early, timed, late };
+            assert_eq!(results_of(Box::new(Splits::new(split)), 1), expected, "{split:?}");
+        }
+    }
+}

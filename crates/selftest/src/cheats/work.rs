@@ -269,3 +269,48 @@ pub fn broken(message: impl ToString) -> Failure {
         message: message.to_string(),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use gauntlet_task::InputKind;
+
+    use super::*;
+
+    /// The copies of the calls of the request whose results are looked at.
+    pub const COPIES: [usize; 4] = [1, 0, 0, 1];
+
+    /// The results of all calls of a request for each timed case, as a coordinator gets them.
+    pub fn results_of(trick: Box<dyn Trick>, threads: usize) -> Vec<Vec<u8>> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worker = Candidate::with_threads(trick, threads).unwrap();
+        let mut results = Vec::new();
+        for case in crate::cheats::suite().unwrap().benchmark {
+            let files = [0, 1].map(|seed| {
+                let file = folder.path().join(format!("{seed}"));
+                case.sizes
+                    .generate(InputKind::Competition, seed)
+                    .save(&file)
+                    .unwrap();
+                file
+            });
+            worker
+                .build(&CaseRequest::of(&case.sizes), &Parameters::new())
+                .unwrap();
+            worker.load(&files, 2).unwrap();
+            worker.prepare().unwrap();
+            let samples = worker
+                .time(Calls {
+                    copies: COPIES.into(),
+                    phases: false,
+                })
+                .unwrap();
+            assert_eq!(samples.len(), COPIES.len());
+            for index in 0..COPIES.len() {
+                let file = folder.path().join("output");
+                worker.output(&file, index).unwrap();
+                results.push(std::fs::read(&file).unwrap());
+            }
+        }
+        results
+    }
+}

@@ -1,6 +1,8 @@
 //! The habits of honest workers, as steps around the honest kernel. Each computes all of its work in its timed calls.
 
-use std::fs;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,17 +156,26 @@ impl Trick for BigAllocations {
 }
 
 /// Reads a file in every call, which the page cache holds.
-pub struct ReadsAFile;
+#[derive(Default)]
+pub struct ReadsAFile(Option<File>);
 
-const TABLE: &str = "table";
+/// Bytes of the file.
+const TABLE: usize = 1 << 20;
 
 impl Trick for ReadsAFile {
     fn built(&mut self, _work: &mut Work) -> Result<(), Failure> {
-        fs::write(TABLE, vec![1; 1 << 20]).map_err(broken)
+        let mut file = tempfile::tempfile().map_err(broken)?;
+        file.write_all(&vec![1; TABLE]).map_err(broken)?;
+        self.0 = Some(file);
+        Ok(())
     }
 
     fn compute(&mut self, work: &mut Work, copy: usize, _call: Call) -> Result<(), Failure> {
-        std::hint::black_box(fs::read(TABLE).map_err(broken)?);
+        if let Some(file) = &self.0 {
+            let mut table = vec![0; TABLE];
+            file.read_exact_at(&mut table, 0).map_err(broken)?;
+            std::hint::black_box(&table);
+        }
         work.compute(copy)
     }
 }

@@ -109,7 +109,7 @@ fn by_memory() -> Vec<Resident> {
         resident(
             "reads-a-file",
             "reads a file of 1 MiB in every call, which the page cache holds",
-            || Box::new(ReadsAFile),
+            || Box::<ReadsAFile>::default(),
         ),
     ]
 }
@@ -149,6 +149,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::cheats::work::tests::results_of;
+
+    #[test]
+    fn each_computes_every_call_as_the_honest_kernel_does() {
+        let expected = results_of(Box::new(Honest), 1);
+        for resident in residents() {
+            if let Habit::Trick(trick, threads) = resident.habit {
+                assert_eq!(results_of(trick(), threads()), expected, "{}", resident.name);
+            }
+        }
+    }
 
     #[test]
     fn there_are_at_least_twelve_and_the_documentation_has_each() {
