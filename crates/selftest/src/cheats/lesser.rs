@@ -97,6 +97,11 @@ impl Lesser {
         }))
     }
 
+    /// Whether this is a part of that problem.
+    pub fn is_of(&self, problem: &Operation) -> bool {
+        self.whole == *problem
+    }
+
     /// Computes the part.
     pub fn compute_alone(&mut self, copy: usize) -> Result<&Output, Failure> {
         let copy = copy % self.copies.len();

@@ -11,6 +11,7 @@ mod corpus;
 mod disturbances;
 mod lesser;
 mod meddling;
+mod outcome;
 mod parts;
 mod picks;
 mod processes;
@@ -34,8 +35,9 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use self::corpus::corpus;
+pub use self::outcome::Outcome;
 pub use self::quiet::Quiet;
-pub use self::trial::{CheatReport, Outcome, Settings, TrialError, run};
+pub use self::trial::{CheatReport, Settings, TrialError, run};
 pub(crate) use self::trial::{MEMORY, suite};
 use self::work::{Candidate, Trick};
 
@@ -107,6 +109,8 @@ impl Cheat {
     /// Whether its end depends on measured times, which other programs on the machine disturb.
     pub fn needs_quiet(&self) -> bool {
         match self.end {
+            // Draws decide where it is caught: all draws of a comparison that ends early may miss it.
+            End::Caught { gate, .. } if gate != Faster.name() && gate.contains(Faster.name()) => true,
             End::Caught { gate, verdict, .. } => gate == Faster.name() && verdict == Verdict::Blocked,
             // Without a safeguard of the system, only the watch during the comparison notices it.
             End::Held { .. } => self.held_by.is_none(),

@@ -168,7 +168,10 @@ impl Trick for Splits {
             return;
         };
         for (index, part) in repaired.iter().enumerate() {
-            if let Ok(result) = work.result(index) {
+            // After a build, the results belong to another problem.
+            if late.is_of(&work.problem)
+                && let Ok(result) = work.result(index)
+            {
                 late.place(part, result);
             }
         }

@@ -100,12 +100,12 @@ fn by_operands() -> Vec<Cheat> {
             },
         )
         .gains("an eighth of the time, with results that are nearly right")
-        .caught("right", Verdict::Incorrect, &["in calls that were timed"]),
+        .caught("faster", Verdict::Incorrect, &["in calls that were timed"]),
     ]
 }
 
 fn by_claims() -> Vec<Cheat> {
-    let void = |row: Row| row.caught("faster", Verdict::Blocked, &["coordinator's clock"]);
+    let void = |row: Row, words: &'static [&'static str]| row.caught("faster", Verdict::Blocked, words);
     vec![
         row(
             "clips-its-slow-calls",
@@ -121,6 +121,8 @@ fn by_claims() -> Vec<Cheat> {
                 || Box::new(Claims(claims::moved_to_lone_calls)),
             )
             .gains("4 % on paper, and a total that is right"),
+            // A lone call may be reported as longer than its exchange took.
+            &["coordinator's clock", "in an exchange that took"],
         ),
         row(
             "claims-a-short-kernel",
