@@ -126,6 +126,11 @@ fn a_worker_of_twice_the_time_is_compared_and_never_taken_for_faster() {
 }
 
 #[test]
+fn the_neighbour_ends_with_its_input() {
+    Place::new().run(&["worker", "cheat", "neighbour"]).expect(0);
+}
+
+#[test]
 fn what_compares_nothing_is_refused() {
     let place = Place::new();
     let refused = place.run(&["selftest", "--comparisons", "0"]).expect(2);

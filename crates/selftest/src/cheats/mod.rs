@@ -38,7 +38,7 @@ pub use self::corpus::corpus;
 pub use self::outcome::Outcome;
 pub use self::quiet::Quiet;
 pub use self::trial::{CheatReport, Settings, TrialError, run};
-pub(crate) use self::trial::{MEMORY, suite};
+pub(crate) use self::trial::{MEMORY, parameters, suite};
 use self::work::{Candidate, Trick};
 
 /// A dishonest candidate, or an honest one that must not be taken for dishonest.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
+use gauntlet_parameters::Parameters;
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
@@ -91,6 +92,11 @@ const SUITE: &str = include_str!("suite.toml");
 /// The suite on which cheats are tried.
 pub fn suite() -> Result<Suite, SuiteError> {
     Suite::parse(SUITE, Path::new("cheats"), gauntlet_families::TASKS)
+}
+
+/// The parameters under which both families compute the suite: those of the baseline's schedule in the round file.
+pub fn parameters() -> Parameters {
+    Parameters::new().with("tile", [16_usize, 32, 64])
 }
 
 /// The timeouts of workers: honest ones take a hundredth of them on a quiet machine.

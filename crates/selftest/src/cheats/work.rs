@@ -294,7 +294,7 @@ pub(crate) mod tests {
                 file
             });
             worker
-                .build(&CaseRequest::of(&case.sizes), &Parameters::new())
+                .build(&CaseRequest::of(&case.sizes), &crate::cheats::parameters())
                 .unwrap();
             worker.load(&files, 2).unwrap();
             worker.prepare().unwrap();

@@ -148,6 +148,7 @@ pub fn run(
 /// A worker's command, its suite, and the folder that must stay while it runs.
 struct Home {
     command: Vec<PathBuf>,
+    parameters: Parameters,
     suite: Suite,
     _folder: Option<TempDir>,
 }
@@ -159,6 +160,7 @@ impl Home {
             let words = ["worker", "zoo", resident.name].map(PathBuf::from);
             return Ok(Ok(Self {
                 command: std::iter::once(settings.program.clone()).chain(words).collect(),
+                parameters: cheats::parameters(),
                 suite: cheats::suite()?,
                 _folder: None,
             }));
@@ -180,6 +182,7 @@ impl Home {
         std::fs::write(&program, script).map_err(files)?;
         Ok(Ok(Self {
             command: vec![python, program],
+            parameters: Parameters::new(),
             suite: Suite::parse(RMS_NORM, Path::new("zoo"), gauntlet_families::TASKS)?,
             _folder: Some(folder),
         }))
@@ -253,7 +256,7 @@ fn judge(home: &Home) -> Result<(Finding, Option<Comparison>), JudgeError> {
     let executor = Executor::Live(workshop()?);
     let twin = |name| Candidate {
         command: Some(home.command.clone()),
-        ..Candidate::new(name, Parameters::new())
+        ..Candidate::new(name, home.parameters.clone())
     };
     let (baseline, candidate) = (twin("baseline"), twin("twin"));
     let mut examination = Examination {
