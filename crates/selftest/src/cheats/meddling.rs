@@ -4,10 +4,9 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-use super::disturbances::{coordinator_is_visible, siblings};
+use super::disturbances::{UNSEEN, coordinator_is_visible, siblings, threads};
 use super::thefts::thwarted;
 use super::work::{Trick, Work};
 
@@ -21,18 +20,6 @@ pub struct Meddles {
 }
 
 impl Meddles {
-    /// Pins the rival to the first processor.
-    pub fn pinning() -> Self {
-        Self {
-            what: "the rival's threads cannot be pinned",
-            deed: |thread| {
-                let mut first = CpuSet::new();
-                first.set(0)?;
-                sched_setaffinity(thread, &first)
-            },
-        }
-    }
-
     /// Gives the rival the lowest priority.
     pub fn lowering() -> Self {
         Self {
@@ -87,16 +74,7 @@ fn set_class(thread: Pid, class: libc::c_int, priority: libc::c_int) -> Result<(
 /// its workers cannot be either.
 fn threads_of_siblings() -> Vec<Pid> {
     if !coordinator_is_visible() {
-        thwarted("no other process can be seen");
+        thwarted(UNSEEN);
     }
-    let tasks = siblings().into_iter().flat_map(|process| {
-        std::fs::read_dir(format!("/proc/{process}/task"))
-            .into_iter()
-            .flatten()
-    });
-    tasks
-        .flatten()
-        .filter_map(|task| task.file_name().to_string_lossy().parse().ok())
-        .map(Pid::from_raw)
-        .collect()
+    siblings().into_iter().flat_map(threads).collect()
 }

@@ -84,7 +84,7 @@ fn against_the_control() -> Vec<Cheat> {
             || Box::new(WhileIdle::pinning_others()),
         )
         .gains("a control that has one core")
-        .caught("faster", Verdict::Incorrect, &[KEPT])
+        .held(&[KEPT, "processors"])
         .held_by("sees and reaches only its own processes"),
     ]
 }
@@ -93,13 +93,6 @@ fn against_the_control() -> Vec<Cheat> {
 fn by_scheduling() -> Vec<Cheat> {
     const URGENCY: &str = "stays in its process group, and leaves others' urgency alone";
     vec![
-        row(
-            "pins-the-control",
-            "pins the threads of the control to one processor",
-            || Box::new(Meddles::pinning()),
-        )
-        .gains("a control that has one processor, and shares it")
-        .held(&[KEPT, "processors", "affinity"]),
         row(
             "lowers-the-controls-priority",
             "gives the control the lowest priority",
