@@ -136,14 +136,14 @@ impl Lesser {
             *next += part.rows * part.columns * width;
             Some(first)
         });
-        for index in 0..output.parts.len() {
+        for (index, rows) in rows.into_iter().enumerate() {
             let Some(to) = whole.next() else { break };
             if index % all >= kept {
                 continue;
             }
             let part = result.parts[index / all * kept + index % all];
             let bytes = part.rows * part.columns * width;
-            let begin = (self.start)(rows[index]).min(rows[index] - part.rows);
+            let begin = (self.start)(rows).min(rows - part.rows);
             let to = to + begin * part.columns * width;
             output.bytes[to..to + bytes].copy_from_slice(&result.bytes[from..from + bytes]);
             from += bytes;
