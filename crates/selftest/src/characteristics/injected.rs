@@ -2,7 +2,7 @@
 
 use gauntlet_judge::{Candidate, ExaminationFailure, Setting, Workshop};
 use gauntlet_parameters::Parameters;
-use gauntlet_stats::Arm;
+use gauntlet_stats::{Arm, median};
 use gauntlet_worker::protocol::Parameter;
 use gauntlet_worker::{WorkerCommand, WorkerError};
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,19 @@ use super::effect::Effect;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Injected {
-    /// The log ratio of slowed to plain calls: the mean over pairs of requests.
+    /// The log ratio of slowed to plain calls: the median over pairs of requests, which bursts of other programs do not
+    /// move.
     pub log_slowdown: f64,
     /// Its standard error.
     pub standard_error: f64,
     /// Calls measured, slowed and plain.
     pub calls: usize,
 }
+
+/// For normal noise: the standard deviation over the median absolute deviation, and the standard error of a median over
+/// that of a mean.
+const MAD_TO_DEVIATION: f64 = 1.4826;
+const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
 const LOG_SLOWDOWN: &str = "log-slowdown";
 const STANDARD_ERROR: &str = "standard-error";
@@ -28,13 +34,12 @@ const CALLS: &str = "calls";
 impl Injected {
     /// From the log ratios of pairs of requests with `calls` calls each.
     pub fn of(log_ratios: &[f64], calls: usize) -> Self {
-        let count = log_ratios.len().max(1) as f64;
-        let mean = log_ratios.iter().sum::<f64>() / count;
-        let squares: f64 = log_ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
-        let variance = squares / (count - 1.0).max(1.0);
+        let middle = median(log_ratios);
+        let distances: Vec<f64> = log_ratios.iter().map(|ratio| (ratio - middle).abs()).collect();
+        let deviation = MAD_TO_DEVIATION * median(&distances);
         Self {
-            log_slowdown: mean,
-            standard_error: (variance / count).sqrt(),
+            log_slowdown: middle,
+            standard_error: MEDIAN_OVER_MEAN * deviation / (log_ratios.len().max(1) as f64).sqrt(),
             calls: 2 * calls * log_ratios.len(),
         }
     }
@@ -125,11 +130,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mean_and_error_by_hand_and_there_and_back() {
-        // Mean 0.02; squares 2 × 0.01²; variance 1e-4 for two values; error 0.01/√2.
+    fn median_and_error_by_hand_and_there_and_back() {
+        // Median 0.02, both values 0.01 away from it.
         let found = Injected::of(&[0.01, 0.03], 8);
         assert!((found.log_slowdown - 0.02).abs() < 1e-12);
-        assert!((found.standard_error - 0.01).abs() < 1e-12, "{found:?}");
+        let error = MEDIAN_OVER_MEAN * MAD_TO_DEVIATION * 0.01 / 2.0_f64.sqrt();
+        assert!((found.standard_error - error).abs() < 1e-12, "{found:?}");
         assert_eq!(found.calls, 32);
         for injected in [found, Injected::of(&[-0.01, -0.03], 8)] {
             assert_eq!(Injected::read(&injected.parameters()), Some(injected));
