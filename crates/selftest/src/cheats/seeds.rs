@@ -95,7 +95,11 @@ fn generated(work: &Work, seed: u64) -> Option<Vec<u8>> {
     let operation = serde_json::to_value(&work.problem).ok()?;
     let sizes = gauntlet_families::open(&operation).ok()?;
     let path = Path::new("guess");
-    sizes.generate(InputKind::Competition, seed).save(path).ok()?;
+    sizes
+        .generate(InputKind::Competition, seed)
+        .ok()?
+        .save(path)
+        .ok()?;
     std::fs::read(path).ok()
 }
 

@@ -289,6 +289,7 @@ pub(crate) mod tests {
                 let file = folder.path().join(format!("{seed}"));
                 case.sizes
                     .generate(InputKind::Competition, seed)
+                    .unwrap()
                     .save(&file)
                     .unwrap();
                 file
