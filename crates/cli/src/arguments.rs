@@ -6,6 +6,7 @@ mod explain;
 mod kept;
 mod ledger;
 mod measured;
+mod selftest;
 mod tune;
 
 pub use calibration::{Calibrate, Validate};
@@ -14,6 +15,7 @@ pub use explain::Explain;
 pub use kept::{CalibrationFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor};
+pub use selftest::Selftest;
 pub use tune::{Tune, TuneExecutor};
 
 use std::path::PathBuf;
@@ -271,40 +273,14 @@ fn positive_time(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
-/// `selftest`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  gauntlet selftest                                  the synthetic machines in full, a few real comparisons
-  gauntlet selftest --live 100 --json result.json    all that the goals ask for, in about 15 minutes
-  gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds
-  gauntlet selftest --cheats                         does every candidate that cheats get caught?")]
-pub struct Selftest {
-    /// Try the corpus of candidates that cheat, and nothing else; fails if one gains by it or an honest one is accused.
-    #[arg(long, conflicts_with_all = ["comparisons", "live", "seed"])]
-    pub cheats: bool,
-    /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.
-    #[arg(long, value_name = "N", default_value_t = 2000)]
-    pub comparisons: usize,
-    /// Comparisons of this machine's kernels with themselves; a quarter as many with each effect.
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub live: usize,
-    /// The seed of the synthetic comparisons.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-}
-
 /// `worker`.
 #[derive(Debug, Args)]
 pub struct Worker {
     /// The executor to serve.
     #[arg(value_enum)]
     pub executor: WorkerName,
-    /// Which cheat.
-    #[arg(hide = true, required_if_eq("executor", "cheat"))]
+    /// Which cheat, or which honest worker.
+    #[arg(hide = true, required_if_eq_any([("executor", "cheat"), ("executor", "zoo")]))]
     pub cheat: Option<String>,
     /// amx, avx512, avx2, neon or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
@@ -369,6 +345,9 @@ pub enum WorkerName {
     /// A candidate that cheats, for the lab to examine itself with.
     #[value(hide = true)]
     Cheat,
+    /// An odd but honest worker, for the lab to examine itself with.
+    #[value(hide = true)]
+    Zoo,
 }
 
 /// What a script may insist on.

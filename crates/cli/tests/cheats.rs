@@ -60,6 +60,11 @@ fn cheats_by_times_that_cannot_be_are_caught() {
 }
 
 #[test]
+fn cheats_that_do_less_in_trials_are_caught() {
+    all_end_as_they_should(Kind::Deferred);
+}
+
+#[test]
 fn cheats_on_the_protocol_are_caught() {
     all_end_as_they_should(Kind::Protocol);
 }

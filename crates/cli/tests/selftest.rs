@@ -126,11 +126,29 @@ fn a_worker_of_twice_the_time_is_compared_and_never_taken_for_faster() {
 }
 
 #[test]
+fn the_neighbour_ends_with_its_input() {
+    Place::new().run(&["worker", "cheat", "neighbour"]).expect(0);
+}
+
+#[test]
 fn what_compares_nothing_is_refused() {
     let place = Place::new();
     let refused = place.run(&["selftest", "--comparisons", "0"]).expect(2);
     assert!(refused.folded().contains("compares nothing"), "{}", refused.err);
     place.run(&["worker", "cpu", "--slowed-by", "-1"]).expect(2);
+    let stranger = place
+        .run(&["selftest", "--honest", "--only", "no-such-worker"])
+        .expect(2);
+    assert!(stranger.folded().contains("no-such-worker"), "{}", stranger.err);
+    assert!(stranger.folded().contains("numpy"), "{}", stranger.err);
+    let alone = place.run(&["selftest", "--contested"]).expect(2);
+    assert!(alone.folded().contains("--honest"), "{}", alone.err);
+    for wrong in [["--effects", "many"], ["--runs", "0"], ["--budget", "0s"]] {
+        place
+            .run(&[&["selftest", "--power"], &wrong[..]].concat())
+            .expect(2);
+    }
+    place.run(&["worker", "zoo", "no-such-worker"]).expect(2);
     let help = place.run(&["worker", "--help"]).expect(0).out;
     assert!(
         !help.contains("slowed"),

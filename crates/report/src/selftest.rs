@@ -4,11 +4,12 @@ use gauntlet_selftest::characteristics::Characteristics;
 use gauntlet_selftest::characteristics::cell::Cell;
 use gauntlet_selftest::characteristics::effect::Effect;
 use gauntlet_selftest::characteristics::goals::{Bound, Goal, Standing};
+use gauntlet_selftest::characteristics::live::LiveComparison;
 use gauntlet_selftest::characteristics::noise::Noise;
 use gauntlet_selftest::characteristics::rule::Rule;
 use gauntlet_selftest::characteristics::share::Share;
 use gauntlet_selftest::characteristics::tally::Tally;
-use gauntlet_stats::speedup_fraction;
+use gauntlet_stats::{Interval, speedup_fraction};
 
 use crate::outline::criteria as criteria_line;
 use crate::speedup::percent;
@@ -27,6 +28,13 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
         text += "\n";
         text += &heading(machine, found, width);
         text += &own_table(&own, width);
+    }
+    if let Some(rows) = injected_rows(&found.live_comparisons) {
+        text += &format!(
+            "\n{}\n",
+            bold("Injected here, as measured on the spot, and found")
+        );
+        text += &table(&INJECTED, rows, 2, width);
     }
     for (title, effect, figure) in COMPARED {
         text += &format!("\n{}\n", bold(title));
@@ -122,6 +130,45 @@ fn own_row(cell: &Cell) -> Option<Vec<String>> {
     ])
 }
 
+/// The head of the table of injected effects.
+const INJECTED: [(&str, Column); 5] = [
+    ("asked for", Column::Whole),
+    ("times", Column::Figures),
+    ("injected", Column::Words),
+    ("found", Column::Words),
+    ("intervals that hold it", Column::Words),
+];
+
+/// For each effect, the speed-up that was really injected and the one that was found, as means over the comparisons;
+/// none if nothing was injected.
+fn injected_rows(comparisons: &[LiveComparison]) -> Option<Vec<Vec<String>>> {
+    let row = |effect: Effect| {
+        let known: Vec<(f64, &Interval)> = comparisons
+            .iter()
+            .filter(|one| one.effect == effect)
+            .filter_map(|one| Some((one.true_log_speedup()?, one.interval.as_ref()?)))
+            .collect();
+        let mean = |of: fn(&(f64, &Interval)) -> f64| {
+            let sum: f64 = known.iter().map(of).sum();
+            percent(speedup_fraction(sum / known.len() as f64))
+        };
+        let holding = known
+            .iter()
+            .filter(|(truth, interval)| interval.lower <= *truth && *truth <= interval.upper);
+        (!known.is_empty()).then(|| {
+            vec![
+                effect.to_string(),
+                known.len().to_string(),
+                mean(|(truth, _)| *truth),
+                mean(|(_, interval)| interval.estimate),
+                format!("{} of {}", holding.count(), known.len()),
+            ]
+        })
+    };
+    let rows: Vec<Vec<String>> = Effect::INJECTED.into_iter().filter_map(row).collect();
+    (!rows.is_empty()).then_some(rows)
+}
+
 fn rivals_table(cells: &[&Cell], effect: Effect, figure: Figure, width: usize) -> String {
     let rules: Vec<Rule> = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS).collect();
     let header: Vec<(&str, Column)> = std::iter::once(("machine", Column::Words))
@@ -196,7 +243,7 @@ fn tone(standing: Standing) -> Tone {
 }
 
 /// In percent: `0.15 [0.03…0.44]`.
-fn with_interval(share: &Share) -> String {
+pub(crate) fn with_interval(share: &Share) -> String {
     format!(
         "{} [{}…{}]",
         hundredths(share.observed),
@@ -220,8 +267,9 @@ fn hundredths(share: f64) -> String {
 mod tests {
     use anstream::adapter::strip_str;
     use gauntlet_judge::Measurement;
+    use gauntlet_selftest::characteristics::injected::Injected;
     use gauntlet_selftest::characteristics::{Extent, goals};
-    use gauntlet_stats::{Criteria, Decision};
+    use gauntlet_stats::{Criteria, Decision, Origin};
 
     use super::*;
     use crate::text::widest;
@@ -292,6 +340,35 @@ mod tests {
             let word = rule.name().split(' ').next().unwrap();
             assert!(text.contains(word), "{word}");
         }
+    }
+
+    #[test]
+    fn injected_effects_are_shown_beside_what_was_found() {
+        let comparison = |injected: f64, estimate: f64| LiveComparison {
+            effect: Effect::FASTER,
+            injected: Some(Injected {
+                log_slowdown: injected.ln(),
+                standard_error: 0.0,
+                calls: 384,
+            }),
+            decision: Decision::Adopt,
+            suspicion: None,
+            pairs: 4,
+            interval: Some(Interval {
+                estimate: estimate.ln(),
+                lower: (estimate - 0.01).ln(),
+                upper: (estimate + 0.01).ln(),
+                origin: Origin::Measured {
+                    confidence: 0.95,
+                    processes: 4,
+                },
+            }),
+            process_effects: Vec::new(),
+            seed: 1,
+        };
+        let rows = injected_rows(&[comparison(1.052, 1.055), comparison(1.052, 1.07)]).unwrap();
+        assert_eq!(rows, [["5 % faster", "2", "+5.2 %", "+6.2 %", "1 of 2"]]);
+        assert_eq!(injected_rows(&[]), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gauntlet_judge::{Measurement, Suspicion};
 use gauntlet_selftest::characteristics::cell::Cell;
 use gauntlet_selftest::characteristics::effect::Effect;
+use gauntlet_selftest::characteristics::injected::Injected;
 use gauntlet_selftest::characteristics::live::{LiveComparison, spread};
 use gauntlet_selftest::characteristics::rule::Rule;
 use gauntlet_selftest::characteristics::tally::Tally;
@@ -37,6 +38,11 @@ fn its_shape_is_as_documented() {
     }];
     let live_comparisons = vec![LiveComparison {
         effect: Effect::NONE,
+        injected: Some(Injected {
+            log_slowdown: 0.0625,
+            standard_error: 0.001953125,
+            calls: 384,
+        }),
         decision: Decision::Inconclusive,
         suspicion: Some(Suspicion::Untimed {
             after: false,

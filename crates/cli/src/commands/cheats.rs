@@ -1,14 +1,14 @@
 //! `gauntlet selftest --cheats`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Quiet, Settings, TrialError};
 use serde_json::json;
 
-use crate::arguments::MeasuredExecutor;
+use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::run::{cpu_worker, environment};
+use crate::commands::selftest::{check_names, neighbour};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
@@ -19,22 +19,28 @@ use crate::sink;
 const LISTEN: Duration = Duration::from_secs(2);
 
 /// Measures how quiet the machine is, tries every cheat of the corpus, and prints which gate caught it.
-pub fn cheats(json: Option<&Path>) -> Result<Exit, CliError> {
+pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
+    let json = arguments.json.as_deref();
     json.into_iter().try_for_each(sink::check)?;
+    let known: Vec<&str> = cheats::corpus().iter().map(|cheat| cheat.name).collect();
+    check_names(&arguments.only, &known)?;
     let settings = Settings {
         program: cpu_worker(None)?.program,
         kinds: Kind::ALL.to_vec(),
-        names: Vec::new(),
+        names: arguments.only.clone(),
     };
     let _hold = Hold::take(MeasuredExecutor::Cpu);
     let quiet = Quiet::measure(LISTEN);
     say(&format!("{quiet}\n"));
+    let neighbour = neighbour(arguments, &settings.program)?;
     let progress = Progress::new();
     let reports = cheats::run(&settings, &mut |report| {
         progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
     })?;
-    drop(progress);
-    let result = json!({ "environment": environment(), "quiet": quiet, "cheats": reports });
+    drop((progress, neighbour));
+    let result = json!({
+        "environment": environment(), "quiet": quiet, "contested": arguments.contested, "cheats": reports,
+    });
     sink::deliver(json, &result, || {
         sink::print(listed(&reports))?;
         sink::print(summed_up(&reports, &quiet))
@@ -65,10 +71,11 @@ fn listed(reports: &[CheatReport]) -> String {
 
 /// The number of cheats, the time, how quiet the machine was, and the cheats with an unexpected outcome.
 fn summed_up(reports: &[CheatReport], quiet: &Quiet) -> String {
-    let count = |wanted| reports.iter().filter(|report| report.outcome == wanted).count();
+    let defended = || reports.iter().filter(|report| report.kind != Kind::Undefended);
+    let count = |wanted| defended().filter(|report| report.outcome == wanted).count();
     let cheats = reports
         .iter()
-        .filter(|report| report.kind != Kind::Honest)
+        .filter(|report| !matches!(report.kind, Kind::Honest | Kind::Undefended))
         .count();
     let seconds: f64 = reports.iter().map(|report| report.seconds).sum();
     let mut text = format!(
@@ -96,6 +103,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::GainedNothing => "gained nothing",
         Outcome::Missed => "MISSED",
         Outcome::Unheld => "not held here",
+        Outcome::Undefended => "undefended",
         Outcome::Measured => "measured",
         Outcome::Unjudged => "not judged",
         Outcome::Wronged => "WRONGED",

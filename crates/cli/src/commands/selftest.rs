@@ -1,8 +1,10 @@
 //! `gauntlet selftest`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gauntlet_device::Device;
+use gauntlet_selftest::burner::Burner;
 use gauntlet_selftest::characteristics::error::CharacteristicsError;
 use gauntlet_selftest::characteristics::{Characteristics, Extent};
 use jiff::Timestamp;
@@ -10,6 +12,8 @@ use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::cheats::cheats;
+use crate::commands::honest::honest;
+use crate::commands::power::power;
 use crate::commands::run::{cpu_worker, environment, version};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
@@ -29,8 +33,22 @@ struct Document<'a> {
 
 /// Measures how often verdicts err when the truth is known.
 pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
-    if arguments.cheats {
-        return cheats(arguments.json.as_deref());
+    let named = [
+        (
+            arguments.cheats,
+            cheats as fn(&Selftest) -> Result<Exit, CliError>,
+        ),
+        (arguments.honest, honest),
+        (arguments.power, power),
+    ];
+    if let Some((_, command)) = named.into_iter().find(|(wanted, _)| *wanted) {
+        return command(arguments);
+    }
+    if arguments.contested || !arguments.only.is_empty() {
+        return Err(CliError::bad_input(
+            "--contested and --only say nothing without --cheats, --honest or --power",
+            "name one of them, or leave the option out",
+        ));
     }
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     if arguments.comparisons == 0 {
@@ -67,6 +85,27 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
     } else {
         Exit::NotReached
     })
+}
+
+/// Starts the neighbour if the self-test is to be contested.
+pub fn neighbour(arguments: &Selftest, program: &Path) -> Result<Option<Burner>, CliError> {
+    let started = arguments.contested.then(|| Burner::start(program)).transpose();
+    started.map_err(|error| {
+        CliError::broken(format!(
+            "the neighbour cannot be started: {error}; leave out --contested"
+        ))
+    })
+}
+
+/// Refuses names that `known` does not hold.
+pub fn check_names(wanted: &[String], known: &[&str]) -> Result<(), CliError> {
+    match wanted.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(stranger) => Err(CliError::bad_input(
+            format!("--only: there is no candidate `{stranger}`"),
+            format!("one of {}", known.join(", ")),
+        )),
+    }
 }
 
 impl From<CharacteristicsError> for CliError {

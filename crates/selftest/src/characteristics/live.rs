@@ -1,11 +1,10 @@
 //! Comparisons of this machine's real kernels with themselves and with slowed ones, measured by the judge itself.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use gauntlet_device::Device;
-use gauntlet_judge::{Candidate, Comparison, Measurement, Observer, Setting, Suspicion, Workshop, measure};
-use gauntlet_parameters::Parameters;
+use gauntlet_judge::{Comparison, Measurement, Observer, Setting, Suspicion, Workshop, measure};
 use gauntlet_stats::{Block, Criteria, Decision, Interval, Sample};
 use gauntlet_task::Suite;
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Judged};
 use super::effect::Effect;
 use super::error::CharacteristicsError;
+use super::injected::{Injected, slowed};
 use super::trial::{Calls, Trial};
 use super::{Observed, injected};
 
@@ -29,6 +29,9 @@ const SUITE: &str = include_str!("live/suite.toml");
 pub struct LiveComparison {
     /// The injected effect.
     pub effect: Effect,
+    /// The effect that was really injected, measured beside the comparison; none for a thing compared with itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub injected: Option<Injected>,
     /// The judge's decision.
     pub decision: Decision,
     /// Why the judge distrusts the times, although they are honest: then there is no verdict.
@@ -42,6 +45,26 @@ pub struct LiveComparison {
     pub process_effects: Vec<f64>,
     /// The seed of operands, orders and bootstrap.
     pub seed: u64,
+}
+
+impl LiveComparison {
+    /// The true log speed-up: zero for a thing compared with itself, else as measured on the spot.
+    pub fn true_log_speedup(&self) -> Option<f64> {
+        if self.effect == Effect::NONE {
+            return Some(0.0);
+        }
+        Some(self.injected?.log_speedup(self.effect))
+    }
+}
+
+/// A live comparison as the judge returned it.
+pub struct Measured {
+    /// The effect that was asked for.
+    pub effect: Effect,
+    /// The effect that was really injected.
+    pub injected: Option<Injected>,
+    /// The comparison.
+    pub comparison: Comparison,
 }
 
 /// The setting of the live comparisons: default criteria and plan. The operands are warm, because rotating a small
@@ -62,19 +85,29 @@ pub fn comparisons(
     worker: &WorkerCommand,
     comparisons: usize,
     observer: &dyn Observer,
-) -> Result<Vec<(Effect, Comparison)>, CharacteristicsError> {
+) -> Result<Vec<Measured>, CharacteristicsError> {
     let workshop = Workshop::new(worker.clone(), Timeouts::default(), Limits::default())?;
     let planned = plan(comparisons);
     let mut measured = Vec::new();
     for (index, effect) in planned.iter().enumerate() {
         let name = format!("live comparison {} of {}, {effect}", index + 1, planned.len());
         let observer = Observed { name, observer };
-        let baseline = arm("baseline", worker, effect.on_baseline());
-        let candidate = arm("candidate", worker, effect.on_candidate());
+        let failed = |failure| CharacteristicsError::in_live(failure, *effect);
+        let injected = if *effect == Effect::NONE {
+            None
+        } else {
+            Injected::measure(&workshop, setting, worker, *effect).map_err(failed)?
+        };
+        let baseline = slowed("baseline", worker, effect.on_baseline());
+        let candidate = slowed("candidate", worker, effect.on_candidate());
         let allowed = Duration::try_from(setting.measurement.budget).unwrap_or_default();
-        let comparison = measure(&workshop, setting, &baseline, &candidate, allowed, &observer)
-            .map_err(|failure| CharacteristicsError::in_live(failure, *effect))?;
-        measured.push((*effect, comparison));
+        let comparison =
+            measure(&workshop, setting, &baseline, &candidate, allowed, &observer).map_err(failed)?;
+        measured.push(Measured {
+            effect: *effect,
+            injected,
+            comparison,
+        });
     }
     Ok(measured)
 }
@@ -92,26 +125,12 @@ fn plan(comparisons: usize) -> Vec<Effect> {
     planned
 }
 
-fn arm(name: &str, worker: &WorkerCommand, slowed_by: f64) -> Candidate {
-    let command = (slowed_by > 0.0).then(|| {
-        let arguments = worker.arguments.iter().map(PathBuf::from);
-        std::iter::once(worker.program.clone())
-            .chain(arguments)
-            .chain(["--slowed-by".into(), slowed_by.to_string().into()])
-            .collect()
-    });
-    Candidate {
-        command,
-        ..Candidate::new(name, Parameters::new())
-    }
-}
-
 /// Counts the decisions of every rule on the comparisons of each effect. The judge keeps only the medians of slots, so
 /// the rivals use those as calls.
-pub fn cells(comparisons: &[(Effect, Comparison)], criteria: &Criteria) -> Vec<Cell> {
+pub fn cells(comparisons: &[Measured], criteria: &Criteria) -> Vec<Cell> {
     let of = |effect: Effect| -> Vec<Judged> {
-        let same = comparisons.iter().filter(|(injected, _)| *injected == effect);
-        same.map(|(_, comparison)| Judged::new(&trial(comparison), criteria))
+        let same = comparisons.iter().filter(|one| one.effect == effect);
+        same.map(|one| Judged::new(&trial(&one.comparison), criteria))
             .collect()
     };
     Effect::INJECTED
@@ -139,17 +158,19 @@ fn trial(comparison: &Comparison) -> Trial {
 }
 
 /// The data kept of each comparison.
-pub fn records(comparisons: &[(Effect, Comparison)]) -> Result<Vec<LiveComparison>, CharacteristicsError> {
+pub fn records(comparisons: &[Measured]) -> Result<Vec<LiveComparison>, CharacteristicsError> {
     comparisons
         .iter()
-        .map(|(effect, comparison)| {
+        .map(|one| {
+            let comparison = &one.comparison;
             let blocks: Vec<Block> = comparison
                 .cases
                 .iter()
                 .flat_map(|case| case.blocks.clone())
                 .collect();
             Ok(LiveComparison {
-                effect: *effect,
+                effect: one.effect,
+                injected: one.injected,
                 decision: decision(comparison),
                 suspicion: suspicion(comparison),
                 pairs: pairs(comparison),
@@ -177,14 +198,14 @@ pub fn spread(comparisons: &[LiveComparison]) -> Option<f64> {
 }
 
 /// The decision of the gate: distrusted times decide nothing.
-fn decision(comparison: &Comparison) -> Decision {
+pub(crate) fn decision(comparison: &Comparison) -> Decision {
     match suspicion(comparison) {
         Some(_) => Decision::Inconclusive,
         None => comparison.assessment.decision,
     }
 }
 
-fn suspicion(comparison: &Comparison) -> Option<Suspicion> {
+pub(crate) fn suspicion(comparison: &Comparison) -> Option<Suspicion> {
     comparison.conduct.as_ref()?.suspicion
 }
 
@@ -216,6 +237,7 @@ mod tests {
     fn the_spread_is_that_within_comparisons() {
         let comparison = |process_effects: &[f64]| LiveComparison {
             effect: Effect::NONE,
+            injected: None,
             decision: Decision::Inconclusive,
             suspicion: None,
             pairs: process_effects.len(),
@@ -228,16 +250,5 @@ mod tests {
         let spread = spread(&[comparison(&[1.0, 3.0]), comparison(&[98.0, 100.0, 102.0])]).unwrap();
         assert!((spread - (10.0f64 / 3.0).sqrt()).abs() < 1e-12, "{spread}");
         assert_eq!(super::spread(&[comparison(&[1.0])]), None);
-    }
-
-    #[test]
-    fn only_the_slower_arm_is_a_program_of_its_own() {
-        let worker = WorkerCommand::new("/bin/gauntlet", ["worker".into(), "cpu".into()]);
-        assert_eq!(arm("baseline", &worker, 0.0).command, None);
-        let command = arm("candidate", &worker, 0.05).command.unwrap();
-        let expected: Vec<PathBuf> = ["/bin/gauntlet", "worker", "cpu", "--slowed-by", "0.05"]
-            .map(PathBuf::from)
-            .into();
-        assert_eq!(command, expected);
     }
 }

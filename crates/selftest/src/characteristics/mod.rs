@@ -9,6 +9,7 @@ pub mod cell;
 pub mod effect;
 pub mod error;
 pub mod goals;
+pub mod injected;
 pub mod live;
 pub mod noise;
 pub mod rule;

@@ -33,6 +33,9 @@ pub enum Rule {
     Minimum,
     /// The ratio of the means of the first 7 calls of the first process is at least the target, or at most −ε.
     MeanOfSeven,
+    /// The ratio of the mean times of whole runs differs from 1 by more than its standard deviation, as hyperfine
+    /// prints both. Needs whole runs, so it is not among [`RIVALS`](Self::RIVALS).
+    MeanOfRuns,
     /// The verdict of criterion.rs: improved or regressed.
     Criterion,
 }
@@ -59,6 +62,7 @@ impl Rule {
             Self::MannWhitneyBySize => "Mann–Whitney by size",
             Self::Minimum => "min of N",
             Self::MeanOfSeven => "mean of 7",
+            Self::MeanOfRuns => "mean of runs",
             Self::Criterion => "criterion",
         }
     }
@@ -82,6 +86,25 @@ pub fn rivals(calls: &Calls, criteria: &Criteria, seed: u64) -> [Decision; Rule:
         Rule::Criterion => criterion::decide(baseline, candidate, seed),
         _ => Decision::Inconclusive,
     })
+}
+
+/// The decision of [`Rule::MeanOfRuns`] on the times of whole runs; undecided with fewer than two on a side.
+pub fn mean_of_runs(baseline: &[f64], candidate: &[f64]) -> Decision {
+    if baseline.len() < 2 || candidate.len() < 2 {
+        return Decision::Inconclusive;
+    }
+    let relative_variance = |times: &[f64]| {
+        let centre = mean(times);
+        let squares: f64 = times.iter().map(|time| (time - centre).powi(2)).sum();
+        squares / (times.len() - 1) as f64 / centre.powi(2)
+    };
+    let ratio = mean(baseline) / mean(candidate);
+    let deviation = ratio * (relative_variance(baseline) + relative_variance(candidate)).sqrt();
+    if (ratio - 1.0).abs() > deviation {
+        by_sign(ratio.ln())
+    } else {
+        Decision::Inconclusive
+    }
 }
 
 /// Faster means adoption and slower a regression, however small the difference.
@@ -208,6 +231,16 @@ mod tests {
         ] {
             assert_eq!(by_size(f64::ln_1p(factor - 1.0), &criteria), expected, "{factor}");
         }
+    }
+
+    #[test]
+    fn whole_runs_decide_beyond_their_deviation() {
+        // Relative deviations of about 1 % each side: 1.4 % together.
+        let runs = |centre: f64| [0.99 * centre, centre, 1.01 * centre];
+        assert_eq!(mean_of_runs(&runs(1.03), &runs(1.0)), Adopt);
+        assert_eq!(mean_of_runs(&runs(1.0), &runs(1.03)), Regression);
+        assert_eq!(mean_of_runs(&runs(1.01), &runs(1.0)), Inconclusive);
+        assert_eq!(mean_of_runs(&[1.0], &runs(2.0)), Inconclusive);
     }
 
     #[test]

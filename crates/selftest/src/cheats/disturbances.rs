@@ -1,7 +1,9 @@
 //! Cheats that compute honestly and slow the baseline down.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::parent_id;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -33,9 +35,7 @@ pub struct WhileIdle {
 impl WhileIdle {
     /// One thread per core that counts.
     pub fn burning() -> Self {
-        Self::new(thread::available_parallelism().map_or(1, usize::from), || {
-            (0..100_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
-        })
+        Self::new(cores(), count)
     }
 
     /// One thread that goes through more memory than a cache holds.
@@ -49,12 +49,57 @@ impl WhileIdle {
         })
     }
 
+    /// One thread that writes files of some megabytes through to the disk, one after another.
+    pub fn writing() -> Self {
+        let content = vec![b'!'; 4 << 20];
+        Self::new(1, move || {
+            let place = "written-when-idle";
+            let written = File::create(place).and_then(|mut file| {
+                file.write_all(&content)?;
+                file.sync_all()
+            });
+            // A disk that refuses ends the disturbance, not the worker.
+            if written.is_err() {
+                thread::sleep(STOPPED);
+            }
+            let _removed = std::fs::remove_file(place);
+        })
+    }
+
+    /// One thread that takes memory, touches it, and gives it back.
+    pub fn taking_memory() -> Self {
+        Self::new(1, || {
+            let mut memory = vec![0_u8; 128 << 20];
+            memory.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            std::hint::black_box(&memory);
+        })
+    }
+
+    /// One thread per core that wakes thousands of times a second and does next to nothing each time.
+    pub fn waking() -> Self {
+        Self::new(cores(), || thread::sleep(Duration::from_micros(20)))
+    }
+
+    /// One thread per core that counts at the lowest priority, so that it looks harmless.
+    pub fn burning_politely() -> Self {
+        let mut polite = false;
+        Self::new(cores(), move || {
+            if !std::mem::replace(&mut polite, true) {
+                lower_own_priority();
+            }
+            count();
+        })
+    }
+
     /// One thread that stops the coordinator's other workers for most of the time: it needs no core.
     pub fn stopping_others() -> Self {
         let mut others = Vec::new();
         let mut asked = Instant::now();
         Self::new(1, move || {
             if others.is_empty() || asked.elapsed() > NEWS {
+                if !coordinator_is_visible() {
+                    thwarted(UNSEEN);
+                }
                 (others, asked) = (siblings(), Instant::now());
             }
             let send = |signal| {
@@ -77,6 +122,9 @@ impl WhileIdle {
         let mut first = CpuSet::new();
         let _first_is_known = first.set(0);
         Self::new(1, move || {
+            if !coordinator_is_visible() {
+                thwarted(UNSEEN);
+            }
             for other in siblings() {
                 for thread in threads(other) {
                     match sched_setaffinity(thread, &first) {
@@ -119,19 +167,38 @@ impl Trick for WhileIdle {
 }
 
 /// The threads of a process.
-fn threads(process: Pid) -> Vec<Pid> {
+pub fn threads(process: Pid) -> Vec<Pid> {
     let entries = std::fs::read_dir(format!("/proc/{process}/task"));
     let entries = entries.into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.map(Pid::from_raw).collect()
 }
 
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn count() {
+    (0..100_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
+}
+
+fn lower_own_priority() {
+    const LOWEST: nix::libc::c_int = 19;
+    // SAFETY: the call takes numbers only and touches no memory of this process. 0 means the calling thread.
+    let _lowered = unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, LOWEST) };
+}
+
+/// The message of a cheat that looks for its rival in a PID namespace of its own.
+pub const UNSEEN: &str = "no other process can be seen";
+
+/// Whether the coordinator's entry among the processes can be seen; if not, its other workers' cannot be either.
+pub fn coordinator_is_visible() -> bool {
+    Path::new(&format!("/proc/{}/task", parent_id())).exists()
+}
+
 /// The other processes of the coordinator.
-fn siblings() -> Vec<Pid> {
+pub fn siblings() -> Vec<Pid> {
     let parent = parent_id();
-    if parent == 0 {
-        thwarted("its parent is outside its PID namespace, and so are the other workers");
-    }
     let children = format!("/proc/{parent}/task");
     let tasks = std::fs::read_dir(children).into_iter().flatten().flatten();
     let listed = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

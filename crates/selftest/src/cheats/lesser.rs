@@ -13,6 +13,8 @@ use super::work::{Work, broken};
 /// Which part of a problem is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
+    /// The first row kept, given their total.
+    pub start: fn(usize) -> usize,
     /// The number of rows kept, given their total.
     pub rows: fn(usize) -> usize,
     /// Whether the last group is left out.
@@ -28,6 +30,7 @@ pub struct Cut {
 impl Cut {
     /// Leaves nothing out.
     pub const NONE: Self = Self {
+        start: |_| 0,
         rows: |rows| rows,
         last_group: false,
         last_head: false,
@@ -72,6 +75,7 @@ impl Cut {
 pub struct Lesser {
     kernel: Kernel,
     whole: Operation,
+    start: fn(usize) -> usize,
     copies: Vec<Inputs>,
     output: Output,
 }
@@ -83,13 +87,20 @@ impl Lesser {
         if problem == work.problem {
             return Ok(None);
         }
-        let cut = |inputs| cut_inputs(inputs, &work.problem, &problem);
+        let start = cut.start;
+        let cut = |inputs| cut_inputs(inputs, &work.problem, &problem, start);
         Ok(Some(Self {
             kernel: work.kernel_for(&problem)?,
             copies: work.copies.iter().map(cut).collect::<Result<_, _>>()?,
+            start,
             output: Output::poisoned(&problem),
             whole: work.problem.clone(),
         }))
+    }
+
+    /// Whether this is a part of that problem.
+    pub fn is_of(&self, problem: &Operation) -> bool {
+        self.whole == *problem
     }
 
     /// Computes the part.
@@ -104,6 +115,12 @@ impl Lesser {
     /// Computes the part and writes it to its place in the output; the rest of the output stays as it is.
     pub fn compute(&mut self, copy: usize, output: &mut Output) -> Result<(), Failure> {
         self.compute_alone(copy)?;
+        self.place(&self.output, output);
+        Ok(())
+    }
+
+    /// Writes a result of the part to its place in the output.
+    pub fn place(&self, result: &Output, output: &mut Output) {
         let width = output.format.bytes();
         let heads = |problem: &Operation, parts: usize| match problem {
             Operation::GroupedGemm(_) => parts,
@@ -111,35 +128,37 @@ impl Lesser {
         };
         let (all, kept) = (
             heads(&self.whole, output.parts.len()),
-            heads(&self.whole, self.output.parts.len()),
+            heads(&self.whole, result.parts.len()),
         );
         let mut from = 0;
+        let rows: Vec<usize> = output.parts.iter().map(|part| part.rows).collect();
         let mut whole = output.parts.iter().scan(0, |next, part| {
             let first = *next;
             *next += part.rows * part.columns * width;
             Some(first)
         });
-        for index in 0..output.parts.len() {
+        for (index, rows) in rows.into_iter().enumerate() {
             let Some(to) = whole.next() else { break };
             if index % all >= kept {
                 continue;
             }
-            let part = self.output.parts[index / all * kept + index % all];
+            let part = result.parts[index / all * kept + index % all];
             let bytes = part.rows * part.columns * width;
-            output.bytes[to..to + bytes].copy_from_slice(&self.output.bytes[from..from + bytes]);
+            let begin = (self.start)(rows).min(rows - part.rows);
+            let to = to + begin * part.columns * width;
+            output.bytes[to..to + bytes].copy_from_slice(&result.bytes[from..from + bytes]);
             from += bytes;
         }
-        Ok(())
     }
 }
 
-/// The first rows and columns of tokens.
-fn cut_tokens(tokens: &Tokens, rows: usize, columns: usize) -> Result<Tokens, Failure> {
+/// `rows` rows of tokens from `start` on, and their first columns.
+fn cut_tokens(tokens: &Tokens, (start, rows): (usize, usize), columns: usize) -> Result<Tokens, Failure> {
     let whole = match tokens {
-        Tokens::Nvfp4(tensor) => return cut_tensor(tensor, rows, columns).map(Tokens::Nvfp4),
+        Tokens::Nvfp4(tensor) => return cut_tensor(tensor, (start, rows), columns).map(Tokens::Nvfp4),
         Tokens::Half(whole) => whole,
     };
-    let row = |row: usize| &whole.bytes[2 * row * whole.columns..][..2 * columns];
+    let row = |row: usize| &whole.bytes[2 * (start + row) * whole.columns..][..2 * columns];
     Ok(Tokens::Half(HalfTensor {
         is_bf16: whole.is_bf16,
         rows,
@@ -148,13 +167,18 @@ fn cut_tokens(tokens: &Tokens, rows: usize, columns: usize) -> Result<Tokens, Fa
     }))
 }
 
-fn cut_inputs(inputs: &Inputs, whole: &Operation, lesser: &Operation) -> Result<Inputs, Failure> {
+fn cut_inputs(
+    inputs: &Inputs,
+    whole: &Operation,
+    lesser: &Operation,
+    start: fn(usize) -> usize,
+) -> Result<Inputs, Failure> {
     match (inputs, whole, lesser) {
         (Inputs::GroupedGemm(groups), _, Operation::GroupedGemm(gemm)) => {
             let cut = |(group, shape): (&GroupInputs, &gauntlet_operations::GemmShape)| {
-                let weights = |tensor| cut_tensor(tensor, shape.n, shape.k);
+                let weights = |tensor| cut_tensor(tensor, (0, shape.n), shape.k);
                 Ok(GroupInputs {
-                    a: cut_tokens(&group.a, shape.m, shape.k)?,
+                    a: cut_tokens(&group.a, (start(group.a.rows()), shape.m), shape.k)?,
                     b: weights(&group.b)?,
                     b2: group.b2.as_ref().map(weights).transpose()?,
                 })
@@ -176,7 +200,7 @@ fn cut_inputs(inputs: &Inputs, whole: &Operation, lesser: &Operation) -> Result<
             let grain = (whole.head_size, whole.scaling);
             let keys = |tensor| {
                 let heads = (whole.kv_heads, lesser.kv_heads);
-                cut_heads(tensor, heads, grain, &keys(whole), &keys(lesser))
+                cut_heads(tensor, heads, grain, &keys(whole), &keys(lesser), |_| 0)
             };
             Ok(Inputs::Attention(AttentionInputs {
                 query: cut_heads(
@@ -185,6 +209,7 @@ fn cut_inputs(inputs: &Inputs, whole: &Operation, lesser: &Operation) -> Result<
                     grain,
                     &queries(whole),
                     &queries(lesser),
+                    start,
                 ),
                 key: keys(&inputs.key),
                 value: keys(&inputs.value),
@@ -194,11 +219,16 @@ fn cut_inputs(inputs: &Inputs, whole: &Operation, lesser: &Operation) -> Result<
     }
 }
 
-/// The first rows and columns of a tensor.
-fn cut_tensor(tensor: &Nvfp4Tensor, rows: usize, columns: usize) -> Result<Nvfp4Tensor, Failure> {
+/// Some rows of a tensor, from the first one on, and its first columns.
+fn cut_tensor(
+    tensor: &Nvfp4Tensor,
+    (start, rows): (usize, usize),
+    columns: usize,
+) -> Result<Nvfp4Tensor, Failure> {
     let first = |data: &[u8], values: usize| -> Vec<u8> {
         let (stride, kept) = (tensor.columns() / values, columns / values);
         data.chunks(stride.max(1))
+            .skip(start)
             .take(rows)
             .flat_map(|row| &row[..kept])
             .copied()
@@ -208,13 +238,14 @@ fn cut_tensor(tensor: &Nvfp4Tensor, rows: usize, columns: usize) -> Result<Nvfp4
     Nvfp4Tensor::new(rows, columns, packed, scales, tensor.tensor_scale()).map_err(broken)
 }
 
-/// The first heads of each sequence, and their first positions.
+/// The first heads of each sequence, and some of their positions.
 fn cut_heads(
     tensor: &HeadTensor,
     (heads, kept): (usize, usize),
     (head_size, scaling): (usize, Scaling),
     whole: &[usize],
     lesser: &[usize],
+    start: fn(usize) -> usize,
 ) -> HeadTensor {
     let row = head_size * tensor.format.bytes();
     let mut cut = HeadTensor {
@@ -225,13 +256,15 @@ fn cut_heads(
     let (mut first, mut first_scale) = (0, 0);
     for (&positions, &positions_kept) in whole.iter().zip(lesser) {
         let scales = scaling.count(positions);
+        // With a scale for each block, a part must begin at the first position of a block.
+        let begin = start(positions).min(positions - positions_kept);
+        let scale_start = scaling.place(begin);
         for head in 0..kept {
-            let start = (first + head * positions) * row;
-            cut.bytes
-                .extend(&tensor.bytes[start..start + positions_kept * row]);
-            let start = first_scale + head * scales;
+            let from = (first + head * positions + begin) * row;
+            cut.bytes.extend(&tensor.bytes[from..from + positions_kept * row]);
+            let from = first_scale + head * scales + scale_start;
             cut.scales
-                .extend(&tensor.scales[start..start + scaling.count(positions_kept)]);
+                .extend(&tensor.scales[from..from + scaling.count(positions_kept)]);
         }
         first += heads * positions;
         first_scale += heads * scales;
@@ -263,6 +296,51 @@ mod tests {
             .unwrap()
     }
 
+    /// Two parts that begin at different rows fill the whole, and each its own rows.
+    #[test]
+    fn parts_of_a_result_find_their_places() {
+        for case in trial::suite().unwrap().benchmark {
+            let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
+            let inputs = inputs(&case.sizes);
+            let cuts = [
+                Cut {
+                    rows: |rows| rows / 3,
+                    ..Cut::NONE
+                },
+                Cut {
+                    start: |rows| rows / 3,
+                    rows: |rows| rows - rows / 3,
+                    ..Cut::NONE
+                },
+            ];
+            let whole = expected(operation, &inputs);
+            let mut found = Vec::new();
+            for cut in cuts {
+                let lesser = cut.of(operation);
+                let inputs = cut_inputs(&inputs, operation, &lesser, cut.start).unwrap();
+                let values = expected(&lesser, &inputs);
+                let parts: Vec<usize> = lesser
+                    .parts()
+                    .iter()
+                    .map(|part| part.rows * part.columns)
+                    .collect();
+                let mut values = values.values().map(|(_, _, value)| value);
+                let parts = parts
+                    .into_iter()
+                    .map(|count| values.by_ref().take(count).collect::<Vec<_>>());
+                found.push(parts.collect::<Vec<_>>());
+            }
+            let joined = found[0]
+                .iter()
+                .zip(&found[1])
+                .flat_map(|(one, other)| one.iter().chain(other));
+            // The order of summation may differ with the size.
+            let same =
+                |(found, (_, _, expected)): (&f64, (usize, usize, f64))| (found - expected).abs() < 1e-9;
+            assert!(joined.zip(whole.values()).all(same), "{}", case.name);
+        }
+    }
+
     /// The oracle gives the same result for the part as for the kept rows of the whole.
     #[test]
     fn operands_are_cut_along_with_the_problem() {
@@ -275,7 +353,7 @@ mod tests {
             let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
             let inputs = inputs(&case.sizes);
             let lesser = cut.of(operation);
-            let cut = cut_inputs(&inputs, operation, &lesser).unwrap();
+            let cut = cut_inputs(&inputs, operation, &lesser, |_| 0).unwrap();
             cut.validate(&lesser).unwrap();
             let (whole, part) = (expected(operation, &inputs), expected(&lesser, &cut));
             let whole: Vec<f64> = whole.values().map(|(_, _, value)| value).collect();

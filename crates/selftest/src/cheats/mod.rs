@@ -6,18 +6,25 @@
 //! if it is missed: each ends by itself.
 
 mod bits;
+mod claims;
 mod corpus;
 mod disturbances;
 mod lesser;
+mod meddling;
+mod outcome;
 mod parts;
+mod picks;
 mod processes;
 mod protocol;
 mod quiet;
 mod results;
+mod seeds;
+mod splits;
+mod tells;
 mod thefts;
 mod times;
 mod trial;
-mod work;
+pub(crate) mod work;
 
 use std::io;
 
@@ -28,8 +35,10 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use self::corpus::corpus;
+pub use self::outcome::Outcome;
 pub use self::quiet::Quiet;
-pub use self::trial::{CheatReport, Outcome, Settings, TrialError, run};
+pub use self::trial::{CheatReport, Settings, TrialError, run};
+pub(crate) use self::trial::{MEMORY, parameters, suite};
 use self::work::{Candidate, Trick};
 
 /// A dishonest candidate, or an honest one that must not be taken for dishonest.
@@ -58,21 +67,27 @@ pub enum Kind {
     Results,
     /// Wrong times, or work outside of timed calls.
     Times,
+    /// Less work in some calls than in others, or a part of it where no call is timed.
+    Deferred,
     /// Wrong answers.
     Protocol,
     /// Other processes, files and the network.
     Processes,
+    /// Not defended against.
+    Undefended,
     /// No cheat.
     Honest,
 }
 
 impl Kind {
     /// All kinds, in the order of the corpus.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Results,
         Self::Times,
+        Self::Deferred,
         Self::Protocol,
         Self::Processes,
+        Self::Undefended,
         Self::Honest,
     ];
 
@@ -81,8 +96,10 @@ impl Kind {
         match self {
             Self::Results => "results",
             Self::Times => "times",
+            Self::Deferred => "deferred",
             Self::Protocol => "protocol",
             Self::Processes => "processes",
+            Self::Undefended => "undefended",
             Self::Honest => "honest",
         }
     }
@@ -92,8 +109,12 @@ impl Cheat {
     /// Whether its end depends on measured times, which other programs on the machine disturb.
     pub fn needs_quiet(&self) -> bool {
         match self.end {
+            // Draws decide where it is caught: all draws of a comparison that ends early may miss it.
+            End::Caught { gate, .. } if gate != Faster.name() && gate.contains(Faster.name()) => true,
             End::Caught { gate, verdict, .. } => gate == Faster.name() && verdict == Verdict::Blocked,
-            End::Measured => true,
+            // Without a safeguard of the system, only the watch during the comparison notices it.
+            End::Held { .. } => self.held_by.is_none(),
+            End::NoGain | End::Undefended { .. } | End::Measured => true,
         }
     }
 }
@@ -103,12 +124,25 @@ impl Cheat {
 pub enum End {
     /// Stopped by a gate.
     Caught {
-        /// The gate's name.
+        /// The gate's name; ` or ` stands between alternatives, where chance decides which one looks first.
         gate: &'static str,
         /// With this verdict.
         verdict: Verdict,
         /// Texts that name the cheat; the reason must contain one of them.
         words: &'static [&'static str],
+    },
+    /// Kept from it by the operating system, or found out by the watch over both sides: stopped by whichever gate it
+    /// tries it in.
+    Held {
+        /// Texts that name the cheat; the reason must contain one of them.
+        words: &'static [&'static str],
+    },
+    /// Measured or void, and without gain: its work is charged where it is done, or its chance never comes.
+    NoGain,
+    /// Not defended against: any verdict is accepted.
+    Undefended {
+        /// How much it can gain.
+        size: &'static str,
     },
     /// Measured; any verdict from the times is accepted.
     Measured,
@@ -147,6 +181,7 @@ pub fn serve(name: &str) -> Result<(), ServeError> {
     match name {
         "burn" => return Ok(processes::burn()?),
         "sleep" => return Ok(processes::sleep()?),
+        crate::burner::NAME => return Ok(crate::burner::serve()?),
         _ => {}
     }
     let cheat = corpus().into_iter().find(|cheat| cheat.name == name);

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use gauntlet_worker::protocol::{Failure, Sample};
+use nix::sys::stat::Mode;
 
-use super::work::{Call, Trick, Work};
+use super::work::{Call, Trick, Work, broken};
 
 /// The longest time that a program hangs: longer than any timeout in a trial, but finite.
 const HANG: Duration = Duration::from_secs(60);
@@ -99,5 +100,49 @@ pub struct WritesNoFile;
 impl Trick for WritesNoFile {
     fn output(&mut self, work: &mut Work, _file: &Path, _index: usize) -> Result<u64, Failure> {
         Ok(work.output.bytes.len() as u64)
+    }
+}
+
+/// Answers with more open brackets than a parser's stack may hold.
+pub fn nests_its_answer() -> io::Result<()> {
+    await_request()?;
+    println!("{}", "[".repeat(200_000));
+    thread::sleep(HANG);
+    Ok(())
+}
+
+/// What a worker puts in the place of its result.
+pub struct PutsInPlace(pub fn(&Path) -> io::Result<()>);
+
+impl Trick for PutsInPlace {
+    fn output(&mut self, work: &mut Work, file: &Path, _index: usize) -> Result<u64, Failure> {
+        (self.0)(file).map_err(broken)?;
+        Ok(work.output.bytes.len() as u64)
+    }
+}
+
+/// A link to another file, such as the result of another worker.
+pub fn link(file: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink("/etc/hostname", file)
+}
+
+/// A pipe that never ends, for a reader to wait at.
+pub fn pipe(file: &Path) -> io::Result<()> {
+    Ok(nix::unistd::mkfifo(file, Mode::S_IRWXU)?)
+}
+
+/// Writes its result after it has said that it is written.
+pub struct WritesLate;
+
+impl Trick for WritesLate {
+    fn output(&mut self, work: &mut Work, file: &Path, index: usize) -> Result<u64, Failure> {
+        let result = work.result(index)?.clone();
+        let (bytes, file) = (result.bytes.len(), file.to_owned());
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            // The folder may be gone.
+            let _written = result.save(&file);
+        });
+        Ok(bytes as u64)
     }
 }

@@ -114,6 +114,8 @@ const WARM_UP: usize = 2;
 pub enum Elsewhere {
     /// Within `load`.
     InLoad,
+    /// Within `prepare`, although the operands are not constant.
+    InPrepare,
     /// In a thread that `load` starts and does not wait for.
     AfterLoad,
     /// Within `output`.
@@ -165,6 +167,9 @@ impl Trick for Computes {
 
     fn loaded(&mut self, work: &mut Work, _files: &[PathBuf]) -> Result<(), Failure> {
         self.results.clear();
+        if self.elsewhere == Elsewhere::InPrepare {
+            return Ok(());
+        }
         let mut kernel = work.kernel_for(&work.problem)?;
         let (copies, mut output) = (work.copies.clone(), Output::poisoned(&work.problem));
         let mut compute_all = move || -> Vec<Vec<u8>> {
@@ -178,7 +183,17 @@ impl Trick for Computes {
         match self.elsewhere {
             Elsewhere::InLoad => self.results = compute_all(),
             Elsewhere::AfterLoad => self.under_way = Some(thread::spawn(compute_all)),
-            Elsewhere::InOutput => {}
+            Elsewhere::InOutput | Elsewhere::InPrepare => {}
+        }
+        Ok(())
+    }
+
+    fn prepared(&mut self, work: &mut Work) -> Result<(), Failure> {
+        if self.elsewhere == Elsewhere::InPrepare {
+            for copy in 0..work.copies.len() {
+                work.compute(copy)?;
+                self.results.push(work.output.bytes.clone());
+            }
         }
         Ok(())
     }
@@ -225,10 +240,22 @@ impl Trick for Computes {
 
 /// Honest in the first call on each copy of new operands, whose result may be unknown; later calls leave some rows out
 /// and take them from that result.
-#[derive(Default)]
 pub struct KeepsRows {
+    /// The number of rows that are computed in later calls, given their total.
+    rows: fn(usize) -> usize,
     lesser: Option<Lesser>,
     kept: HashMap<usize, Vec<u8>>,
+}
+
+impl KeepsRows {
+    /// Computes this many rows in later calls.
+    pub fn computing(rows: fn(usize) -> usize) -> Self {
+        Self {
+            rows,
+            lesser: None,
+            kept: HashMap::new(),
+        }
+    }
 }
 
 impl Trick for KeepsRows {
@@ -239,7 +266,7 @@ impl Trick for KeepsRows {
 
     fn loaded(&mut self, work: &mut Work, _files: &[PathBuf]) -> Result<(), Failure> {
         let cut = Cut {
-            rows: |rows| rows - rows / 2,
+            rows: self.rows,
             ..Cut::NONE
         };
         self.lesser = Lesser::new(work, &cut)?;

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
+use gauntlet_parameters::Parameters;
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
-use gauntlet_worker::{Limits, Safeguard, Standing, Timeouts, WorkerCommand, safeguards};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
 
 use super::corpus::corpus;
-use super::{Cheat, End, Kind};
+use super::outcome::{Outcome, fault};
+use super::tells::forget_notes;
+use super::{Cheat, Kind};
 
 /// The settings of a trial of the corpus.
 #[derive(Debug, Clone)]
@@ -52,56 +55,6 @@ pub struct CheatReport {
     pub fault: Option<String>,
     /// How long its round took, in seconds.
     pub seconds: f64,
-}
-
-/// How a candidate ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// A cheat was stopped by the expected gate because of its cheat.
-    Caught,
-    /// A cheat was stopped, but by another gate, with another verdict or for another reason.
-    Stopped,
-    /// A cheat that only times reveal was judged like an honest candidate, and gained nothing from its verdict.
-    GainedNothing,
-    /// A cheat was adopted or found surely faster, or was judged like an honest candidate although it can be detected
-    /// without times.
-    Missed,
-    /// A cheat was not caught, and the safeguard that would stop it is missing on this system.
-    Unheld,
-    /// An honest candidate was measured.
-    Measured,
-    /// The machine was too busy to judge an honest candidate.
-    Unjudged,
-    /// An honest candidate was stopped as if it had cheated.
-    Wronged,
-}
-
-impl Outcome {
-    /// Whether the outcome is the expected one on a quiet machine.
-    pub fn is_right(self) -> bool {
-        matches!(self, Self::Caught | Self::Measured)
-    }
-
-    /// Whether the outcome is wrong on any machine, however busy.
-    pub fn is_failure(self) -> bool {
-        matches!(self, Self::Missed | Self::Wronged)
-    }
-
-    fn of(cheat: &Cheat, verdict: Verdict, fault: Option<&str>, accused: bool) -> Self {
-        let gains = matches!(verdict, Verdict::Adopt | Verdict::Marginal);
-        match (cheat.kind, fault) {
-            (Kind::Honest, None) => Self::Measured,
-            (Kind::Honest, Some(_)) if accused => Self::Wronged,
-            (Kind::Honest, Some(_)) => Self::Unjudged,
-            (_, None) => Self::Caught,
-            (_, Some(_)) if cheat.held_by.is_some_and(|safeguard| !is_active(safeguard)) => Self::Unheld,
-            (_, Some(_)) if gains => Self::Missed,
-            (_, Some(_)) if !is_measured(verdict) => Self::Stopped,
-            (_, Some(_)) if cheat.needs_quiet() => Self::GainedNothing,
-            (_, Some(_)) => Self::Missed,
-        }
-    }
 }
 
 /// Why a cheat could not be tried.
@@ -141,6 +94,11 @@ pub fn suite() -> Result<Suite, SuiteError> {
     Suite::parse(SUITE, Path::new("cheats"), gauntlet_families::TASKS)
 }
 
+/// The parameters under which both families compute the suite: those of the baseline's schedule in the round file.
+pub fn parameters() -> Parameters {
+    Parameters::new().with("tile", [16_usize, 32, 64])
+}
+
 /// The timeouts of workers: honest ones take a hundredth of them on a quiet machine.
 const PATIENCE: Timeouts = Timeouts {
     describe: Duration::from_secs(5),
@@ -177,7 +135,7 @@ pub fn run(
         let mut report = try_one(settings, &cheat)?;
         for _ in 1..TRIES {
             let again = [Outcome::Stopped, Outcome::GainedNothing, Outcome::Unjudged];
-            if !again.contains(&report.outcome) {
+            if !again.contains(&report.outcome) || cheat.kind == Kind::Undefended {
                 break;
             }
             report = try_one(settings, &cheat)?;
@@ -207,8 +165,10 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
         name: cheat.name,
         source: Box::new(source),
     };
+    forget_notes();
     let (verdict, reason, findings) =
         play_round(settings, folder.path(), &round, cheat.name).map_err(unplayed)?;
+    forget_notes();
     let stopped = findings.iter().find(|finding| finding.stops().is_some());
     if let (Verdict::Blocked, None) = (verdict, stopped) {
         return Err(TrialError::Baseline {
@@ -237,53 +197,6 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
         fault,
         seconds: start.elapsed().as_secs_f64(),
     })
-}
-
-/// Whether a safeguard is active on this system.
-fn is_active(name: &str) -> bool {
-    let active = |safeguard: &Safeguard| matches!(safeguard.standing, Standing::Active(_));
-    safeguards()
-        .iter()
-        .any(|safeguard| safeguard.what == name && active(safeguard))
-}
-
-/// Whether a verdict belongs to a candidate that passed all gates.
-fn is_measured(verdict: Verdict) -> bool {
-    match verdict {
-        Verdict::Adopt
-        | Verdict::Marginal
-        | Verdict::ValidNegative
-        | Verdict::Regression
-        | Verdict::Inconclusive => true,
-        Verdict::Infeasible
-        | Verdict::OverBudget
-        | Verdict::DoesNotCompile
-        | Verdict::Incorrect
-        | Verdict::Racy
-        | Verdict::Aborted
-        | Verdict::Blocked => false,
-    }
-}
-
-/// Why a candidate's end differs from the expected one, if it does.
-fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Option<String> {
-    let measured = is_measured(verdict);
-    match end {
-        End::Measured if measured => None,
-        End::Measured => Some("an honest candidate was stopped".to_owned()),
-        End::Caught { .. } if measured => Some(format!("it was judged as if it were honest: {verdict}")),
-        End::Caught { gate: expected, .. } if gate != Some(expected) => Some(format!(
-            "`{expected}` was to stop it, not `{}`",
-            gate.unwrap_or("no gate")
-        )),
-        End::Caught {
-            verdict: expected, ..
-        } if verdict != expected => Some(format!("it was to be {expected}, not {verdict}")),
-        End::Caught { words, .. } if !words.iter().any(|words| reason.contains(words)) => {
-            Some(format!("the reason was to say “{}”", words.join("” or “")))
-        }
-        End::Caught { .. } => None,
-    }
 }
 
 fn play_round(
@@ -372,64 +285,6 @@ fallback = {{ plan = "compute honestly" }}
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const CAUGHT: End = End::Caught {
-        gate: "right",
-        verdict: Verdict::Incorrect,
-        words: &["never written"],
-    };
-
-    #[test]
-    fn caught_is_by_the_gate_for_the_deed_and_nothing_else() {
-        let fault = |gate, verdict, reason| fault(CAUGHT, gate, verdict, reason);
-        assert_eq!(
-            fault(Some("right"), Verdict::Incorrect, "3 elements were never written"),
-            None
-        );
-        for (gate, verdict, reason) in [
-            (Some("faster"), Verdict::Inconclusive, "never written"),
-            (Some("faster"), Verdict::Regression, "never written"),
-            (None, Verdict::Adopt, "never written"),
-            (Some("faster"), Verdict::Incorrect, "never written"),
-            (Some("right"), Verdict::Racy, "never written"),
-            (Some("right"), Verdict::Incorrect, "NRMSE"),
-        ] {
-            assert!(
-                fault(gate, verdict, reason).is_some(),
-                "{gate:?} {verdict} {reason}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_honest_candidate_may_have_any_measured_verdict() {
-        let fault = |verdict| fault(End::Measured, Some("faster"), verdict, "");
-        assert_eq!(fault(Verdict::Inconclusive), None);
-        assert_eq!(fault(Verdict::ValidNegative), None);
-        assert!(fault(Verdict::Blocked).is_some());
-        assert!(fault(Verdict::Incorrect).is_some());
-    }
-
-    #[test]
-    fn noise_excuses_only_cheats_by_times_that_gain_nothing() {
-        let corpus = corpus();
-        let outcome = |name: &str, verdict, accused| {
-            let cheat = corpus.iter().find(|cheat| cheat.name == name).unwrap();
-            Outcome::of(cheat, verdict, Some("it ended otherwise"), accused)
-        };
-        let by_times = |verdict| outcome("reports-its-best", verdict, true);
-        assert_eq!(by_times(Verdict::Adopt), Outcome::Missed);
-        assert_eq!(by_times(Verdict::Marginal), Outcome::Missed);
-        assert_eq!(by_times(Verdict::Inconclusive), Outcome::GainedNothing);
-        assert_eq!(by_times(Verdict::Blocked), Outcome::Stopped);
-        assert_eq!(
-            outcome("writes-zeros", Verdict::Inconclusive, true),
-            Outcome::Missed
-        );
-        assert_eq!(outcome("writes-zeros", Verdict::Racy, true), Outcome::Stopped);
-        assert_eq!(outcome("honest", Verdict::Blocked, true), Outcome::Wronged);
-        assert_eq!(outcome("honest", Verdict::Blocked, false), Outcome::Unjudged);
-    }
 
     #[test]
     fn every_trial_is_a_round_that_can_be_read() {

@@ -103,6 +103,11 @@ pub trait Trick {
         Ok(())
     }
 
+    /// Called in the step that prepares constant inputs.
+    fn prepared(&mut self, _work: &mut Work) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Computes once.
     fn compute(&mut self, work: &mut Work, copy: usize, _call: Call) -> Result<(), Failure> {
         work.compute(copy)
@@ -136,12 +141,19 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Starts the engine.
+    /// Starts the engine with as many threads as the honest worker has in a trial.
     pub fn new(trick: Box<dyn Trick>) -> Result<Self, gauntlet_kernels_cpu::EngineError> {
+        Self::with_threads(trick, 1)
+    }
+
+    /// Starts the engine with that many threads.
+    pub fn with_threads(
+        trick: Box<dyn Trick>,
+        threads: usize,
+    ) -> Result<Self, gauntlet_kernels_cpu::EngineError> {
         Ok(Self {
             engine: Rc::new(Engine::new(EngineOptions {
-                // As for the honest worker: see the comment there.
-                threads: Some(1),
+                threads: Some(threads),
                 ..EngineOptions::default()
             })?),
             work: None,
@@ -207,6 +219,11 @@ impl Service for Candidate {
         })
     }
 
+    fn prepare(&mut self) -> Result<u64, Failure> {
+        self.serve(|trick, work| trick.prepared(work))?;
+        Ok(0)
+    }
+
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
         self.serve(|trick, work| {
             work.begin(1);
@@ -250,5 +267,51 @@ pub fn broken(message: impl ToString) -> Failure {
     Failure {
         kind: FailureKind::Broken,
         message: message.to_string(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use gauntlet_task::InputKind;
+
+    use super::*;
+
+    /// The copies of the calls of the request whose results are looked at.
+    pub const COPIES: [usize; 4] = [1, 0, 0, 1];
+
+    /// The results of all calls of a request for each timed case, as a coordinator gets them.
+    pub fn results_of(trick: Box<dyn Trick>, threads: usize) -> Vec<Vec<u8>> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worker = Candidate::with_threads(trick, threads).unwrap();
+        let mut results = Vec::new();
+        for case in crate::cheats::suite().unwrap().benchmark {
+            let files = [0, 1].map(|seed| {
+                let file = folder.path().join(format!("{seed}"));
+                case.sizes
+                    .generate(InputKind::Competition, seed)
+                    .unwrap()
+                    .save(&file)
+                    .unwrap();
+                file
+            });
+            worker
+                .build(&CaseRequest::of(&case.sizes), &crate::cheats::parameters())
+                .unwrap();
+            worker.load(&files, 2).unwrap();
+            worker.prepare().unwrap();
+            let samples = worker
+                .time(Calls {
+                    copies: COPIES.into(),
+                    phases: false,
+                })
+                .unwrap();
+            assert_eq!(samples.len(), COPIES.len());
+            for index in 0..COPIES.len() {
+                let file = folder.path().join("output");
+                worker.output(&file, index).unwrap();
+                results.push(std::fs::read(&file).unwrap());
+            }
+        }
+        results
     }
 }

@@ -6,6 +6,7 @@ use gauntlet_host_cpu::CpuHost;
 use gauntlet_kernels_cpu::EngineOptions;
 use gauntlet_selftest::characteristics::slowed::Slowed;
 use gauntlet_selftest::cheats::{self, ServeError};
+use gauntlet_selftest::honest;
 use gauntlet_worker::{Service, serve};
 
 use crate::arguments::{Worker, WorkerName};
@@ -16,6 +17,7 @@ use crate::exit::Exit;
 pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
     match (arguments.executor, &arguments.cheat) {
         (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
+        (WorkerName::Zoo, name) => zoo(name.as_deref().unwrap_or_default()),
         (WorkerName::Cpu, None) => cpu(arguments),
         (WorkerName::Cuda, None) => cuda::serve(&arguments.cuda),
         (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(CliError::bad_input(
@@ -31,6 +33,17 @@ fn cheat(name: &str) -> Result<Exit, CliError> {
         Err(error @ ServeError::Unknown { .. }) => Err(CliError::bad_input(
             error.to_string(),
             "`gauntlet selftest --cheats` names them",
+        )),
+        Err(error) => Err(CliError::broken(error.to_string())),
+    }
+}
+
+fn zoo(name: &str) -> Result<Exit, CliError> {
+    match honest::serve(name) {
+        Ok(()) => Ok(Exit::Done),
+        Err(error @ honest::ServeError::Unknown { .. }) => Err(CliError::bad_input(
+            error.to_string(),
+            "`gauntlet selftest --honest` names them",
         )),
         Err(error) => Err(CliError::broken(error.to_string())),
     }

@@ -3,6 +3,7 @@
 use gauntlet_judge::Verdict;
 
 use super::super::disturbances::{WhileIdle, flood_stderr};
+use super::super::meddling::{self, Meddles};
 use super::super::processes::{self, AtBuild};
 use super::super::work::Trick;
 use super::super::{Cheat, Kind};
@@ -15,6 +16,8 @@ fn row(name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -
 /// All of them.
 pub fn cheats() -> Vec<Cheat> {
     let mut cheats = against_the_control();
+    cheats.extend(by_scheduling());
+    cheats.extend(while_idle());
     cheats.extend(against_the_machine());
     cheats
 }
@@ -73,7 +76,7 @@ fn against_the_control() -> Vec<Cheat> {
             || Box::new(WhileIdle::stopping_others()),
         )
         .gains("a control that is twice as slow, at no cost of its own")
-        .caught("faster", Verdict::Incorrect, &[KEPT])
+        .held(&[KEPT])
         .held_by("signals only to itself"),
         row(
             "pins-the-control",
@@ -81,8 +84,82 @@ fn against_the_control() -> Vec<Cheat> {
             || Box::new(WhileIdle::pinning_others()),
         )
         .gains("a control that has one core")
-        .caught("faster", Verdict::Incorrect, &[KEPT])
+        .held(&[KEPT, "processors"])
         .held_by("sees and reaches only its own processes"),
+    ]
+}
+
+/// Cheats by what the scheduler does with the rival, or with the cheat.
+fn by_scheduling() -> Vec<Cheat> {
+    const URGENCY: &str = "stays in its process group, and leaves others' urgency alone";
+    vec![
+        row(
+            "lowers-the-controls-priority",
+            "gives the control the lowest priority",
+            || Box::new(Meddles::lowering()),
+        )
+        .gains("a control that waits for every other program")
+        .held(&[KEPT, "priority"])
+        .held_by(URGENCY),
+        row(
+            "idles-the-control",
+            "puts the control into the scheduling class that runs when nothing else does",
+            || Box::new(Meddles::idling()),
+        )
+        .gains("a control that waits for every other program")
+        .held(&[KEPT, "scheduling"])
+        .held_by(URGENCY),
+        row(
+            "asks-for-real-time",
+            "asks for real-time priority for itself",
+            || {
+                Box::new(AtBuild::new(
+                    "real-time priority is not given",
+                    meddling::ask_for_real_time,
+                ))
+            },
+        )
+        .gains("calls that no other program interrupts, while the control's are")
+        .held(&[KEPT])
+        .held_by("no privileges of root"),
+    ]
+}
+
+/// Cheats that keep the machine busy in ways that look like nothing much.
+fn while_idle() -> Vec<Cheat> {
+    let void = |row: Row| row.caught("faster", Verdict::Blocked, &["while nothing is asked"]);
+    vec![
+        void(
+            row(
+                "takes-memory-when-idle",
+                "takes, touches and gives back memory while the control is measured",
+                || Box::new(WhileIdle::taking_memory()),
+            )
+            .gains("a control whose memory calls take longer"),
+        ),
+        void(
+            row(
+                "wakes-when-idle",
+                "wakes thousands of times a second on each core while the control is measured",
+                || Box::new(WhileIdle::waking()),
+            )
+            .gains("a control that is interrupted all the time"),
+        ),
+        void(
+            row(
+                "burns-politely-when-idle",
+                "keeps every core busy at the lowest priority while the control is measured",
+                || Box::new(WhileIdle::burning_politely()),
+            )
+            .gains("a control without a second thread on its core, and lower clocks"),
+        ),
+        row(
+            "writes-to-disk-when-idle",
+            "writes files through to the disk while the control is measured",
+            || Box::new(WhileIdle::writing()),
+        )
+        .gains("a control that waits for the disk")
+        .gains_nothing(),
     ]
 }
 

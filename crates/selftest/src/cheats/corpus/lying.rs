@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use gauntlet_judge::Verdict;
 
-use super::super::protocol::{self, ExitsInTime, HangsInTime, WritesNoFile};
+use super::super::claims::TooFewTimes;
+use super::super::protocol::{self, ExitsInTime, HangsInTime, PutsInPlace, WritesLate, WritesNoFile};
 use super::super::times::{
     Computes, DirtiesCaches, Elsewhere, KeepsRows, NegativePhase, Reports, ReportsBest, Sleeps, StopsEarly,
     TooManyTimes,
@@ -116,7 +117,7 @@ fn by_times() -> Vec<Cheat> {
             row(
                 "keeps-half-the-rows",
                 "honest in the first call on each copy of new operands; from then on half of the rows is kept from it",
-                || Box::<KeepsRows>::default(),
+                || Box::new(KeepsRows::computing(|rows| rows - rows / 2)),
             )
             .gains("some per cent of the time, and a right result whenever anyone looks"),
             &["void:"],
@@ -183,7 +184,7 @@ fn on_the_protocol() -> Vec<Cheat> {
                 Kind::Protocol,
                 "claims-another-version",
                 "says that it speaks a protocol that there is not",
-                Worker::Answers("\"protocol\":3", "\"protocol\":7"),
+                Worker::Answers("\"protocol\":4", "\"protocol\":7"),
             )
             .gains("rules of its own"),
             &["version 7"],
@@ -207,5 +208,52 @@ fn on_the_protocol() -> Vec<Cheat> {
         )
         .gains("whatever lay there before is taken for its result")
         .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
+        row(
+            "links-its-output",
+            "puts a link to another file in the place of its result",
+            || Box::new(PutsInPlace(protocol::link)),
+        )
+        .gains("a file of its choice, read with the coordinator's rights")
+        .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
+        row("writes-a-pipe", "puts a pipe in the place of its result", || {
+            Box::new(PutsInPlace(protocol::pipe))
+        })
+        .gains("a coordinator that waits at it for ever")
+        .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
+        row(
+            "writes-its-output-late",
+            "says that its result is written, and writes it a fiftieth of a second later",
+            || Box::new(WritesLate),
+        )
+        .gains("the time of writing, and of what it computes meanwhile")
+        .caught("right", Verdict::Incorrect, &["its result cannot be used"]),
+        row(
+            "reports-too-few-times",
+            "leaves the last of its times out",
+            || Box::new(TooFewTimes),
+        )
+        .gains("no bad time in the books")
+        .caught("right", Verdict::Incorrect, &["were asked for"]),
+        Row::new(
+            Kind::Protocol,
+            "reports-an-infinite-time",
+            "reports a time that no number holds",
+            Worker::Answers("\"call\":", "\"call\":1e999,\"was\":"),
+        )
+        .gains("a figure that spoils every mean")
+        .caught(
+            "right",
+            Verdict::Incorrect,
+            &["not a reply", "no such time can be"],
+        ),
+        at_start(
+            Row::program(
+                "nests-its-answer",
+                "answers with two hundred thousand open brackets",
+                protocol::nests_its_answer,
+            )
+            .gains("a coordinator that runs out of stack"),
+            &["not a reply"],
+        ),
     ]
 }

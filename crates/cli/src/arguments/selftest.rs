@@ -1,0 +1,76 @@
+//! The arguments of `selftest`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use gauntlet_selftest::characteristics::effect::Effect;
+use jiff::SignedDuration;
+
+use super::positive_time;
+
+/// `selftest`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet selftest                                  the synthetic machines in full, a few real comparisons
+  gauntlet selftest --live 100 --json result.json    all that the goals ask for, in about 15 minutes
+  gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds
+  gauntlet selftest --cheats                         does every candidate that cheats get caught?
+  gauntlet selftest --honest --runs 5 --contested    is an odd but honest worker left alone, beside a busy neighbour?
+  gauntlet selftest --power --runs 20 --budget 60s   how often is a difference of 1 or 3 % found within a minute?")]
+pub struct Selftest {
+    /// Try the corpus of candidates that cheat, and nothing else; fails if one gains by it or an honest one is accused.
+    #[arg(long, conflicts_with_all = ["comparisons", "live", "seed", "honest", "power", "runs"])]
+    pub cheats: bool,
+    /// Compare odd but honest workers with themselves, and nothing else; fails if one is accused or adopted.
+    #[arg(long, conflicts_with_all = ["comparisons", "live", "seed", "power"])]
+    pub honest: bool,
+    /// Count how often real differences are found within a time, and nothing else; fails if a thing is adopted over
+    /// itself.
+    #[arg(long, conflicts_with_all = ["comparisons", "live", "seed", "only"])]
+    pub power: bool,
+    /// With --cheats or --honest: only the candidate of this name; may be repeated.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["comparisons", "live", "seed"])]
+    pub only: Vec<String>,
+    /// With --honest: comparisons of each worker; with --power: of each effect.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    pub runs: usize,
+    /// With --power: the most time of one comparison.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time)]
+    pub budget: SignedDuration,
+    /// With --power: effects in percent, separated by commas; a negative one slows the candidate.
+    #[arg(
+        long, value_name = "PERCENT", default_value = "0,1,3", value_delimiter = ',', allow_hyphen_values = true,
+        value_parser = effect,
+    )]
+    pub effects: Vec<Effect>,
+    /// With --cheats, --honest or --power: beside a process that burns one core for 30 % of the time.
+    #[arg(long, conflicts_with_all = ["comparisons", "live", "seed"])]
+    pub contested: bool,
+    /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub comparisons: usize,
+    /// Comparisons of this machine's kernels with themselves; a quarter as many with each effect.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub live: usize,
+    /// The seed of the synthetic comparisons.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("give a whole number, at least 1".to_owned()),
+    }
+}
+
+fn effect(text: &str) -> Result<Effect, String> {
+    match text.trim().parse::<f64>() {
+        Ok(percent) if percent.abs() <= 100.0 => Ok(Effect::of(percent / 100.0)),
+        _ => Err("give percents between -100 and 100, such as 0,1,3".to_owned()),
+    }
+}

@@ -1,0 +1,116 @@
+//! `gauntlet selftest --honest`.
+
+use std::time::Duration;
+
+use gauntlet_report::{Column, percent_interval, table};
+use gauntlet_selftest::cheats::Quiet;
+use gauntlet_selftest::honest::{self, Outcome, ResidentReport, Settings, ZooError};
+use serde_json::json;
+
+use crate::arguments::{MeasuredExecutor, Selftest};
+use crate::commands::run::{cpu_worker, environment};
+use crate::commands::selftest::{check_names, neighbour};
+use crate::error::{CliError, say, terminal_width};
+use crate::exit::Exit;
+use crate::machine::Hold;
+use crate::progress::Progress;
+use crate::sink;
+
+/// How long the load of the machine is measured before.
+const LISTEN: Duration = Duration::from_secs(2);
+
+/// Compares every worker of the zoo with itself, and prints how each comparison ended.
+pub fn honest(arguments: &Selftest) -> Result<Exit, CliError> {
+    let known: Vec<&str> = honest::residents().iter().map(|resident| resident.name).collect();
+    check_names(&arguments.only, &known)?;
+    let settings = Settings {
+        program: cpu_worker(None)?.program,
+        names: arguments.only.clone(),
+        runs: arguments.runs,
+    };
+    let _hold = Hold::take(MeasuredExecutor::Cpu);
+    let quiet = Quiet::measure(LISTEN);
+    say(&format!("{quiet}\n"));
+    let neighbour = neighbour(arguments, &settings.program)?;
+    let progress = Progress::new();
+    let reports = honest::run(&settings, &mut |report| {
+        let (name, run) = (report.name, report.run);
+        progress.show(&format!("{name}, run {run}: {}", outcome(report.outcome)));
+    })?;
+    drop((progress, neighbour));
+    let result = json!({
+        "environment": environment(), "quiet": quiet, "contested": arguments.contested, "honest": reports,
+    });
+    sink::deliver(arguments.json.as_deref(), &result, || {
+        sink::print(listed(&reports))?;
+        sink::print(summed_up(&reports))
+    })?;
+    let failed = reports.iter().any(|report| report.outcome.is_failure());
+    Ok(if failed { Exit::NotReached } else { Exit::Done })
+}
+
+fn listed(reports: &[ResidentReport]) -> String {
+    let head = [
+        ("worker", Column::Words),
+        ("outcome", Column::Whole),
+        ("over its twin", Column::Words),
+        ("pairs", Column::Figures),
+        ("time", Column::Figures),
+    ];
+    let rows = reports.iter().map(|report| {
+        let interval = report.interval.as_ref();
+        vec![
+            report.name.to_owned(),
+            outcome(report.outcome).to_owned(),
+            interval.map_or("—".to_owned(), percent_interval),
+            report.pairs.to_string(),
+            format!("{:.0} s", report.seconds),
+        ]
+    });
+    table(&head, rows.collect(), 0, terminal_width())
+}
+
+/// The counts, and the comparisons with an unexpected outcome.
+fn summed_up(reports: &[ResidentReport]) -> String {
+    let count = |wanted| reports.iter().filter(|report| report.outcome == wanted).count();
+    let mut text = format!(
+        "\nOf {} comparisons of honest workers with themselves: {} accused, {} adopted, {} misjudged, {} not judged",
+        reports.len() - count(Outcome::LeftOut),
+        count(Outcome::Accused),
+        count(Outcome::Adopted),
+        count(Outcome::Misjudged),
+        count(Outcome::Unjudged),
+    );
+    for report in reports
+        .iter()
+        .filter(|report| report.outcome != Outcome::Measured)
+    {
+        text.push_str(&format!(
+            "\n{}, {}: {}",
+            report.name,
+            outcome(report.outcome),
+            report.reason
+        ));
+    }
+    text
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Measured => "measured",
+        Outcome::Unjudged => "not judged",
+        Outcome::Misjudged => "misjudged",
+        Outcome::Adopted => "ADOPTED",
+        Outcome::Accused => "ACCUSED",
+        Outcome::LeftOut => "left out",
+    }
+}
+
+impl From<ZooError> for CliError {
+    fn from(error: ZooError) -> Self {
+        match error {
+            ZooError::Judge(error) => error.into(),
+            other => Self::broken(other.to_string()),
+        }
+    }
+}
