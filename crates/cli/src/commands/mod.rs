@@ -11,6 +11,7 @@ pub mod devices;
 pub mod doctor;
 pub mod explain;
 pub mod ledger;
+pub mod native;
 pub mod run;
 pub mod schedules;
 pub mod selftest;
