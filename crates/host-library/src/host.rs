@@ -53,6 +53,8 @@ impl LibraryHost {
     /// # Errors
     /// If the library or its table is wrong, or the function is for CUDA and there is no GPU.
     pub fn open(path: &Path, function: &str, options: &LibraryOptions) -> Result<Self, LibraryError> {
+        // The dynamic linker searches its own folders for a name without a folder.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut table = FunctionTable::beside(path, function)?;
         if let Some(arguments) = &options.arguments {
             table.arguments = Some(arguments.clone());

@@ -1,7 +1,7 @@
 //! Functions of a shared library against the oracle of RMSNorm, over the worker protocol. Without a C compiler these
 //! tests print a note and pass, unless `GAUNTLET_REQUIRE_CC` is set.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

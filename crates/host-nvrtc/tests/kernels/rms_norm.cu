@@ -9,9 +9,9 @@ __global__ void rms_norm(const float* __restrict__ x, const float* __restrict__ 
                          int columns, float epsilon) {
   const float* from = x + (long long)blockIdx.x * columns;
   float* to = y + (long long)blockIdx.x * columns;
-  float squares = 0.0f;
-  for (int column = threadIdx.x; column < columns; column += THREADS) squares += from[column] * from[column];
-  const float scale = rsqrtf(block_sum(squares) / columns + epsilon);
+  double squares = 0;
+  for (int column = threadIdx.x; column < columns; column += THREADS) squares += (double)from[column] * from[column];
+  const float scale = (float)(1 / sqrt(block_sum(squares) / columns + epsilon));
   for (int column = threadIdx.x; column < columns; column += THREADS) {
     const float value = from[column] * scale;
     to[column] = WITH_WEIGHT ? value * weight[column] : value;
