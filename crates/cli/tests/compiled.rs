@@ -1,6 +1,8 @@
 //! Compiled kernels from the command line: shared libraries, and CUDA C++ on machines without a GPU. Where a compiler is
 //! missing, these tests print a note and pass, unless `GAUNTLET_REQUIRE_CC` or `GAUNTLET_REQUIRE_COMPILER` is set.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use std::path::Path;
@@ -37,7 +39,7 @@ fn kernel(place: &Place) {
 }
 
 fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    std::fs::read_to_string(path).unwrap()
 }
 
 /// Whether NVRTC is there.
