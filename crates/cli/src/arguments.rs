@@ -6,6 +6,7 @@ mod explain;
 mod kept;
 mod ledger;
 mod measured;
+mod native;
 mod selftest;
 mod tune;
 
@@ -15,6 +16,7 @@ pub use explain::Explain;
 pub use kept::{CalibrationFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor};
+pub use native::NativeWorkerArguments;
 pub use selftest::Selftest;
 pub use tune::{Tune, TuneExecutor};
 
@@ -194,16 +196,25 @@ Examples:
   gauntlet check group-gemm                     this machine's kernels: a pairwise-covering set of
                                                 schedules × every case × every kind of input × every SIMD path
   gauntlet check attention --schedule 'tile = [64, 64, 64]' --simd portable
+  gauntlet check softmax.cu:softmax_warp --task rms-norm --device h100
+                                                without a GPU: compiled for it, small cases interpreted
+  gauntlet check ./libnorm.so:norm --task rms-norm
 
 Exit codes:
   0  every gate that measures nothing is passed by every pitch, fallback and baseline, and by every suite
   1  one of them is incorrect, racy, infeasible, over budget or does not compile
   4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
-    /// Round or tournament files, or suites.
+    /// Round or tournament files, suites, or kernels: `FILE.cu:KERNEL`, `FILE.so:FUNCTION`.
     #[arg(required = true)]
     pub targets: Vec<String>,
-    /// Only this schedule (suites).
+    /// The suite of the task that a kernel computes (kernels).
+    #[arg(long)]
+    pub task: Option<String>,
+    /// The GPU to compile for, which need not be here (`.cu`); see `gauntlet devices`.
+    #[arg(long)]
+    pub device: Option<String>,
+    /// Only this schedule (suites), or only these parameters (kernels).
     #[arg(long)]
     pub schedule: Option<String>,
     /// Only this SIMD path (suites): amx, avx512, avx2, neon or portable.
@@ -279,9 +290,17 @@ pub struct Worker {
     /// The executor to serve.
     #[arg(value_enum)]
     pub executor: WorkerName,
-    /// Which cheat, or which honest worker.
-    #[arg(hide = true, required_if_eq_any([("executor", "cheat"), ("executor", "zoo")]))]
-    pub cheat: Option<String>,
+    /// The kernel: `FILE.so:FUNCTION` (library) or `FILE.cu:KERNEL` (nvrtc).
+    #[arg(
+        value_name = "FILE:KERNEL",
+        required_if_eq_any([
+            ("executor", "cheat"), ("executor", "zoo"), ("executor", "library"), ("executor", "nvrtc")
+        ])
+    )]
+    pub subject: Option<String>,
+    /// What only the workers of kernels take.
+    #[command(flatten)]
+    pub native: NativeWorkerArguments,
     /// amx, avx512, avx2, neon or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
     pub simd: Option<String>,
@@ -342,6 +361,10 @@ pub enum WorkerName {
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
+    /// A C function of a shared library.
+    Library,
+    /// A CUDA C++ kernel, compiled at run time.
+    Nvrtc,
     /// A candidate that cheats, for the lab to examine itself with.
     #[value(hide = true)]
     Cheat,

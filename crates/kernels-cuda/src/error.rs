@@ -71,6 +71,16 @@ pub enum CompileError {
         /// The kernel looked for.
         entry: String,
     },
+    /// A user's source has no such kernel.
+    #[error(
+        "{file} compiles, but has no kernel `{kernel}`: a kernel is a `__global__` function, named with its namespace"
+    )]
+    NoKernel {
+        /// The file.
+        file: String,
+        /// The kernel looked for.
+        kernel: String,
+    },
     /// The compiler itself failed.
     #[error("the CUDA compiler failed in {call}: {name}; `gauntlet doctor` tells which one is in use\n{log}")]
     Broken {
@@ -94,6 +104,7 @@ impl CompileError {
             | Self::NoSource { .. }
             | Self::Rejected { .. }
             | Self::NoEntry { .. }
+            | Self::NoKernel { .. }
             | Self::ZeroByte => true,
             Self::NoCompiler { .. } | Self::Library { .. } | Self::Broken { .. } => false,
         }

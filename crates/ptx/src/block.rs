@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::fault::Problem;
-use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own};
+use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS};
 use crate::memory::Shared;
 
 pub(crate) const WARP: usize = 32;
@@ -70,6 +70,30 @@ pub(crate) struct Products {
     pub open: Vec<InFlight>,
 }
 
+/// The shape of a launch, and the place of a block in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// The block's number in the grid.
+    pub index: u32,
+    /// Its number in its cluster.
+    pub rank: u32,
+}
+
+/// The coordinates of a number in a box.
+fn coordinates(number: u32, sides: [u32; 3]) -> [u64; 3] {
+    let plane = (sides[0] * sides[1]).max(1);
+    [
+        number % sides[0].max(1),
+        number % plane / sides[0].max(1),
+        number / plane,
+    ]
+    .map(u64::from)
+}
+
 #[derive(Debug)]
 pub(crate) struct Block {
     /// The number of its launch.
@@ -79,38 +103,38 @@ pub(crate) struct Block {
     /// Its number in the grid.
     pub index: u32,
     pub rank: u32,
-    pub blocks: u32,
+    shape: Shape,
+    /// Whole warps: threads beyond those of the launch have ended from the start.
     pub threads: Vec<Thread>,
     pub shared: Shared,
     pub barriers: HashMap<u32, Barrier>,
-    /// Threads that have arrived at each numbered barrier.
-    pub arrived: HashMap<u64, u64>,
+    /// Threads that have arrived at each numbered barrier, and how many it waits for if not for all.
+    pub arrived: HashMap<u64, (u64, Option<u64>)>,
     /// The pending products of each warp.
     pub products: Vec<Products>,
 }
 
 impl Block {
-    pub fn new(
-        launch: usize,
-        [index, rank, blocks]: [u32; 3],
-        threads: u32,
-        registers: usize,
-        shared_bytes: usize,
-    ) -> Self {
-        let thread = |_| Thread {
+    pub fn new(launch: usize, shape: Shape, registers: usize, shared_bytes: usize) -> Self {
+        let threads = shape.block.iter().product::<u32>() as usize;
+        let thread = |number| Thread {
             next: 0,
             registers: vec![0; registers],
-            state: State::Ready,
+            state: if number < threads {
+                State::Ready
+            } else {
+                State::Done
+            },
             groups: [0; 2],
         };
-        let warps = (threads as usize).div_ceil(WARP);
+        let warps = threads.div_ceil(WARP);
         Self {
             launch,
             holds: true,
-            index,
-            rank,
-            blocks,
-            threads: (0..threads).map(thread).collect(),
+            index: shape.index,
+            rank: shape.rank,
+            shape,
+            threads: (0..warps * WARP).map(thread).collect(),
             shared: Shared::new(shared_bytes),
             barriers: HashMap::new(),
             arrived: HashMap::new(),
@@ -165,16 +189,33 @@ impl Block {
     }
 
     /// The thread's special registers, each at the index of its [`Special`].
-    fn specials(&self, thread: usize) -> [u64; 6] {
+    fn specials(&self, thread: usize) -> [u64; SPECIALS] {
+        let Shape {
+            grid,
+            block,
+            index,
+            rank,
+        } = self.shape;
+        let [x, y, z] = coordinates(thread as u32, block);
+        let [block_x, block_y, block_z] = coordinates(index, grid);
+        let [threads_x, threads_y, threads_z] = block.map(u64::from);
+        let [blocks_x, blocks_y, blocks_z] = grid.map(u64::from);
         let lane = (thread % WARP) as u64;
-        let numbers = [self.index, self.blocks, self.rank].map(u64::from);
         [
-            thread as u64,
-            self.threads.len() as u64,
-            numbers[0],
-            numbers[1],
+            x,
+            y,
+            z,
+            threads_x,
+            threads_y,
+            threads_z,
+            block_x,
+            block_y,
+            block_z,
+            blocks_x,
+            blocks_y,
+            blocks_z,
             lane,
-            numbers[2],
+            rank.into(),
         ]
     }
 
@@ -225,30 +266,45 @@ impl Block {
 
     /// One thread arrives at a numbered barrier and may wait there.
     pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) {
-        let alive = self
-            .threads
-            .iter()
-            .filter(|thread| thread.state != State::Done)
-            .count() as u64;
-        let expected = threads.unwrap_or(alive);
         if waits {
             self.threads[thread].state = State::AtBarrier(number);
         }
-        let arrived = self.arrived.entry(number).or_default();
+        let (arrived, expected) = self.arrived.entry(number).or_default();
         *arrived += 1;
-        if *arrived >= expected {
-            *arrived = 0;
-            for thread in &mut self.threads {
-                if thread.state == State::AtBarrier(number) {
-                    thread.state = State::Ready;
-                }
+        *expected = threads;
+        self.release(number);
+    }
+
+    /// Lets the threads at a numbered barrier go on if all that it waits for have arrived.
+    fn release(&mut self, number: u64) {
+        let alive = self.threads.iter().filter(|thread| thread.state != State::Done);
+        let alive = alive.count() as u64;
+        let Some((arrived, expected)) = self.arrived.get_mut(&number) else {
+            return;
+        };
+        if *arrived == 0 || *arrived < expected.unwrap_or(alive) {
+            return;
+        }
+        *arrived = 0;
+        for thread in &mut self.threads {
+            if thread.state == State::AtBarrier(number) {
+                thread.state = State::Ready;
             }
+        }
+    }
+
+    /// Ends a thread. Barriers of all threads no longer wait for it.
+    pub fn end(&mut self, thread: usize) {
+        self.threads[thread].state = State::Done;
+        let numbers: Vec<u64> = self.arrived.keys().copied().collect();
+        for number in numbers {
+            self.release(number);
         }
     }
 }
 
 /// The value of an operand for a thread with these registers.
-fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; 6]) -> u64 {
+fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; SPECIALS]) -> u64 {
     match operand {
         Operand::Register(register) => registers[register as usize],
         Operand::Constant(number) => number,
@@ -271,12 +327,44 @@ fn no_barrier(address: u32) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn shape(threads: u32) -> Shape {
+        Shape {
+            grid: [1; 3],
+            block: [threads, 1, 1],
+            index: 0,
+            rank: 0,
+        }
+    }
+
+    #[test]
+    fn threads_and_blocks_are_numbered_x_first() {
+        let shape = Shape {
+            grid: [2, 3, 1],
+            block: [4, 2, 5],
+            index: 5,
+            rank: 0,
+        };
+        let block = Block::new(0, shape, 1, 0);
+        assert_eq!(block.specials(39), [3, 1, 4, 4, 2, 5, 1, 2, 0, 2, 3, 1, 7, 0]);
+        let done = block.threads.iter().filter(|thread| thread.state == State::Done);
+        assert_eq!(done.count(), 24, "the last warp is not full");
+    }
+
+    #[test]
+    fn a_thread_that_ends_is_not_waited_for() {
+        let mut block = Block::new(0, shape(2), 1, 64);
+        block.meet(0, 0, None, true);
+        assert_eq!(block.threads[0].state, State::AtBarrier(0));
+        block.end(1);
+        assert_eq!(block.threads[0].state, State::Ready);
+    }
 
     #[test]
     fn a_phase_ends_with_its_last_arrival_or_byte() {
-        let mut block = Block::new(0, [0, 0, 1], 64, 1, 64);
+        let mut block = Block::new(0, shape(64), 1, 64);
         block.initialise(1024, 2).unwrap();
         assert!(block.has_ended(1024, 1).unwrap(), "the phase before the first");
         block.arrive(1024, 16).unwrap();
@@ -297,7 +385,7 @@ mod tests {
 
     #[test]
     fn threads_that_meet_go_on_together() {
-        let mut block = Block::new(0, [0, 0, 1], 3, 1, 64);
+        let mut block = Block::new(0, shape(3), 1, 64);
         block.meet(0, 1, Some(2), true);
         assert_eq!(block.threads[0].state, State::AtBarrier(1));
         block.meet(1, 1, Some(2), false);

@@ -2,7 +2,9 @@
 
 use crate::block::{Block, InFlight, WARP};
 use crate::fault::Problem;
-use crate::instruction::{Address, Element, GroupProduct, Left, Operand, Register, Shuffle, WarpOperation};
+use crate::instruction::{
+    Address, Element, GroupProduct, Left, Operand, Register, Shuffle, Vote, WarpOperation,
+};
 use crate::matrix::{DEPTH_BYTES, Descriptor, added, decoded, left, place_of_sum, right};
 use crate::memory::aligned;
 use crate::module::Kernel;
@@ -18,25 +20,42 @@ pub(crate) struct Warp<'b> {
     /// The instruction that it executes.
     pub at: usize,
     pub kernel: &'b Kernel,
+    /// The lanes that execute it, as a mask.
+    pub lanes: u32,
 }
 
 impl Warp<'_> {
     pub fn execute(&mut self, operation: &WarpOperation) -> Result<(), Problem> {
         match operation {
-            WarpOperation::Synchronise => Ok(()),
+            WarpOperation::Synchronise | WarpOperation::SynchroniseLanes { .. } => Ok(()),
             WarpOperation::Elect { one } => {
                 (0..WARP).for_each(|lane| self.set(lane, *one, u64::from(lane == 0)));
                 Ok(())
             }
-            WarpOperation::Any { to, from } => {
-                let any = (0..WARP).any(|lane| self.value(lane, *from) != 0);
-                (0..WARP).for_each(|lane| self.set(lane, *to, u64::from(any)));
+            WarpOperation::Vote { kind, to, from, .. } => {
+                self.vote(*kind, *to, *from);
                 Ok(())
             }
-            WarpOperation::Shuffle { kind, to, from, lane } => {
-                self.shuffle(*kind, *to, *from, *lane);
+            WarpOperation::Reduce {
+                function, to, from, ..
+            } => {
+                let values = self.taking_part().map(|lane| self.value(lane, *from));
+                let combined = values.reduce(|left, right| function([left, right, 0, 0]));
+                let lanes: Vec<usize> = self.taking_part().collect();
+                lanes
+                    .into_iter()
+                    .for_each(|lane| self.set(lane, *to, combined.unwrap_or_default()));
                 Ok(())
             }
+            WarpOperation::Shuffle {
+                kind,
+                to,
+                is_in_range,
+                from,
+                lane,
+                clamp,
+                ..
+            } => self.shuffle(*kind, (*to, *is_in_range), *from, [*lane, *clamp]),
             WarpOperation::LoadMatrices { to, from, transposed } => {
                 self.load_matrices(to, *from, *transposed)
             }
@@ -88,15 +107,61 @@ impl Warp<'_> {
             .collect()
     }
 
-    fn shuffle(&mut self, kind: Shuffle, to: Register, from: Operand, lane: Operand) {
-        let (values, lanes) = (self.values(from), self.values(lane));
-        for (index, other) in lanes.into_iter().enumerate() {
-            let source = match kind {
-                Shuffle::Index => other as usize,
-                Shuffle::Butterfly => index ^ other as usize,
-            };
-            self.set(index, to, values[source % WARP]);
+    /// The numbers of the lanes that execute the instruction.
+    fn taking_part(&self) -> impl Iterator<Item = usize> + use<> {
+        let lanes = self.lanes;
+        (0..WARP).filter(move |lane| lanes >> lane & 1 == 1)
+    }
+
+    fn vote(&mut self, kind: Vote, to: Register, from: Operand) {
+        let set = self.taking_part().filter(|lane| self.value(*lane, from) != 0);
+        let ballot = set.fold(0_u32, |ballot, lane| ballot | 1 << lane);
+        let result = match kind {
+            Vote::Any => u32::from(ballot != 0),
+            Vote::All => u32::from(ballot == self.lanes),
+            Vote::Uniform => u32::from(ballot == 0 || ballot == self.lanes),
+            Vote::Ballot => ballot,
+        };
+        for lane in self.taking_part() {
+            self.set(lane, to, result.into());
         }
+    }
+
+    /// As the PTX ISA defines `shfl.sync`: lanes are exchanged within segments, and a lane whose source is out of range
+    /// keeps its own value.
+    fn shuffle(
+        &mut self,
+        kind: Shuffle,
+        (to, in_range): (Register, Option<Register>),
+        from: Operand,
+        [lane, clamp]: [Operand; 2],
+    ) -> Result<(), Problem> {
+        let (values, lanes, clamps) = (self.values(from), self.values(lane), self.values(clamp));
+        for index in self.taking_part() {
+            let (own, by) = (index as i64, (lanes[index] & 31) as i64);
+            let (segment, clamp) = ((clamps[index] >> 8 & 31) as i64, (clamps[index] & 31) as i64);
+            let most = own & segment | clamp & !segment;
+            let (source, is_in_range) = match kind {
+                Shuffle::Up => (own - by, own - by >= most),
+                Shuffle::Down => (own + by, own + by <= most),
+                Shuffle::Butterfly => (own ^ by, own ^ by <= most),
+                Shuffle::Index => {
+                    let source = own & segment | by & !segment;
+                    (source, source <= most)
+                }
+            };
+            let source = if is_in_range { source as usize } else { index };
+            if self.lanes >> source & 1 == 0 {
+                return Err(format!(
+                    "lane {index} takes the value of lane {source}, which does not take part or has ended"
+                ));
+            }
+            self.set(index, to, values[source]);
+            if let Some(register) = in_range {
+                self.set(index, register, is_in_range.into());
+            }
+        }
+        Ok(())
     }
 
     /// The address of row `row` of matrix `matrix`, which one of the lanes provides.

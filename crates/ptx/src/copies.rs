@@ -265,7 +265,7 @@ mod tests {
         );
         assert_eq!(map.fetch(&memory, &[-16, 0]).unwrap()[15..17], [0, 0]);
 
-        let mut block = Block::new(0, [0, 0, 1], 32, 1, 1024);
+        let mut block = Block::new(0, crate::block::tests::shape(32), 1, 1024);
         let swizzled = TensorMap {
             boxes: vec![64, 2],
             swizzle: Swizzle::Bytes64,

@@ -1,10 +1,13 @@
 //! Decodes a mnemonic and its operands into an instruction.
 
+mod warp;
+
+use crate::arithmetic::atomic;
 use crate::fault::Problem;
 use crate::functions::function;
 use crate::instruction::{
-    Address, BarrierOperation, CopyOperation, Element, GroupProduct, Left, Operand, Operation, Own, Register,
-    Shuffle, Space, Special, WarpOperation,
+    Address, BarrierOperation, CopyOperation, Operand, Operation, Own, Register, Space, Special,
+    WarpOperation,
 };
 use crate::module::Names;
 use crate::text::{operands, within};
@@ -50,12 +53,8 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         }
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
-        "fence" | "membar" | "prefetch" | "setmaxnreg" => Ok(Operation::Own(Own::Nothing)),
-        "atom" if mnemonic == "atom.global.add.u32" => Ok(Operation::Add {
-            old: operands.register(0)?,
-            to: operands.address(1)?,
-            value: operands.number(2)?,
-        }),
+        "fence" | "membar" | "prefetch" | "setmaxnreg" | "nanosleep" => Ok(Operation::Own(Own::Nothing)),
+        "atom" | "red" => operands.changed(&name),
         "mapa" => Ok(Operation::MapAddress {
             to: operands.register(0)?,
             from: operands.number(1)?,
@@ -64,17 +63,19 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "mbarrier" => operands
             .barrier(name.part(1), name.part(2))
             .map(Operation::Barrier),
-        "bar" if name.part(1) == "warp" => Ok(Operation::Warp(WarpOperation::Synchronise)),
+        "bar" if name.part(1) == "warp" => Ok(Operation::Warp(WarpOperation::SynchroniseLanes {
+            mask: operands.number(0)?,
+        })),
         "barrier" if name.part(1) == "cluster" => Ok(match name.part(2) {
             "arrive" => Operation::ArriveInCluster,
             _ => Operation::WaitForCluster,
         }),
-        "bar" | "barrier" => Ok(Operation::Meet {
+        "bar" | "barrier" if name.has("sync") || name.has("arrive") => Ok(Operation::Meet {
             number: operands.number(0)?,
             threads: (operands.texts.len() > 1)
                 .then(|| operands.number(1))
                 .transpose()?,
-            waits: name.part(1) == "sync",
+            waits: name.has("sync"),
         }),
         "cp" => operands.copy(mnemonic).map(Operation::Copy),
         "st" => Ok(Operation::Copy(CopyOperation::Remote {
@@ -83,7 +84,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             barrier: operands.address(2)?,
         })),
         "wgmma" => operands.group_product(&name).map(Operation::Warp),
-        "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" => {
+        "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" | "redux" => {
             operands.of_warp(&name).map(Operation::Warp)
         }
         _ => operands.computed(mnemonic),
@@ -120,10 +121,18 @@ impl Operands<'_> {
 
     fn read(&self, text: &str) -> Result<Operand, Problem> {
         let special = match text {
-            "%tid.x" => Some(Special::Thread),
-            "%ntid.x" => Some(Special::Threads),
-            "%ctaid.x" => Some(Special::Block),
-            "%nctaid.x" => Some(Special::Blocks),
+            "%tid.x" => Some(Special::ThreadX),
+            "%tid.y" => Some(Special::ThreadY),
+            "%tid.z" => Some(Special::ThreadZ),
+            "%ntid.x" => Some(Special::ThreadsX),
+            "%ntid.y" => Some(Special::ThreadsY),
+            "%ntid.z" => Some(Special::ThreadsZ),
+            "%ctaid.x" => Some(Special::BlockX),
+            "%ctaid.y" => Some(Special::BlockY),
+            "%ctaid.z" => Some(Special::BlockZ),
+            "%nctaid.x" => Some(Special::BlocksX),
+            "%nctaid.y" => Some(Special::BlocksY),
+            "%nctaid.z" => Some(Special::BlocksZ),
             "%laneid" => Some(Special::Lane),
             "%cluster_ctarank" => Some(Special::RankInCluster),
             _ => None,
@@ -169,6 +178,9 @@ impl Operands<'_> {
 
     fn computed(&self, mnemonic: &str) -> Result<Operation, Problem> {
         let (function, count) = function(mnemonic).ok_or("no such instruction here")?;
+        if self.text(0)?.contains('|') || self.texts.len() != count + 1 {
+            return Err("no such instruction with these operands here".to_owned());
+        }
         let type_bits = if mnemonic.ends_with("64") { 64 } else { 32 };
         let mut from = [Operand::Constant(0); 4];
         for (index, from) in from.iter_mut().enumerate().take(count) {
@@ -203,12 +215,7 @@ impl Operands<'_> {
     }
 
     fn accessed(&self, name: &Mnemonic<'_>) -> Result<Operation, Problem> {
-        let space = match name.part(1) {
-            "global" => Space::Global,
-            "shared" => Space::Shared,
-            "param" => Space::Parameter,
-            space => return Err(format!("no memory `{space}` here")),
-        };
+        let space = space(name)?;
         let bytes = bytes_of(name.part_from_end(0))?;
         Ok(match name.part(0) {
             "ld" => Operation::Load {
@@ -223,6 +230,30 @@ impl Operands<'_> {
                 to: self.address(0)?,
                 from: self.numbers(1)?,
             },
+        })
+    }
+
+    /// `atom.global.add.f32 old, [address], value` and `red.global.add.f32 [address], value`.
+    fn changed(&self, name: &Mnemonic<'_>) -> Result<Operation, Problem> {
+        let returns = name.part(0) == "atom";
+        let type_name = name.part_from_end(0);
+        let (function, count) =
+            atomic(name.part_from_end(1), type_name).ok_or("no such atomic operation here")?;
+        let first = usize::from(returns);
+        Ok(Operation::Change {
+            space: space(name)?,
+            bytes: bytes_of(type_name)?,
+            function,
+            old: if returns { self.register(0)? } else { 0 },
+            to: self.address(first)?,
+            from: [
+                self.number(first + 1)?,
+                if count > 1 {
+                    self.number(first + 2)?
+                } else {
+                    Operand::Constant(0)
+                },
+            ],
         })
     }
 
@@ -307,112 +338,6 @@ impl Operands<'_> {
             return Err("no such instruction here".to_owned());
         })
     }
-
-    fn of_warp(&self, name: &Mnemonic<'_>) -> Result<WarpOperation, Problem> {
-        let transposed = name.has("trans");
-        Ok(match (name.part(0), name.part(2)) {
-            ("elect", _) => {
-                let one = self.text(0)?.split('|').nth(1).unwrap_or("_");
-                WarpOperation::Elect {
-                    one: self.written(one)?,
-                }
-            }
-            ("shfl", kind @ ("idx" | "bfly")) => WarpOperation::Shuffle {
-                kind: if kind == "idx" {
-                    Shuffle::Index
-                } else {
-                    Shuffle::Butterfly
-                },
-                to: self.register(0)?,
-                from: self.number(1)?,
-                lane: self.number(2)?,
-            },
-            ("vote", "any") => WarpOperation::Any {
-                to: self.register(0)?,
-                from: self.number(1)?,
-            },
-            ("ldmatrix", _) => WarpOperation::LoadMatrices {
-                to: self.registers(0)?,
-                from: self.address(1)?,
-                transposed,
-            },
-            ("stmatrix", _) => WarpOperation::StoreMatrices {
-                to: self.address(0)?,
-                from: self.numbers(1)?,
-                transposed,
-            },
-            ("mma", "aligned") if name.part(3).starts_with("m16n8k") => {
-                self.product(element(name.part_from_end(1))?)?
-            }
-            _ => return Err("no such instruction here".to_owned()),
-        })
-    }
-
-    fn product(&self, element: Element) -> Result<WarpOperation, Problem> {
-        let (sums, left, right, before) = (
-            self.registers(0)?,
-            self.numbers(1)?,
-            self.numbers(2)?,
-            self.numbers(3)?,
-        );
-        if [sums.len(), left.len(), right.len(), before.len()] != [4, 4, 2, 4] {
-            return Err("a product of another shape".to_owned());
-        }
-        Ok(WarpOperation::Multiply {
-            element,
-            sums,
-            left,
-            right,
-            before,
-        })
-    }
-
-    fn group_product(&self, name: &Mnemonic<'_>) -> Result<WarpOperation, Problem> {
-        match name.part(1) {
-            "fence" => return Ok(WarpOperation::Synchronise),
-            "commit_group" => return Ok(WarpOperation::CommitProducts),
-            "wait_group" => {
-                return Ok(WarpOperation::WaitForProducts {
-                    left: self.constant(0)?,
-                });
-            }
-            _ => {}
-        }
-        let shape = name
-            .part(4)
-            .strip_prefix("m64n")
-            .and_then(|rest| rest.split_once('k'));
-        let columns: usize = shape
-            .and_then(|(columns, _)| columns.parse().ok())
-            .ok_or("no such shape")?;
-        let sums = self.registers(0)?;
-        let left = match self.text(1)?.starts_with('{') {
-            true => Left::Fragments(self.numbers(1)?),
-            false => Left::Descriptor(self.number(1)?),
-        };
-        if 2 * sums.len() != columns || matches!(&left, Left::Fragments(words) if words.len() != 4) {
-            return Err("registers that do not fit the shape".to_owned());
-        }
-        // After both scale factors: for 16-bit elements in shared memory, whether each operand is transposed, the
-        // second operand last.
-        let numbers = (4..self.texts.len())
-            .map(|index| self.constant(index))
-            .collect::<Result<Vec<_>, _>>()?;
-        let (factors, transposed) = numbers.split_at(numbers.len().min(2));
-        if factors != [1, 1] || transposed.len() > 1 && transposed[0] != 0 {
-            return Err("only factors of 1, and only the second operand transposed".to_owned());
-        }
-        let right_transposed = transposed.last().is_some_and(|one| *one != 0);
-        Ok(WarpOperation::MultiplyGroup(Box::new(GroupProduct {
-            element: element(name.part_from_end(0))?,
-            columns,
-            sums,
-            left,
-            right: self.number(2)?,
-            right_transposed,
-            add: self.number(3)?,
-        })))
-    }
 }
 
 /// A number as PTX writes it: decimal, hexadecimal, or the bits of a float.
@@ -429,21 +354,29 @@ fn constant(text: &str) -> Option<u64> {
         .or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
 }
 
-fn bytes_of(type_name: &str) -> Result<usize, Problem> {
+/// The memory that an access names; without a name it is generic.
+fn space(name: &Mnemonic<'_>) -> Result<Space, Problem> {
+    let has = |one: &str| name.has(one);
+    if let Some(other) = ["local", "const"].into_iter().find(|one| has(one)) {
+        return Err(format!("no memory `{other}` here"));
+    }
+    Ok(if has("global") {
+        Space::Global
+    } else if has("shared") || has("shared::cta") {
+        Space::Shared
+    } else if has("param") {
+        Space::Parameter
+    } else {
+        Space::Generic
+    })
+}
+
+pub(crate) fn bytes_of(type_name: &str) -> Result<usize, Problem> {
     match type_name.trim_start_matches(['u', 's', 'b', 'f']) {
         "8" => Ok(1),
         "16" => Ok(2),
         "32" => Ok(4),
         "64" => Ok(8),
         _ => Err(format!("no type `{type_name}` here")),
-    }
-}
-
-fn element(type_name: &str) -> Result<Element, Problem> {
-    match type_name {
-        "f16" => Ok(Element::F16),
-        "bf16" => Ok(Element::Bf16),
-        "e4m3" => Ok(Element::E4m3),
-        _ => Err(format!("no products of `{type_name}` here")),
     }
 }

@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use gauntlet_formats::e4m3;
 use half::{bf16, f16};
 
+use crate::arithmetic::ordinary;
 use crate::instruction::Function;
+use crate::memory::SHARED_WINDOW;
 
 /// A function of integers of one type to an integer of another; operands and result are truncated as on the hardware.
 macro_rules! integer {
@@ -50,20 +52,25 @@ fn mask<T>() -> u64 {
 /// The function that a mnemonic computes and its number of operands; `None` for instructions that do something else.
 pub(crate) fn function(mnemonic: &str) -> Option<(Function, usize)> {
     if let Some(comparison) = mnemonic.strip_prefix("setp.") {
-        return comparison_of(comparison).map(|function| (function, 2));
+        return comparison_of(comparison)
+            .map(|function| (function, 2))
+            .or_else(|| ordinary(mnemonic));
     }
     unary(mnemonic)
         .map(|function| (function, 1))
         .or_else(|| binary(mnemonic).map(|function| (function, 2)))
         .or_else(|| ternary(mnemonic).map(|function| (function, 3)))
         .or_else(|| quaternary(mnemonic).map(|function| (function, 4)))
+        .or_else(|| ordinary(mnemonic))
 }
 
 fn unary(mnemonic: &str) -> Option<Function> {
     Some(match mnemonic {
         "mov.u16" | "mov.b16" | "cvt.u16.u32" | "cvt.u32.u16" | "cvt.u64.u16" => integer!(u16, |a| a),
         "mov.u32" | "mov.s32" | "mov.b32" | "mov.f32" | "cvt.u32.u64" | "cvt.u64.u32" => integer!(u32, |a| a),
-        "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" => |[a, ..]| a,
+        "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" | "cvta.global.u64" => |[a, ..]| a,
+        "cvta.shared.u64" => |[a, ..]| a & mask::<u32>() | SHARED_WINDOW,
+        "cvta.to.shared.u64" => integer!(u32, |a| a),
         "cvt.s64.s32" => integer!(i32 => u64, |a| i64::from(a)),
         "mov.pred" => |[a, ..]| u64::from(a != 0),
         "not.pred" => |[a, ..]| u64::from(a == 0),

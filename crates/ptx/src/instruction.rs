@@ -19,13 +19,24 @@ pub(crate) enum Operand {
 /// Special registers, which the hardware maintains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Special {
-    Thread,
-    Threads,
-    Block,
-    Blocks,
+    ThreadX,
+    ThreadY,
+    ThreadZ,
+    ThreadsX,
+    ThreadsY,
+    ThreadsZ,
+    BlockX,
+    BlockY,
+    BlockZ,
+    BlocksX,
+    BlocksY,
+    BlocksZ,
     Lane,
     RankInCluster,
 }
+
+/// The number of special registers.
+pub(crate) const SPECIALS: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -38,6 +49,8 @@ pub(crate) enum Space {
     Global,
     Shared,
     Parameter,
+    /// Global or shared, decided by the address.
+    Generic,
 }
 
 /// An instruction and its position in the text.
@@ -66,11 +79,14 @@ pub(crate) enum Operation {
         to: Address,
         from: Vec<Operand>,
     },
-    /// Adds to a word of global memory atomically.
-    Add {
+    /// Changes a word of memory atomically: the function gives the new value from the old one and the operands.
+    Change {
+        space: Space,
+        bytes: usize,
+        function: Function,
         old: Register,
         to: Address,
-        value: Operand,
+        from: [Operand; 2],
     },
     Exit,
     /// Makes the thread's stores to shared memory visible to the copy engine and the matrix unit.
@@ -192,19 +208,38 @@ pub(crate) enum CopyOperation {
 
 #[derive(Debug, Clone)]
 pub(crate) enum WarpOperation {
+    /// Waits for the warp's matrix unit or for all lanes.
     Synchronise,
+    /// Waits for the lanes of a mask.
+    SynchroniseLanes {
+        mask: Operand,
+    },
     Elect {
         one: Register,
     },
-    Any {
+    Vote {
+        kind: Vote,
         to: Register,
         from: Operand,
+        mask: Operand,
     },
     Shuffle {
         kind: Shuffle,
         to: Register,
+        /// Set if the source lane is in range.
+        is_in_range: Option<Register>,
         from: Operand,
         lane: Operand,
+        /// The last lane, and the mask of segments.
+        clamp: Operand,
+        mask: Operand,
+    },
+    /// Combines the values of the lanes of a mask.
+    Reduce {
+        function: Function,
+        to: Register,
+        from: Operand,
+        mask: Operand,
     },
     LoadMatrices {
         to: Vec<Register>,
@@ -235,6 +270,29 @@ pub(crate) enum WarpOperation {
 pub(crate) enum Shuffle {
     Index,
     Butterfly,
+    Up,
+    Down,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vote {
+    Any,
+    All,
+    Uniform,
+    Ballot,
+}
+
+impl WarpOperation {
+    /// The mask of the lanes that execute it; none if it is all of them.
+    pub fn mask(&self) -> Option<Operand> {
+        match self {
+            Self::SynchroniseLanes { mask }
+            | Self::Vote { mask, .. }
+            | Self::Shuffle { mask, .. }
+            | Self::Reduce { mask, .. } => Some(*mask),
+            _ => None,
+        }
+    }
 }
 
 /// The element types of matrices.

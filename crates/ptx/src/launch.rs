@@ -1,19 +1,23 @@
 //! Launches: all blocks run concurrently, in an order drawn from a seed.
 
-use std::collections::HashMap;
+mod description;
+
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::block::{Block, State, Thread, WARP};
+use crate::block::{Block, Shape, State, Thread, WARP};
 use crate::collective::Warp;
 use crate::copies::{Awaited, Copy, Way};
 use crate::fault::{Fault, Problem};
-use crate::instruction::Operation;
+use crate::instruction::{Operation, WarpOperation};
 use crate::memory::Memory;
 use crate::module::Kernel;
 use crate::thread::{Turn, Who};
+
+pub use description::Launch;
 
 /// A thread executes 2^0 to 2^9 instructions in a turn before others continue: some threads run far ahead, and some
 /// stop between any two instructions.
@@ -25,47 +29,6 @@ const PATIENT_TURNS: usize = 4;
 /// After this many turns of each warp without a store, an arrival or a copy, the launch counts as deadlocked: no loop
 /// of a kernel that computes is as long.
 const QUIET_TURNS: usize = 200;
-
-/// How a kernel is launched.
-#[derive(Debug, Clone, Copy)]
-pub struct Launch<'p> {
-    /// The kernel.
-    pub kernel: &'p Kernel,
-    /// Number of blocks.
-    pub blocks: u32,
-    /// Blocks per cluster.
-    pub cluster: u32,
-    /// Threads per block, a multiple of 32.
-    pub threads: u32,
-    /// Bytes of dynamic shared memory.
-    pub shared_bytes: u32,
-    /// The kernel's parameter.
-    pub parameter: &'p [u8],
-    /// Whether it may begin before the previous launch has ended, as soon as all blocks of that launch allow it
-    /// (programmatic dependent launch).
-    pub overlaps: bool,
-}
-
-impl Launch<'_> {
-    fn check(&self) -> Result<(), Fault> {
-        let (given, taken) = (self.parameter.len(), self.kernel.parameter_bytes);
-        if given != taken {
-            return Err(Fault::Launch(format!(
-                "a parameter of {given} bytes for a kernel that takes {taken}"
-            )));
-        }
-        let whole = self.threads.is_multiple_of(WARP as u32)
-            && self.cluster > 0
-            && self.blocks.is_multiple_of(self.cluster);
-        if !whole {
-            return Err(Fault::Launch(format!(
-                "{} blocks in clusters of {} with {} threads: clusters are whole, and so are warps",
-                self.blocks, self.cluster, self.threads
-            )));
-        }
-        Ok(())
-    }
-}
 
 /// Runs launches in order, each queued behind the one before, to the end; `seed` decides the order of events.
 ///
@@ -170,22 +133,22 @@ impl Machine<'_> {
         let number = self.begun.len();
         let launch = &self.launches[number];
         let shared_bytes = (launch.kernel.static_bytes + launch.shared_bytes) as usize;
-        for index in 0..launch.blocks {
-            let place = [index, index % launch.cluster, launch.blocks];
-            let warps = 0..launch.threads as usize / WARP;
+        let (blocks, threads) = (launch.blocks(), launch.threads());
+        for index in 0..blocks {
+            let shape = Shape {
+                grid: launch.grid,
+                block: launch.block,
+                index,
+                rank: index % launch.cluster,
+            };
+            let warps = 0..(threads as usize).div_ceil(WARP);
             self.warps.extend(warps.map(|warp| (self.blocks.len(), warp)));
-            let block = Block::new(
-                number,
-                place,
-                launch.threads,
-                launch.kernel.registers,
-                shared_bytes,
-            );
+            let block = Block::new(number, shape, launch.kernel.registers, shared_bytes);
             self.blocks.push(block);
         }
         self.begun.push(Begun {
-            threads: (launch.blocks * launch.threads) as usize,
-            holding: launch.blocks as usize,
+            threads: (blocks * threads) as usize,
+            holding: blocks as usize,
         });
         self.happened();
     }
@@ -210,7 +173,7 @@ impl Machine<'_> {
 
     pub fn end(&mut self, who: Who) {
         let block = &mut self.blocks[who.block];
-        block.threads[who.thread].state = State::Done;
+        block.end(who.thread);
         self.begun[block.launch].threads -= 1;
         if block.threads.iter().all(|thread| thread.state == State::Done) {
             self.let_next_begin(who.block);
@@ -252,28 +215,62 @@ impl Machine<'_> {
             self.go_on(Who { block, thread }, most)?;
         }
         let kernel = self.launches[self.blocks[block].launch].kernel;
-        let lanes = self.lanes(block, warp);
-        let at = lanes[0].next;
-        if lanes
+        let places: BTreeSet<usize> = self
+            .lanes(block, warp)
             .iter()
-            .all(|lane| lane.state == State::AtWarp && lane.next == at)
-            && let Operation::Warp(operation) = &kernel.instructions[at].operation
-        {
+            .filter(|lane| lane.state == State::AtWarp)
+            .map(|lane| lane.next)
+            .collect();
+        for at in places {
+            let Operation::Warp(operation) = &kernel.instructions[at].operation else {
+                continue;
+            };
+            let Some(lanes) = self.together(block, warp, at, operation) else {
+                continue;
+            };
             let executed = Warp {
                 block: &mut self.blocks[block],
                 index: warp,
                 at,
                 kernel,
+                lanes,
             }
             .execute(operation);
             executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))?;
-            for lane in &mut self.blocks[block].threads[warp * WARP..][..WARP] {
-                lane.state = State::Ready;
-                lane.next = at + 1;
+            let threads = &mut self.blocks[block].threads[warp * WARP..][..WARP];
+            for lane in threads
+                .iter_mut()
+                .enumerate()
+                .filter(|(lane, _)| lanes >> lane & 1 == 1)
+            {
+                lane.1.state = State::Ready;
+                lane.1.next = at + 1;
             }
             self.happened();
         }
         Ok(())
+    }
+
+    /// The lanes that execute a warp's instruction, as a mask, if all of them have reached it: those of the
+    /// instruction's mask that have not ended, or all lanes if it has no mask.
+    fn together(&self, block: usize, warp: usize, at: usize, operation: &WarpOperation) -> Option<u32> {
+        let lanes = self.lanes(block, warp);
+        let waits = |lane: &Thread| lane.state == State::AtWarp && lane.next == at;
+        let Some(mask) = operation.mask() else {
+            return lanes.iter().all(waits).then_some(u32::MAX);
+        };
+        let first = lanes.iter().position(waits)?;
+        let named = self.blocks[block].value(warp * WARP + first, mask) as u32;
+        let mut together = 0;
+        for (index, lane) in lanes.iter().enumerate() {
+            let is_named = named >> index & 1 == 1 && lane.state != State::Done;
+            if is_named && !waits(lane) {
+                return None;
+            }
+            together |= u32::from(is_named) << index;
+        }
+        // A lane that executes an instruction whose mask does not name it would wait forever.
+        (together >> first & 1 == 1).then_some(together)
     }
 
     /// Lets a thread run for at most `most` instructions.

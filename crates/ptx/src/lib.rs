@@ -6,10 +6,13 @@
 //! allocation or to a misaligned address, a launch in which all threads wait, an operand that changes while the matrix
 //! unit may still read it.
 //!
-//! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. Only the
-//! sm_90a instructions that Gauntlet's kernels use are supported; any other is refused by name when a kernel is read.
+//! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. The
+//! ordinary instructions of common kernels are supported, and the sm_90a instructions that Gauntlet's kernels use; any
+//! other is refused by name when a kernel is read. Device functions that are not inlined, local and constant memory,
+//! and variables in global memory are among those refused.
 //! Their semantics follow NVIDIA's "Parallel Thread Execution ISA".
 
+mod arithmetic;
 mod block;
 mod collective;
 mod copies;
@@ -28,4 +31,4 @@ pub use copies::{Swizzle, TensorMap};
 pub use fault::{Fault, ReadError};
 pub use launch::{Launch, run};
 pub use memory::Memory;
-pub use module::Kernel;
+pub use module::{Kernel, KernelParameter};

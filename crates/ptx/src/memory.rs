@@ -111,6 +111,9 @@ const PIECE: usize = 16;
 pub(crate) const SHARED_BEGIN: u32 = 1024;
 pub(crate) const RANK_SHIFT: u32 = 24;
 
+/// Generic addresses of shared memory begin here, where there is no global memory.
+pub(crate) const SHARED_WINDOW: u64 = 0x6000_0000_0000_0000;
+
 impl Shared {
     pub fn new(bytes: usize) -> Self {
         Self {

@@ -20,15 +20,25 @@ pub struct Kernel {
     pub(crate) instructions: Vec<Instruction>,
     /// Registers of a thread; unused results go to the first.
     pub(crate) registers: usize,
-    /// Bytes of the parameter.
+    parameters: Vec<KernelParameter>,
+    /// Bytes of all parameters.
     pub(crate) parameter_bytes: usize,
     /// Bytes of shared memory before the dynamic.
     pub(crate) static_bytes: u32,
     text: String,
 }
 
+/// Where a parameter lies among the bytes of all parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelParameter {
+    /// Its first byte.
+    pub offset: usize,
+    /// Its bytes.
+    pub bytes: usize,
+}
+
 impl Kernel {
-    /// Reads the kernel with this name, which has at most one parameter.
+    /// Reads the kernel with this name.
     ///
     /// # Errors
     /// If there is no such kernel, or one of its lines is not understood.
@@ -42,10 +52,18 @@ impl Kernel {
         let body = text[begin..].find('{').map(|at| begin + at + 1);
         let body = body.ok_or_else(|| ReadError::NoKernel(name.to_owned()))?;
         let mut reader = Reader::default();
-        reader.declare_shared(&text[..begin]);
-        let parameter = text[begin..body].split(')').next().unwrap_or_default();
-        let parameter_bytes = reader.declare_parameter(parameter);
-        for (at, piece) in pieces(&text, body) {
+        let body = pieces(&text, body);
+        let of_module = text[..begin].split(';');
+        let of_kernel = body.iter().filter_map(|(_, piece)| match piece {
+            Piece::Statement(statement) => Some(*statement),
+            _ => None,
+        });
+        reader.declare_shared(of_module.chain(of_kernel));
+        let list = text[begin..].split(')').next().unwrap_or_default();
+        let parameters = reader
+            .declare_parameters(list)
+            .map_err(|problem| line_error(&text, begin, problem))?;
+        for (at, piece) in body {
             reader
                 .take(at, piece)
                 .map_err(|problem| line_error(&text, at, problem))?;
@@ -60,10 +78,21 @@ impl Kernel {
         Ok(Self {
             instructions: reader.instructions,
             registers: reader.names.registers as usize,
-            parameter_bytes,
+            parameter_bytes: parameters.last().map_or(0, |last| last.offset + last.bytes),
+            parameters,
             static_bytes: reader.static_bytes,
             text,
         })
+    }
+
+    /// Its parameters, in order.
+    pub fn parameters(&self) -> &[KernelParameter] {
+        &self.parameters
+    }
+
+    /// Bytes of its static shared memory.
+    pub fn static_shared_bytes(&self) -> u32 {
+        self.static_bytes
     }
 
     /// The line of an instruction, counted from 1, and its text.
@@ -177,38 +206,56 @@ struct Reader {
 impl Reader {
     /// Declares variables in shared memory: `.shared .align 4 .b8 name[8];`, or, if `.extern`, with the size given by
     /// the launch.
-    fn declare_shared(&mut self, head: &str) {
-        let declarations = || {
-            head.split(';')
-                .filter_map(|one| Some((one.contains(".extern"), one.split_once(".shared")?.1)))
+    fn declare_shared<'t>(&mut self, statements: impl Iterator<Item = &'t str>) {
+        let declarations: Vec<(bool, &str)> = statements
+            .map(|one| one.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '}'))
+            .filter(|one| one.starts_with('.') && one.split_whitespace().any(|word| word == ".shared"))
+            .filter_map(|one| Some((one.contains(".extern"), one.split_once(".shared")?.1)))
+            .collect();
+        let of_kind = |external: bool| {
+            declarations
+                .iter()
+                .filter(move |(is_external, _)| *is_external == external)
         };
-        for (_, declaration) in declarations().filter(|(external, _)| !external) {
-            let Some((name, bytes)) = array(declaration) else {
+        for (_, declaration) in of_kind(false) {
+            let Ok(Variable { name, bytes, .. }) = variable(declaration) else {
                 continue;
             };
             self.static_bytes = self.static_bytes.next_multiple_of(16);
-            self.names
-                .symbols
-                .insert(name.to_owned(), u64::from(SHARED_BEGIN + self.static_bytes));
-            self.static_bytes += bytes.unwrap_or(0);
+            self.name_shared(name);
+            self.static_bytes += bytes as u32;
         }
         self.static_bytes = self.static_bytes.next_multiple_of(DYNAMIC_ALIGNMENT);
-        for (_, declaration) in declarations().filter(|(external, _)| *external) {
-            let Some((name, _)) = array(declaration) else {
-                continue;
-            };
-            self.names
-                .symbols
-                .insert(name.to_owned(), u64::from(SHARED_BEGIN + self.static_bytes));
+        for (_, declaration) in of_kind(true) {
+            if let Ok(Variable { name, .. }) = variable(declaration) {
+                self.name_shared(name);
+            }
         }
     }
 
-    fn declare_parameter(&mut self, declaration: &str) -> usize {
-        let Some((name, bytes)) = array(declaration) else {
-            return 0;
-        };
-        self.names.symbols.insert(name.to_owned(), PARAMETER);
-        bytes.unwrap_or(0) as usize
+    /// Names the shared memory that follows what is declared so far.
+    fn name_shared(&mut self, name: &str) {
+        let address = u64::from(SHARED_BEGIN + self.static_bytes);
+        self.names.symbols.insert(name.to_owned(), address);
+    }
+
+    /// `.param .u64 .ptr .align 1 one_param_0, .param .align 8 .b8 one_param_1[16]`.
+    fn declare_parameters(&mut self, list: &str) -> Result<Vec<KernelParameter>, Problem> {
+        let mut parameters: Vec<KernelParameter> = Vec::new();
+        for declaration in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
+            let Variable {
+                name,
+                alignment,
+                bytes,
+            } = variable(declaration)?;
+            let end = parameters.last().map_or(0, |last| last.offset + last.bytes);
+            let offset = end.next_multiple_of(alignment);
+            self.names
+                .symbols
+                .insert(name.to_owned(), PARAMETER + offset as u64);
+            parameters.push(KernelParameter { offset, bytes });
+        }
+        Ok(parameters)
     }
 
     fn take(&mut self, at: usize, piece: Piece<'_>) -> Result<(), Problem> {
@@ -234,7 +281,12 @@ impl Reader {
                 .map_or("", |(_, names)| names);
             return self.names.declare(names);
         }
-        if statement.is_empty() || statement.starts_with(".pragma") {
+        // Shared memory was declared before, since its size decides where dynamic memory begins.
+        let is_shared = statement
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| word == ".shared");
+        if statement.is_empty() || statement.starts_with(".pragma") || is_shared {
             return Ok(());
         }
         let (guard, rest) = match statement.strip_prefix('@') {
@@ -275,11 +327,45 @@ impl Reader {
     }
 }
 
-/// The name and the length of `… name[8]`.
-fn array(declaration: &str) -> Option<(&str, Option<u32>)> {
-    let last = declaration.split_whitespace().last()?;
-    let (name, length) = last.split_at(last.find('[')?);
-    Some((name, within(length, ['[', ']'])?.parse().ok()))
+/// A variable that a text declares.
+struct Variable<'t> {
+    name: &'t str,
+    alignment: usize,
+    bytes: usize,
+}
+
+/// Reads `.align 4 .b8 name[8]`, `.f32 name` or `.u64 .ptr .align 1 name`; an array without a length has no bytes.
+fn variable(declaration: &str) -> Result<Variable<'_>, Problem> {
+    let words: Vec<&str> = declaration.split_whitespace().collect();
+    let element = words
+        .iter()
+        .filter_map(|word| word.strip_prefix('.'))
+        .find_map(|word| decode::bytes_of(word).ok())
+        .ok_or_else(|| format!("no type in `{declaration}`"))?;
+    // Behind `.ptr` stands the alignment of what it points to.
+    let own = words
+        .iter()
+        .position(|word| *word == ".align")
+        .filter(|at| !words[..*at].contains(&".ptr"));
+    let alignment = own
+        .and_then(|at| words.get(at + 1)?.parse().ok())
+        .unwrap_or(element)
+        .max(1);
+    let last = words.last().copied().unwrap_or_default();
+    let (name, bytes) = match last.find('[') {
+        Some(at) => {
+            let count: usize = within(&last[at..], ['[', ']'])
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(0);
+            (&last[..at], element * count)
+        }
+        None => (last, element),
+    };
+    Ok(Variable {
+        name,
+        alignment,
+        bytes,
+    })
 }
 
 #[cfg(test)]
@@ -327,8 +413,8 @@ mod tests {
                 .to_string()
         };
         assert_eq!(
-            refused("mov.u32 %r0", "sin.f32 %r0"),
-            "line 8: `sin.f32 %r0, %tid.x`: no such instruction here"
+            refused("mov.u32 %r0", "sad.f32 %r0"),
+            "line 8: `sad.f32 %r0, %tid.x`: no such instruction here"
         );
         assert_eq!(
             refused("%tid.x", "%r7"),

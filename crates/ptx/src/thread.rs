@@ -5,7 +5,7 @@ use crate::copies::{Awaited, Copy, Kind, Way, bulk};
 use crate::fault::Problem;
 use crate::instruction::{Address, BarrierOperation, CopyOperation, Operand, Operation, Register, Space};
 use crate::launch::Machine;
-use crate::memory::{RANK_SHIFT, aligned, number};
+use crate::memory::{RANK_SHIFT, SHARED_WINDOW, aligned, number};
 use crate::module::PARAMETER;
 
 /// How a thread continues.
@@ -51,14 +51,21 @@ impl Machine<'_> {
                 to,
                 from,
             } => self.store(who, *space, *bytes, *to, from)?,
-            Operation::Add { old, to, value } => {
-                let address = self.address(who, *to);
-                aligned(address, 4)?;
-                let before = number(self.memory.read(address, 4)?) as u32;
-                let after = before.wrapping_add(self.value(who, *value) as u32);
-                self.memory.write(address, &after.to_le_bytes())?;
-                self.set(who, *old, u64::from(before));
-                self.happened();
+            Operation::Change {
+                space,
+                bytes,
+                function,
+                old,
+                to,
+                from,
+            } => {
+                let (space, address) = located(*space, self.address(who, *to));
+                aligned(address, *bytes)?;
+                let before = number(self.read(who, space, address, *bytes)?);
+                let [value, other] = from.map(|one| self.value(who, one));
+                let after = function([before, value, other, 0]);
+                self.write(who, space, address, &after.to_le_bytes()[..*bytes])?;
+                self.set(who, *old, before);
             }
             Operation::Exit => self.exit(who)?,
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
@@ -121,19 +128,10 @@ impl Machine<'_> {
         to: &[Register],
         from: Address,
     ) -> Result<(), Problem> {
-        let (address, all) = (self.address(who, from), bytes * to.len());
+        let (space, address) = located(space, self.address(who, from));
+        let all = bytes * to.len();
         aligned(address, all)?;
-        let read = match space {
-            Space::Global => self.memory.read(address, all)?,
-            Space::Shared => self.blocks[who.block].shared.read(address as u32, all)?,
-            Space::Parameter => {
-                let parameter = self.launches[self.blocks[who.block].launch].parameter;
-                let begin = address.wrapping_sub(PARAMETER) as usize;
-                let found = parameter.get(begin..begin.saturating_add(all));
-                found
-                    .ok_or_else(|| format!("{all} bytes at {begin} of a parameter of {}", parameter.len()))?
-            }
-        };
+        let read = self.read(who, space, address, all)?;
         let mut numbers = [0; 4];
         for (to, bytes) in numbers.iter_mut().zip(read.chunks(bytes)) {
             *to = number(bytes);
@@ -152,15 +150,32 @@ impl Machine<'_> {
         to: Address,
         from: &[Operand],
     ) -> Result<(), Problem> {
-        let (address, all) = (self.address(who, to), bytes * from.len());
-        aligned(address, all)?;
+        let (space, address) = located(space, self.address(who, to));
+        aligned(address, bytes * from.len())?;
         let stored = self.bytes(who, bytes, from);
+        self.write(who, space, address, &stored)
+    }
+
+    fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
+        match space {
+            Space::Global | Space::Generic => self.memory.read(address, bytes),
+            Space::Shared => self.blocks[who.block].shared.read(address as u32, bytes),
+            Space::Parameter => {
+                let parameter = self.launches[self.blocks[who.block].launch].parameter;
+                let begin = address.wrapping_sub(PARAMETER) as usize;
+                let found = parameter.get(begin..begin.saturating_add(bytes));
+                found.ok_or_else(|| format!("{bytes} bytes at {begin} of parameters of {}", parameter.len()))
+            }
+        }
+    }
+
+    fn write(&mut self, who: Who, space: Space, address: u64, stored: &[u8]) -> Result<(), Problem> {
         self.happened();
         match space {
-            Space::Global => self.memory.write(address, &stored),
+            Space::Global | Space::Generic => self.memory.write(address, stored),
             Space::Shared => {
                 let shared = &mut self.blocks[who.block].shared;
-                shared.write(who.thread as u32, address as u32, &stored)
+                shared.write(who.thread as u32, address as u32, stored)
             }
             Space::Parameter => Err("parameters are only read".to_owned()),
         }
@@ -336,6 +351,17 @@ impl Machine<'_> {
             self.land(index)?;
         }
         Ok(())
+    }
+}
+
+/// The memory and the address in it that a generic address means; any other address as it is.
+fn located(space: Space, address: u64) -> (Space, u64) {
+    match space {
+        Space::Generic if (SHARED_WINDOW..PARAMETER).contains(&address) => {
+            (Space::Shared, address - SHARED_WINDOW)
+        }
+        Space::Generic => (Space::Global, address),
+        named => (named, address),
     }
 }
 

@@ -46,9 +46,9 @@ fn launched(
         .iter()
         .map(|(kernel, overlaps)| Launch {
             kernel,
-            blocks,
+            grid: [blocks, 1, 1],
+            block: [threads, 1, 1],
             cluster,
-            threads,
             shared_bytes: 1024,
             parameter: &parameter,
             overlaps: *overlaps,
@@ -241,20 +241,16 @@ fn a_launch_that_does_not_fit_is_refused() {
     let mut memory = Memory::new();
     let mut refused = |blocks, threads, parameter| {
         let launch = Launch {
-            kernel: &kernel,
-            blocks,
             cluster: 2,
-            threads,
-            shared_bytes: 0,
             parameter,
-            overlaps: false,
+            ..Launch::of(&kernel, [blocks, 1, 1], [threads, 1, 1])
         };
         run(&[launch], &mut memory, 0).unwrap_err().to_string()
     };
     assert_eq!(
         refused(2, 32, &[0; 4]),
-        "a parameter of 4 bytes for a kernel that takes 8"
+        "parameters of 4 bytes for a kernel that takes 8"
     );
     assert!(refused(3, 32, &[0; 8]).starts_with("3 blocks in clusters of 2"));
-    assert!(refused(2, 33, &[0; 8]).contains("33 threads"));
+    assert!(refused(2, 1025, &[0; 8]).contains("1025 threads"));
 }

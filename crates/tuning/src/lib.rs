@@ -18,7 +18,7 @@ pub mod validation;
 use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
-use gauntlet_parameters::Parameters;
+use gauntlet_parameters::{Parameters, Table};
 use gauntlet_stats::Criteria;
 use gauntlet_task::{Case, Sizes, Suite};
 
@@ -46,11 +46,22 @@ pub struct Tuning<'a> {
     pub baseline: Parameters,
     /// Whether the workshop's executor has a kernel for a schedule that the device accepts.
     pub builds: &'a (dyn Fn(&Sizes, &Parameters) -> bool + Sync),
+    /// The parameters of the workshop's kernel, if they are its own and not those of its task. No model ranks them.
+    pub kernel: Option<KernelSpace<'a>>,
     /// How many candidates of the ranking are measured.
     pub keep: usize,
     /// Time for all cases together, from the first timed pair to the last verdict; a tuning that measures nothing has
     /// no limit.
     pub budget: Duration,
+}
+
+/// The parameters of a kernel with a table of its own.
+#[derive(Clone, Copy)]
+pub struct KernelSpace<'a> {
+    /// The table.
+    pub table: &'a Table,
+    /// The values that can be tried for a case: those that its restrictions allow.
+    pub points: &'a (dyn Fn(&Sizes) -> Vec<Parameters> + Sync),
 }
 
 /// Tunes case after case; `decided` is called for each case as soon as it is decided.
@@ -67,6 +78,12 @@ pub fn tune(
     let baselines: Vec<Candidate> = suite
         .iter()
         .map(|case| {
+            if let Some(kernel) = tuning.kernel {
+                return Ok(Candidate::new(
+                    "baseline",
+                    kernel.table.complete(&tuning.baseline),
+                ));
+            }
             let complete = case.sizes.task().parameters().complete(&tuning.baseline);
             let schedule = baseline(&complete, case, tuning.device)?;
             Ok(Candidate::new("baseline", schedule))
@@ -119,23 +136,9 @@ fn tune_case(
     observer: &dyn Observer,
 ) -> Result<TunedCase, TuningError> {
     let device = tuning.device;
-    let points: Vec<Parameters> = points(&case.sizes, device);
-    let for_the_model = || time.as_ref().is_none_or(Time::is_for_the_model);
-    let ranking = rank(&points, &case.sizes, device, tuning.builds, &|done| {
-        observer.progress(&format!(
-            "{}: {done} of {} schedules simulated",
-            case.name,
-            points.len()
-        ));
-        for_the_model()
-    })?;
-    let (chosen, refuted) = proof::sound(&ranking.ranked, tuning.keep, case, device, &for_the_model);
-    let search = Search {
-        points: points.len(),
-        simulated: ranking.simulated,
-        accepted: ranking.accepted,
-        told_apart: ranking.ranked.len(),
-        refuted,
+    let (chosen, search) = match tuning.kernel {
+        Some(kernel) => unranked(&kernel, case, tuning.keep),
+        None => ranked(tuning, case, time.as_ref(), observer)?,
     };
     let Some(first) = chosen.first().cloned() else {
         return Ok(TunedCase::kept(
@@ -162,6 +165,59 @@ fn tune_case(
             Ok(measured(case, &baseline, first, search, verdict, start.elapsed()))
         }
     }
+}
+
+/// The points that are measured, best first by the model, and sound as far as that can be proved.
+fn ranked(
+    tuning: &Tuning,
+    case: &Case,
+    time: Option<&Time>,
+    observer: &dyn Observer,
+) -> Result<(Vec<Ranked>, Search), TuningError> {
+    let device = tuning.device;
+    let points: Vec<Parameters> = points(&case.sizes, device);
+    let for_the_model = || time.is_none_or(Time::is_for_the_model);
+    let ranking = rank(&points, &case.sizes, device, tuning.builds, &|done| {
+        observer.progress(&format!(
+            "{}: {done} of {} schedules simulated",
+            case.name,
+            points.len()
+        ));
+        for_the_model()
+    })?;
+    let (chosen, refuted) = proof::sound(&ranking.ranked, tuning.keep, case, device, &for_the_model);
+    let search = Search {
+        points: points.len(),
+        simulated: ranking.simulated,
+        accepted: ranking.accepted,
+        told_apart: ranking.ranked.len(),
+        refuted,
+    };
+    Ok((chosen, search))
+}
+
+/// The points of a kernel with a table of its own, of which no model knows anything: those with the fewest changes from
+/// the defaults come first.
+fn unranked(kernel: &KernelSpace, case: &Case, keep: usize) -> (Vec<Ranked>, Search) {
+    let mut points: Vec<Parameters> = (kernel.points)(&case.sizes)
+        .iter()
+        .map(|point| kernel.table.complete(point))
+        .collect();
+    points.sort_by_cached_key(|point| kernel.table.changes(&Parameters::new(), point).len());
+    let search = Search {
+        points: points.len(),
+        simulated: 0,
+        accepted: points.len(),
+        told_apart: points.len(),
+        refuted: 0,
+    };
+    let chosen = points.into_iter().take(keep).enumerate();
+    let chosen = chosen.map(|(index, schedule)| Ranked {
+        rank: index + 1,
+        schedule,
+        predicted: None,
+    });
+    (chosen.collect(), search)
 }
 
 /// Every point of the tuning space, whether or not the device accepts it, always in the same order. All parameters are
@@ -261,7 +317,30 @@ fn measured(
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_parameters::{Domain, Parameter};
+
     use super::*;
+
+    #[test]
+    fn points_of_a_kernel_with_its_own_table_come_in_the_order_of_their_changes() {
+        let row = |name: &'static str, default: usize| {
+            Parameter::new(name, Domain::one_of([1, 2]), default.into(), "")
+        };
+        let table = Table::new("softmax.cu:softmax", vec![row("ROWS", 2), row("KEEP", 1)]);
+        let of_case = |_: &Sizes| {
+            let rows = [1_usize, 2].map(|rows| Parameters::new().with("ROWS", rows).with("KEEP", 2_usize));
+            rows.into_iter().chain([Parameters::new()]).collect()
+        };
+        let kernel = KernelSpace {
+            table: &table,
+            points: &of_case,
+        };
+        let case = gauntlet_families::suite("rms-norm").unwrap().benchmark[0].clone();
+        let (chosen, search) = unranked(&kernel, &case, 2);
+        let texts: Vec<_> = chosen.iter().map(|one| one.schedule.to_string()).collect();
+        assert_eq!(texts, ["KEEP=1, ROWS=2", "KEEP=2, ROWS=2"]);
+        assert_eq!((search.points, chosen[1].rank, chosen[1].predicted), (3, 2, None));
+    }
 
     #[test]
     fn every_device_accepts_some_of_its_space_and_the_order_is_fixed() {

@@ -26,11 +26,11 @@ pub enum MeasuredExecutor {
 /// What only the CUDA worker takes.
 #[derive(Debug, Args)]
 pub struct CudaWorkerArguments {
-    /// Which GPU, from 0 (cuda).
+    /// Which GPU, from 0 (cuda, library, nvrtc).
     #[arg(long, env = "GAUNTLET_GPU", default_value_t = 0)]
     pub ordinal: usize,
-    /// Only compile, for this architecture: there need be no GPU.
-    #[arg(long, hide = true, value_name = "ARCHITECTURE", value_parser = arch, requires = "processors")]
+    /// Only compile, for this architecture: there need be no GPU. The nvrtc worker also interprets small cases.
+    #[arg(long, hide = true, value_name = "ARCHITECTURE", value_parser = arch)]
     pub compile_for: Option<Arch>,
     /// Multiprocessors of the GPU that is compiled for.
     #[arg(long, hide = true, value_name = "N")]

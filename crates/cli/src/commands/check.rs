@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::arguments::Check;
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
-use crate::commands::suites;
+use crate::commands::{native, suites};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
@@ -42,6 +42,10 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
         suites: Vec::new(),
     };
     for target in &arguments.targets {
+        if let Some(report) = native::check(target, arguments)? {
+            checked.suites.push(report);
+            continue;
+        }
         let path = Path::new(target);
         let is_suite = gauntlet_families::suite_names().contains(&target.as_str()) || is_suite_file(path);
         if is_suite {

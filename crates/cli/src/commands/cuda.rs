@@ -124,21 +124,25 @@ fn live_worker() -> Result<WorkerCommand, CliError> {
         ..cpu_worker(None)?
     };
     command.allowances.may_share_processes = true;
-    // By default a worker's own folder is its folder of caches, but the compiler may be in the user's.
+    Ok(with_caches(command, CACHE_VARIABLE))
+}
+
+/// The same command with the user's folder of caches: by default a worker's own folder is its folder of caches, but the
+/// compiler may be in the user's. `variable` names the folder of compiled kernels, which is shared by all workers.
+pub fn with_caches(mut command: WorkerCommand, variable: &str) -> WorkerCommand {
     let Some(caches) = caches() else {
-        return Ok(command);
+        return command;
     };
-    let cubins =
-        std::env::var_os(CACHE_VARIABLE).map_or_else(|| caches.join("gauntlet/cubins"), PathBuf::from);
+    let cubins = std::env::var_os(variable).map_or_else(|| caches.join("gauntlet/cubins"), PathBuf::from);
     if std::fs::create_dir_all(&cubins).is_ok() {
         let text = |path: &PathBuf| path.display().to_string();
         command.environment.extend([
             ("XDG_CACHE_HOME".to_owned(), text(&caches)),
-            (CACHE_VARIABLE.to_owned(), text(&cubins)),
+            (variable.to_owned(), text(&cubins)),
         ]);
         command.allowances.folders.push(cubins);
     }
-    Ok(command)
+    command
 }
 
 /// The same worker, but only compiling, without a GPU.

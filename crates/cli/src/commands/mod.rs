@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod explain;
 pub mod honest;
 pub mod ledger;
+pub mod native;
 pub mod power;
 pub mod run;
 pub mod schedules;

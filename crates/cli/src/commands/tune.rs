@@ -6,8 +6,9 @@ use gauntlet_kernels_cuda::plan::plan;
 use gauntlet_parameters::Parameters;
 use gauntlet_simulate::{Accuracy, on_record};
 use gauntlet_task::Sizes;
-use gauntlet_tuning::{TunedCase, Tuning, table, tune as tune_suite};
+use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite};
 use gauntlet_worker::protocol::Description;
+use gauntlet_worker::{Limits, Timeouts};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -16,6 +17,7 @@ use crate::calibrations::Calibrations;
 use crate::commands::compare::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
+use crate::commands::native;
 use crate::commands::run::version;
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
@@ -33,15 +35,33 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let baseline = schedule_text::read(&arguments.baseline, &Parameters::new(), &suite.parameters())?;
-    let (device, workshop, gpu) = place(arguments)?;
+    let kernel = arguments.kernel.as_deref().map(native::kernel_file).transpose()?;
+    if kernel.is_some() && arguments.executor != TuneExecutor::Cuda {
+        return Err(CliError::bad_input(
+            "--kernel names a CUDA kernel, and only the cuda executor runs one",
+            "add --executor cuda and --device with the GPU that is here",
+        ));
+    }
+    let own = kernel.as_ref().map(|(_, file)| file.parameters().clone());
+    let parameters = own.clone().unwrap_or_else(|| suite.parameters());
+    let baseline = schedule_text::read(&arguments.baseline, &Parameters::new(), &parameters)?;
+    let (device, mut workshop, gpu) = place(arguments)?;
+    if let Some((subject, _)) = &kernel {
+        let command = native::worker("nvrtc", &subject.file, &subject.kernel, &[])?;
+        workshop = Some(Workshop::new(command, Timeouts::default(), Limits::default())?);
+    }
+    let points = |sizes: &Sizes| {
+        kernel
+            .as_ref()
+            .map_or_else(Vec::new, |(_, file)| native::points(file, sizes))
+    };
     let device = Calibrations::of(&arguments.calibration).apply(device)?;
     let accuracy = Accuracy::of_suite(&device, suite.benchmark.iter().map(|case| &case.sizes));
     if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
         say(
             "note: this machine is not calibrated, so the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
         );
-    } else if !accuracy.is_some_and(|accuracy| accuracy.suffices()) {
+    } else if kernel.is_none() && !accuracy.is_some_and(|accuracy| accuracy.suffices()) {
         let advice = match arguments.executor {
             TuneExecutor::Model => "take the table for a guess, and measure before using it",
             TuneExecutor::Cpu | TuneExecutor::Cuda => {
@@ -56,6 +76,10 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         workshop: workshop.as_ref(),
         baseline,
         builds: &builds(arguments.executor, &device),
+        kernel: own.as_ref().map(|table| KernelSpace {
+            table,
+            points: &points,
+        }),
         keep: arguments.keep.into(),
         budget: arguments.budget.unsigned_abs(),
     };

@@ -105,6 +105,7 @@ mod tests {
                 resources: [("rows".to_owned(), super::super::KernelResources::default())].into(),
                 warnings: vec!["two\nlines".to_owned()],
                 log: "log\n".to_owned(),
+                entry: None,
             },
             cubin,
         }

@@ -53,6 +53,8 @@ macro_rules! functions {
 functions! {
     version = "nvrtcVersion": fn(*mut c_int, *mut c_int) -> Status;
     error_string = "nvrtcGetErrorString": fn(Status) -> *const c_char;
+    add_name = "nvrtcAddNameExpression": fn(Handle, *const c_char) -> Status;
+    lowered_name = "nvrtcGetLoweredName": fn(Handle, *const c_char, *mut *const c_char) -> Status;
     create = "nvrtcCreateProgram": fn(
         *mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char
     ) -> Status;
@@ -76,8 +78,12 @@ pub(super) struct Nvrtc {
 
 /// The result of a compilation.
 pub(super) enum Made {
-    /// Code of the kind that the options ask for, and the log.
-    Code { code: Vec<u8>, log: String },
+    /// Code of the kind that the options ask for, the log, and the name in the code of the kernel asked for, if one was.
+    Code {
+        code: Vec<u8>,
+        log: String,
+        entry: Option<String>,
+    },
     /// The source does not compile; the log gives the reason.
     Refused { log: String },
 }
@@ -157,15 +163,23 @@ impl Nvrtc {
         &self.path
     }
 
-    /// Compiles a program; the headers are given in memory.
+    /// Compiles a program; the headers are given in memory. `kernel` is a kernel as C++ names it, such as
+    /// `softmax<128>`, whose name in the code is wanted; it also makes the compiler instantiate a template.
     pub fn compile(
         &self,
         kind: Kind,
         file: File,
         headers: &[File],
         options: &[String],
+        kernel: Option<&str>,
     ) -> Result<Made, CompileError> {
         let program = Program::new(self, file, headers)?;
+        let kernel = strings(kernel)?.pop();
+        if let Some(kernel) = &kernel {
+            // SAFETY: the program is alive and not compiled yet; the name ends in zero and is copied.
+            let status = unsafe { (self.functions.add_name)(program.handle, kernel.as_ptr()) };
+            self.check("nvrtcAddNameExpression", status)?;
+        }
         let options = strings(options.iter().map(String::as_str))?;
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let count = c_int::try_from(options.len()).unwrap_or(c_int::MAX);
@@ -175,6 +189,7 @@ impl Nvrtc {
         match status {
             0 => Ok(Made::Code {
                 code: program.code(kind)?,
+                entry: kernel.and_then(|kernel| program.lowered(&kernel)),
                 log,
             }),
             // NVRTC_ERROR_COMPILATION.
@@ -236,6 +251,19 @@ impl<'a> Program<'a> {
         let bytes = self.bytes("nvrtcGetProgramLog", functions.log_size, functions.log)?;
         let text = bytes.strip_suffix(&[0]).unwrap_or(&bytes);
         Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// The name in the code of a kernel that was asked for before the compilation; none if there is no such kernel.
+    fn lowered(&self, kernel: &CStr) -> Option<String> {
+        let mut name = ptr::null();
+        // SAFETY: the program is compiled; the name ends in zero, and the pointer is a local variable.
+        let status =
+            unsafe { (self.nvrtc.functions.lowered_name)(self.handle, kernel.as_ptr(), &raw mut name) };
+        if status != 0 || name.is_null() {
+            return None;
+        }
+        // SAFETY: NVRTC keeps the string, which ends in zero, until the program is destroyed.
+        Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 
     fn code(&self, kind: Kind) -> Result<Vec<u8>, CompileError> {

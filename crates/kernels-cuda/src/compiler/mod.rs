@@ -4,6 +4,7 @@
 mod cache;
 mod library;
 mod log;
+mod user;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use library::{Kind, Made, Nvrtc};
 pub use cache::CACHE_VARIABLE;
 pub use library::LIBRARIES_VARIABLE;
 pub use log::KernelResources;
+pub use user::{UserKernel, UserPtx, UserSource};
 
 /// The first NVRTC that has a cache of its own (NVRTC documentation, Caching: CUDA 12.9).
 const FIRST_WITH_CACHE: (i32, i32) = (12, 9);
@@ -58,14 +60,26 @@ struct Report {
     resources: BTreeMap<String, KernelResources>,
     warnings: Vec<String>,
     log: String,
+    /// The name in the code of the kernel that was asked for by its C++ name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<String>,
 }
 
 /// A source with everything that determines the compiled code.
 struct Unit<'a> {
     /// For messages.
     name: &'a str,
-    file: File,
+    file: File<'a>,
     defines: &'a BTreeMap<&'static str, String>,
+}
+
+/// All that the compiler reads.
+struct Text<'a> {
+    file: File<'a>,
+    headers: &'a [File<'a>],
+    options: Vec<String>,
+    /// The kernel's C++ name, where its name in the code is wanted.
+    kernel: Option<&'a str>,
 }
 
 /// NVRTC with a cache.
@@ -152,20 +166,30 @@ impl Compiler {
         options.extend(language_options(&unit));
         match self
             .nvrtc
-            .compile(Kind::Ptx, unit.file, source::headers(), &options)?
+            .compile(Kind::Ptx, unit.file, source::headers(), &options, None)?
         {
             Made::Code { code, .. } => Ok(String::from_utf8_lossy(&code).trim_end_matches('\0').to_owned()),
-            Made::Refused { log } => Err(rejected(&unit, log)),
+            Made::Refused { log } => Err(rejected(unit.name, log)),
         }
     }
 
     fn translate(&self, unit: &Unit<'_>, arch: Arch) -> Result<(Entry, Origin), CompileError> {
-        let options = options(unit, arch);
-        let key = self.key(unit, &options);
+        let text = Text {
+            file: unit.file,
+            headers: source::headers(),
+            options: options(unit, arch),
+            kernel: None,
+        };
+        self.kept(&text, unit.name)
+    }
+
+    /// The code of a text, from the cache or compiled; `name` is for messages.
+    fn kept(&self, text: &Text<'_>, name: &str) -> Result<(Entry, Origin), CompileError> {
+        let key = self.key(text);
         if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
             return Ok((entry, Origin::Cache));
         }
-        let entry = self.make(unit, &options)?;
+        let entry = self.make(text, name)?;
         let kept = match &self.cache {
             Some(cache) => cache.write(&key, &entry),
             None => Err(format!(
@@ -175,8 +199,8 @@ impl Compiler {
         Ok((entry, kept.map_or_else(Origin::NotKept, |()| Origin::Compiler)))
     }
 
-    fn make(&self, unit: &Unit<'_>, options: &[String]) -> Result<Entry, CompileError> {
-        let mut options = options.to_vec();
+    fn make(&self, text: &Text<'_>, name: &str) -> Result<Entry, CompileError> {
+        let mut options = text.options.clone();
         // Machine code from NVRTC's own cache comes without the assembler's log, and so without the kernel's resources
         // (NVRTC documentation, Caching; NVIDIA/cuda-python issue 1124).
         if self.nvrtc.version() >= FIRST_WITH_CACHE {
@@ -184,23 +208,28 @@ impl Compiler {
         }
         match self
             .nvrtc
-            .compile(Kind::Cubin, unit.file, source::headers(), &options)?
+            .compile(Kind::Cubin, text.file, text.headers, &options, text.kernel)?
         {
-            Made::Code { code: cubin, log } => Ok(Entry {
+            Made::Code {
+                code: cubin,
+                log,
+                entry,
+            } => Ok(Entry {
                 report: Report {
                     resources: log::resources(&log),
                     warnings: log::warnings(&log),
                     log,
+                    entry,
                 },
                 cubin,
             }),
-            Made::Refused { log } => Err(rejected(unit, log)),
+            Made::Refused { log } => Err(rejected(name, log)),
         }
     }
 
     /// The digest of everything that determines the compiled code. Two releases of NVRTC may have the same version, but
     /// hardly the same file length.
-    fn key(&self, unit: &Unit<'_>, options: &[String]) -> blake3::Hash {
+    fn key(&self, text: &Text<'_>) -> blake3::Hash {
         let length = std::fs::metadata(self.path()).map_or(0, |file| file.len());
         let mut hasher = blake3::Hasher::new();
         let mut add = |text: &str| {
@@ -208,10 +237,10 @@ impl Compiler {
             hasher.update(text.as_bytes());
         };
         add(&format!("{} {length}", self.version()));
-        for option in options {
+        for option in text.options.iter().map(String::as_str).chain(text.kernel) {
             add(option);
         }
-        for file in source::headers().iter().chain([&unit.file]) {
+        for file in text.headers.iter().chain([&text.file]) {
             add(file.name);
             add(file.text);
         }
@@ -233,10 +262,10 @@ fn unit<'a>(name: &'a str, variant: &'a Variant) -> Result<Unit<'a>, CompileErro
     }
 }
 
-fn rejected(unit: &Unit<'_>, log: String) -> CompileError {
+fn rejected(name: &str, log: String) -> CompileError {
     let (place, message) = log::first_error(&log);
     CompileError::Rejected {
-        variant: unit.name.to_owned(),
+        variant: name.to_owned(),
         place,
         message,
         log,

@@ -9,7 +9,7 @@ use cudarc::driver::sys::{
 };
 
 use super::context::Context;
-use super::error::{DriverError, call};
+use super::error::{DriverError, call, check};
 use super::stream::Stream;
 
 /// A kernel on the device.
@@ -46,6 +46,17 @@ pub struct LaunchShape {
     /// Whether it may begin before the previous launch has ended. Only for a kernel that itself waits with
     /// `griddepcontrol.wait` before it touches data that the previous launch wrote.
     pub overlapping: bool,
+}
+
+/// The shape of a launch in three dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Blocks of a cluster in x, y and z.
+    pub cluster: [u32; 3],
 }
 
 impl Function {
@@ -135,6 +146,26 @@ impl Function {
         })
     }
 
+    /// The bytes of each of its parameters, in order.
+    ///
+    /// # Errors
+    /// If the driver reports an error other than that there are no more parameters.
+    pub fn parameter_bytes(&self) -> Result<Vec<usize>, DriverError> {
+        self.context.make_current()?;
+        let mut bytes = Vec::new();
+        loop {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: the function belongs to a loaded module; both results are local variables.
+            let found =
+                unsafe { sys::cuFuncGetParamInfo(self.handle, bytes.len(), &raw mut offset, &raw mut size) };
+            if found == sys::CUresult::CUDA_ERROR_INVALID_VALUE {
+                return Ok(bytes);
+            }
+            check("cuFuncGetParamInfo", found).map_err(|error| error.about(&self.name))?;
+            bytes.push(size);
+        }
+    }
+
     /// Overwrites a whole variable of the module and waits for the copy.
     ///
     /// # Errors
@@ -183,21 +214,71 @@ impl Function {
         parameter: &[u8],
         stream: &Stream,
     ) -> Result<(), DriverError> {
-        let mut attributes = launch_attributes(shape);
+        let dimensions = Dimensions {
+            grid: [shape.grid, 1, 1],
+            block: [self.threads, 1, 1],
+            cluster: [shape.cluster, 1, 1],
+        };
+        // SAFETY: the caller promises it.
+        unsafe { self.queue(dimensions, shape.overlapping, &[parameter], stream) }.map_err(|error| {
+            error.about(format_args!(
+                "{} in {} blocks, {} a cluster",
+                self.name, shape.grid, shape.cluster
+            ))
+        })
+    }
+
+    /// Launches it on a stream with these arguments, each by value.
+    ///
+    /// # Errors
+    /// If the driver refuses, or earlier work failed.
+    ///
+    /// # Safety
+    /// There must be as many arguments as the kernel has parameters, each at least as long as its parameter. The memory
+    /// they point to must have the sizes that the kernel assumes and live until the stream's work is done.
+    pub unsafe fn launch_with(
+        &self,
+        dimensions: Dimensions,
+        arguments: &[&[u8]],
+        stream: &Stream,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the caller promises it.
+        unsafe { self.queue(dimensions, false, arguments, stream) }.map_err(|error| {
+            let Dimensions { grid, block, cluster } = dimensions;
+            error.about(format_args!(
+                "{} with grid {grid:?}, block {block:?}, cluster {cluster:?}",
+                self.name
+            ))
+        })
+    }
+
+    /// # Safety
+    /// As [`launch_with`](Self::launch_with).
+    unsafe fn queue(
+        &self,
+        Dimensions { grid, block, cluster }: Dimensions,
+        overlapping: bool,
+        arguments: &[&[u8]],
+        stream: &Stream,
+    ) -> Result<(), DriverError> {
+        let mut attributes = launch_attributes(cluster, overlapping);
         let config = CUlaunchConfig {
-            gridDimX: shape.grid,
-            gridDimY: 1,
-            gridDimZ: 1,
-            blockDimX: self.threads,
-            blockDimY: 1,
-            blockDimZ: 1,
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: block[0],
+            blockDimY: block[1],
+            blockDimZ: block[2],
             sharedMemBytes: self.shared_bytes,
             hStream: stream.handle(),
             attrs: attributes.as_mut_ptr(),
             numAttrs: attributes.len() as u32,
         };
-        let mut parameters: [*mut c_void; 1] = [parameter.as_ptr().cast_mut().cast()];
-        // SAFETY: the configuration lives through the call; the driver copies the parameter, whose size it knows from
+        let mut parameters: Vec<*mut c_void> = arguments
+            .iter()
+            .map(|argument| argument.as_ptr().cast_mut().cast())
+            .collect();
+        // SAFETY: the configuration lives through the call; the driver copies the arguments, whose sizes it knows from
         // the kernel. The caller promises the rest.
         unsafe {
             call!(cuLaunchKernelEx(
@@ -207,12 +288,6 @@ impl Function {
                 ptr::null_mut()
             ))
         }
-        .map_err(|error| {
-            error.about(format_args!(
-                "{} in {} blocks, {} a cluster",
-                self.name, shape.grid, shape.cluster
-            ))
-        })
     }
 }
 
@@ -225,24 +300,24 @@ impl Drop for Function {
     }
 }
 
-fn launch_attributes(shape: LaunchShape) -> Vec<CUlaunchAttribute> {
+fn launch_attributes(cluster: [u32; 3], overlapping: bool) -> Vec<CUlaunchAttribute> {
     let attribute = |id, value| CUlaunchAttribute {
         id,
         pad: [0; 4],
         value,
     };
     let mut attributes = Vec::with_capacity(2);
-    if shape.cluster > 1 {
+    if cluster != [1, 1, 1] {
         let mut value = CUlaunchAttributeValue { pad: [0; 64] };
-        value.clusterDim.x = shape.cluster;
-        value.clusterDim.y = 1;
-        value.clusterDim.z = 1;
+        value.clusterDim.x = cluster[0];
+        value.clusterDim.y = cluster[1];
+        value.clusterDim.z = cluster[2];
         attributes.push(attribute(
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
             value,
         ));
     }
-    if shape.overlapping {
+    if overlapping {
         attributes.push(attribute(
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             CUlaunchAttributeValue {
@@ -259,13 +334,8 @@ mod tests {
 
     #[test]
     fn attributes_are_those_that_the_shape_needs() {
-        let shape = |cluster, overlapping| LaunchShape {
-            grid: 132,
-            cluster,
-            overlapping,
-        };
-        assert!(launch_attributes(shape(1, false)).is_empty());
-        let both = launch_attributes(shape(2, true));
+        assert!(launch_attributes([1, 1, 1], false).is_empty());
+        let both = launch_attributes([2, 1, 1], true);
         // SAFETY: only fields that were written are read.
         unsafe {
             assert_eq!(

@@ -114,6 +114,46 @@ impl DeviceMemory {
         }
     }
 
+    /// Copies from the host to this offset and waits until the copy is complete.
+    ///
+    /// # Errors
+    /// If the copy fails.
+    ///
+    /// # Panics
+    /// If the bytes do not fit.
+    pub fn overwrite(&self, begin: usize, bytes: &[u8]) -> Result<(), DriverError> {
+        self.write(begin, bytes)?;
+        self.arrive()
+    }
+
+    /// Copies `bytes` from this offset to the host, after all work of the stream.
+    ///
+    /// # Errors
+    /// If the copy or the work before it fails.
+    ///
+    /// # Panics
+    /// If the range does not lie in the memory.
+    pub fn read_part(&self, begin: usize, bytes: &mut [u8], stream: &Stream) -> Result<(), DriverError> {
+        assert!(
+            begin
+                .checked_add(bytes.len())
+                .is_some_and(|end| end <= self.bytes),
+            "the range lies in the memory"
+        );
+        stream.synchronise()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the range lies in this memory, and the buffer on the host has its length.
+        unsafe {
+            call!(cuMemcpyDtoH_v2(
+                bytes.as_mut_ptr().cast(),
+                self.address + begin as u64,
+                bytes.len()
+            ))
+        }
+    }
+
     /// Waits until copies are complete. A copy from pageable memory returns when all of it is staged, and a copy on the
     /// device returns immediately (CUDA driver API, "API synchronization behavior"); non-blocking streams do not wait
     /// for either.

@@ -14,7 +14,7 @@ pub use context::Context;
 pub use device::{Device, UnsupportedGpu, driver_version};
 pub use error::{CallError, DriverError};
 pub use gate::{Closed, Gate};
-pub use kernel::{Function, FunctionAttributes, LaunchShape};
+pub use kernel::{Dimensions, Function, FunctionAttributes, LaunchShape};
 pub use memory::{CallMemory, DeviceMemory};
 pub use stream::{Event, Graph, Stream};
 pub use tensor_map::{MAP_BYTES, encode};

@@ -88,6 +88,11 @@ impl Stream {
         })
     }
 
+    /// The driver's handle, a `CUstream`, which is also a `cudaStream_t`.
+    pub fn raw(&self) -> *mut c_void {
+        self.handle.cast()
+    }
+
     pub(super) fn handle(&self) -> CUstream {
         self.handle
     }

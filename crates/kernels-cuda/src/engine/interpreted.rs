@@ -87,9 +87,9 @@ impl Kernels {
             let variant = variants[launch.pass as usize];
             Launch {
                 kernel: &self.kernels[launch.pass as usize],
-                blocks: launch.grid,
+                grid: [launch.grid, 1, 1],
+                block: [variant.threads, 1, 1],
                 cluster: launch.cluster,
-                threads: variant.threads,
                 shared_bytes: variant.shared_bytes,
                 parameter: &launch.parameter,
                 overlaps: variant.overlaps(),

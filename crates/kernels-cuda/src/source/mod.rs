@@ -14,11 +14,11 @@ pub use wgmma::widths;
 
 /// A file of device code, as the compiler sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct File {
+pub struct File<'t> {
     /// Its name, as in `#include "…"` and in messages.
-    pub name: &'static str,
+    pub name: &'t str,
     /// Its text.
-    pub text: &'static str,
+    pub text: &'t str,
 }
 
 macro_rules! file {
@@ -72,7 +72,7 @@ const HEADERS: &[File] = &[
 ];
 
 /// All headers, the generated ones too.
-pub fn headers() -> &'static [File] {
+pub fn headers() -> &'static [File<'static>] {
     static ALL: LazyLock<Vec<File>> = LazyLock::new(|| {
         let generated = [
             ("products.cuh", products::header()),
@@ -86,7 +86,7 @@ pub fn headers() -> &'static [File] {
 
 impl Source {
     /// Its file; none if this build of Gauntlet has no such kernel.
-    pub fn file(self) -> Option<File> {
+    pub fn file(self) -> Option<File<'static>> {
         KERNELS
             .iter()
             .find(|(source, _)| *source == self)

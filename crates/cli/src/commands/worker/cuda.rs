@@ -19,6 +19,9 @@ use crate::exit::Exit;
 /// Serves the executor; if it cannot, prints the reason in one line, which the coordinator repeats.
 pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, CliError> {
     let served = match (arguments.compile_for, arguments.processors) {
+        (Some(_), None) => {
+            Err("--compile-for without --processors: a plan depends on their number".to_owned())
+        }
         (Some(arch), Some(processors)) => Compiler::new()
             .map(|compiler| {
                 super::answer(&mut Compiling {

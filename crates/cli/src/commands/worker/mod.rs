@@ -1,6 +1,7 @@
 //! `gauntlet worker`.
 
 mod cuda;
+mod native;
 
 use gauntlet_host_cpu::CpuHost;
 use gauntlet_kernels_cpu::EngineOptions;
@@ -15,9 +16,11 @@ use crate::exit::Exit;
 
 /// Serves an executor until standard input ends.
 pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
-    match (arguments.executor, &arguments.cheat) {
+    match (arguments.executor, &arguments.subject) {
         (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
         (WorkerName::Zoo, name) => zoo(name.as_deref().unwrap_or_default()),
+        (WorkerName::Library, _) => native::library(arguments),
+        (WorkerName::Nvrtc, _) => native::nvrtc(arguments),
         (WorkerName::Cpu, None) => cpu(arguments),
         (WorkerName::Cuda, None) => cuda::serve(&arguments.cuda),
         (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(CliError::bad_input(

@@ -1,0 +1,212 @@
+//! The host of one function.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gauntlet_host_native::{
+    Addresses, Argument, Bound, Call, Computed, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request,
+    describe_gpu, refused,
+};
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources};
+
+use crate::function::Function;
+use crate::table::{FunctionTable, LibraryError, Returns, Target};
+
+/// What an option gives in place of the table.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LibraryOptions {
+    /// The arguments, in order.
+    pub arguments: Option<Vec<Argument>>,
+    /// Where pointers point.
+    pub device: Option<Target>,
+    /// What the function returns.
+    pub returns: Option<Returns>,
+    /// Which GPU, from 0.
+    pub ordinal: usize,
+}
+
+/// Calls a function of a shared library.
+pub struct LibraryHost {
+    path: PathBuf,
+    name: String,
+    table: FunctionTable,
+    function: Function,
+    place: Place,
+    built: Option<Built>,
+}
+
+enum Place {
+    Cpu(CpuPlace),
+    Cuda(Box<CudaPlace>),
+}
+
+/// The case that is called next.
+struct Built {
+    case: CaseRequest,
+    bound: Vec<Bound>,
+}
+
+impl LibraryHost {
+    /// Loads the function. Options take the place of what the table beside the library says.
+    ///
+    /// # Errors
+    /// If the library or its table is wrong, or the function is for CUDA and there is no GPU.
+    pub fn open(path: &Path, function: &str, options: &LibraryOptions) -> Result<Self, LibraryError> {
+        // The dynamic linker searches its own folders for a name without a folder.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut table = FunctionTable::beside(path, function)?;
+        if let Some(arguments) = &options.arguments {
+            table.arguments = Some(arguments.clone());
+        }
+        table.device = options.device.unwrap_or(table.device);
+        table.returns = options.returns.unwrap_or(table.returns);
+        let place = match table.device {
+            Target::Cpu => Place::Cpu(CpuPlace::default()),
+            // A function may wait for its own work, so its calls are not held back by a gate.
+            Target::Cuda => {
+                let place = CudaPlace::new(options.ordinal, false).map_err(|error| LibraryError::NoGpu {
+                    path: path.to_owned(),
+                    function: function.to_owned(),
+                    message: error.to_string(),
+                })?;
+                Place::Cuda(Box::new(place))
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            name: function.to_owned(),
+            function: Function::load(path, function, table.returns)?,
+            table,
+            place,
+            built: None,
+        })
+    }
+
+    fn bind(&self, case: &CaseRequest) -> Result<Vec<Bound>, Failure> {
+        let scope = Scope::of_case(case);
+        let on_gpu = self.table.device == Target::Cuda;
+        let told = |message: String| refused(format!("{}:{}: {message}", self.path.display(), self.name));
+        let arguments = match &self.table.arguments {
+            Some(arguments) => arguments.clone(),
+            None => Argument::default_list(&scope, on_gpu).map_err(|error| told(error.to_string()))?,
+        };
+        if arguments.len() > Function::MOST {
+            let (count, most) = (arguments.len(), Function::MOST);
+            return Err(told(format!(
+                "{count} arguments, and at most {most} can be passed; pass fewer, or a worker of your own"
+            )));
+        }
+        let mut bound = Vec::with_capacity(arguments.len());
+        for argument in &arguments {
+            let one = argument.bind(&scope).map_err(|error| told(error.to_string()))?;
+            match one {
+                Bound::Stream if !on_gpu => {
+                    return Err(told(format!(
+                        "argument `{argument}`: there is no stream on the CPU; leave it out, or set device = \"cuda\""
+                    )));
+                }
+                Bound::Value(passed) if passed.is_float => {
+                    return Err(told(format!(
+                        "argument `{argument}`: only pointers and whole numbers can be passed to a shared library; let the \
+                         function hold the constant"
+                    )));
+                }
+                one => bound.push(one),
+            }
+        }
+        Ok(bound)
+    }
+}
+
+impl Host for LibraryHost {
+    fn describe(&self) -> Description {
+        let mut details = BTreeMap::from([(
+            "function".to_owned(),
+            format!("{}:{}", self.path.display(), self.name),
+        )]);
+        let device = match &self.place {
+            Place::Cpu(_) => "host".to_owned(),
+            Place::Cuda(place) => {
+                let device = place.context().device();
+                details.extend(describe_gpu(device));
+                device.name.clone()
+            }
+        };
+        Description {
+            protocol: protocol::VERSION,
+            worker: format!("gauntlet library {}", env!("CARGO_PKG_VERSION")),
+            device,
+            details,
+        }
+    }
+
+    /// A function has no parameters; those of the task's built-in kernels, which every worker is told, mean nothing to it.
+    fn build(&mut self, case: &CaseRequest, _parameters: &Parameters) -> Result<Resources, Failure> {
+        self.built = None;
+        let bound = self.bind(case)?;
+        self.built = Some(Built {
+            case: case.clone(),
+            bound,
+        });
+        Ok(Resources::default())
+    }
+
+    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure> {
+        let Some(Built { case, bound }) = &self.built else {
+            return Err(bad_request("nothing has been built; call build first"));
+        };
+        let stream = match &self.place {
+            Place::Cpu(_) => 0,
+            Place::Cuda(place) => place.stream().raw().expose_provenance() as u64,
+        };
+        let mut call = FunctionCall {
+            function: &self.function,
+            name: &self.name,
+            bound,
+            stream,
+            arguments: Vec::with_capacity(bound.len()),
+        };
+        match &mut self.place {
+            Place::Cpu(place) => place.compute(planned, &case.outputs, &mut call),
+            Place::Cuda(place) => place.compute(planned, &case.outputs, &mut call),
+        }
+    }
+}
+
+/// A call of the function.
+struct FunctionCall<'a> {
+    function: &'a Function,
+    name: &'a str,
+    bound: &'a [Bound],
+    stream: u64,
+    arguments: Vec<u64>,
+}
+
+impl Call for FunctionCall<'_> {
+    fn prepare(&mut self, addresses: &Addresses) -> Result<(), Failure> {
+        self.arguments.clear();
+        self.arguments.extend(self.bound.iter().map(|bound| match bound {
+            Bound::Input(index) => addresses.inputs[*index],
+            Bound::Output(index) => addresses.outputs[*index],
+            Bound::Stream => self.stream,
+            Bound::Value(passed) => u64::from_le_bytes(passed.bytes),
+        }));
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<(), Failure> {
+        // SAFETY: there are at most `Function::MOST` arguments, whole numbers and pointers to tensors of the case. That
+        // the function takes these arguments is what the user's table says; if it is wrong, this process, which exists
+        // to run the function and is confined, fails, and the coordinator says so.
+        let status = unsafe { self.function.call(&self.arguments) };
+        match status {
+            0 => Ok(()),
+            // The kernel itself says that it failed, so it is the kernel that is at fault.
+            status => Err(bad_request(format!(
+                "`{}` returned {status}, and 0 means success; if it returns nothing, set returns = \"void\"",
+                self.name
+            ))),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Memory, clock and loop for kernels on the CPU.
+//!
+//! Inputs are copied to fresh memory when a request begins, and again after a call if the same copy is used later in
+//! the request, so that no call finds its operands where another had them. Nothing flushes the caches: the number of
+//! copies that the coordinator rotates over decides whether a call finds its operands there, as for all workers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use bytemuck::{Pod, Zeroable};
+use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_worker::protocol::{Failure, Sample};
+
+use crate::operands::check_memory;
+use crate::service::{Addresses, Call, Computed, Planned};
+
+/// A line of the cache.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// Bytes of a line, to which all tensors are aligned.
+const LINE: usize = 64;
+
+/// Tensors begin in turn at each of this many lines of their allocation: one page.
+const SHIFTS: usize = 64;
+
+/// A tensor in memory of its own.
+#[derive(Debug)]
+struct Placed {
+    lines: Vec<Line>,
+    /// The line at which the tensor begins.
+    begin: usize,
+    bytes: usize,
+}
+
+impl Placed {
+    fn new(bytes: usize, begin: usize) -> Self {
+        let lines = vec![Line([0; LINE]); bytes.div_ceil(LINE) + begin];
+        Self { lines, begin, bytes }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines[self.begin..])[..self.bytes]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines[self.begin..])[..self.bytes]
+    }
+
+    fn address(&mut self) -> u64 {
+        self.bytes_mut().as_mut_ptr().expose_provenance() as u64
+    }
+}
+
+/// This machine's CPU as a place for calls.
+#[derive(Debug, Default)]
+pub struct CpuPlace {
+    /// Tensors placed so far, which decides where the next one begins.
+    placed: usize,
+}
+
+impl CpuPlace {
+    /// Calls a kernel once for each planned copy.
+    ///
+    /// # Errors
+    /// If the memory does not suffice, or a call fails.
+    pub fn compute(
+        &mut self,
+        planned: &Planned<'_>,
+        outputs: &[TensorSpec],
+        call: &mut dyn Call,
+    ) -> Result<Vec<Computed>, Failure> {
+        let total = planned.operands.copies();
+        let copies: Vec<usize> = planned.copies.iter().map(|copy| copy % total).collect();
+        let distinct: BTreeSet<usize> = copies.iter().copied().collect();
+        let result_bytes: usize = outputs.iter().map(TensorSpec::bytes).sum();
+        check_memory(
+            &format!(
+                "{} copies of the operands and {} results",
+                distinct.len(),
+                copies.len()
+            ),
+            (planned.operands.bytes() * (distinct.len() + 1))
+                .saturating_add(result_bytes * (copies.len() + 1)),
+        )?;
+        let mut inputs: BTreeMap<usize, Vec<Placed>> = distinct
+            .into_iter()
+            .map(|copy| (copy, self.place(planned.operands.copy(copy))))
+            .collect();
+        let mut computed = Vec::with_capacity(copies.len());
+        for (index, copy) in copies.iter().enumerate() {
+            if let Some(placed) = inputs.get_mut(copy) {
+                computed.push(self.one(placed, outputs, planned.poison, call)?);
+            }
+            if copies[index + 1..].contains(copy) {
+                // The old memory is freed only after the new was allocated, so the addresses differ.
+                inputs.insert(*copy, self.place(planned.operands.copy(*copy)));
+            }
+        }
+        Ok(computed)
+    }
+
+    fn one(
+        &mut self,
+        inputs: &mut [Placed],
+        outputs: &[TensorSpec],
+        poison: u8,
+        call: &mut dyn Call,
+    ) -> Result<Computed, Failure> {
+        let mut results: Vec<Placed> = outputs.iter().map(|spec| self.allocate(spec.bytes())).collect();
+        for result in &mut results {
+            result.bytes_mut().fill(poison);
+        }
+        call.prepare(&Addresses {
+            inputs: inputs.iter_mut().map(Placed::address).collect(),
+            outputs: results.iter_mut().map(Placed::address).collect(),
+        })?;
+        let start = Instant::now();
+        let called = call.call();
+        let seconds = start.elapsed().as_secs_f64();
+        called?;
+        let tensors = outputs.iter().zip(&results).map(|(spec, result)| Tensor {
+            spec: spec.clone(),
+            bytes: result.bytes().to_vec(),
+        });
+        Ok(Computed {
+            sample: Sample {
+                call: seconds,
+                kernel: None,
+                clock: None,
+                phases: BTreeMap::new(),
+            },
+            outputs: tensors.collect(),
+        })
+    }
+
+    fn place(&mut self, tensors: &[Tensor]) -> Vec<Placed> {
+        let copied = tensors.iter().map(|tensor| {
+            let mut placed = self.allocate(tensor.bytes.len());
+            placed.bytes_mut().copy_from_slice(&tensor.bytes);
+            placed
+        });
+        copied.collect()
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Placed {
+        self.placed += 1;
+        Placed::new(bytes, self.placed % SHIFTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_formats::DataType;
+
+    use super::*;
+    use crate::operands::Operands;
+    use crate::service::bad_request;
+
+    /// Adds 1 to each byte of its input and notes where its tensors lay and what the output held.
+    #[derive(Default)]
+    struct Adding {
+        addresses: Vec<Addresses>,
+        found: Vec<u8>,
+    }
+
+    impl Call for Adding {
+        fn prepare(&mut self, addresses: &Addresses) -> Result<(), Failure> {
+            self.addresses.push(addresses.clone());
+            Ok(())
+        }
+
+        fn call(&mut self) -> Result<(), Failure> {
+            let Some(addresses) = self.addresses.last() else {
+                return Err(bad_request("not prepared"));
+            };
+            let pointer = |address: u64| std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
+            let (from, to) = (pointer(addresses.inputs[0]), pointer(addresses.outputs[0]));
+            for index in 0..100 {
+                // SAFETY: the test's tensors have 100 bytes each.
+                unsafe {
+                    self.found.push(to.add(index).read());
+                    to.add(index).write(from.add(index).read() + 1);
+                    // A kernel that spoils its input must not spoil the next call's.
+                    from.add(index).write(0);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_call_has_fresh_inputs_poisoned_outputs_and_a_result_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = TensorSpec::new("x", DataType::U8, [100]);
+        let paths: Vec<_> = [10_u8, 20]
+            .into_iter()
+            .map(|byte| {
+                let path = folder.path().join(byte.to_string());
+                let tensor = Tensor::filled(spec.clone(), byte);
+                gauntlet_formats::save_tensors([(&tensor.spec, tensor.bytes.as_slice())], &path).unwrap();
+                path
+            })
+            .collect();
+        let operands = Operands::load(&paths, std::slice::from_ref(&spec), 3).unwrap();
+        assert_eq!((operands.copies(), operands.bytes()), (3, 100));
+        let planned = Planned {
+            operands: &operands,
+            copies: &[0, 1, 1, 2, 0],
+            poison: 0x5A,
+            is_timed: true,
+        };
+        let outputs = [TensorSpec::new("y", DataType::U8, [100])];
+        let mut call = Adding::default();
+        let computed = CpuPlace::default()
+            .compute(&planned, &outputs, &mut call)
+            .unwrap();
+        let results: Vec<u8> = computed.iter().map(|one| one.outputs[0].bytes[99]).collect();
+        assert_eq!(results, [11, 21, 21, 11, 11], "copy 2 holds file 0");
+        assert!(call.found.iter().all(|byte| *byte == 0x5A));
+        assert!(computed.iter().all(|one| one.sample.is_possible()));
+        let at: Vec<u64> = call.addresses.iter().map(|one| one.inputs[0]).collect();
+        assert!(at[1] != at[2] && at[0] != at[4], "{at:?}");
+        let all = call
+            .addresses
+            .iter()
+            .flat_map(|one| one.inputs.iter().chain(&one.outputs));
+        assert!(all.into_iter().all(|address| address % 64 == 0));
+    }
+}

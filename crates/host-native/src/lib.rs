@@ -1,0 +1,38 @@
+//! What the hosts of compiled kernels share.
+//!
+//! A host runs a kernel that somebody else compiled: a function of a shared library, or CUDA C++. It knows the kernel's
+//! [arguments](Argument) by the names of a case's tensors and sizes, and owns memory, clock and loop:
+//!
+//! 1. [`HostService`] answers the worker protocol, reads operands from files and keeps the result of every call;
+//! 2. for each call, [`CpuPlace`] or [`CudaPlace`] copies the inputs to addresses that the kernel has not seen for this
+//!    call, poisons the outputs, and takes the time around a [`Call`];
+//! 3. a [`Host`] turns a build request into something that can be called.
+//!
+//! Numbers in tables, such as a launch's grid, are [expressions](Expression) over a case's sizes:
+//!
+//! ```
+//! use gauntlet_host_native::{Expression, Scope};
+//!
+//! let scope = Scope::new().with("rows", 10).with("ROWS", 4);
+//! let blocks: Expression = "ceil_div(rows, ROWS)".parse()?;
+//! assert_eq!(blocks.value(&scope)?, 3);
+//! # Ok::<(), gauntlet_host_native::ExpressionError>(())
+//! ```
+
+mod arguments;
+mod cpu;
+mod cuda;
+mod evict;
+mod expression;
+mod operands;
+mod parser;
+mod scope;
+mod service;
+
+pub use arguments::{Argument, ArgumentError, Bound, Passed};
+pub use cpu::CpuPlace;
+pub use cuda::{CudaPlace, describe_gpu, driver_failure};
+pub use expression::{Expression, ExpressionError};
+pub use operands::Operands;
+pub use scope::Scope;
+pub use service::{Addresses, Call, Computed, Host, HostService, Planned, bad_request, broken, refused};

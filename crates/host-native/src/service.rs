@@ -1,0 +1,188 @@
+//! The worker protocol for kernels on plain tensors.
+
+use std::path::{Path, PathBuf};
+
+use gauntlet_formats::Tensor;
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample};
+use gauntlet_worker::{Calls, Service};
+
+use crate::operands::{Operands, save};
+
+/// Where the tensors of a call lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// Addresses of the inputs, in the order of the case.
+    pub inputs: Vec<u64>,
+    /// Addresses of the outputs, in the order of the case.
+    pub outputs: Vec<u64>,
+}
+
+/// A kernel that can be called.
+pub trait Call {
+    /// Does what needs no timing: puts the addresses into the kernel's arguments.
+    ///
+    /// # Errors
+    /// If the kernel cannot be called on them.
+    fn prepare(&mut self, addresses: &Addresses) -> Result<(), Failure>;
+
+    /// Calls the kernel with the arguments prepared last. On a GPU it only queues the work.
+    ///
+    /// # Errors
+    /// If the kernel reports an error.
+    fn call(&mut self) -> Result<(), Failure>;
+}
+
+/// The calls of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    /// The operands.
+    pub operands: &'a Operands,
+    /// The copy of the operands that each call computes on.
+    pub copies: &'a [usize],
+    /// The byte that fills outputs before each call.
+    pub poison: u8,
+    /// Whether the times are wanted, and not the results alone.
+    pub is_timed: bool,
+}
+
+/// One call that was made.
+#[derive(Debug, Clone)]
+pub struct Computed {
+    /// Its times.
+    pub sample: Sample,
+    /// Its outputs.
+    pub outputs: Vec<Tensor>,
+}
+
+/// What a host of kernels on plain tensors implements.
+pub trait Host {
+    /// Which worker this is.
+    fn describe(&self) -> Description;
+
+    /// Prepares the kernel for a case.
+    ///
+    /// # Errors
+    /// If the kernel cannot compute it, or not with these parameters.
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure>;
+
+    /// Calls the kernel built last once for each planned copy.
+    ///
+    /// # Errors
+    /// If a call fails.
+    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure>;
+}
+
+/// A [`Host`] behind the worker protocol: keeps the operands, and the result of every call of the last request.
+pub struct HostService<H> {
+    host: H,
+    case: Option<CaseRequest>,
+    operands: Option<Operands>,
+    results: Vec<Vec<Tensor>>,
+}
+
+impl<H: Host> HostService<H> {
+    /// Serves a host.
+    pub fn new(host: H) -> Self {
+        Self {
+            host,
+            case: None,
+            operands: None,
+            results: Vec::new(),
+        }
+    }
+
+    /// Calls the kernel on these copies and keeps the results.
+    fn calls(&mut self, copies: &[usize], poison: u8, is_timed: bool) -> Result<Vec<Sample>, Failure> {
+        if self.case.is_none() {
+            return Err(nothing_built());
+        }
+        let operands = self
+            .operands
+            .as_ref()
+            .ok_or_else(|| bad_request("no operands; call load first"))?;
+        // The results of the request before are freed first: both together might not fit into memory.
+        self.results.clear();
+        let computed = self.host.compute(&Planned {
+            operands,
+            copies,
+            poison,
+            is_timed,
+        })?;
+        let (samples, results) = computed.into_iter().map(|one| (one.sample, one.outputs)).unzip();
+        self.results = results;
+        Ok(samples)
+    }
+}
+
+impl<H: Host> Service for HostService<H> {
+    fn describe(&self) -> Description {
+        self.host.describe()
+    }
+
+    /// Operands stay loaded if the case is the same as in the previous build.
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
+        self.results.clear();
+        if self.case.as_ref() != Some(case) {
+            self.operands = None;
+        }
+        self.case = None;
+        let resources = self.host.build(case, parameters)?;
+        self.case = Some(case.clone());
+        Ok(resources)
+    }
+
+    fn load(&mut self, inputs: &[PathBuf], copies: usize) -> Result<u64, Failure> {
+        let case = self.case.as_ref().ok_or_else(nothing_built)?;
+        self.operands = None;
+        let operands = Operands::load(inputs, &case.inputs, copies)?;
+        let bytes = operands.bytes() * copies;
+        self.operands = Some(operands);
+        Ok(bytes as u64)
+    }
+
+    fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
+        let mut samples = self.calls(&[copy], poison, false)?;
+        samples.pop().ok_or_else(|| broken("the call gave no time"))
+    }
+
+    fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
+        self.calls(&calls.copies, POISON, true)
+    }
+
+    fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
+        match self.results.get(index) {
+            Some(outputs) => save(outputs, path),
+            None => Err(bad_request(format!(
+                "there is no result of call {index}; {} calls were made in the last request",
+                self.results.len()
+            ))),
+        }
+    }
+}
+
+fn nothing_built() -> Failure {
+    bad_request("nothing has been built; call build first")
+}
+
+/// The kernel cannot be built.
+pub fn refused(message: impl Into<String>) -> Failure {
+    failure(FailureKind::Refused, message)
+}
+
+/// The request is out of order, or its files are malformed.
+pub fn bad_request(message: impl Into<String>) -> Failure {
+    failure(FailureKind::BadRequest, message)
+}
+
+/// The worker itself cannot go on.
+pub fn broken(message: impl Into<String>) -> Failure {
+    failure(FailureKind::Broken, message)
+}
+
+fn failure(kind: FailureKind, message: impl Into<String>) -> Failure {
+    Failure {
+        kind,
+        message: message.into(),
+    }
+}

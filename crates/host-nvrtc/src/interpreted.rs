@@ -1,0 +1,213 @@
+//! The host of one kernel on a machine without a GPU: compiles for an architecture, and interprets small cases.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_host_native::{Addresses, Computed, Host, Planned, Scope, bad_request, broken, refused};
+use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_parameters::Parameters;
+use gauntlet_ptx::{Kernel, Launch, Memory, run};
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
+
+use crate::budget::{compile_failure, resources};
+use crate::error::KernelError;
+use crate::file::KernelFile;
+use crate::launch::LaunchPlan;
+
+/// Most threads of a launch that is interpreted. The interpreter executes some million instructions a second.
+pub const MOST_THREADS: u64 = 1 << 16;
+
+/// Most bytes of the tensors of a case that is interpreted.
+pub const MOST_BYTES: usize = 4 << 20;
+
+/// Compiles a kernel for an architecture and runs small cases in the PTX interpreter, in an order of events drawn from
+/// a seed.
+pub struct InterpretedHost {
+    file: KernelFile,
+    compiler: Compiler,
+    architecture: String,
+    built: Option<Built>,
+    /// Launches so far: each is interpreted in another order of events.
+    launches: u64,
+}
+
+struct Built {
+    case: CaseRequest,
+    plan: LaunchPlan,
+    /// The kernel, or what the interpreter does not know in it.
+    kernel: Result<Kernel, String>,
+}
+
+impl InterpretedHost {
+    /// The host of a kernel for an architecture such as `sm_80`.
+    ///
+    /// # Errors
+    /// If there is no compiler.
+    pub fn new(file: KernelFile, architecture: &str) -> Result<Self, KernelError> {
+        Ok(Self {
+            file,
+            compiler: Compiler::new()?,
+            architecture: architecture.to_owned(),
+            built: None,
+            launches: 0,
+        })
+    }
+
+    /// What the interpreter does not know of the kernel built last; none if it knows all of it.
+    pub fn unknown(&self) -> Option<&str> {
+        let built = self.built.as_ref()?;
+        built.kernel.as_ref().err().map(String::as_str)
+    }
+
+    fn read(&self, parameters: &Parameters) -> Result<Result<Kernel, String>, Failure> {
+        let virtual_architecture = self.architecture.replacen("sm_", "compute_", 1);
+        let ptx = self.file.with_source(parameters, |source| {
+            self.compiler.ptx_of_user(source, &virtual_architecture)
+        });
+        let ptx = ptx.map_err(|error| compile_failure(&error))?;
+        Ok(Kernel::read(&ptx.text, &ptx.entry).map_err(|error| {
+            format!(
+                "the PTX interpreter does not know all of {}: {error}",
+                self.file.name()
+            )
+        }))
+    }
+}
+
+impl Host for InterpretedHost {
+    fn describe(&self) -> Description {
+        let details = [
+            ("kernel", self.file.name()),
+            ("compiler", format!("NVRTC {}", self.compiler.version())),
+            ("architecture", self.architecture.clone()),
+        ];
+        Description {
+            protocol: protocol::VERSION,
+            worker: format!("gauntlet nvrtc {}, interpreted", env!("CARGO_PKG_VERSION")),
+            device: format!(
+                "none; compiles for {} and interprets small cases",
+                self.architecture
+            ),
+            details: details
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        }
+    }
+
+    fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
+        self.built = None;
+        let file = &self.file;
+        // Every worker is told the parameters of the task's built-in kernels too; they mean nothing here.
+        let parameters = &file.parameters().restrict(parameters);
+        let scope = file.scope(Scope::of_case(case), parameters).map_err(refused)?;
+        if let Some(broken) = file.broken_restriction(&scope).map_err(refused)? {
+            return Err(refused(broken));
+        }
+        let plan = file.launch(&scope).map_err(refused)?;
+        let compiled = file.with_source(parameters, |source| {
+            self.compiler.compile_user(source, &self.architecture)
+        });
+        let compiled = compiled.map_err(|error| compile_failure(&error))?;
+        let kernel = self.read(parameters)?;
+        if let Ok(kernel) = &kernel {
+            let sizes: Vec<usize> = kernel.parameters().iter().map(|one| one.bytes).collect();
+            plan.check_parameters(&sizes)
+                .map_err(|message| refused(file.in_table("arguments", &message)))?;
+        }
+        let resources = resources(&compiled, &plan);
+        self.built = Some(Built {
+            case: case.clone(),
+            plan,
+            kernel,
+        });
+        Ok(resources)
+    }
+
+    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure> {
+        let Some(built) = &self.built else {
+            return Err(bad_request("nothing has been built; call build first"));
+        };
+        if planned.is_timed {
+            return Err(broken(
+                "there is no GPU here: kernels are compiled and interpreted, and an interpreter's times say nothing",
+            ));
+        }
+        let [_, y, z] = built.plan.cluster;
+        if y * z > 1 {
+            return Err(broken(
+                "the PTX interpreter knows clusters in x only; try a cluster in x, or a GPU",
+            ));
+        }
+        let kernel = built.kernel.as_ref().map_err(|unknown| broken(unknown.clone()))?;
+        let threads = built.plan.blocks() * u64::from(built.plan.threads());
+        let bytes =
+            planned.operands.bytes() + built.case.outputs.iter().map(TensorSpec::bytes).sum::<usize>();
+        if threads > MOST_THREADS || bytes > MOST_BYTES {
+            return Err(broken(format!(
+                "{threads} threads and {bytes} bytes of tensors are too many for the PTX interpreter, which takes at most \
+                 {MOST_THREADS} and {MOST_BYTES}; use a smaller case"
+            )));
+        }
+        let mut computed = Vec::with_capacity(planned.copies.len());
+        for copy in planned.copies {
+            self.launches += 1;
+            let inputs = planned.operands.copy(*copy);
+            computed.push(interpret(built, kernel, inputs, planned.poison, self.launches)?);
+        }
+        Ok(computed)
+    }
+}
+
+fn interpret(
+    built: &Built,
+    kernel: &Kernel,
+    inputs: &[Tensor],
+    poison: u8,
+    seed: u64,
+) -> Result<Computed, Failure> {
+    let mut memory = Memory::new();
+    let outputs = &built.case.outputs;
+    let addresses = Addresses {
+        inputs: inputs
+            .iter()
+            .map(|tensor| memory.allocate(tensor.bytes.clone()))
+            .collect(),
+        outputs: outputs
+            .iter()
+            .map(|spec| memory.allocate(vec![poison; spec.bytes()]))
+            .collect(),
+    };
+    let parameters = kernel.parameters();
+    let mut bytes = vec![0; parameters.last().map_or(0, |last| last.offset + last.bytes)];
+    for (parameter, value) in parameters.iter().zip(built.plan.values(&addresses)) {
+        bytes[parameter.offset..][..parameter.bytes].copy_from_slice(&value[..parameter.bytes]);
+    }
+    let start = Instant::now();
+    let launch = Launch {
+        cluster: built.plan.cluster.iter().product(),
+        shared_bytes: built.plan.shared_bytes,
+        parameter: &bytes,
+        ..Launch::of(kernel, built.plan.grid, built.plan.block)
+    };
+    // What the kernel does is forbidden on a GPU too.
+    run(&[launch], &mut memory, seed)
+        .map_err(|fault| bad_request(format!("in the PTX interpreter: {fault}")))?;
+    let tensors = outputs
+        .iter()
+        .zip(&addresses.outputs)
+        .map(|(spec, address)| Tensor {
+            spec: spec.clone(),
+            bytes: memory.contents(*address).unwrap_or_default().to_vec(),
+        });
+    Ok(Computed {
+        outputs: tensors.collect(),
+        sample: Sample {
+            call: start.elapsed().as_secs_f64(),
+            kernel: None,
+            clock: None,
+            phases: BTreeMap::new(),
+        },
+    })
+}
