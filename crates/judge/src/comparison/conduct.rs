@@ -139,7 +139,12 @@ impl Conduct {
 /// What came before the measurement: the median over pairs of the worst case.
 fn preparation(cases: &[Vec<CaseConduct>]) -> Option<[Preparation; 2]> {
     let of_case = |seen: &Vec<CaseConduct>, side: usize, figure: fn(&Preparation) -> f64| {
-        median(&seen.iter().map(|one| figure(&one.preparation[side])).collect::<Vec<_>>())
+        median(
+            &seen
+                .iter()
+                .map(|one| figure(&one.preparation[side]))
+                .collect::<Vec<_>>(),
+        )
     };
     let worst = |side: usize, figure: fn(&Preparation) -> f64| {
         let seen = cases.iter().filter(|seen| !seen.is_empty());

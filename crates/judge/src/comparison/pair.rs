@@ -189,7 +189,9 @@ impl<'a> Pair<'a> {
             .into_iter()
             .zip(dealt.schedules)
         {
-            side.ask(Purpose::Build, 1, |worker| worker.build(&dealt.case.sizes, schedule))?;
+            side.ask(Purpose::Build, 1, |worker| {
+                worker.build(&dealt.case.sizes, schedule)
+            })?;
         }
         self.load(dealt, 0..0, conduct)?;
         let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
@@ -277,7 +279,11 @@ impl<'a> Pair<'a> {
     ) -> Result<(TimedRequest, [Slot; 2]), ExaminationFailure> {
         let mut request = deck.lone(set, &mut rng());
         request.checks = draw_checks(1, plan.checking, &mut rng());
-        let first = if rng().random() { Arm::Baseline } else { Arm::Candidate };
+        let first = if rng().random() {
+            Arm::Baseline
+        } else {
+            Arm::Candidate
+        };
         let (one, checked) = self.turn(first, &request, numbers, checker)?;
         let (other, checked_too) = self.turn(other_than(first), &request, numbers, checker)?;
         compare(checker, first, &checked, &checked_too)?;
@@ -379,10 +385,7 @@ fn loads(sets: usize, orders: &[BlockOrder]) -> Vec<(Range<usize>, &[BlockOrder]
     if sets < 2 || orders.len() < 2 {
         return vec![(0..sets, orders)];
     }
-    let (half, (before, after)) = (
-        sets.div_ceil(2),
-        orders.split_at(orders.len().div_ceil(2)),
-    );
+    let (half, (before, after)) = (sets.div_ceil(2), orders.split_at(orders.len().div_ceil(2)));
     vec![(0..half, before), (half..sets, after)]
 }
 

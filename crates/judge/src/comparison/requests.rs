@@ -135,7 +135,10 @@ mod tests {
         assert_eq!(deck.deal(6, &mut rng).fresh, [0; 0]);
         for _ in 0..50 {
             let dealt = deck.deal(13, &mut rng);
-            assert!(dealt.copies.windows(2).all(|pair| pair[0] != pair[1]), "{dealt:?}");
+            assert!(
+                dealt.copies.windows(2).all(|pair| pair[0] != pair[1]),
+                "{dealt:?}"
+            );
         }
     }
 

@@ -102,7 +102,11 @@ impl<'a> Checker<'a> {
     pub fn files_are_untouched(&self) -> Result<(), ExaminationFailure> {
         use rayon::prelude::*;
         let untouched = self.sets.par_iter().all(|set| set.operands.are_untouched());
-        if untouched { Ok(()) } else { Err(touched(self.case)) }
+        if untouched {
+            Ok(())
+        } else {
+            Err(touched(self.case))
+        }
     }
 }
 

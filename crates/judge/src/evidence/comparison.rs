@@ -144,7 +144,12 @@ impl fmt::Display for SideCharge {
             .filter(|(_, seconds)| *seconds > 0.0)
             .map(|(what, seconds)| format!("{what} {:.3}", 1e3 * seconds))
             .collect();
-        write!(formatter, "{:.3} ms a call ({})", 1e3 * self.total(), parts.join(", "))
+        write!(
+            formatter,
+            "{:.3} ms a call ({})",
+            1e3 * self.total(),
+            parts.join(", ")
+        )
     }
 }
 

@@ -78,7 +78,9 @@ fn take_over(sizes: &Sizes, names: &[String], from: &Path, to: &Path) -> Result<
     let tensors: Vec<Tensor> = sizes.inputs().iter().map(tensor).collect::<Result<_, _>>()?;
     // Written beside the file and moved over it: the file is still read from.
     let fresh = to.with_extension("new");
-    let each = tensors.iter().map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
+    let each = tensors
+        .iter()
+        .map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
     save_tensors(each, &fresh)?;
     std::fs::rename(&fresh, to).map_err(|source| JudgeError::Files {
         what: "operands cannot be written".to_owned(),

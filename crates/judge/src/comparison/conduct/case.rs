@@ -138,7 +138,11 @@ impl CaseConduct {
             1.0
         };
         let of_side = |accounts: &Accounts| {
-            let preparing = if constants { 0.0 } else { work(accounts, Purpose::Prepare) };
+            let preparing = if constants {
+                0.0
+            } else {
+                work(accounts, Purpose::Prepare)
+            };
             let timed = accounts.of(Purpose::Time);
             SideCharge {
                 loading: wall * (work(accounts, Purpose::Load) + preparing),
@@ -149,7 +153,11 @@ impl CaseConduct {
         };
         self.work.sides = [of_side(&accounts[0]), of_side(&accounts[1])];
         let idle = [0, 1].map(|side: usize| {
-            accounts[side].idle() / accounts[1 - side].of(Purpose::Time).elapsed.max(f64::MIN_POSITIVE)
+            accounts[side].idle()
+                / accounts[1 - side]
+                    .of(Purpose::Time)
+                    .elapsed
+                    .max(f64::MIN_POSITIVE)
         });
         self.idle = (timed.asked > 0.0).then_some(idle);
     }
@@ -169,8 +177,9 @@ impl CaseConduct {
                 })
                 .collect()
         };
-        self.seen =
-            side_by_side(&|slot| (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls() as f64);
+        self.seen = side_by_side(&|slot| {
+            (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls() as f64
+        });
         // Inverted: the longer the candidate's slots are relative to its reports, the more the reports flatter it.
         self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, typical[0]));
         self.around = Some(around);
@@ -233,13 +242,16 @@ impl CaseConduct {
         let of = |calls: &[[Slot; 2]], figure: &dyn Fn(&[Slot; 2]) -> f64| {
             median(&calls.iter().map(figure).collect::<Vec<_>>())
         };
-        let messages = of(&self.known, &|[baseline, _]| baseline.effort.exchange - baseline.sum);
+        let messages = of(&self.known, &|[baseline, _]| {
+            baseline.effort.exchange - baseline.sum
+        });
         let seconds = |slot: &Slot| match witness {
             Witness::Coordinator => slot.effort.exchange - bounded(messages, 1),
             _ => slot.sum,
         };
         let [baseline, candidate] = [0, 1].map(|side: usize| {
-            [&self.fresh, &self.known].map(|calls| of(calls, &|slots| seconds(&slots[side])).max(f64::MIN_POSITIVE))
+            [&self.fresh, &self.known]
+                .map(|calls| of(calls, &|slots| seconds(&slots[side])).max(f64::MIN_POSITIVE))
         });
         let alone = baseline[0] - baseline[1];
         let less_time = (candidate[0] - alone.max(LONE_FACTOR * alone)) / candidate[1];

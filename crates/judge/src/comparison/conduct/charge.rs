@@ -213,13 +213,20 @@ mod tests {
             ..SideCharge::default()
         };
         let told = summary("case", &pairs(uneven)).unwrap();
-        assert!((told.candidate.uneven / (0.4 * 0.7 * CALL) - 1.0).abs() < 0.06, "{told:?}");
+        assert!(
+            (told.candidate.uneven / (0.4 * 0.7 * CALL) - 1.0).abs() < 0.06,
+            "{told:?}"
+        );
     }
 
     #[test]
     fn work_moved_in_only_some_pairs_is_charged_in_those() {
         let sometimes = |process: usize| SideCharge {
-            loading: if process < 5 { 0.3 * CALL * jitter(process) } else { 0.0 },
+            loading: if process < 5 {
+                0.3 * CALL * jitter(process)
+            } else {
+                0.0
+            },
             ..SideCharge::default()
         };
         let pairs = pairs(sometimes);

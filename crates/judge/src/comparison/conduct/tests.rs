@@ -12,10 +12,7 @@ const SUITE: [&str; 1] = ["case"];
 /// A slot of twenty calls with some noise; `reported` is the time that the worker states for each call.
 fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
     let noise = 1.0 + 0.01 * ((jitter * 7 % 5) as f64 - 2.0);
-    Slot::of(
-        vec![reported * noise; 20],
-        effort(20.0 * call * noise + 150e-6),
-    )
+    Slot::of(vec![reported * noise; 20], effort(20.0 * call * noise + 150e-6))
 }
 
 /// A lone call whose messages take `late` seconds longer than usual.
@@ -185,8 +182,12 @@ fn a_trend_is_no_memory() {
     let warming = |conduct: &mut CaseConduct| {
         let process = conduct.process;
         let call = |turn: usize| CALL * (1.0 + 2.0 * (-((turn + process) as f64) / 3.0).exp());
-        conduct.fresh = [0, 2, 5, 6].map(|turn| [lone(CALL, 0.0), lone(call(turn), 0.0)]).to_vec();
-        conduct.known = [1, 3, 4, 7].map(|turn| [lone(CALL, 0.0), lone(call(turn), 0.0)]).to_vec();
+        conduct.fresh = [0, 2, 5, 6]
+            .map(|turn| [lone(CALL, 0.0), lone(call(turn), 0.0)])
+            .to_vec();
+        conduct.known = [1, 3, 4, 7]
+            .map(|turn| [lone(CALL, 0.0), lone(call(turn), 0.0)])
+            .to_vec();
     };
     let told = judge(warming);
     assert!(told.is_none(), "{told:?}");
@@ -279,7 +280,12 @@ fn microseconds(conduct: &mut CaseConduct, [baseline, candidate]: [f64; 2], late
         .collect();
     conduct.note_slots(&slots);
     let calls = |baseline: f64, candidate: f64, odd: usize| {
-        let call = |set: usize| [lone(38e-6 + baseline, 0.0), lone(33e-6 + candidate, late(process + odd + set))];
+        let call = |set: usize| {
+            [
+                lone(38e-6 + baseline, 0.0),
+                lone(33e-6 + candidate, late(process + odd + set)),
+            ]
+        };
         (0..8).map(call).collect()
     };
     conduct.fresh = calls(baseline, candidate, 0);
@@ -343,8 +349,17 @@ fn a_slower_candidate_whose_calls_scatter_as_the_controls_is_not_suspected() {
 fn a_side_that_computes_while_the_other_is_timed_voids_and_is_not_accused() {
     for (idle, candidate) in [([0.01, 0.8], true), ([0.8, 0.01], false)] {
         let told = judge(|conduct| conduct.idle = Some(idle)).unwrap();
-        assert_eq!(told, Suspicion::Idle { candidate, share: 0.8 });
-        assert!(!told.accuses() && told.to_string().contains("disturbs the other side"), "{told}");
+        assert_eq!(
+            told,
+            Suspicion::Idle {
+                candidate,
+                share: 0.8
+            }
+        );
+        assert!(
+            !told.accuses() && told.to_string().contains("disturbs the other side"),
+            "{told}"
+        );
     }
     // Threads that spin for a while after each call are charged.
     assert_eq!(judge(|conduct| conduct.idle = Some([0.3, 0.4])), None);
