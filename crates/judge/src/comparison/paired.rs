@@ -308,7 +308,7 @@ impl<'a> PairedComparison<'a> {
                 for one in &self.cases {
                     let parameters = candidate.schedule_for(&one.case.sizes, &self.setting.device);
                     worker.build(&one.case.sizes, parameters)?;
-                    worker.load(&[one.warm_up.path()], 1)?;
+                    worker.load(&[one.warm_up.operands.path()], 1)?;
                     worker.prepare()?;
                     worker.run(0)?;
                 }
