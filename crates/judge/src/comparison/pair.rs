@@ -140,6 +140,7 @@ impl<'a> Pair<'a> {
         let checked = rng().random_range(0..2 * orders.len().max(1));
         let mut slots: Vec<(Arm, Slot)> = Vec::new();
         let mut blocks = Vec::new();
+        let mut fresh: Vec<(usize, usize)> = Vec::new();
         for (sets, orders) in loads(dealt.fresh.len(), orders) {
             let begun = Instant::now();
             let copies = self.load(dealt, sets.clone(), &mut conduct)?;
@@ -158,7 +159,7 @@ impl<'a> Pair<'a> {
                 });
                 let taken = self.block(*order, &requests, &numbers, &mut checker)?;
                 for (place, request) in requests.iter().enumerate() {
-                    conduct.note_fresh_in_slot(request, nth(&taken, place));
+                    fresh.extend(request.fresh.iter().map(|call| (2 * blocks.len() + place, *call)));
                 }
                 blocks.push(block(self.process, &taken));
                 slots.extend(taken);
@@ -168,6 +169,7 @@ impl<'a> Pair<'a> {
             self.spent.measuring += begun.elapsed().as_secs_f64();
         }
         conduct.note_slots(&slots);
+        conduct.note_fresh_in_slots(&fresh, &slots);
         let accounts = [self.baseline.end_case(), self.candidate.end_case()];
         conduct.note_accounts(accounts, !dealt.case.sizes.constant_inputs().is_empty());
         let begun = Instant::now();
@@ -234,7 +236,8 @@ impl<'a> Pair<'a> {
         let copies = if fresh.is_empty() {
             1
         } else {
-            dealt.copies.max(files.len()).next_multiple_of(files.len())
+            // The known set is not dealt to slots, so the others have to leave the cache by themselves.
+            files.len() * dealt.copies.div_ceil(fresh.len()).max(1)
         };
         for side in self.in_turn(fresh.start) {
             side.ask(Purpose::Load, files.len(), |worker| worker.load(&files, copies))?;
@@ -257,7 +260,12 @@ impl<'a> Pair<'a> {
         self.lone(plan, deck, 0, numbers, checker)?;
         let mut sets: Vec<usize> = (1..numbers.len()).collect();
         sets.shuffle(&mut rng());
-        sets.truncate(numbers.len() / 2);
+        // A single set goes to either.
+        let lone = match sets.len() {
+            1 => usize::from(rng().random::<bool>()),
+            fresh => fresh / 2,
+        };
+        sets.truncate(lone);
         let known = vec![0; sets.len()];
         sets.extend(known);
         sets.shuffle(&mut rng());
@@ -387,14 +395,6 @@ fn loads(sets: usize, orders: &[BlockOrder]) -> Vec<(Range<usize>, &[BlockOrder]
     }
     let (half, (before, after)) = (sets.div_ceil(2), orders.split_at(orders.len().div_ceil(2)));
     vec![(0..half, before), (half..sets, after)]
-}
-
-/// The slots of both sides at this place of their side's turns.
-fn nth(taken: &[(Arm, Slot)], place: usize) -> [Option<&Slot>; 2] {
-    [Arm::Baseline, Arm::Candidate].map(|wanted| {
-        let own = taken.iter().filter(|(arm, _)| *arm == wanted);
-        own.map(|(_, slot)| slot).nth(place)
-    })
 }
 
 fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {

@@ -10,7 +10,6 @@
 use gauntlet_stats::{Arm, Block, median};
 
 use super::charge::{OfPair, Shares};
-use crate::comparison::requests::TimedRequest;
 use crate::comparison::side::{Accounts, Purpose};
 use crate::comparison::slot::Slot;
 use crate::comparison::warm_up::WarmingUp;
@@ -55,7 +54,7 @@ pub struct CaseConduct {
     pub(super) fresh: Vec<[Slot; 2]>,
     /// Lone calls of both sides on known values, taken among those.
     pub(super) known: Vec<[Slot; 2]>,
-    /// Calls on new values within slots, of both sides, in seconds.
+    /// Calls on new values within slots over calls at the same place of other slots, of both sides.
     pub(super) in_slots: Vec<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
     around: Option<Around>,
@@ -107,15 +106,20 @@ impl CaseConduct {
         of.push(slots);
     }
 
-    /// Notes the calls of a request that met new values, in the slots of both sides.
-    pub fn note_fresh_in_slot(&mut self, request: &TimedRequest, slots: [Option<&Slot>; 2]) {
-        let [Some(baseline), Some(candidate)] = slots else {
-            return;
+    /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
+    /// against calls at the same place of the other slots, since a side's first calls of each request may be slow.
+    pub fn note_fresh_in_slots(&mut self, fresh: &[(usize, usize)], slots: &[(Arm, Slot)]) {
+        let sides = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
+        let relative = |slots: &Vec<Slot>, (number, call): (usize, usize)| {
+            let fresh = &slots[number];
+            let others = slots.iter().enumerate().filter(|(other, _)| *other != number);
+            let alike: Vec<f64> = others
+                .map(|(_, slot)| slot.times[call * slot.calls() / fresh.calls()])
+                .collect();
+            (!alike.is_empty()).then(|| fresh.times[call] / median(&alike))
         };
-        // The first call of a slot is slower than the others on any values, and a slot of few calls has no others.
-        let later = request.fresh.iter().filter(|call| **call > 0);
-        self.in_slots
-            .extend(later.map(|call| [baseline, candidate].map(|slot| slot.times[*call])));
+        let both = |place| Some([relative(&sides[0], place)?, relative(&sides[1], place)?]);
+        self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
     }
 
     /// Notes the work of both sides. With constant inputs, preparing is never charged; without them there is nothing to
@@ -225,13 +229,8 @@ impl CaseConduct {
     /// over the life of a process meets both kinds alike.
     pub fn memory(&self, witness: Witness) -> Option<Block> {
         if let Witness::InSlots = witness {
-            // Over the typical call of all slots: in the first slot after a load every copy may be new.
-            let typical = self.work.shares.typical;
-            let of = |side: usize| {
-                let calls: Vec<f64> = self.in_slots.iter().map(|calls| calls[side]).collect();
-                median(&calls) / typical[side]
-            };
-            return (!self.in_slots.is_empty() && typical[0] > 0.0).then(|| {
+            let of = |side: usize| median(&self.in_slots.iter().map(|calls| calls[side]).collect::<Vec<_>>());
+            return (!self.in_slots.is_empty()).then(|| {
                 let over = (of(1) / of(0).max(1.0)).max(LEAST);
                 Block::new(self.process, vec![over], vec![1.0])
             });

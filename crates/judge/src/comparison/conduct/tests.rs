@@ -169,11 +169,23 @@ fn results_that_are_remembered_are_told() {
 fn results_that_are_remembered_only_in_slots_are_told() {
     let remembering = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
-        conduct.in_slots = vec![[CALL, CALL]; 3];
+        conduct.in_slots = vec![[1.0, 2.0]; 3];
     };
     assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
-    let honest = |conduct: &mut CaseConduct| conduct.in_slots = vec![[1.2 * CALL, 1.22 * CALL]; 3];
+    let honest = |conduct: &mut CaseConduct| conduct.in_slots = vec![[1.2, 1.22]; 3];
     assert_eq!(judge(honest), None);
+}
+
+#[test]
+fn slow_first_calls_of_each_request_are_no_memory() {
+    let mut conduct = honest(0);
+    let ramp = |call: usize| CALL * if call < 6 { 1.5 } else { 1.0 };
+    let slot = || Slot::of((0..20).map(ramp).collect(), effort(23.0 * CALL));
+    let slots: Vec<(Arm, Slot)> = [Arm::Baseline, Arm::Candidate, Arm::Candidate, Arm::Baseline]
+        .map(|arm| (arm, slot()))
+        .to_vec();
+    conduct.note_fresh_in_slots(&[(0, 2), (1, 9)], &slots);
+    assert_eq!(conduct.in_slots, [[1.0; 2]; 2]);
 }
 
 #[test]
