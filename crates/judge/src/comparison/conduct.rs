@@ -7,7 +7,7 @@ mod charge;
 mod unaccounted;
 
 use gauntlet_stats::{
-    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median,
+    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median, surely_over,
 };
 
 use crate::evidence::{Around, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
@@ -87,7 +87,8 @@ impl Conduct {
         conduct.suspicion = omitted(&unaccounted)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| conduct.unconfirmed(assessment, criteria))
-            .or_else(|| conduct.unchecked(assessment, criteria));
+            .or_else(|| conduct.unchecked(assessment, criteria))
+            .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
         Ok(conduct)
     }
 
@@ -134,6 +135,22 @@ impl Conduct {
             Some(Suspicion::Idle { candidate, share })
         })
     }
+}
+
+/// Whether a gain might be work that was moved out of the timed calls: it must surely remain when all excess work is
+/// counted, even what scatter could explain.
+fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
+    let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
+    let own = assessment.suite.as_ref()?.estimate;
+    let measured = remaining.len() > 1 && remaining.iter().all(|one| one.is_finite());
+    if !gains || !measured || surely_over(remaining, 0.0, CONFIDENCE_OF_MEMORY) {
+        return None;
+    }
+    let mean = remaining.iter().sum::<f64>() / remaining.len() as f64;
+    Some(Suspicion::Unchecked {
+        own: own.exp(),
+        hidden: (own - mean).max(own).exp(),
+    })
 }
 
 /// What came before the measurement: the median over pairs of the worst case.

@@ -239,8 +239,15 @@ impl<'a> Pair<'a> {
             // The known set is not dealt to slots, so the others have to leave the cache by themselves.
             files.len() * dealt.copies.div_ceil(fresh.len()).max(1)
         };
+        // Copying operands takes far longer than reading them, and its scatter would hide the work of a call.
         for side in self.in_turn(fresh.start) {
-            side.ask(Purpose::Load, files.len(), |worker| worker.load(&files, copies))?;
+            side.ask(Purpose::Load, files.len(), |worker| {
+                worker.load(&files, files.len())
+            })?;
+            side.ask(Purpose::Prepare, files.len(), |worker| worker.prepare())?;
+        }
+        for side in self.in_turn(fresh.start) {
+            side.ask(Purpose::Copy, files.len(), |worker| worker.load(&files, copies))?;
             let (bytes, effort) = side.ask(Purpose::Prepare, files.len(), |worker| worker.prepare())?;
             conduct.note_preparing(side.arm, effort.exchange, bytes);
         }

@@ -76,7 +76,7 @@ impl fmt::Display for Suspicion {
             Self::Unchecked { own, hidden } => write!(
                 formatter,
                 "this machine is too busy to check the reported times: the workers report a speed-up of {:+.1} %, and \
-                 reports that leave out time could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
+                 time left out of reports, or work outside of timed calls, could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
                 (own - 1.0) * 100.0,
                 (hidden - 1.0) * 100.0
             ),

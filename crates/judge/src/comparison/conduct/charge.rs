@@ -21,6 +21,9 @@ const CONFIDENCE: f64 = 0.975;
 /// Differences under this share of a call are not charged: half of a negligible effect.
 const NEGLIGIBLE: f64 = 0.005;
 
+/// A call with negative excess work is clamped to this share of its time.
+const LEAST: f64 = 0.1;
+
 /// The work of both sides in one pair, in seconds of elapsed time for each unit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OfPair {
@@ -77,6 +80,21 @@ fn add(
     for (charges, found) in charges.iter_mut().zip(found) {
         *charge(&mut charges[side]) = found.max(0.0);
     }
+}
+
+/// The mean log speed-up over cases in each pair, with all of the candidate's excess work counted, surely there or not.
+pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
+    let pairs = cases.iter().map(Vec::len).min().unwrap_or(0);
+    let of = |pair: &CaseConduct| {
+        let ([baseline, candidate], shares) = (pair.work.sides, pair.work.shares);
+        let uneven = (shares.uneven[1] - shares.uneven[0]) * shares.typical[1];
+        let excess = candidate.total() - baseline.total() + uneven;
+        let call = (shares.typical[1] + excess).max(LEAST * shares.typical[1]);
+        (shares.typical[0] / call).ln()
+    };
+    (0..pairs)
+        .map(|pair| cases.iter().map(|seen| of(&seen[pair])).sum::<f64>() / cases.len() as f64)
+        .collect()
 }
 
 /// The blocks of a case with each pair's charges added to its times.
