@@ -42,11 +42,14 @@ pub struct Shares {
     pub uneven: [f64; 2],
 }
 
+/// A kind of work: how to read and how to write it.
+type Kind = (fn(&SideCharge) -> f64, fn(&mut SideCharge) -> &mut f64);
+
 /// The charge of each side in each pair of one case.
 pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
     let mut charges = vec![[SideCharge::default(); 2]; pairs.len()];
     for side in 0..2 {
-        let kinds: [(fn(&SideCharge) -> f64, fn(&mut SideCharge) -> &mut f64); 3] = [
+        let kinds: [Kind; 3] = [
             (|work| work.loading, |charge| &mut charge.loading),
             (|work| work.results, |charge| &mut charge.results),
             (|work| work.idle, |charge| &mut charge.idle),
@@ -217,7 +220,7 @@ mod tests {
         };
         assert_eq!(summary("case", &pairs(accident)), None);
         let scattered = |process: usize| SideCharge {
-            results: 0.3 * CALL * if process % 2 == 0 { 1.0 } else { -1.0 },
+            results: 0.3 * CALL * if process.is_multiple_of(2) { 1.0 } else { -1.0 },
             ..SideCharge::default()
         };
         assert_eq!(summary("case", &pairs(scattered)), None);
