@@ -19,7 +19,8 @@ class Worker:
         return {"answer": "built", "resources": {}}
 
     def load(self, inputs, copies):
-        self.copies = [read_tensors(inputs[copy % len(inputs)]) for copy in range(copies)]
+        sets = [read_tensors(path) for path in inputs[:copies]]
+        self.copies = [{name: t.copy() for name, t in sets[i % len(sets)].items()} for i in range(copies)]
         return {"answer": "loaded", "bytes": sum(t.nbytes for copy in self.copies for t in copy.values())}
 
     def prepare(self):

@@ -30,10 +30,11 @@ pub mod session;
 
 pub use comparison::{PairedComparison, compare_predicted, compare_recorded, measure, predict};
 pub use evidence::{
-    AbortRule, Around, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Checked, Comparison,
-    Condition, Conduct, Counters, Evidence, ExecutorKind, Finding, HostCost, HostError, JudgeError, Look,
-    METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction, Profile, Proposal, Setting,
-    Spent, Suspicion, Told, Unaccounted, Unreadable, Verdict,
+    AbortRule, Around, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Charges, Checked,
+    Comparison, Condition, Conduct, Counters, Evidence, ExecutorKind, Finding, HostCost, HostError,
+    JudgeError, Look, METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction,
+    Preparation, Profile, Proposal, Setting, SideCharge, Spent, Suspicion, Told, Unaccounted, Unreadable,
+    Verdict,
 };
 pub use observer::{Blind, Narrowing, Observer};
 pub use record::{Journal, RecordPlace, ledger};

@@ -10,6 +10,13 @@ pub(crate) fn half_width(means: &[f64], confidence: f64) -> f64 {
     half_width_of(means.len(), standard_deviation(means), confidence)
 }
 
+/// Whether the mean of what `values` are drawn from is over `threshold` at this one-sided confidence, by Student's bound.
+/// Always false with fewer than two values.
+pub fn surely_over(values: &[f64], threshold: f64, confidence: f64) -> bool {
+    let reach = half_width(values, 2.0 * confidence - 1.0);
+    values.len() > 1 && mean(values) - reach > threshold
+}
+
 /// The same from the standard deviation between `processes` means.
 pub(crate) fn half_width_of(processes: usize, standard_deviation: f64, confidence: f64) -> f64 {
     critical_value(processes, confidence) * standard_deviation / (processes as f64).sqrt()

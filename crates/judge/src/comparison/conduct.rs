@@ -1,40 +1,37 @@
 //! Can the reported times be believed? A worker times its own calls, so the judge checks it from outside: with the
-//! coordinator's clock, by the CPU time it uses, and by how it treats operands it has not seen before.
+//! coordinator's clock, by the CPU time it uses, and by how it treats operands it has not seen before. Work outside of
+//! timed calls is no accusation: it is charged ([`charge`]).
 
 mod case;
+mod charge;
 mod unaccounted;
 
 use gauntlet_stats::{
-    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median,
+    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median, surely_over,
 };
 
-use crate::evidence::{Around, Conduct, JudgeError, Suspicion, Unaccounted};
+use crate::evidence::{Around, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
 
 pub use case::CaseConduct;
 use case::Witness;
+pub use charge::{charged, summary as charges};
 
-/// Allowed excess, in log speed-up, of a candidate's own reports over the coordinator's clock, provided the excess is
-/// statistically certain. Equal to the size of a negligible effect.
+/// The share of its reports that a candidate may leave out, provided that is statistically certain. Equal to the size of
+/// a negligible effect.
 const CLOCK_SLACK: f64 = 0.01;
 
 /// An undecided comparison is void if the reports could omit this share of the time undetected: the check then has no
 /// power, whatever the reports say.
 const BLIND: f64 = 0.1;
 
-/// Allowed speed-up, in log units, of later calls over the first call on the same operands, beyond what the baseline
-/// shows. First calls are single calls on cold pages, hence the slack; a kernel that remembers results gains more.
+/// Allowed speed-up, in log units, of calls on known values over calls on new ones, beyond what the baseline shows. They
+/// are single calls, hence the slack; a kernel that remembers results gains more.
 const MEMORY_SLACK: f64 = 0.05;
 
-/// Limit on CPU time used between requests, as a share of the CPU time used during requests. Honest workers showed
-/// 0.0001 on a quiet machine and up to 0.02 on a machine with two processors shared by several comparisons, where the
-/// work that ends an answer is delayed. Threads that keep spinning for a while exceed the limit, honest or not, and
-/// disturb the other side.
-const IDLE_SHARE: f64 = 0.025;
-
-/// Extra work allowed in loading, in baseline calls, on top of the baseline's own loading work and a fraction of it
-/// (see [`case`]). The same limit applies to handing out the result. A slow loader and one that computes look alike
-/// from outside: on problems so small that loading outweighs a call, neither is believed.
-const UNTIMED_CALLS: f64 = 0.35;
+/// How many processors a side may keep busy while nothing is asked of it and the other side computes. Less is charged
+/// ([`charge`]): it takes from the other side no more than it costs. Honest workers show 0.0001 on a quiet machine and up
+/// to 0.02 on a busy one; threads that spin for a while after a call, 0.01 to 0.4.
+const MOST_IDLE: f64 = 0.5;
 
 /// Confidence of the clock checks, shared by the suite and its cases.
 const CONFIDENCE: f64 = 0.99;
@@ -70,11 +67,6 @@ impl Conduct {
             });
             shares.reduce(f64::max)
         });
-        let in_most_pairs = |calls: fn(&CaseConduct) -> f64| {
-            let seen = cases.iter().filter(|seen| !seen.is_empty());
-            let medians = seen.map(|seen| median(&seen.iter().map(calls).collect::<Vec<_>>()));
-            medians.reduce(f64::max)
-        };
         let mut conduct = Self {
             by_coordinator,
             own_clock: clock.as_ref().map(|excess| excess.suite.clone()),
@@ -88,14 +80,15 @@ impl Conduct {
                 .collect(),
             idle_baseline,
             idle_candidate,
-            loading: in_most_pairs(CaseConduct::loading),
-            handing_out: in_most_pairs(CaseConduct::handing_out),
+            charges: Vec::new(),
+            preparation: preparation(cases),
             suspicion: None,
         };
         conduct.suspicion = omitted(&unaccounted)
-            .or_else(|| conduct.suspect(memory.map(|excess| excess.surely), clock, assessment))
+            .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| conduct.unconfirmed(assessment, criteria))
-            .or_else(|| conduct.unchecked(assessment, criteria));
+            .or_else(|| conduct.unchecked(assessment, criteria))
+            .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
         Ok(conduct)
     }
 
@@ -132,38 +125,56 @@ impl Conduct {
         })
     }
 
-    fn suspect(
-        &self,
-        memory: Option<f64>,
-        clock: Option<Excess>,
-        assessment: &Assessment,
-    ) -> Option<Suspicion> {
-        // Work outside the timed calls can only make a candidate look faster: a regression stands in spite of it, so
-        // that an interpreter that loads slowly gets its verdict.
-        let could_gain = clock.is_some() && assessment.decision != Decision::Regression;
-        if let Some(clock) = clock.filter(|clock| clock.likely > CLOCK_SLACK) {
-            return Some(Suspicion::OwnClock {
-                factor: clock.likely.exp(),
-            });
-        }
-        for (candidate, share) in [(true, self.idle_candidate), (false, self.idle_baseline)] {
-            if let Some(share) = share.filter(|share| *share > IDLE_SHARE) {
-                return Some(Suspicion::Idle { candidate, share });
-            }
-        }
+    fn suspect(&self, memory: Option<f64>) -> Option<Suspicion> {
         if let Some(surely) = memory.filter(|surely| *surely > MEMORY_SLACK) {
             return Some(Suspicion::Memory { factor: surely.exp() });
         }
-        // A single pair may be slow by chance.
-        let untimed = [(false, self.loading), (true, self.handing_out)];
-        untimed
-            .into_iter()
-            .filter(|_| could_gain)
-            .find_map(|(after, calls)| {
-                let calls = calls.filter(|calls| *calls > UNTIMED_CALLS)?;
-                Some(Suspicion::Untimed { after, calls })
-            })
+        let sides = [(true, self.idle_candidate), (false, self.idle_baseline)];
+        sides.into_iter().find_map(|(candidate, share)| {
+            let share = share.filter(|share| *share > MOST_IDLE)?;
+            Some(Suspicion::Idle { candidate, share })
+        })
     }
+}
+
+/// Whether a gain might be work that was moved out of the timed calls: it must surely remain when all excess work is
+/// counted, even what scatter could explain.
+fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
+    let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
+    let own = assessment.suite.as_ref()?.estimate;
+    let measured = remaining.len() > 1 && remaining.iter().all(|one| one.is_finite());
+    if !gains || !measured || surely_over(remaining, 0.0, CONFIDENCE_OF_MEMORY) {
+        return None;
+    }
+    let mean = remaining.iter().sum::<f64>() / remaining.len() as f64;
+    Some(Suspicion::Unchecked {
+        own: own.exp(),
+        hidden: (own - mean).max(own).exp(),
+    })
+}
+
+/// What came before the measurement: the median over pairs of the worst case.
+fn preparation(cases: &[Vec<CaseConduct>]) -> Option<[Preparation; 2]> {
+    let of_case = |seen: &Vec<CaseConduct>, side: usize, figure: fn(&Preparation) -> f64| {
+        median(
+            &seen
+                .iter()
+                .map(|one| figure(&one.preparation[side]))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let worst = |side: usize, figure: fn(&Preparation) -> f64| {
+        let seen = cases.iter().filter(|seen| !seen.is_empty());
+        seen.map(|seen| of_case(seen, side, figure)).fold(0.0, f64::max)
+    };
+    cases.iter().any(|seen| !seen.is_empty()).then(|| {
+        [0, 1].map(|side| Preparation {
+            seconds: worst(side, |one| one.seconds),
+            bytes: worst(side, |one| one.bytes),
+            warm_up_calls: worst(side, |one| one.warm_up_calls),
+            slowest_over_steady: worst(side, |one| one.slowest_over_steady),
+        })
+    })
 }
 
 /// The time that the candidate's reports omit: first over all slots, then for each case, at a shared confidence. Empty
@@ -206,15 +217,19 @@ fn samples(cases: &[Vec<Block>]) -> Result<Vec<Sample>, JudgeError> {
     Ok(samples.collect::<Result<_, _>>()?)
 }
 
-/// How much faster the candidate is on operands it has seen before, by the witness that shows the larger effect. Either
-/// witness suffices for a suspicion, so each gets half of the error probability.
+/// How much faster the candidate is on operands it has seen before, by the witness that shows the larger effect. Any
+/// witness suffices for a suspicion, so each gets a third of the error probability.
 fn memory(cases: &[Vec<CaseConduct>]) -> Result<Option<Excess>, JudgeError> {
-    let confidence = 1.0 - (1.0 - CONFIDENCE_OF_MEMORY) / 2.0;
+    let confidence = 1.0 - (1.0 - CONFIDENCE_OF_MEMORY) / 3.0;
     let by = |witness: Witness| {
         let of_case = |seen: &Vec<CaseConduct>| seen.iter().filter_map(|one| one.memory(witness)).collect();
         excess(cases.iter().map(of_case).collect(), confidence)
     };
-    let told = [by(Witness::Reports)?, by(Witness::Coordinator)?];
+    let told = [
+        by(Witness::Reports)?,
+        by(Witness::Coordinator)?,
+        by(Witness::InSlots)?,
+    ];
     Ok(told
         .into_iter()
         .flatten()
@@ -226,8 +241,6 @@ struct Excess {
     suite: Interval,
     /// The largest lower bound among the suite and its cases.
     surely: f64,
-    /// The largest estimate among those with a positive lower bound; negative if there is none.
-    likely: f64,
 }
 
 /// None with fewer than two pairs.
@@ -247,13 +260,7 @@ fn excess(cases: Vec<Vec<Block>>, confidence: f64) -> Result<Option<Excess>, Jud
         .iter()
         .map(|interval| interval.lower)
         .fold(f64::MIN, f64::max);
-    let sure = intervals.iter().filter(|interval| interval.lower > 0.0);
-    let likely = sure.map(|interval| interval.estimate).fold(f64::MIN, f64::max);
-    Ok(Some(Excess {
-        suite,
-        surely,
-        likely,
-    }))
+    Ok(Some(Excess { suite, surely }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,11 @@ mod paired;
 mod placement;
 mod predicted;
 mod recorded;
+mod requests;
+mod results;
 mod side;
+mod slot;
+mod warm_up;
 
 use std::time::Duration;
 

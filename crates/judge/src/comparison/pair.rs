@@ -1,20 +1,30 @@
-//! One pair of fresh processes. Both sides build, load and are timed in turns, case after case; afterwards the results
-//! of the timed calls are checked.
+//! One pair of fresh processes. Both sides build, warm up, load and are timed in turns, case after case; after any
+//! request the results of calls that are drawn at random are asked for and checked.
+//!
+//! A case is measured in one or two loads. A load has a known set of operands, on which both sides have warmed up, and
+//! sets whose values no worker of the pair has seen. Lone calls on new and on known values come first, in random order;
+//! the blocks follow, whose requests meet the remaining new sets somewhere among their calls. The second load brings new
+//! values to addresses that are in use.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
 use gauntlet_parameters::Parameters;
-use gauntlet_stats::{Arm, Block, BlockOrder, median};
-use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes};
+use gauntlet_stats::{Arm, Block, BlockOrder};
+use gauntlet_task::{Case, Output, Rules};
 use gauntlet_worker::most_calls;
-use gauntlet_worker::protocol::Sample as Timing;
-use rayon::prelude::*;
+use rand::seq::SliceRandom;
+use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
-use super::side::{Effort, Side};
-use crate::evidence::{Candidate, JudgeError, Spent};
-use crate::runner::{ExaminationFailure, Operands, Workshop, fetch};
+use super::requests::{Deck, TimedRequest, checking, draw_checks, length};
+use super::results::{Checker, OperandSet};
+use super::side::{Purpose, Side};
+use super::slot::Slot;
+use super::warm_up::WarmingUp;
+use crate::evidence::{Candidate, Spent};
+use crate::runner::{ExaminationFailure, Workshop};
 
 /// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
 /// within a block, and slot medians by a third of that. A slot this long also hides the clock's resolution and the
@@ -35,20 +45,15 @@ const MOST_SAMPLES: usize = 4096;
 /// messages, its times could not be checked.
 const MOST_SLOTS: f64 = 8.0;
 
-/// Two correct results may differ by twice the error limit of one.
-const TWO_ERRORS: f64 = 2.0;
-
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
     /// The case.
     pub case: &'c Case,
     /// Operands to warm up on.
-    pub warm_up: &'c Operands,
-    /// Sets of operands that no worker has seen before, at least two, copied in turn.
-    pub fresh: &'c [Operands],
-    /// The last set.
-    pub inputs: &'c dyn Inputs,
-    /// How many copies to rotate over, the same number of each set.
+    pub warm_up: &'c OperandSet,
+    /// Sets of operands that no worker has seen before, at least one.
+    pub fresh: &'c [OperandSet],
+    /// How many copies to rotate over, at least.
     pub copies: usize,
     /// The schedules or programs with which the baseline and the candidate compute it.
     pub schedules: [&'c Parameters; 2],
@@ -70,6 +75,16 @@ pub struct Pair<'a> {
     baseline: Side,
     candidate: Side,
     spent: Spent,
+}
+
+/// What the requests of a case have in common.
+struct Plan {
+    /// Calls of a slot, about.
+    target: usize,
+    /// Most calls of a request.
+    most: usize,
+    /// The probability that results of a request are asked for.
+    checking: f64,
 }
 
 impl<'a> Pair<'a> {
@@ -116,89 +131,225 @@ impl<'a> Pair<'a> {
 
     /// Measures a case in blocks of the given orders.
     pub fn measure(&mut self, dealt: &Dealt, orders: &[BlockOrder]) -> Result<Measured, ExaminationFailure> {
-        let mut conduct = CaseConduct::new(self.process);
+        let mut conduct = CaseConduct::new(self.process, on_gpu(self.workshop));
+        let sets = std::iter::once(dealt.warm_up).chain(dealt.fresh).collect();
+        let mut checker = Checker::new(self.workshop, self.rules, dealt.case, sets);
         let begun = Instant::now();
-        self.prepare(dealt, &mut conduct)?;
+        let plan = self.prepare(dealt, &mut checker, &mut conduct)?;
         self.spent.preparing += begun.elapsed().as_secs_f64();
-        let begun = Instant::now();
-        let samples = self.samples(dealt)?;
+        let checked = rng().random_range(0..2 * orders.len().max(1));
         let mut slots: Vec<(Arm, Slot)> = Vec::new();
         let mut blocks = Vec::new();
-        for order in orders {
-            let before = slots.len();
-            for arm in order.arms() {
-                let taken = slots.iter().filter(|(other, _)| *other == arm).count();
-                let first = first_copy(taken, 2 * orders.len(), samples, dealt.copies);
-                let slot = self.side(arm).time(samples, first)?;
-                slots.push((arm, slot));
+        let mut fresh: Vec<(usize, usize)> = Vec::new();
+        for (sets, orders) in loads(dealt.fresh.len(), orders) {
+            let begun = Instant::now();
+            let copies = self.load(dealt, sets.clone(), &mut conduct)?;
+            let mut deck = Deck::new(copies, 1 + sets.len(), &[0]);
+            let numbers: Vec<usize> = std::iter::once(0).chain(sets.map(|set| set + 1)).collect();
+            self.lone_calls(&plan, &mut deck, &numbers, &mut checker, &mut conduct)?;
+            self.spent.preparing += begun.elapsed().as_secs_f64();
+            let begun = Instant::now();
+            for order in orders {
+                let forced = checked.checked_sub(2 * blocks.len()).filter(|place| *place < 2);
+                let requests = [0, 1].map(|place| {
+                    let mut request = deck.deal(length(plan.target, plan.most, &mut rng()), &mut rng());
+                    let share = if forced == Some(place) { 1.0 } else { plan.checking };
+                    request.checks = draw_checks(request.copies.len(), share, &mut rng());
+                    request
+                });
+                let taken = self.block(*order, &requests, &numbers, &mut checker)?;
+                for (place, request) in requests.iter().enumerate() {
+                    fresh.extend(request.fresh.iter().map(|call| (2 * blocks.len() + place, *call)));
+                }
+                blocks.push(block(self.process, &taken));
+                slots.extend(taken);
+                // A call on known values is nothing that a worker could tell from one on new values.
+                self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
             }
-            blocks.push(block(self.process, &slots[before..]));
+            self.spent.measuring += begun.elapsed().as_secs_f64();
         }
         conduct.note_slots(&slots);
-        conduct.note_cpu(self.baseline.end_case(), self.candidate.end_case());
-        self.spent.measuring += begun.elapsed().as_secs_f64();
+        conduct.note_fresh_in_slots(&fresh, &slots);
+        let accounts = [self.baseline.end_case(), self.candidate.end_case()];
+        conduct.note_accounts(accounts, !dealt.case.sizes.constant_inputs().is_empty());
         let begun = Instant::now();
-        self.look_at_results(dealt, &mut conduct)?;
+        checker.files_are_untouched()?;
         self.spent.results += begun.elapsed().as_secs_f64();
         Ok(Measured { blocks, conduct })
     }
 
-    /// Builds, warms up on operands that are not timed, and takes the first call on the timed operands, where nothing
-    /// that a side kept from earlier operands helps it.
-    fn prepare(&mut self, dealt: &Dealt, conduct: &mut CaseConduct) -> Result<(), ExaminationFailure> {
+    /// Builds both sides and lets them warm up on operands that are known from then on.
+    fn prepare(
+        &mut self,
+        dealt: &Dealt,
+        checker: &mut Checker,
+        conduct: &mut CaseConduct,
+    ) -> Result<Plan, ExaminationFailure> {
+        let most = most_calls(&dealt.case.sizes).min(MOST_SAMPLES);
         // One after the other, since a worker may benchmark alternatives here.
         for (side, schedule) in [&mut self.baseline, &mut self.candidate]
             .into_iter()
             .zip(dealt.schedules)
         {
-            side.ask(|worker| worker.build(&dealt.case.sizes, schedule))?;
+            side.ask(Purpose::Build, 1, |worker| {
+                worker.build(&dealt.case.sizes, schedule)
+            })?;
         }
-        self.load_both(&[dealt.warm_up.path()], 1)?;
-        for side in [&mut self.baseline, &mut self.candidate] {
-            side.time(1, 0)?;
-            side.time(1, 0)?;
+        self.load(dealt, 0..0, conduct)?;
+        let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
+        let mut calls = [0.0; 2];
+        let mut fetching: f64 = 0.0;
+        for (place, side) in [&mut self.baseline, &mut self.candidate].into_iter().enumerate() {
+            let mut warming = WarmingUp::default();
+            let mut last = 1;
+            side.time(&[0])?;
+            while !warming.is_over() {
+                if warming.call() > 0.0 {
+                    last = length(samples_for([warming.call(); 2], slot), most, &mut rng());
+                }
+                warming.note(&side.time(&vec![0; last])?);
+            }
+            let (_, seconds) = checker.take(side, rng().random_range(0..last), 0)?;
+            fetching = fetching.max(seconds);
+            calls[place] = warming.call();
+            conduct.note_warm_up(side.arm, &warming);
         }
         self.baseline.begin_case();
         self.candidate.begin_case();
-        let fresh: Vec<&Path> = dealt.fresh.iter().map(Operands::path).collect();
-        if on_gpu(self.workshop) {
-            self.load_both(&fresh, dealt.copies)?;
-            for place in 0..fresh.len() {
-                self.first_calls(place, place, conduct)?;
-            }
-            return Ok(());
-        }
-        for (place, operands) in fresh.iter().enumerate() {
-            let mut efforts = Vec::new();
-            for side in self.in_turn(place) {
-                efforts.push((side.arm, side.ask(|worker| worker.load(&[operands], 1))?.1));
-            }
-            conduct.note_loading(&efforts);
-            self.first_calls(place, 0, conduct)?;
-        }
-        self.load_both(&fresh, dealt.copies)
+        let target = samples_for(calls, slot).min(most);
+        Ok(Plan {
+            target,
+            most,
+            checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
+        })
     }
 
-    /// Lets both sides load in parallel; nothing is timed meanwhile.
-    fn load_both(&mut self, operands: &[&Path], copies: usize) -> Result<(), ExaminationFailure> {
-        let load = |side: &mut Side| side.ask(|worker| worker.load(operands, copies));
-        let (baseline, candidate) = rayon::join(|| load(&mut self.baseline), || load(&mut self.candidate));
-        baseline.and(candidate).map(drop)
-    }
-
-    /// Takes each side's first call on the set of operands at `place`, which lies in `copy`.
-    fn first_calls(
+    /// Lets each side load the known set and these fresh ones, and prepare; returns the number of copies.
+    fn load(
         &mut self,
-        place: usize,
-        copy: usize,
+        dealt: &Dealt,
+        fresh: Range<usize>,
+        conduct: &mut CaseConduct,
+    ) -> Result<usize, ExaminationFailure> {
+        let sets = std::iter::once(dealt.warm_up).chain(&dealt.fresh[fresh.clone()]);
+        let files: Vec<&Path> = sets.map(|set| set.operands.path()).collect();
+        let copies = if fresh.is_empty() {
+            1
+        } else {
+            // The known set is not dealt to slots, so the others have to leave the cache by themselves.
+            files.len() * dealt.copies.div_ceil(fresh.len()).max(1)
+        };
+        // Copying operands takes far longer than reading them, and its scatter would hide the work of a call.
+        for side in self.in_turn(fresh.start) {
+            side.ask(Purpose::Load, files.len(), |worker| {
+                worker.load(&files, files.len())
+            })?;
+            side.ask(Purpose::Prepare, files.len(), |worker| worker.prepare())?;
+        }
+        for side in self.in_turn(fresh.start) {
+            side.ask(Purpose::Copy, files.len(), |worker| worker.load(&files, copies))?;
+            let (bytes, effort) = side.ask(Purpose::Prepare, files.len(), |worker| worker.prepare())?;
+            conduct.note_preparing(side.arm, effort.exchange, bytes);
+        }
+        Ok(copies)
+    }
+
+    /// Takes lone calls on new and on known values, in random order. Half of the sets are left to the blocks.
+    fn lone_calls(
+        &mut self,
+        plan: &Plan,
+        deck: &mut Deck,
+        numbers: &[usize],
+        checker: &mut Checker,
         conduct: &mut CaseConduct,
     ) -> Result<(), ExaminationFailure> {
-        let mut calls = Vec::new();
-        for side in self.in_turn(place) {
-            calls.push((side.arm, side.time(1, copy)?));
+        // Known values are now in memory that no call has used.
+        self.lone(plan, deck, 0, numbers, checker)?;
+        let mut sets: Vec<usize> = (1..numbers.len()).collect();
+        sets.shuffle(&mut rng());
+        // A single set goes to either.
+        let lone = match sets.len() {
+            1 => usize::from(rng().random::<bool>()),
+            fresh => fresh / 2,
+        };
+        sets.truncate(lone);
+        let known = vec![0; sets.len()];
+        sets.extend(known);
+        sets.shuffle(&mut rng());
+        for set in sets {
+            let (request, slots) = self.lone(plan, deck, set, numbers, checker)?;
+            conduct.note_lone(!request.fresh.is_empty(), slots);
         }
-        conduct.note_first_calls(&calls);
         Ok(())
+    }
+
+    /// Takes one lone call of each side on a copy of a set, the first side drawn.
+    fn lone(
+        &mut self,
+        plan: &Plan,
+        deck: &mut Deck,
+        set: usize,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<(TimedRequest, [Slot; 2]), ExaminationFailure> {
+        let mut request = deck.lone(set, &mut rng());
+        request.checks = draw_checks(1, plan.checking, &mut rng());
+        let first = if rng().random() {
+            Arm::Baseline
+        } else {
+            Arm::Candidate
+        };
+        let (one, checked) = self.turn(first, &request, numbers, checker)?;
+        let (other, checked_too) = self.turn(other_than(first), &request, numbers, checker)?;
+        compare(checker, first, &checked, &checked_too)?;
+        let slots = match first {
+            Arm::Baseline => [one, other],
+            Arm::Candidate => [other, one],
+        };
+        Ok((request, slots))
+    }
+
+    /// Takes the slots of a block: each side gets both requests.
+    fn block(
+        &mut self,
+        order: BlockOrder,
+        requests: &[TimedRequest; 2],
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<Vec<(Arm, Slot)>, ExaminationFailure> {
+        let mut taken: Vec<(Arm, Slot)> = Vec::new();
+        let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
+        for arm in order.arms() {
+            let place = taken.iter().filter(|(other, _)| *other == arm).count();
+            let (slot, checked) = self.turn(arm, &requests[place], numbers, checker)?;
+            taken.push((arm, slot));
+            match results[place].take() {
+                None => results[place] = Some((arm, checked)),
+                Some((first, before)) => compare(checker, first, &before, &checked)?,
+            }
+        }
+        Ok(taken)
+    }
+
+    /// One side's turn: the request, and then the results that are asked for.
+    fn turn(
+        &mut self,
+        arm: Arm,
+        request: &TimedRequest,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
+        let side = match arm {
+            Arm::Baseline => &mut self.baseline,
+            Arm::Candidate => &mut self.candidate,
+        };
+        let slot = side.time(&request.copies)?;
+        let mut outputs = Vec::new();
+        for call in &request.checks {
+            let set = numbers[request.copies[*call] % numbers.len()];
+            outputs.push(checker.take(side, *call, set)?.0);
+        }
+        Ok((slot, outputs))
     }
 
     /// Both sides in alternating order: the side that goes first may meet other caches or another clock than the side
@@ -208,81 +359,49 @@ impl<'a> Pair<'a> {
         sides.rotate_left((self.process + place) % 2);
         sides
     }
+}
 
-    /// How many calls fill a slot.
-    fn samples(&mut self, dealt: &Dealt) -> Result<usize, ExaminationFailure> {
-        let few = dealt.copies.min(3).min(most_calls(&dealt.case.sizes));
-        let baseline = self.baseline.time(few, 0)?.median;
-        let candidate = self.candidate.time(few, 0)?.median;
-        let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
-        Ok(samples_for([baseline, candidate], slot).min(most_calls(&dealt.case.sizes)))
-    }
-
-    fn side(&mut self, arm: Arm) -> &mut Side {
-        match arm {
-            Arm::Baseline => &mut self.baseline,
-            Arm::Candidate => &mut self.candidate,
-        }
-    }
-
-    /// Checks the results of the last timed calls: a few elements against the oracle, and all elements against the
-    /// other side's result, so that a candidate gains nothing by guessing which elements are checked.
-    fn look_at_results(
-        &mut self,
-        dealt: &Dealt,
-        conduct: &mut CaseConduct,
-    ) -> Result<(), ExaminationFailure> {
-        let problem = &dealt.case.sizes;
-        let files: Vec<&Operands> = dealt.fresh.iter().chain([dealt.warm_up]).collect();
-        let (untouched, expected) = rayon::join(
-            || files.into_par_iter().all(Operands::are_untouched),
-            || problem.expected(dealt.inputs, problem.spot(rand::random())),
-        );
-        if !untouched {
-            let fault = "the file of operands is not as it was written";
-            return Err(wrong(Arm::Candidate, dealt.case, fault));
-        }
-        let expected = expected.map_err(JudgeError::Inputs)?;
-        let (workshop, rules) = (self.workshop, problem.rules(self.rules));
-        let look = |side: &mut Side| -> Result<(Output, Effort), ExaminationFailure> {
-            let (output, took) = side.fetch(workshop, problem)?;
-            let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
-            let kind = dealt.case.data.is_none().then_some(dealt.case.inputs);
-            let fault = rules.fault(&errors, problem.rightness(kind));
-            match fault.or_else(|| problem.check(dealt.inputs, &output, &errors)) {
-                None => Ok((output, took)),
-                Some(fault) => Err(wrong(side.arm, dealt.case, &fault)),
-            }
-        };
-        let (baseline, took_baseline) = look(&mut self.baseline)?;
-        let (candidate, took_candidate) = look(&mut self.candidate)?;
-        if !on_gpu(self.workshop) {
-            conduct.note_handing_out(took_baseline, took_candidate);
-        }
-        let errors = ErrorMeasures::between(&candidate, &Expected::of(&baseline), rules.tolerance);
-        let limit = TWO_ERRORS * rules.nrmse;
-        if errors.nrmse > limit {
-            let fault = format!(
-                "it is not the baseline's result: NRMSE {:.2e} is over {limit:.2e}; {errors}",
-                errors.nrmse
-            );
-            return Err(wrong(Arm::Candidate, dealt.case, &fault));
-        }
-        Ok(())
+impl Side {
+    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
+    fn time(&mut self, copies: &[usize]) -> Result<Slot, ExaminationFailure> {
+        let ((timed, _), effort) =
+            self.ask(Purpose::Time, copies.len(), |worker| worker.time(copies, false))?;
+        Slot::new(&timed, effort)
     }
 }
 
-/// Whether calls are computed on a GPU. A worker's CPU time then does not show how much it computes, and copying
-/// operands takes the processor longer than many calls do, by a varying amount. Loading and handing out the result are
-/// therefore not checked.
+fn other_than(arm: Arm) -> Arm {
+    match arm {
+        Arm::Baseline => Arm::Candidate,
+        Arm::Candidate => Arm::Baseline,
+    }
+}
+
+/// Compares the results of the same calls; `first` is the side of the first ones.
+fn compare(
+    checker: &Checker,
+    first: Arm,
+    one: &[Output],
+    other: &[Output],
+) -> Result<(), ExaminationFailure> {
+    one.iter().zip(other).try_for_each(|(one, other)| match first {
+        Arm::Baseline => checker.compare(one, other),
+        Arm::Candidate => checker.compare(other, one),
+    })
+}
+
+/// Whether calls are computed on a GPU. A worker's CPU time then does not show how much it computes.
 fn on_gpu(workshop: &Workshop) -> bool {
     workshop.instruments().is_some()
 }
 
-/// The copy that a slot begins with. Each slot continues where the one before ended, on both sides alike, and the very
-/// last call uses the last copy, which holds the last set of operands.
-fn first_copy(slot: usize, slots: usize, samples: usize, copies: usize) -> usize {
-    ((slots * samples).next_multiple_of(copies) - (slots - slot) * samples) % copies
+/// The fresh sets of each load, and its blocks: two loads if there are enough of both.
+fn loads(sets: usize, orders: &[BlockOrder]) -> Vec<(Range<usize>, &[BlockOrder])> {
+    if sets < 2 || orders.len() < 2 {
+        return vec![(0..sets, orders)];
+    }
+    let (half, (before, after)) = (sets.div_ceil(2), orders.split_at(orders.len().div_ceil(2)));
+    vec![(0..half, before), (half..sets, after)]
 }
 
 fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
@@ -290,7 +409,7 @@ fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
         let own = slots.iter().filter(|(arm, _)| *arm == wanted);
         own.filter_map(|(_, slot)| figure(slot)).collect()
     };
-    let times = |arm| of(arm, |slot| Some(slot.median));
+    let times = |arm| of(arm, |slot| Some(slot.typical));
     let clocks = |arm| {
         let logged = of(arm, |slot| slot.clock);
         // A clock that was logged for only some of the times says nothing.
@@ -305,70 +424,6 @@ fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
         candidate_clocks: clocks(Arm::Candidate),
         ..Block::new(process, times(Arm::Baseline), times(Arm::Candidate))
     }
-}
-
-fn wrong(arm: Arm, case: &Case, fault: &str) -> ExaminationFailure {
-    let reason = format!("{}, in calls that were timed: {fault}", case.name);
-    match arm {
-        Arm::Baseline => ExaminationFailure::Void(format!("the baseline is wrong: {reason}")),
-        Arm::Candidate => ExaminationFailure::Wrong(reason),
-    }
-}
-
-/// One slot of one side.
-#[derive(Debug, Clone, Copy)]
-pub struct Slot {
-    /// How many calls.
-    pub calls: usize,
-    /// The median call, as reported, in seconds.
-    pub median: f64,
-    /// All calls together, as reported.
-    pub sum: f64,
-    /// The first of them.
-    pub first: f64,
-    /// The duration and CPU time of the exchange.
-    pub effort: Effort,
-    /// The median clock in MHz, where every call has one.
-    pub clock: Option<f64>,
-}
-
-impl Side {
-    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
-    fn time(&mut self, samples: usize, first_copy: usize) -> Result<Slot, ExaminationFailure> {
-        let copies: Vec<usize> = (first_copy..first_copy + samples).collect();
-        let ((timed, _), effort) = self.ask(|worker| worker.time(&copies, false))?;
-        self.calls = samples;
-        slot(&timed, effort)
-    }
-
-    fn fetch(
-        &mut self,
-        workshop: &Workshop,
-        problem: &Sizes,
-    ) -> Result<(Output, Effort), ExaminationFailure> {
-        let last = self.calls - 1;
-        self.ask(|worker| fetch(workshop, worker, problem, last))
-    }
-}
-
-fn slot(timed: &[Timing], effort: Effort) -> Result<Slot, ExaminationFailure> {
-    let calls: Vec<f64> = timed.iter().map(|timing| timing.call).collect();
-    let sum: f64 = calls.iter().sum();
-    let clocks: Option<Vec<f64>> = timed.iter().map(|timing| timing.clock).collect();
-    let exchange = effort.exchange;
-    if sum > exchange {
-        return Err(ExaminationFailure::Void(format!(
-            "a worker reports calls of {sum:.6} s together in an exchange that took {exchange:.6} s"
-        )));
-    }
-    Ok(Slot {
-        calls: calls.len(),
-        median: median(&calls),
-        sum,
-        first: calls.first().copied().unwrap_or_default(),
-        effort,
-        clock: clocks.map(|clocks| median(&clocks)),
-    })
 }
 
 fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
@@ -388,50 +443,6 @@ pub fn clocked<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
 mod tests {
     use super::*;
 
-    fn timing(call: f64) -> Timing {
-        Timing {
-            call,
-            kernel: None,
-            clock: None,
-            phases: Default::default(),
-        }
-    }
-
-    const EFFORT: Effort = Effort {
-        exchange: 6.5,
-        cpu: None,
-    };
-
-    #[test]
-    fn calls_longer_than_the_exchange_are_refused() {
-        assert_eq!(
-            slot(&[timing(1.0), timing(3.0), timing(2.0)], EFFORT)
-                .unwrap()
-                .median,
-            2.0
-        );
-        assert!(matches!(
-            slot(&[timing(4.0), timing(3.0)], EFFORT),
-            Err(ExaminationFailure::Void(_))
-        ));
-    }
-
-    #[test]
-    fn slots_go_on_where_they_ended_and_end_on_the_last_copy() {
-        for (samples, copies) in [(1, 2), (3, 2), (20, 6), (4096, 2), (1, 5000)] {
-            let slots = 6;
-            for slot in 1..slots {
-                let before = first_copy(slot - 1, slots, samples, copies);
-                assert_eq!(
-                    first_copy(slot, slots, samples, copies),
-                    (before + samples) % copies
-                );
-            }
-            let last = (first_copy(slots - 1, slots, samples, copies) + samples - 1) % copies;
-            assert_eq!(last, copies - 1, "{samples} of {copies}");
-        }
-    }
-
     #[test]
     fn a_slot_holds_as_many_calls_as_fill_it() {
         assert_eq!(samples_for([1.0; 2], SLOT), 1);
@@ -439,6 +450,22 @@ mod tests {
         assert_eq!(samples_for([0.0; 2], SLOT), MOST_SAMPLES);
         assert_eq!(samples_for([1e-3, 5e-4], SLOT), 40);
         assert_eq!(samples_for([1e-4, 1e-3], SLOT), 160, "no more than eight slots");
+    }
+
+    #[test]
+    fn a_second_load_brings_new_values_to_used_addresses() {
+        let orders = [BlockOrder::Abba, BlockOrder::Baab, BlockOrder::Abba];
+        let split = |sets, orders| {
+            let parts = loads(sets, orders);
+            parts
+                .into_iter()
+                .map(|(sets, orders)| (sets, orders.len()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(split(8, &orders), [(0..4, 2), (4..8, 1)]);
+        assert_eq!(split(2, &orders), [(0..1, 2), (1..2, 1)]);
+        assert_eq!(split(1, &orders), [(0..1, 3)]);
+        assert_eq!(split(4, &orders[..1]), [(0..4, 1)]);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use gauntlet_stats::{
     Arm, Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval,
 };
-use gauntlet_task::{Case, Inputs};
+use gauntlet_task::Case;
 use rayon::prelude::*;
 
-use super::conduct::CaseConduct;
+use super::conduct::{CaseConduct, charged, charges};
 use super::pair::{Dealt, Measured, Pair, clocked};
+use super::results::OperandSet;
 use crate::evidence::{
     Candidate, CaseTimes, Comparison, Conduct, JudgeError, Look, Setting, Spent, Suspicion,
 };
@@ -43,7 +44,7 @@ pub struct PairedComparison<'a> {
 
 struct CaseSoFar<'a> {
     case: &'a Case,
-    warm_up: Operands,
+    warm_up: OperandSet,
     /// Bytes of a set of operands.
     set_bytes: u64,
     /// How many sets of fresh operands a pair gets, and the total number of copies of all sets.
@@ -69,15 +70,19 @@ impl<'a> PairedComparison<'a> {
         };
         let mut cases = Vec::new();
         for (index, case) in setting.benchmark_cases.iter().enumerate() {
-            let (_, warm_up) = Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
+            let (inputs, operands) =
+                Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
             let bytes = case.sizes.input_bytes();
             let sets = sets(bytes);
             cases.push(CaseSoFar {
                 case,
-                warm_up,
+                warm_up: OperandSet {
+                    operands,
+                    inputs: fits_memory(bytes).then_some(inputs),
+                },
                 set_bytes: bytes,
                 sets,
-                copies: copies(bytes, cache).next_multiple_of(sets),
+                copies: copies(bytes, cache),
                 blocks: Vec::new(),
                 conduct: Vec::new(),
             });
@@ -231,7 +236,8 @@ impl<'a> PairedComparison<'a> {
     fn assess(&self) -> Result<Assessment, JudgeError> {
         let mut problems = Vec::new();
         for one in &self.cases {
-            problems.push((one.case.name.clone(), Sample::from_blocks(&one.blocks)?));
+            let blocks = charged(&one.blocks, &one.conduct);
+            problems.push((one.case.name.clone(), Sample::from_blocks(&blocks)?));
         }
         let (criteria, look) = (&self.setting.criteria, self.looks.len() + 1);
         Ok(compare(&problems, criteria, look, self.seed)?)
@@ -239,7 +245,15 @@ impl<'a> PairedComparison<'a> {
 
     fn conduct(&self) -> Result<Conduct, JudgeError> {
         let seen: Vec<Vec<CaseConduct>> = self.cases.iter().map(|one| one.conduct.clone()).collect();
-        Conduct::judge(&seen, &self.assessment, &self.setting.criteria)
+        let conduct = Conduct::judge(&seen, &self.assessment, &self.setting.criteria)?;
+        let charges = self
+            .cases
+            .iter()
+            .filter_map(|one| charges(&one.case.name, &one.conduct));
+        Ok(Conduct {
+            charges: charges.collect(),
+            ..conduct
+        })
     }
 
     /// Reports progress to the observer. This display decides nothing, so it costs nothing of the error.
@@ -294,7 +308,7 @@ impl<'a> PairedComparison<'a> {
                 for one in &self.cases {
                     let parameters = candidate.schedule_for(&one.case.sizes, &self.setting.device);
                     worker.build(&one.case.sizes, parameters)?;
-                    worker.load(&[one.warm_up.path()], 1)?;
+                    worker.load(&[one.warm_up.operands.path()], 1)?;
                     worker.prepare()?;
                     worker.run(0)?;
                 }
@@ -317,12 +331,11 @@ impl<'a> PairedComparison<'a> {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.setting.measurement.blocks);
-            let (inputs, fresh) = clocked(&mut operands, || self.deal(one, stream))?;
+            let fresh = clocked(&mut operands, || self.deal(one, stream))?;
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
                 fresh: &fresh,
-                inputs: &*inputs,
                 copies: one.copies,
                 schedules: [&self.baseline, &self.candidate]
                     .map(|side| side.schedule_for(&one.case.sizes, &self.setting.device)),
@@ -337,31 +350,26 @@ impl<'a> PairedComparison<'a> {
         Ok((measured, spent))
     }
 
-    /// Makes fresh operands of a case, all sets in parallel unless they are large; also returns the inputs of the last
-    /// set.
-    fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<(Box<dyn Inputs>, Vec<Operands>), JudgeError> {
+    /// Makes fresh operands of a case, which share the values of its constant inputs, all sets in parallel unless they
+    /// are large.
+    fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<Vec<OperandSet>, JudgeError> {
         let first = self
             .seed
             .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
-        let deal = |set: usize| {
+        let deal = |set: usize| -> Result<OperandSet, JudgeError> {
             let seed = first.wrapping_add(set as u64);
-            Operands::write(self.workshop, one.case, one.case.inputs, seed)
+            let (inputs, operands) =
+                Operands::write_like(self.workshop, one.case, seed, &one.warm_up.operands)?;
+            Ok(OperandSet {
+                operands,
+                inputs: fits_memory(one.set_bytes).then_some(inputs),
+            })
         };
-        // For the other sets only the file is kept.
-        let write = |set: usize| -> Result<Operands, JudgeError> { Ok(deal(set)?.1) };
-        let others = 0..one.sets - 1;
-        let (fresh, last) = if one.set_bytes > MOST_AT_ONCE {
-            let fresh: Result<Vec<_>, _> = others.map(write).collect();
-            (fresh, deal(one.sets - 1))
+        if one.set_bytes > MOST_AT_ONCE {
+            (0..one.sets).map(deal).collect()
         } else {
-            rayon::join(
-                || others.into_par_iter().map(write).collect(),
-                || deal(one.sets - 1),
-            )
-        };
-        let (mut fresh, (inputs, last)) = (fresh?, last?);
-        fresh.push(last);
-        Ok((inputs, fresh))
+            (0..one.sets).into_par_iter().map(deal).collect()
+        }
     }
 }
 
@@ -383,7 +391,15 @@ impl CaseSoFar<'_> {
 /// first call varies.
 const FRESH_BYTES: u64 = 32 << 20;
 
-/// At least two, so that calls in rotation do not meet the same operands twice in a row.
+/// Whether the contents of sets of this size are kept in memory. Larger ones are read again when a result is checked.
+fn fits_memory(bytes: u64) -> bool {
+    bytes <= MOST_KEPT
+}
+
+/// Largest set that is kept in memory: with the most sets of a pair, this takes 512 MiB.
+const MOST_KEPT: u64 = 64 << 20;
+
+/// At least two, so that each of two loads brings new values.
 const LEAST_SETS: usize = 2;
 const MOST_SETS: usize = 8;
 

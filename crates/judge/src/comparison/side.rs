@@ -14,38 +14,81 @@ pub struct Side {
     /// Which side.
     pub arm: Arm,
     worker: WorkerProcess,
-    /// Calls of the last request.
-    pub calls: usize,
     /// Its CPU seconds at its last answer.
     answered: Option<f64>,
     placement: PlacementWatch,
-    /// CPU seconds used since.
-    pub use_of_cpu: CpuUse,
+    /// The purpose of its last request.
+    last: Purpose,
+    /// What requests for each purpose have cost in this case.
+    pub accounts: Accounts,
 }
 
-/// CPU seconds of one side over a case.
+/// The purpose of a request. Work is charged where it is done, so each purpose has an account of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Builds; never charged.
+    Build,
+    /// Reads operands.
+    Load,
+    /// Reads operands and copies them until they leave the last-level cache.
+    Copy,
+    /// Prepares constant inputs.
+    Prepare,
+    /// Computes.
+    Time,
+    /// Writes a result.
+    Result,
+}
+
+/// What one side's requests have cost in a case, by purpose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CpuUse {
-    /// During requests.
+pub struct Accounts([Account; 6]);
+
+impl Accounts {
+    /// The account of a purpose.
+    pub fn of(&self, purpose: Purpose) -> &Account {
+        &self.0[purpose as usize]
+    }
+
+    /// CPU seconds used after answers while nothing was asked, whatever the last request was.
+    pub fn idle(&self) -> f64 {
+        self.0.iter().map(|account| account.idle).sum()
+    }
+
+    fn of_mut(&mut self, purpose: Purpose) -> &mut Account {
+        &mut self.0[purpose as usize]
+    }
+}
+
+/// What requests for one purpose have cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Account {
+    /// How many units: sets of operands, calls, or results.
+    pub units: usize,
+    /// Seconds by the coordinator's clock.
+    pub elapsed: f64,
+    /// CPU seconds during the requests.
     pub asked: f64,
-    /// Between an answer and the next request, while the other side has its turn.
+    /// CPU seconds between the answers and the next request, whatever that is for.
     pub idle: f64,
 }
 
+impl Account {
+    /// CPU seconds for each unit, with what went on after the answers; elapsed seconds where no CPU time is known.
+    pub fn work(&self) -> f64 {
+        let cpu = self.asked + self.idle;
+        let all = if cpu > 0.0 { cpu } else { self.elapsed };
+        all / self.units.max(1) as f64
+    }
+}
+
 /// The cost of an exchange.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
     /// Seconds by the coordinator's clock.
     pub exchange: f64,
     /// CPU seconds of the worker, where the system reports them.
     pub cpu: Option<f64>,
-}
-
-impl Effort {
-    /// Seconds of work: CPU time, which excludes disk waits, or else elapsed time.
-    pub fn work(self) -> f64 {
-        self.cpu.unwrap_or(self.exchange)
-    }
 }
 
 impl Side {
@@ -55,46 +98,55 @@ impl Side {
         Ok(Self {
             arm,
             worker,
-            calls: 1,
             answered: None,
             placement: PlacementWatch::default(),
-            use_of_cpu: CpuUse::default(),
+            last: Purpose::Build,
+            accounts: Accounts::default(),
         })
     }
 
-    /// Sends the worker a request; also returns the cost of the exchange.
+    /// Sends the worker a request for `units` of a purpose; also returns the cost of the exchange.
     pub fn ask<T>(
         &mut self,
+        purpose: Purpose,
+        units: usize,
         call: impl FnOnce(&mut WorkerProcess) -> Result<T, WorkerError>,
     ) -> Result<(T, Effort), ExaminationFailure> {
         self.placement.before_turn(self.arm, &self.worker)?;
-        let before = self.worker.cpu_seconds();
-        if let (Some(answered), Some(before)) = (self.answered, before) {
-            self.use_of_cpu.idle += before - answered;
-        }
+        let before = self.rest();
         let start = Instant::now();
         let answer = call(&mut self.worker).map_err(|error| ExaminationFailure::of(self.arm, error))?;
         let exchange = start.elapsed().as_secs_f64();
         self.answered = self.worker.cpu_seconds();
+        self.last = purpose;
         let cpu = before.zip(self.answered).map(|(before, after)| after - before);
-        self.use_of_cpu.asked += cpu.unwrap_or(0.0);
+        let account = self.accounts.of_mut(purpose);
+        account.units += units;
+        account.elapsed += exchange;
+        account.asked += cpu.unwrap_or(0.0);
         self.placement.after_turn(self.arm, &self.worker)?;
         Ok((answer, Effort { exchange, cpu }))
     }
 
-    /// Resets the CPU use, and updates the set of processes that are watched.
+    /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.
+    fn rest(&mut self) -> Option<f64> {
+        let now = self.worker.cpu_seconds();
+        if let (Some(answered), Some(now)) = (self.answered, now) {
+            self.accounts.of_mut(self.last).idle += now - answered;
+        }
+        now
+    }
+
+    /// Empties the accounts, and updates the set of processes that are watched.
     pub fn begin_case(&mut self) {
         let _counted = self.worker.census();
         self.answered = self.worker.cpu_seconds();
-        self.use_of_cpu = CpuUse::default();
+        self.accounts = Accounts::default();
     }
 
-    /// CPU use in this case, including idle time until now and child processes started meanwhile.
-    pub fn end_case(&mut self) -> CpuUse {
-        if let (Some(answered), Some(now)) = (self.answered, self.worker.cpu_seconds()) {
-            self.use_of_cpu.idle += now - answered;
-            self.answered = Some(now);
-        }
-        self.use_of_cpu
+    /// The accounts of this case, including idle time until now and child processes started meanwhile.
+    pub fn end_case(&mut self) -> Accounts {
+        self.answered = self.rest();
+        self.accounts
     }
 }

@@ -1,5 +1,7 @@
 //! The result of a paired comparison: times by case, looks, and how both sides behaved while they were timed.
 
+use std::fmt;
+
 use gauntlet_stats::{Assessment, Block, Decision, Interval};
 use serde::{Deserialize, Serialize};
 
@@ -71,25 +73,98 @@ pub struct Conduct {
     /// The exchange time that the candidate's reports omit beyond the baseline's, over all cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unaccounted: Option<Unaccounted>,
-    /// The candidate's speed-up in later calls over its first call on unseen operands, minus the baseline's extra cost
-    /// for a lone call; by its reports or by the coordinator's clock, whichever shows more.
+    /// How much faster the candidate is on values that it has computed with before than on new ones, beyond the
+    /// baseline; by its reports or by the coordinator's clock, whichever shows more.
     pub memory: Option<Interval>,
     /// Costs of the baseline's slots in addition to their calls, by case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<Around>,
-    /// CPU time that the baseline used between requests, as a share of its CPU time during requests; the median over
-    /// pairs of the worst case. None if the system does not report it.
+    /// The processors that the baseline kept busy while nothing was asked of it and the candidate computed; the median
+    /// over pairs of the worst case. None if the system does not report CPU time.
     #[serde(rename = "idle-control")]
     pub idle_baseline: Option<f64>,
     /// The same for the candidate.
     pub idle_candidate: Option<f64>,
-    /// The candidate's loading work beyond 1.25 times the baseline's, in baseline calls; the median over pairs of the
-    /// worst case.
-    pub loading: Option<f64>,
-    /// The same for handing out the result.
-    pub handing_out: Option<f64>,
+    /// Work outside of timed calls that was added to the calls before the assessment, by case; cases without any are
+    /// left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charges: Vec<Charges>,
+    /// What came before the measurement: warm-up and preparation of constant inputs, of the baseline and of the
+    /// candidate. Never charged. The median over pairs of the worst case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparation: Option<[Preparation; 2]>,
     /// Why the times cannot be believed; none if they can.
     pub suspicion: Option<Suspicion>,
+}
+
+/// Work outside of timed calls that was added to the calls of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Charges {
+    /// The case.
+    pub case: String,
+    /// Added to the baseline's calls.
+    pub baseline: SideCharge,
+    /// Added to the candidate's calls.
+    pub candidate: SideCharge,
+}
+
+/// Work of one side beyond the other side's, in seconds for each call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SideCharge {
+    /// While it loads a set of operands, and after that.
+    pub loading: f64,
+    /// While it hands out a result, and after that.
+    pub results: f64,
+    /// After it has answered a request for timed calls.
+    pub idle: f64,
+    /// What the mean call takes beyond the typical call.
+    pub uneven: f64,
+}
+
+impl SideCharge {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.loading + self.results + self.idle + self.uneven
+    }
+}
+
+impl fmt::Display for SideCharge {
+    /// In milliseconds, with the parts that are not zero.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("loading", self.loading),
+            ("results", self.results),
+            ("work between requests", self.idle),
+            ("calls of uneven length", self.uneven),
+        ];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|(_, seconds)| *seconds > 0.0)
+            .map(|(what, seconds)| format!("{what} {:.3}", 1e3 * seconds))
+            .collect();
+        write!(
+            formatter,
+            "{:.3} ms a call ({})",
+            1e3 * self.total(),
+            parts.join(", ")
+        )
+    }
+}
+
+/// What a side did before it was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Preparation {
+    /// Seconds to prepare after a load: to repack weights, tune, or plan.
+    pub seconds: f64,
+    /// Bytes of the prepared form.
+    pub bytes: f64,
+    /// Calls until the side was steady.
+    pub warm_up_calls: f64,
+    /// Its slowest request for these calls over the last, by the typical call.
+    pub slowest_over_steady: f64,
 }
 
 /// The exchange time that the candidate's reports omit beyond the baseline's, as a share of the candidate's reports:

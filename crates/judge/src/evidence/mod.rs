@@ -14,7 +14,9 @@ mod verdict;
 
 pub use abort::{AbortRule, Condition, METRICS, Metrics, PREDICTED_SPEEDUP, Proposal};
 pub use candidate::{Candidate, Part};
-pub use comparison::{Around, CaseTimes, Comparison, Conduct, Look, Unaccounted};
+pub use comparison::{
+    Around, CaseTimes, Charges, Comparison, Conduct, Look, Preparation, SideCharge, Unaccounted,
+};
 pub use error::JudgeError;
 pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
 pub use host::{HostCost, HostError};

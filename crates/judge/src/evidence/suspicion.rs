@@ -27,19 +27,21 @@ pub enum Suspicion {
         /// The speed-up that reports could fake undetected by omitting time.
         hidden: f64,
     },
-    /// The candidate is fast only on operands that it has seen before.
+    /// The candidate is faster on values that it has computed with before.
     Memory {
         /// By at least this factor.
         factor: f64,
     },
-    /// A side works while the other is timed, or leaves work behind when it answers.
+    /// A side computes while the other is timed, and disturbs it: no accusation, and no verdict.
     Idle {
         /// Whether that side is the candidate.
         candidate: bool,
-        /// CPU time between requests over CPU time during requests.
+        /// The processors that it keeps busy meanwhile. In records before version 4 of the worker protocol: CPU time
+        /// between requests over CPU time during requests.
         share: f64,
     },
-    /// The candidate does part of a call's work while it loads operands or hands out its result, which is not timed.
+    /// Only in records before version 4 of the worker protocol; such work is charged since. The candidate does part of
+    /// a call's work while it loads operands or hands out its result, which is not timed.
     Untimed {
         /// Whether it happens while it hands out the result.
         after: bool,
@@ -51,7 +53,7 @@ pub enum Suspicion {
 impl Suspicion {
     /// Whether this accuses a side, rather than stating that the times cannot be checked.
     pub fn accuses(&self) -> bool {
-        !matches!(self, Self::Unchecked { .. })
+        !matches!(self, Self::Unchecked { .. } | Self::Idle { .. })
     }
 }
 
@@ -74,20 +76,20 @@ impl fmt::Display for Suspicion {
             Self::Unchecked { own, hidden } => write!(
                 formatter,
                 "this machine is too busy to check the reported times: the workers report a speed-up of {:+.1} %, and \
-                 reports that leave out time could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
+                 time left out of reports, or work outside of timed calls, could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
                 (own - 1.0) * 100.0,
                 (hidden - 1.0) * 100.0
             ),
             Self::Memory { factor } => write!(
                 formatter,
-                "on operands that it has seen before the candidate is at least {:.1} % faster than in its first call, \
+                "on values that it has computed with before the candidate is at least {:.1} % faster than on new ones, \
                  and the baseline is not: a call must compute its result",
                 (factor - 1.0) * 100.0
             ),
             Self::Idle { candidate, share } => write!(
                 formatter,
-                "the {} uses {:.0} % as much CPU time while nothing is asked of it as when something is: work is left \
-                 running after the answer, or slows the other side; let threads end or sleep before answering",
+                "the {} keeps {:.0} % of a processor busy while nothing is asked of it and the other side is timed: this \
+                 disturbs the other side; let threads end or sleep before answering",
                 if *candidate { "candidate" } else { "baseline" },
                 share * 100.0
             ),

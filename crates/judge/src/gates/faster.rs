@@ -144,6 +144,12 @@ fn sentence(comparison: &Comparison) -> String {
             None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
         });
     }
+    for charges in comparison.conduct.iter().flat_map(|conduct| &conduct.charges) {
+        let sides = [("baseline", charges.baseline), ("candidate", charges.candidate)];
+        for (side, charge) in sides.into_iter().filter(|(_, charge)| charge.total() > 0.0) {
+            sentence.push_str(&format!("; {}: the {side} is charged {charge}", charges.case));
+        }
+    }
     if let Some(declared) = &comparison.declared {
         sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
     }

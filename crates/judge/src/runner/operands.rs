@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use gauntlet_task::{Case, InputKind, Inputs};
+use gauntlet_formats::{Tensor, TensorFile, TensorSpec, save_tensors};
+use gauntlet_task::{Case, InputKind, Inputs, Sizes};
 
 use crate::evidence::JudgeError;
 use crate::runner::workshop::Workshop;
@@ -29,6 +30,23 @@ impl Operands {
         Ok((inputs, Self { path, digest }))
     }
 
+    /// Makes operands with the same values as `like` in the inputs that the case names as constant.
+    pub fn write_like(
+        workshop: &Workshop,
+        case: &Case,
+        seed: u64,
+        like: &Self,
+    ) -> Result<(Box<dyn Inputs>, Self), JudgeError> {
+        let (mut inputs, path) = workshop.write_inputs(case, case.inputs, seed)?;
+        let constant = case.sizes.constant_inputs();
+        if !constant.is_empty() && case.data.is_none() {
+            take_over(&case.sizes, &constant, like.path(), &path)?;
+            inputs = case.sizes.load(&path).map_err(JudgeError::Inputs)?;
+        }
+        let digest = digest(&path);
+        Ok((inputs, Self { path, digest }))
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -45,6 +63,30 @@ impl Drop for Operands {
         // If this fails, the file is removed with the workshop's folder.
         let _removed = std::fs::remove_file(&self.path);
     }
+}
+
+/// Replaces these tensors of a file of operands by those of another file.
+fn take_over(sizes: &Sizes, names: &[String], from: &Path, to: &Path) -> Result<(), JudgeError> {
+    let (source, target) = (TensorFile::open(from)?, TensorFile::open(to)?);
+    let tensor = |spec: &TensorSpec| {
+        if names.contains(&spec.name) {
+            source.tensor(spec)
+        } else {
+            target.tensor(spec)
+        }
+    };
+    let tensors: Vec<Tensor> = sizes.inputs().iter().map(tensor).collect::<Result<_, _>>()?;
+    // Written beside the file and moved over it: the file is still read from.
+    let fresh = to.with_extension("new");
+    let each = tensors
+        .iter()
+        .map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
+    save_tensors(each, &fresh)?;
+    std::fs::rename(&fresh, to).map_err(|source| JudgeError::Files {
+        what: "operands cannot be written".to_owned(),
+        place: to.display().to_string(),
+        source,
+    })
 }
 
 /// Chunk size for digesting a file on several threads.

@@ -9,16 +9,15 @@
 
 use gauntlet_stats::{Arm, Block, median};
 
-use crate::comparison::pair::Slot;
-use crate::comparison::side::{CpuUse, Effort};
-use crate::evidence::Around;
+use super::charge::{OfPair, Shares};
+use crate::comparison::side::{Accounts, Purpose};
+use crate::comparison::slot::Slot;
+use crate::comparison::warm_up::WarmingUp;
+use crate::evidence::{Around, Preparation, SideCharge};
 
 /// Upper bound on the message time around a slot, in seconds: a fixed part, and a part for each reported call time.
 const MESSAGE: f64 = 2e-3;
 const MESSAGE_A_CALL: f64 = 4e-6;
-
-/// The candidate may spend this factor of the baseline's work on loading, and on handing out the result.
-const UNTIMED_FACTOR: f64 = 1.25;
 
 /// The extra cost of a lone call may be this factor of the baseline's: kernels differ in what they find cold after a
 /// pause. On an H200 the extra cost is 0.16 to 0.23 ms, and an honest kernel of 19 µs exceeded its baseline's by 4 µs.
@@ -28,19 +27,22 @@ const LONE_FACTOR: f64 = 1.1;
 /// therefore clamped to at least this share of the calls.
 const LEAST: f64 = 0.1;
 
-/// Which clock measured a call.
+/// Which calls show what a side remembers, and by which clock.
 #[derive(Debug, Clone, Copy)]
 pub enum Witness {
-    /// The worker's own report.
+    /// Lone calls, by the worker's own report.
     Reports,
-    /// The coordinator, by the duration of the exchange.
+    /// Lone calls, by the coordinator: the duration of the exchange.
     Coordinator,
+    /// Calls somewhere within slots, by the worker's own report.
+    InSlots,
 }
 
 /// Observations of one case in one pair of processes.
 #[derive(Debug, Clone)]
 pub struct CaseConduct {
     pub(super) process: usize,
+    on_gpu: bool,
     /// Per slot, both sides: seconds per call by the coordinator's clock.
     seen: Vec<Block>,
     /// Per slot, both sides: the ratio of the expected time, from the reports, to the coordinator's time.
@@ -48,64 +50,128 @@ pub struct CaseConduct {
     /// Per slot: seconds of the exchange that no report accounts for, candidate minus baseline, as a share of the
     /// candidate's reported time.
     pub(super) unaccounted: Vec<f64>,
-    /// First calls of both sides on operands not seen before.
-    pub(super) first: Vec<[Slot; 2]>,
-    /// The median later call of each side.
-    later: Option<[f64; 2]>,
+    /// Lone calls of both sides on values that no call has used.
+    pub(super) fresh: Vec<[Slot; 2]>,
+    /// Lone calls of both sides on known values, taken among those.
+    pub(super) known: Vec<[Slot; 2]>,
+    /// Calls on new values within slots over calls at the same place of other slots, of both sides.
+    pub(super) in_slots: Vec<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
     around: Option<Around>,
-    /// Duration of one baseline call, in seconds: the larger of work and elapsed time.
-    call: f64,
-    /// Work of both sides for each load.
-    pub(super) loading: Vec<[f64; 2]>,
-    /// Work of both sides for each handing out of the result.
-    pub(super) handing_out: Vec<[f64; 2]>,
-    idle: Option<[f64; 2]>,
+    /// What each side may be charged with.
+    pub(super) work: OfPair,
+    /// CPU time of each side while nothing was asked of it, in processors, over the time in which the other side
+    /// computed.
+    pub(super) idle: Option<[f64; 2]>,
+    /// What came before the measurement.
+    pub(super) preparation: [Preparation; 2],
 }
 
 impl CaseConduct {
     /// An empty observation.
-    pub fn new(process: usize) -> Self {
+    pub fn new(process: usize, on_gpu: bool) -> Self {
         Self {
             process,
+            on_gpu,
             seen: Vec::new(),
             clock: Vec::new(),
             unaccounted: Vec::new(),
-            first: Vec::new(),
-            later: None,
+            fresh: Vec::new(),
+            known: Vec::new(),
+            in_slots: Vec::new(),
             around: None,
-            call: 0.0,
-            loading: Vec::new(),
-            handing_out: Vec::new(),
+            work: OfPair::default(),
             idle: None,
+            preparation: [Preparation::default(); 2],
         }
     }
 
-    /// Notes the first call of each side on operands not seen before.
-    pub fn note_first_calls(&mut self, calls: &[(Arm, Slot)]) {
-        self.first.extend(both(calls));
+    /// Notes how a side warmed up.
+    pub fn note_warm_up(&mut self, arm: Arm, warming: &WarmingUp) {
+        let preparation = &mut self.preparation[place(arm)];
+        preparation.warm_up_calls = warming.calls() as f64;
+        preparation.slowest_over_steady = warming.factor();
     }
 
-    /// Notes the work of both sides for a load.
-    pub fn note_loading(&mut self, efforts: &[(Arm, Effort)]) {
-        self.loading
-            .extend(both(efforts).map(|sides| sides.map(Effort::work)));
+    /// Notes what a side took to prepare after a load: the longest and largest counts.
+    pub fn note_preparing(&mut self, arm: Arm, seconds: f64, bytes: u64) {
+        let preparation = &mut self.preparation[place(arm)];
+        preparation.seconds = preparation.seconds.max(seconds);
+        preparation.bytes = preparation.bytes.max(bytes as f64);
     }
 
-    /// Notes the work of both sides for handing out the result.
-    pub fn note_handing_out(&mut self, baseline: Effort, candidate: Effort) {
-        self.handing_out.push([baseline, candidate].map(Effort::work));
+    /// Notes a lone call of both sides, on fresh or on known values.
+    pub fn note_lone(&mut self, fresh: bool, slots: [Slot; 2]) {
+        let of = if fresh { &mut self.fresh } else { &mut self.known };
+        of.push(slots);
+    }
+
+    /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
+    /// against calls at the same place of the other slots, since a side's first calls of each request may be slow.
+    pub fn note_fresh_in_slots(&mut self, fresh: &[(usize, usize)], slots: &[(Arm, Slot)]) {
+        let sides = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
+        let relative = |slots: &Vec<Slot>, (number, call): (usize, usize)| {
+            let fresh = &slots[number];
+            let others = slots.iter().enumerate().filter(|(other, _)| *other != number);
+            let alike: Vec<f64> = others
+                .map(|(_, slot)| slot.times[call * slot.calls() / fresh.calls()])
+                .collect();
+            (!alike.is_empty()).then(|| fresh.times[call] / median(&alike))
+        };
+        let both = |place| Some([relative(&sides[0], place)?, relative(&sides[1], place)?]);
+        self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
+    }
+
+    /// Notes the work of both sides. With constant inputs, preparing is never charged; without them there is nothing to
+    /// prepare for each load, and preparing counts as loading.
+    pub fn note_accounts(&mut self, accounts: [Accounts; 2], constants: bool) {
+        let on_gpu = self.on_gpu;
+        let work = |accounts: &Accounts, purpose| {
+            let account = accounts.of(purpose);
+            if on_gpu {
+                account.elapsed / account.units.max(1) as f64
+            } else {
+                account.work()
+            }
+        };
+        let timed = accounts[0].of(Purpose::Time);
+        // A call that keeps several threads busy takes less time than its work.
+        let wall = if timed.asked > 0.0 && !on_gpu {
+            (timed.elapsed / timed.asked).min(1.0)
+        } else {
+            1.0
+        };
+        let of_side = |accounts: &Accounts| {
+            let preparing = if constants {
+                0.0
+            } else {
+                work(accounts, Purpose::Prepare)
+            };
+            let timed = accounts.of(Purpose::Time);
+            SideCharge {
+                loading: wall * (work(accounts, Purpose::Load) + preparing),
+                results: wall * work(accounts, Purpose::Result),
+                idle: wall * if on_gpu { 0.0 } else { timed.idle } / timed.units.max(1) as f64,
+                uneven: 0.0,
+            }
+        };
+        self.work.sides = [of_side(&accounts[0]), of_side(&accounts[1])];
+        let idle = [0, 1].map(|side: usize| {
+            accounts[side].idle()
+                / accounts[1 - side]
+                    .of(Purpose::Time)
+                    .elapsed
+                    .max(f64::MIN_POSITIVE)
+        });
+        self.idle = (timed.asked > 0.0).then_some(idle);
     }
 
     /// Notes the slots of both sides, in the order taken.
     pub fn note_slots(&mut self, slots: &[(Arm, Slot)]) {
         let [baseline, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
-        let later = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.median));
-        self.later = Some(later);
-        // Take the larger figure: a call that waits for a device uses almost no CPU time.
-        self.call = median_of(&baseline, |slot| {
-            slot.effort.work().max(slot.effort.exchange) / slot.calls as f64
-        });
+        let typical = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.typical));
+        let uneven = [&baseline, &candidate].map(|slots| median_of(slots, Slot::unevenness));
+        self.work.shares = Shares { typical, uneven };
         let around = Around::of(&baseline);
         let side_by_side = |figure: &dyn Fn(&Slot) -> f64| {
             let pairs = baseline.iter().zip(&candidate);
@@ -115,10 +181,11 @@ impl CaseConduct {
                 })
                 .collect()
         };
-        self.seen =
-            side_by_side(&|slot| (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls as f64);
+        self.seen = side_by_side(&|slot| {
+            (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls() as f64
+        });
         // Inverted: the longer the candidate's slots are relative to its reports, the more the reports flatter it.
-        self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, later[0]));
+        self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, typical[0]));
         self.around = Some(around);
         // Both sides make the same number of calls, so message times are comparable.
         let left_out = |slot: &Slot| slot.effort.exchange - slot.sum;
@@ -127,14 +194,6 @@ impl CaseConduct {
             .zip(&candidate)
             .map(|(baseline, candidate)| (left_out(candidate) - left_out(baseline)) / candidate.sum)
             .collect();
-    }
-
-    /// Notes the CPU time of both sides.
-    pub fn note_cpu(&mut self, baseline: CpuUse, candidate: CpuUse) {
-        let asked = [baseline.asked, candidate.asked];
-        if asked.iter().all(|seconds| *seconds > 0.0) {
-            self.idle = Some([baseline.idle / baseline.asked, candidate.idle / candidate.asked]);
-        }
     }
 
     /// Per slot, both sides: seconds per call by the coordinator's clock.
@@ -158,51 +217,44 @@ impl CaseConduct {
         self.around
     }
 
-    /// CPU time of both sides between requests, as a share of the CPU time during requests.
+    /// CPU time of both sides while nothing was asked of them, in processors.
     pub fn idle(&self) -> Option<[f64; 2]> {
         self.idle
     }
 
-    /// Loading work beyond the allowance derived from the baseline, in baseline calls; 0 if no work was noted.
-    pub fn loading(&self) -> f64 {
-        self.untimed(&self.loading)
-    }
-
-    /// The same for handing out the result.
-    pub fn handing_out(&self) -> f64 {
-        self.untimed(&self.handing_out)
-    }
-
-    fn untimed(&self, work: &[[f64; 2]]) -> f64 {
-        if work.is_empty() {
-            return 0.0;
-        }
-        let beyond: Vec<f64> = work
-            .iter()
-            .map(|[baseline, candidate]| (candidate - UNTIMED_FACTOR * baseline) / self.call)
-            .collect();
-        median(&beyond)
-    }
-
-    /// The candidate's first call on unseen operands relative to its later calls. The baseline's extra cost for a lone
-    /// call is subtracted first, as a time plus a margin or as a share, whichever is larger: that cost is no sign of
-    /// memory.
+    /// The candidate's calls on new values relative to its calls on known values, beyond what the baseline shows: its
+    /// extra time with a margin, or its extra share, whichever is larger. None without such calls.
+    ///
+    /// Both kinds of call were taken in random order in the steady state, so a difference is memory. Whatever changes
+    /// over the life of a process meets both kinds alike.
     pub fn memory(&self, witness: Witness) -> Option<Block> {
-        let [baseline, candidate] = self.later.filter(|_| !self.first.is_empty())?;
-        let of_first =
-            |figure: &dyn Fn(&[Slot; 2]) -> f64| median(&self.first.iter().map(figure).collect::<Vec<_>>());
-        let baseline_first = of_first(&|[baseline, _]| baseline.median);
-        let candidate_first = match witness {
-            Witness::Reports => of_first(&|[_, candidate]| candidate.median),
-            Witness::Coordinator => {
-                let messages = of_first(&|[baseline, _]| baseline.effort.exchange - baseline.sum);
-                of_first(&|[_, candidate]| candidate.effort.exchange) - bounded(messages, 1)
-            }
+        if let Witness::InSlots = witness {
+            let of = |side: usize| median(&self.in_slots.iter().map(|calls| calls[side]).collect::<Vec<_>>());
+            return (!self.in_slots.is_empty()).then(|| {
+                let over = (of(1) / of(0).max(1.0)).max(LEAST);
+                Block::new(self.process, vec![over], vec![1.0])
+            });
+        }
+        if self.fresh.is_empty() || self.known.is_empty() {
+            return None;
+        }
+        let of = |calls: &[[Slot; 2]], figure: &dyn Fn(&[Slot; 2]) -> f64| {
+            median(&calls.iter().map(figure).collect::<Vec<_>>())
         };
-        // Negative where the baseline's later calls were slower than its first.
-        let alone = baseline_first - baseline;
-        let less_time = (candidate_first - alone.max(LONE_FACTOR * alone)) / candidate;
-        let less_share = candidate_first / candidate * (baseline / baseline_first);
+        let messages = of(&self.known, &|[baseline, _]| {
+            baseline.effort.exchange - baseline.sum
+        });
+        let seconds = |slot: &Slot| match witness {
+            Witness::Coordinator => slot.effort.exchange - bounded(messages, 1),
+            _ => slot.sum,
+        };
+        let [baseline, candidate] = [0, 1].map(|side: usize| {
+            [&self.fresh, &self.known]
+                .map(|calls| of(calls, &|slots| seconds(&slots[side])).max(f64::MIN_POSITIVE))
+        });
+        let alone = baseline[0] - baseline[1];
+        let less_time = (candidate[0] - alone.max(LONE_FACTOR * alone)) / candidate[1];
+        let less_share = candidate[0] / candidate[1] * (baseline[1] / baseline[0]);
         let over = less_time.min(less_share).max(LEAST);
         Some(Block::new(self.process, vec![over], vec![1.0]))
     }
@@ -220,23 +272,23 @@ impl Around {
     }
 
     fn of(baseline: &[Slot]) -> Self {
-        let others = |slot: &Slot| (slot.sum - slot.first) / ((slot.calls - 1) as f64 * slot.median);
+        let others = |slot: &Slot| (slot.sum - slot.times[0]) / ((slot.calls() - 1) as f64 * slot.typical);
         Self {
             messages: bounded(
                 median_of(baseline, |slot| slot.effort.exchange - slot.sum),
-                baseline.first().map_or(0, |slot| slot.calls),
+                baseline.first().map_or(0, Slot::calls),
             ),
-            begin: median_of(baseline, |slot| slot.first - slot.median).max(0.0),
-            scatter: median_of(baseline, |slot| if slot.calls > 1 { others(slot) } else { 1.0 }),
+            begin: median_of(baseline, |slot| slot.times[0] - slot.typical).max(0.0),
+            scatter: median_of(baseline, |slot| if slot.calls() > 1 { others(slot) } else { 1.0 }),
         }
     }
 
-    /// The coordinator's time for a slot over the time expected from its median call. Anything that lengthens the
+    /// The coordinator's time for a slot over the time expected from its typical call. Anything that lengthens the
     /// baseline's first call may lengthen a slower side's first call in proportion, for example a clock that has
     /// dropped.
     fn excess(&self, slot: &Slot, baseline: f64) -> f64 {
-        let begin = self.begin * (slot.median / baseline).max(1.0);
-        let expected = (self.scatter * slot.calls as f64 * slot.median + begin).max(LEAST * slot.sum);
+        let begin = self.begin * (slot.typical / baseline).max(1.0);
+        let expected = (self.scatter * slot.calls() as f64 * slot.typical + begin).max(LEAST * slot.sum);
         (slot.effort.exchange - self.messages).max(LEAST * slot.sum) / expected
     }
 }
@@ -251,15 +303,14 @@ fn median_of(slots: &[Slot], figure: impl Fn(&Slot) -> f64) -> f64 {
     median(&slots.iter().map(figure).collect::<Vec<_>>())
 }
 
-fn of<T: Copy>(both: &[(Arm, T)], wanted: Arm) -> Vec<T> {
+fn of(both: &[(Arm, Slot)], wanted: Arm) -> Vec<Slot> {
     let own = both.iter().filter(|(arm, _)| *arm == wanted);
-    own.map(|(_, one)| *one).collect()
+    own.map(|(_, one)| one.clone()).collect()
 }
 
-/// The first of the baseline's and of the candidate's.
-fn both<T: Copy>(both: &[(Arm, T)]) -> Option<[T; 2]> {
-    Some([
-        *of(both, Arm::Baseline).first()?,
-        *of(both, Arm::Candidate).first()?,
-    ])
+fn place(arm: Arm) -> usize {
+    match arm {
+        Arm::Baseline => 0,
+        Arm::Candidate => 1,
+    }
 }

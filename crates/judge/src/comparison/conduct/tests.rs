@@ -3,8 +3,8 @@
 use gauntlet_stats::{Arm, Assessment, Decision, compare, without_interval};
 
 use super::*;
-use crate::comparison::pair::Slot;
-use crate::comparison::side::{CpuUse, Effort};
+use crate::comparison::side::Effort;
+use crate::comparison::slot::Slot;
 
 const CALL: f64 = 1e-3;
 const SUITE: [&str; 1] = ["case"];
@@ -12,26 +12,17 @@ const SUITE: [&str; 1] = ["case"];
 /// A slot of twenty calls with some noise; `reported` is the time that the worker states for each call.
 fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
     let noise = 1.0 + 0.01 * ((jitter * 7 % 5) as f64 - 2.0);
-    Slot {
-        calls: 20,
-        median: reported * noise,
-        sum: 20.0 * reported * noise,
-        first: reported * noise,
-        effort: effort(20.0 * call * noise + 150e-6),
-        clock: None,
-    }
+    Slot::of(vec![reported * noise; 20], effort(20.0 * call * noise + 150e-6))
 }
 
 /// A lone call whose messages take `late` seconds longer than usual.
 fn lone(call: f64, late: f64) -> Slot {
-    Slot {
-        calls: 1,
-        median: call,
-        sum: call,
-        first: call,
-        effort: effort(call + 150e-6 + late),
-        clock: None,
-    }
+    Slot::of(vec![call], effort(call + 150e-6 + late))
+}
+
+/// Lone calls of both sides.
+fn lone_calls(baseline: f64, candidate: f64) -> Vec<[Slot; 2]> {
+    vec![[lone(baseline, 0.0), lone(candidate, 0.0)]; 4]
 }
 
 fn effort(seconds: f64) -> Effort {
@@ -41,22 +32,13 @@ fn effort(seconds: f64) -> Effort {
     }
 }
 
-fn sides<T>(baseline: T, candidate: T) -> [(Arm, T); 2] {
-    [(Arm::Baseline, baseline), (Arm::Candidate, candidate)]
-}
-
 /// An honest pair whose candidate is no faster.
 fn honest(process: usize) -> CaseConduct {
-    let mut conduct = CaseConduct::new(process);
-    conduct.note_first_calls(&sides(lone(CALL, 0.0), lone(CALL, 0.0)));
-    conduct.note_loading(&sides(effort(1e-3), effort(1e-3)));
-    conduct.note_handing_out(effort(1e-3), effort(1e-3));
+    let mut conduct = CaseConduct::new(process, false);
+    conduct.fresh = lone_calls(CALL, CALL);
+    conduct.known = lone_calls(CALL, CALL);
     take_slots(&mut conduct, |jitter| slot(CALL, CALL, jitter));
-    let used = CpuUse {
-        asked: 1.0,
-        idle: 0.0001,
-    };
-    conduct.note_cpu(used, used);
+    conduct.idle = Some([1e-4; 2]);
     conduct
 }
 
@@ -98,7 +80,8 @@ fn honest_workers_are_not_suspected() {
 fn a_true_speedup_is_not_suspected() {
     let faster = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 3.0, CALL / 3.0, jitter));
-        conduct.first = vec![[lone(CALL, 0.0), lone(CALL / 3.0, 0.0)]];
+        conduct.fresh = lone_calls(CALL, CALL / 3.0);
+        conduct.known = lone_calls(CALL, CALL / 3.0);
     };
     assert_eq!(judge(faster), None);
 }
@@ -118,14 +101,20 @@ fn a_clock_that_runs_slow_is_told() {
 }
 
 #[test]
-fn a_sum_that_is_right_does_not_hide_a_median_that_is_not() {
-    let skewed = |conduct: &mut CaseConduct| {
-        take_slots(conduct, |jitter| Slot {
-            median: 0.5 * CALL,
-            ..slot(CALL, CALL, jitter)
+fn a_sum_that_is_right_does_not_hide_calls_that_are_made_short_by_others() {
+    // Every third call does the work of three.
+    let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
+    for conduct in &mut seen {
+        take_slots(conduct, |jitter| {
+            let even = slot(CALL, CALL, jitter);
+            let times = (0..21).map(|call| if call % 3 == 0 { 2.8 } else { 0.1 } * even.typical);
+            Slot::of(times.collect(), effort(21.0 * even.typical + 150e-6))
         });
-    };
-    assert!(matches!(judge(skewed), Some(Suspicion::OwnClock { .. })));
+    }
+    let reports = |process| Block::new(process, vec![CALL], vec![0.1 * CALL]);
+    for block in charged(&(0..6).map(reports).collect::<Vec<_>>(), &seen) {
+        assert!((block.candidate[0] / CALL - 1.0).abs() < 0.03, "{block:?}");
+    }
 }
 
 #[test]
@@ -139,7 +128,7 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
         });
         conduct.clock.clear();
         conduct.unaccounted.clear();
-        conduct.first.clear();
+        conduct.fresh.clear();
     }
     let reports: Vec<Block> = (0..6)
         .map(|process| Block::new(process, vec![1.0], vec![0.9]))
@@ -152,7 +141,8 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
         .map(|process| {
             let mut conduct = honest(process);
             take_slots(&mut conduct, |jitter| slot(0.9 * CALL, 0.9 * CALL, jitter));
-            conduct.first = vec![[lone(CALL, 0.0), lone(0.9 * CALL, 0.0)]];
+            conduct.fresh = lone_calls(CALL, 0.9 * CALL);
+            conduct.known = lone_calls(CALL, 0.9 * CALL);
             conduct
         })
         .collect();
@@ -170,23 +160,74 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
 fn results_that_are_remembered_are_told() {
     let remembering = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
+        conduct.known = lone_calls(CALL, CALL / 2.0);
     };
     assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
+}
+
+#[test]
+fn results_that_are_remembered_only_in_slots_are_told() {
+    let remembering = |conduct: &mut CaseConduct| {
+        take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
+        conduct.in_slots = vec![[1.0, 2.0]; 3];
+    };
+    assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
+    let honest = |conduct: &mut CaseConduct| conduct.in_slots = vec![[1.2, 1.22]; 3];
+    assert_eq!(judge(honest), None);
+}
+
+#[test]
+fn slow_first_calls_of_each_request_are_no_memory() {
+    let mut conduct = honest(0);
+    let ramp = |call: usize| CALL * if call < 6 { 1.5 } else { 1.0 };
+    let slot = || Slot::of((0..20).map(ramp).collect(), effort(23.0 * CALL));
+    let slots: Vec<(Arm, Slot)> = [Arm::Baseline, Arm::Candidate, Arm::Candidate, Arm::Baseline]
+        .map(|arm| (arm, slot()))
+        .to_vec();
+    conduct.note_fresh_in_slots(&[(0, 2), (1, 9)], &slots);
+    assert_eq!(conduct.in_slots, [[1.0; 2]; 2]);
+}
+
+#[test]
+fn a_trend_is_no_memory() {
+    // Calls become faster from one to the next, on new and on known values alike.
+    let warming = |conduct: &mut CaseConduct| {
+        let process = conduct.process;
+        let call = |turn: usize| CALL * (1.0 + 2.0 * (-((turn + process) as f64) / 3.0).exp());
+        conduct.fresh = [0, 2, 5, 6]
+            .map(|turn| [lone(CALL, 0.0), lone(call(turn), 0.0)])
+            .to_vec();
+        conduct.known = [1, 3, 4, 7]
+            .map(|turn| [lone(CALL, 0.0), lone(call(turn), 0.0)])
+            .to_vec();
+    };
+    let told = judge(warming);
+    assert!(told.is_none(), "{told:?}");
+}
+
+#[test]
+fn calls_of_which_the_first_of_each_request_are_slow_are_no_lie() {
+    let ramping = |conduct: &mut CaseConduct| {
+        take_slots(conduct, |jitter| {
+            let even = slot(CALL, CALL, jitter);
+            let times = (0..20).map(|call| if call < 6 { 1.5 } else { 1.0 } * even.typical);
+            Slot::of(times.collect(), effort(23.0 * even.typical + 150e-6))
+        });
+    };
+    assert_eq!(judge(ramping), None);
 }
 
 /// A slot of microsecond calls. The first call takes `begin` longer, and message times are irregular.
 fn short(call: f64, reported: f64, begin: f64, jitter: usize) -> Slot {
     const CALLS: usize = 32;
     let odd = 5e-6 * ((jitter * 7 % 5) as f64 - 2.0);
-    let sum = CALLS as f64 * reported + begin;
-    Slot {
-        calls: CALLS,
-        median: reported,
-        sum,
-        first: reported + begin,
-        effort: effort(sum + CALLS as f64 * (call - reported) + 150e-6 + odd),
-        clock: None,
-    }
+    let mut times = vec![reported; CALLS];
+    times[0] += begin;
+    let sum: f64 = times.iter().sum();
+    Slot::of(
+        times,
+        effort(sum + CALLS as f64 * (call - reported) + 150e-6 + odd),
+    )
 }
 
 /// A pair whose candidate takes a twentieth of the baseline's 2 ms and scales its reports by a factor.
@@ -203,7 +244,8 @@ fn much_faster(conduct: &mut CaseConduct, factor: f64) {
         .collect();
     conduct.note_slots(&slots);
     let candidate = factor * 1e-4 + begin;
-    conduct.first = vec![[lone(2e-3 + begin, 0.0), lone(candidate, (1.0 - factor) * 1e-4)]];
+    conduct.fresh = vec![[lone(2e-3 + begin, 0.0), lone(candidate, (1.0 - factor) * 1e-4)]];
+    conduct.known = conduct.fresh.clone();
 }
 
 #[test]
@@ -217,14 +259,15 @@ fn what_is_constant_in_a_slot_does_not_make_a_much_faster_side_a_liar() {
 }
 
 #[test]
-fn a_control_that_scatters_more_than_its_median_shows_does_not_hide_a_lie() {
+fn a_control_that_scatters_more_than_its_typical_call_shows_does_not_hide_a_lie() {
     let lying = |conduct: &mut CaseConduct| {
         let slots: Vec<(Arm, Slot)> = (0..12)
             .map(|turn| match turn % 2 {
                 0 => {
-                    let mut baseline = slot(1.1 * CALL, 1.1 * CALL, conduct.process + turn);
-                    (baseline.median, baseline.first) = (baseline.median / 1.1, baseline.first / 1.1);
-                    (Arm::Baseline, baseline)
+                    let even = slot(CALL, CALL, conduct.process + turn);
+                    let times = (0..20).map(|call| if call < 10 { 1.2 } else { 1.0 } * even.typical);
+                    let scattered = effort(22.0 * even.typical + 150e-6);
+                    (Arm::Baseline, Slot::of(times.collect(), scattered))
                 }
                 _ => (
                     Arm::Candidate,
@@ -237,9 +280,9 @@ fn a_control_that_scatters_more_than_its_median_shows_does_not_hide_a_lie() {
     assert!(matches!(judge(lying), Some(Suspicion::OwnClock { factor }) if factor > 1.05));
 }
 
-/// Calls of 18 and 13 µs, which take 20 µs more when they are alone; `late` is the extra message time of the
-/// candidate's lone calls over the baseline's.
-fn microseconds(conduct: &mut CaseConduct, alone: f64, late: impl Fn(usize) -> f64) {
+/// Calls of 18 and 13 µs, which take 20 µs more when they are alone. On new values they take `fresh` more than on known
+/// ones; `late` is the extra message time of the candidate's lone calls over the baseline's.
+fn microseconds(conduct: &mut CaseConduct, [baseline, candidate]: [f64; 2], late: impl Fn(usize) -> f64) {
     let process = conduct.process;
     let slots: Vec<(Arm, Slot)> = (0..12)
         .map(|turn| match turn % 2 {
@@ -248,44 +291,47 @@ fn microseconds(conduct: &mut CaseConduct, alone: f64, late: impl Fn(usize) -> f
         })
         .collect();
     conduct.note_slots(&slots);
-    conduct.first = (0..8)
-        .map(|set| [lone(18e-6 + 20e-6, 0.0), lone(13e-6 + alone, late(process + set))])
-        .collect();
+    let calls = |baseline: f64, candidate: f64, odd: usize| {
+        let call = |set: usize| {
+            [
+                lone(38e-6 + baseline, 0.0),
+                lone(33e-6 + candidate, late(process + odd + set)),
+            ]
+        };
+        (0..8).map(call).collect()
+    };
+    conduct.fresh = calls(baseline, candidate, 0);
+    conduct.known = calls(0.0, 0.0, 3);
 }
 
 #[test]
-fn what_a_lone_call_costs_the_control_is_no_memory_of_the_candidates() {
-    let honest = |conduct: &mut CaseConduct| microseconds(conduct, 20e-6, |_| 0.0);
+fn what_new_values_cost_the_control_is_no_memory_of_the_candidates() {
+    let honest = |conduct: &mut CaseConduct| microseconds(conduct, [0.0; 2], |_| 0.0);
     assert_eq!(judge(honest), None);
+    let cold = |conduct: &mut CaseConduct| microseconds(conduct, [10e-6; 2], |_| 0.0);
+    assert_eq!(judge(cold), None);
     let messages_stray = |conduct: &mut CaseConduct| {
-        microseconds(conduct, 20e-6, |odd| 40e-6 * ((odd * 7 % 5) as f64 - 2.0));
+        microseconds(conduct, [0.0; 2], |odd| 40e-6 * ((odd * 7 % 5) as f64 - 2.0));
     };
     assert_eq!(judge(messages_stray), None);
-    let remembering = |conduct: &mut CaseConduct| microseconds(conduct, 20e-6 + 10e-6, |_| 0.0);
-    assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.5));
+    let remembering = |conduct: &mut CaseConduct| microseconds(conduct, [0.0, 10e-6], |_| 0.0);
+    assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.25));
 }
 
 #[test]
-fn kernels_whose_lone_calls_cost_a_little_more_than_the_controls_remember_nothing() {
-    let lone_calls_of = |beyond: f64| {
-        move |conduct: &mut CaseConduct| {
-            microseconds(conduct, 20e-6, |_| 0.0);
-            let candidate = 13e-6 + 180e-6 + beyond;
-            conduct.first = vec![[lone(18e-6 + 180e-6, 0.0), lone(candidate, 0.0)]; 8];
-        }
-    };
-    assert_eq!(judge(lone_calls_of(4e-6)), None);
-    assert!(matches!(
-        judge(lone_calls_of(40e-6)),
-        Some(Suspicion::Memory { factor }) if factor > 1.5
-    ));
+fn kernels_that_find_new_values_a_little_colder_than_the_control_remember_nothing() {
+    let colder = |conduct: &mut CaseConduct| microseconds(conduct, [100e-6, 104e-6], |_| 0.0);
+    assert_eq!(judge(colder), None);
+    let remembering = |conduct: &mut CaseConduct| microseconds(conduct, [100e-6, 140e-6], |_| 0.0);
+    assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.3));
 }
 
 #[test]
-fn a_first_call_that_is_reported_too_short_is_told_by_the_coordinators_clock() {
+fn a_call_on_new_values_that_is_reported_too_short_is_told_by_the_coordinators_clock() {
     let lying = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
-        conduct.first = vec![[lone(CALL, 0.0), lone(CALL / 2.0, CALL / 2.0)]];
+        conduct.fresh = vec![[lone(CALL, 0.0), lone(CALL / 2.0, CALL / 2.0)]; 4];
+        conduct.known = lone_calls(CALL, CALL / 2.0);
     };
     assert!(matches!(judge(lying), Some(Suspicion::Memory { factor }) if factor > 1.5));
 }
@@ -293,9 +339,10 @@ fn a_first_call_that_is_reported_too_short_is_told_by_the_coordinators_clock() {
 #[test]
 fn a_slower_candidate_whose_calls_scatter_as_the_controls_is_not_suspected() {
     let slower = |conduct: &mut CaseConduct| {
-        let scattered = |call: f64, jitter: usize| Slot {
-            median: 0.95 * call,
-            ..slot(call, call, jitter)
+        let scattered = |call: f64, jitter: usize| {
+            let even = slot(call, call, jitter);
+            let times = (0..20).map(|number| if number < 10 { 0.95 } else { 1.05 } * even.typical);
+            Slot::of(times.collect(), even.effort)
         };
         let slots: Vec<(Arm, Slot)> = (0..12)
             .map(|turn| match turn % 2 {
@@ -304,51 +351,30 @@ fn a_slower_candidate_whose_calls_scatter_as_the_controls_is_not_suspected() {
             })
             .collect();
         conduct.note_slots(&slots);
-        conduct.first = vec![[lone(1.2 * CALL, 0.0), lone(6.0 * CALL, 0.0)]];
+        conduct.fresh = lone_calls(1.2 * CALL, 6.0 * CALL);
+        conduct.known = lone_calls(1.2 * CALL, 6.0 * CALL);
     };
     assert_eq!(judge(slower), None);
 }
 
 #[test]
-fn work_between_requests_is_told_of_either_side() {
-    let working = CpuUse {
-        asked: 1.0,
-        idle: 0.2,
-    };
-    let idle = CpuUse {
-        asked: 1.0,
-        idle: 0.0,
-    };
-    for (baseline, candidate) in [(idle, working), (working, idle)] {
-        let told = judge(|conduct| conduct.note_cpu(baseline, candidate));
-        let expected = Suspicion::Idle {
-            candidate: candidate.idle > 0.0,
-            share: 0.2,
-        };
-        assert_eq!(told, Some(expected));
+fn a_side_that_computes_while_the_other_is_timed_voids_and_is_not_accused() {
+    for (idle, candidate) in [([0.01, 0.8], true), ([0.8, 0.01], false)] {
+        let told = judge(|conduct| conduct.idle = Some(idle)).unwrap();
+        assert_eq!(
+            told,
+            Suspicion::Idle {
+                candidate,
+                share: 0.8
+            }
+        );
+        assert!(
+            !told.accuses() && told.to_string().contains("disturbs the other side"),
+            "{told}"
+        );
     }
-}
-
-#[test]
-fn computing_outside_the_call_is_told_unless_it_is_one_accident() {
-    let load = |conduct: &mut CaseConduct| conduct.loading = vec![[1e-3, 3e-3]; 2];
-    assert!(matches!(
-        judge(load),
-        Some(Suspicion::Untimed { after: false, .. })
-    ));
-    let hand_out = |conduct: &mut CaseConduct| conduct.handing_out = vec![[1e-3, 3e-3]];
-    assert!(matches!(
-        judge(hand_out),
-        Some(Suspicion::Untimed { after: true, .. })
-    ));
-    let once = |conduct: &mut CaseConduct| {
-        if conduct.process == 2 {
-            conduct.loading = vec![[1e-3, 9e-3]; 2];
-        }
-    };
-    assert_eq!(judge(once), None);
-    // A candidate that is slower in spite of it gains nothing by it.
-    assert_eq!(judge_decided(Decision::Regression, load), None);
+    // Threads that spin for a while after each call are charged.
+    assert_eq!(judge(|conduct| conduct.idle = Some([0.3, 0.4])), None);
 }
 
 /// Reproducible pseudo-random numbers, uniform between 0 and 1.
@@ -375,14 +401,7 @@ fn beside_a_neighbour(dice: &mut Dice, report: fn(&[f64]) -> Vec<f64>) -> Slot {
         .collect();
     let messages = 150e-6 + taken(dice) + taken(dice);
     let reported = report(&calls);
-    Slot {
-        calls: reported.len(),
-        median: median(&reported),
-        sum: reported.iter().sum(),
-        first: reported[0],
-        effort: effort(calls.iter().sum::<f64>() + messages),
-        clock: None,
-    }
+    Slot::of(reported, effort(calls.iter().sum::<f64>() + messages))
 }
 
 /// Four pairs under such a load, and their judgement.
@@ -391,7 +410,7 @@ fn judge_beside_a_neighbour(seed: u64, report: fn(&[f64]) -> Vec<f64>) -> Conduc
     let mut reports = Vec::new();
     let seen: Vec<CaseConduct> = (0..4)
         .map(|process| {
-            let mut conduct = CaseConduct::new(process);
+            let mut conduct = CaseConduct::new(process, false);
             let slots: Vec<(Arm, Slot)> = (0..12)
                 .map(|turn| match turn % 2 {
                     0 => (Arm::Baseline, beside_a_neighbour(&mut dice, <[f64]>::to_vec)),
@@ -400,7 +419,7 @@ fn judge_beside_a_neighbour(seed: u64, report: fn(&[f64]) -> Vec<f64>) -> Conduc
                 .collect();
             let medians = |wanted| {
                 let own = slots.iter().filter(|(arm, _)| *arm == wanted);
-                own.map(|(_, slot)| slot.median).collect()
+                own.map(|(_, slot)| slot.typical).collect()
             };
             reports.push(Block::new(
                 process,

@@ -1,0 +1,258 @@
+//! Work is charged where it is done.
+//!
+//! A worker times its own calls, so what it does while it loads operands, hands out a result, or waits for the next
+//! request is free unless it is counted. What one side spends there beyond the other, for the same bytes, is added to
+//! each of its calls: in full, since every call in earnest comes with operands and wants its result. CPU time is
+//! converted to elapsed time at the rate of the baseline's calls, which may use several threads.
+//!
+//! A slot stands for its typical call, which a side could make short by making others long. The share by which the mean
+//! exceeds it, beyond the other side's share, is charged too.
+//!
+//! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. A difference that the scatter between pairs explains is not charged.
+
+use gauntlet_stats::{Block, median, surely_over};
+
+use super::CaseConduct;
+use crate::evidence::{Charges, SideCharge};
+
+/// Confidence, for each kind of work and side, that there is a difference to charge at all.
+const CONFIDENCE: f64 = 0.975;
+
+/// Differences under this share of a call are not charged: half of a negligible effect.
+const NEGLIGIBLE: f64 = 0.005;
+
+/// A call with negative excess work is clamped to this share of its time.
+const LEAST: f64 = 0.1;
+
+/// The work of both sides in one pair, in seconds of elapsed time for each unit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OfPair {
+    /// Outside of timed calls.
+    pub sides: [SideCharge; 2],
+    /// Within slots.
+    pub shares: Shares,
+}
+
+/// The calls of both sides.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shares {
+    /// The typical call, in seconds.
+    pub typical: [f64; 2],
+    /// How much longer the mean call is, as a share.
+    pub uneven: [f64; 2],
+}
+
+/// A kind of work: how to read and how to write it.
+type Kind = (fn(&SideCharge) -> f64, fn(&mut SideCharge) -> &mut f64);
+
+/// The charge of each side in each pair of one case.
+pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
+    let mut charges = vec![[SideCharge::default(); 2]; pairs.len()];
+    for side in 0..2 {
+        let kinds: [Kind; 3] = [
+            (|work| work.loading, |charge| &mut charge.loading),
+            (|work| work.results, |charge| &mut charge.results),
+            (|work| work.idle, |charge| &mut charge.idle),
+        ];
+        for (of, charge) in kinds {
+            let excess = |pair: &CaseConduct| of(&pair.work.sides[side]) - of(&pair.work.sides[1 - side]);
+            add(pairs, &mut charges, side, excess, charge);
+        }
+    }
+    let uneven = |pair: &CaseConduct| {
+        let Shares { typical, uneven } = pair.work.shares;
+        (uneven[1] - uneven[0]) * typical[1]
+    };
+    add(pairs, &mut charges, 1, uneven, |charge| &mut charge.uneven);
+    charges
+}
+
+/// Adds an excess to a side's charges, pair by pair, if there surely is one.
+fn add(
+    pairs: &[CaseConduct],
+    charges: &mut [[SideCharge; 2]],
+    side: usize,
+    excess: impl Fn(&CaseConduct) -> f64,
+    charge: fn(&mut SideCharge) -> &mut f64,
+) {
+    let found: Vec<f64> = pairs.iter().map(excess).collect();
+    let calls: Vec<f64> = pairs.iter().map(|pair| pair.work.shares.typical[side]).collect();
+    if found.len() < 2 || !surely_over(&found, NEGLIGIBLE * median(&calls), CONFIDENCE) {
+        return;
+    }
+    for (charges, found) in charges.iter_mut().zip(found) {
+        *charge(&mut charges[side]) = found.max(0.0);
+    }
+}
+
+/// The mean log speed-up over cases in each pair, with all of the candidate's excess work counted, surely there or not.
+pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
+    let pairs = cases.iter().map(Vec::len).min().unwrap_or(0);
+    let of = |pair: &CaseConduct| {
+        let ([baseline, candidate], shares) = (pair.work.sides, pair.work.shares);
+        let uneven = (shares.uneven[1] - shares.uneven[0]) * shares.typical[1];
+        let excess = candidate.total() - baseline.total() + uneven;
+        let call = (shares.typical[1] + excess).max(LEAST * shares.typical[1]);
+        (shares.typical[0] / call).ln()
+    };
+    (0..pairs)
+        .map(|pair| cases.iter().map(|seen| of(&seen[pair])).sum::<f64>() / cases.len() as f64)
+        .collect()
+}
+
+/// The blocks of a case with each pair's charges added to its times.
+pub fn charged(blocks: &[Block], pairs: &[CaseConduct]) -> Vec<Block> {
+    let charges = charges_of_pairs(pairs);
+    let of_pair = |process: usize| {
+        let place = pairs.iter().position(|pair| pair.process == process)?;
+        Some(charges[place].map(|charge| charge.total()))
+    };
+    let add = |block: &Block| {
+        let mut block = block.clone();
+        if let Some([baseline, candidate]) = of_pair(block.process) {
+            block.baseline.iter_mut().for_each(|time| *time += baseline);
+            block.candidate.iter_mut().for_each(|time| *time += candidate);
+        }
+        block
+    };
+    blocks.iter().map(add).collect()
+}
+
+/// The charges of a case, each the median over the pairs; none if nothing is charged.
+pub fn summary(case: &str, pairs: &[CaseConduct]) -> Option<Charges> {
+    let charges = charges_of_pairs(pairs);
+    let of_side = |side: usize| {
+        let of = |figure: fn(&SideCharge) -> f64| {
+            median(&charges.iter().map(|both| figure(&both[side])).collect::<Vec<_>>())
+        };
+        SideCharge {
+            loading: of(|charge| charge.loading),
+            results: of(|charge| charge.results),
+            idle: of(|charge| charge.idle),
+            uneven: of(|charge| charge.uneven),
+        }
+    };
+    if charges.is_empty() {
+        return None;
+    }
+    let [baseline, candidate] = [0, 1].map(of_side);
+    (baseline.total() + candidate.total() > 0.0).then(|| Charges {
+        case: case.to_owned(),
+        baseline,
+        candidate,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: f64 = 1e-3;
+
+    /// Six pairs; the candidate's work outside of its calls exceeds the baseline's by these times, pair by pair.
+    fn pairs(work: impl Fn(usize) -> SideCharge) -> Vec<CaseConduct> {
+        let pair = |process| {
+            let mut pair = CaseConduct::new(process, false);
+            let base = SideCharge {
+                loading: 2e-3,
+                results: 1e-3,
+                idle: 1e-6,
+                uneven: 0.0,
+            };
+            let more = work(process);
+            pair.work.sides = [
+                base,
+                SideCharge {
+                    loading: base.loading + more.loading,
+                    results: base.results + more.results,
+                    idle: base.idle + more.idle,
+                    uneven: 0.0,
+                },
+            ];
+            pair.work.shares = Shares {
+                typical: [CALL, 0.7 * CALL],
+                uneven: [0.02, 0.02 + more.uneven],
+            };
+            pair
+        };
+        (0..6).map(pair).collect()
+    }
+
+    fn jitter(process: usize) -> f64 {
+        1.0 + 0.05 * ((process * 7 % 5) as f64 - 2.0)
+    }
+
+    #[test]
+    fn work_outside_of_calls_is_added_to_each_call() {
+        let moved = |process: usize| SideCharge {
+            loading: 0.2 * CALL * jitter(process),
+            results: 0.1 * CALL * jitter(process + 1),
+            ..SideCharge::default()
+        };
+        let pairs = pairs(moved);
+        let told = summary("case", &pairs).unwrap();
+        assert!((told.candidate.loading / CALL - 0.2).abs() < 0.01, "{told:?}");
+        assert!((told.candidate.total() / CALL - 0.3).abs() < 0.02, "{told:?}");
+        assert_eq!(told.baseline.total(), 0.0);
+        let block = Block::new(3, vec![CALL], vec![0.7 * CALL]);
+        let charged = charged(&[block], &pairs);
+        assert_eq!(charged[0].baseline, [CALL]);
+        assert!((charged[0].candidate[0] / CALL - 1.0).abs() < 0.03, "{charged:?}");
+    }
+
+    #[test]
+    fn the_baseline_is_charged_by_the_same_rules() {
+        let lighter = |process: usize| SideCharge {
+            loading: -0.3 * CALL * jitter(process),
+            ..SideCharge::default()
+        };
+        let told = summary("case", &pairs(lighter)).unwrap();
+        assert!((told.baseline.loading / CALL - 0.3).abs() < 0.02, "{told:?}");
+        assert_eq!(told.candidate.total(), 0.0);
+    }
+
+    #[test]
+    fn scatter_and_accidents_are_not_charged() {
+        assert_eq!(summary("case", &pairs(|_| SideCharge::default())), None);
+        let accident = |process: usize| SideCharge {
+            loading: if process == 2 { CALL } else { 0.0 },
+            ..SideCharge::default()
+        };
+        assert_eq!(summary("case", &pairs(accident)), None);
+        let scattered = |process: usize| SideCharge {
+            results: 0.3 * CALL * if process.is_multiple_of(2) { 1.0 } else { -1.0 },
+            ..SideCharge::default()
+        };
+        assert_eq!(summary("case", &pairs(scattered)), None);
+        assert_eq!(summary("case", &pairs(|_| SideCharge::default())[..1]), None);
+    }
+
+    #[test]
+    fn long_calls_beside_short_ones_are_charged() {
+        let uneven = |process: usize| SideCharge {
+            uneven: 0.4 * jitter(process),
+            ..SideCharge::default()
+        };
+        let told = summary("case", &pairs(uneven)).unwrap();
+        assert!(
+            (told.candidate.uneven / (0.4 * 0.7 * CALL) - 1.0).abs() < 0.06,
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn work_moved_in_only_some_pairs_is_charged_in_those() {
+        let sometimes = |process: usize| SideCharge {
+            loading: if process < 5 {
+                0.3 * CALL * jitter(process)
+            } else {
+                0.0
+            },
+            ..SideCharge::default()
+        };
+        let pairs = pairs(sometimes);
+        let charges = charges_of_pairs(&pairs);
+        assert_eq!(charges[5][1].loading, 0.0);
+        assert!(charges[0][1].loading > 0.25 * CALL, "{charges:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Checks of results that are asked for after timed calls.
+
+use gauntlet_stats::Arm;
+use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules};
+
+use super::side::{Purpose, Side};
+use crate::evidence::JudgeError;
+use crate::runner::{ExaminationFailure, Operands, Workshop, fetch};
+
+/// Two correct results may differ by twice the error limit of one.
+const TWO_ERRORS: f64 = 2.0;
+
+/// A set of operands: the file, and its contents where memory allows.
+pub struct OperandSet {
+    /// The file that workers read.
+    pub operands: Operands,
+    /// Its contents; none if they are read again when they are needed.
+    pub inputs: Option<Box<dyn Inputs>>,
+}
+
+/// Checks results of a case against the oracle, and the two sides' results against each other.
+pub struct Checker<'a> {
+    workshop: &'a Workshop,
+    case: &'a Case,
+    rules: Rules,
+    sets: Vec<&'a OperandSet>,
+    /// A part of each set's result, once it has been needed.
+    expected: Vec<Option<Expected>>,
+}
+
+impl<'a> Checker<'a> {
+    /// A checker of results on these sets of operands.
+    pub fn new(workshop: &'a Workshop, rules: &Rules, case: &'a Case, sets: Vec<&'a OperandSet>) -> Self {
+        Self {
+            workshop,
+            case,
+            rules: case.sizes.rules(rules),
+            expected: sets.iter().map(|_| None).collect(),
+            sets,
+        }
+    }
+
+    /// Asks a side for the result of a call of its last request, which computed on this set, and checks elements that
+    /// are drawn at random against the oracle. Also returns the seconds that asking took.
+    pub fn take(
+        &mut self,
+        side: &mut Side,
+        call: usize,
+        set: usize,
+    ) -> Result<(Output, f64), ExaminationFailure> {
+        let (workshop, sizes) = (self.workshop, &self.case.sizes);
+        let (output, effort) = side.ask(Purpose::Result, 1, |worker| fetch(workshop, worker, sizes, call))?;
+        match self.fault(set, &output)? {
+            None => Ok((output, effort.exchange)),
+            Some(fault) => Err(wrong(side.arm, self.case, &fault)),
+        }
+    }
+
+    fn fault(&mut self, set: usize, output: &Output) -> Result<Option<String>, ExaminationFailure> {
+        let OperandSet { operands, inputs } = self.sets[set];
+        let sizes = &self.case.sizes;
+        let read;
+        let inputs = match inputs {
+            Some(inputs) => &**inputs,
+            None if operands.are_untouched() => {
+                read = sizes.load(operands.path()).map_err(JudgeError::Inputs)?;
+                &*read
+            }
+            None => return Err(touched(self.case)),
+        };
+        let expected = match self.expected[set].take() {
+            Some(expected) => expected,
+            None => {
+                let spot = sizes.spot(rand::random());
+                sizes.expected(inputs, spot).map_err(JudgeError::Inputs)?
+            }
+        };
+        let errors = ErrorMeasures::between(output, &expected, self.rules.tolerance);
+        let kind = self.case.data.is_none().then_some(self.case.inputs);
+        let fault = self.rules.fault(&errors, sizes.rightness(kind));
+        let fault = fault.or_else(|| sizes.check(inputs, output, &errors));
+        self.expected[set] = Some(expected);
+        Ok(fault)
+    }
+
+    /// Compares all elements of the two sides' results of the same call, so that a candidate gains nothing by guessing
+    /// which elements the oracle is asked for.
+    pub fn compare(&self, baseline: &Output, candidate: &Output) -> Result<(), ExaminationFailure> {
+        let errors = ErrorMeasures::between(candidate, &Expected::of(baseline), self.rules.tolerance);
+        let limit = TWO_ERRORS * self.rules.nrmse;
+        if errors.nrmse > limit {
+            let fault = format!(
+                "it is not the baseline's result: NRMSE {:.2e} is over {limit:.2e}; {errors}",
+                errors.nrmse
+            );
+            return Err(wrong(Arm::Candidate, self.case, &fault));
+        }
+        Ok(())
+    }
+
+    /// Fails if a worker has changed a file of operands.
+    pub fn files_are_untouched(&self) -> Result<(), ExaminationFailure> {
+        use rayon::prelude::*;
+        let untouched = self.sets.par_iter().all(|set| set.operands.are_untouched());
+        if untouched {
+            Ok(())
+        } else {
+            Err(touched(self.case))
+        }
+    }
+}
+
+fn touched(case: &Case) -> ExaminationFailure {
+    wrong(
+        Arm::Candidate,
+        case,
+        "the file of operands is not as it was written",
+    )
+}
+
+fn wrong(arm: Arm, case: &Case, fault: &str) -> ExaminationFailure {
+    let reason = format!("{}, in calls that were timed: {fault}", case.name);
+    match arm {
+        Arm::Baseline => ExaminationFailure::Void(format!("the baseline is wrong: {reason}")),
+        Arm::Candidate => ExaminationFailure::Wrong(reason),
+    }
+}

@@ -1,0 +1,103 @@
+//! Warming up: calls that are not counted, until the calls of a side are steady.
+//!
+//! Compilers, clocks, page tables and allocators make the first calls of a process slower. That is no memory and no
+//! cheat: it is measured, reported and excluded. Calls go on until two requests in a row agree; a side that never
+//! becomes steady is measured all the same after a bounded time.
+
+use super::slot::Slot;
+
+/// At least this many calls, or this many seconds, whichever comes first.
+const CALLS: usize = 48;
+const SECONDS: f64 = 0.25;
+
+/// No more seconds than this.
+const MOST_SECONDS: f64 = 1.0;
+
+/// Two requests agree if their typical calls differ by at most this share.
+const STEADY: f64 = 0.03;
+
+/// The calls of one side so far.
+#[derive(Debug, Clone, Default)]
+pub struct WarmingUp {
+    calls: usize,
+    seconds: f64,
+    /// The typical call of each request.
+    typical: Vec<f64>,
+}
+
+impl WarmingUp {
+    /// Adds a request.
+    pub fn note(&mut self, slot: &Slot) {
+        self.calls += slot.calls();
+        self.seconds += slot.effort.exchange;
+        self.typical.push(slot.typical);
+    }
+
+    /// Whether the side is warm, or has had its time.
+    pub fn is_over(&self) -> bool {
+        let [.., before, last] = self.typical[..] else {
+            return false;
+        };
+        let steady = (last / before - 1.0).abs() <= STEADY;
+        let enough = self.calls >= CALLS || self.seconds >= SECONDS;
+        enough && steady || self.seconds >= MOST_SECONDS
+    }
+
+    /// The typical call of the last request, in seconds.
+    pub fn call(&self) -> f64 {
+        self.typical.last().copied().unwrap_or_default()
+    }
+
+    /// How many calls.
+    pub fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// The slowest request over the last.
+    pub fn factor(&self) -> f64 {
+        let slowest = self.typical.iter().copied().fold(0.0, f64::max);
+        slowest / self.call().max(f64::MIN_POSITIVE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::side::Effort;
+
+    /// Requests of five calls until the warm-up is over.
+    fn warm(call: impl Fn(usize) -> f64) -> WarmingUp {
+        let mut warming = WarmingUp::default();
+        for request in 0..1000 {
+            if warming.is_over() {
+                break;
+            }
+            let times: Vec<f64> = (0..5).map(|number| call(5 * request + number)).collect();
+            let effort = Effort {
+                exchange: times.iter().sum(),
+                cpu: None,
+            };
+            warming.note(&Slot::of(times, effort));
+        }
+        warming
+    }
+
+    #[test]
+    fn calls_go_on_until_they_are_steady() {
+        let steady = warm(|_| 1e-3);
+        assert_eq!((steady.calls(), steady.factor()), (50, 1.0));
+        let slow_at_first = warm(|call| if call < 30 { 3e-3 } else { 1e-3 });
+        assert_eq!((slow_at_first.call(), slow_at_first.calls()), (1e-3, 50));
+        assert!((slow_at_first.factor() - 3.0).abs() < 1e-9);
+        let slow_for_long = warm(|call| 1e-3 * (1.0 + 5.0 * (-(call as f64) / 60.0).exp()));
+        assert!((100..400).contains(&slow_for_long.calls()), "{slow_for_long:?}");
+    }
+
+    #[test]
+    fn a_side_that_never_becomes_steady_has_a_bounded_time() {
+        let restless = warm(|call| if call / 5 % 2 == 0 { 1e-3 } else { 2e-3 });
+        assert!((1.0..1.1).contains(&restless.seconds));
+        let long = warm(|_| 3.0);
+        assert_eq!(long.calls(), 10);
+    }
+}
