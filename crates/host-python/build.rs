@@ -12,8 +12,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let library = PathBuf::from(env::var("OUT_DIR")?).join("loop.so");
     let mut compiler = Command::new(env::var("RUSTC")?);
     compiler
-        .args(["--crate-name", "python_loop", "--crate-type", "cdylib", "--edition", "2024"])
-        .args(["-Copt-level=3", "-Cpanic=abort", "-Cstrip=symbols", "--cap-lints=allow"])
+        .args([
+            "--crate-name",
+            "python_loop",
+            "--crate-type",
+            "cdylib",
+            "--edition",
+            "2024",
+        ])
+        .args([
+            "-Copt-level=3",
+            "-Cpanic=abort",
+            "-Cstrip=symbols",
+            "--cap-lints=allow",
+        ])
         .args(["--target", &env::var("TARGET")?])
         .arg("-o")
         .arg(&library)

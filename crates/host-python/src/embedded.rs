@@ -10,12 +10,24 @@ use crate::interpreter;
 
 /// The Python files of the worker, by name.
 const FILES: [(&str, &str); 6] = [
-    ("worker.py", include_str!("../../../python/gauntlet/_host/worker.py")),
-    ("tensors.py", include_str!("../../../python/gauntlet/_host/tensors.py")),
+    (
+        "worker.py",
+        include_str!("../../../python/gauntlet/_host/worker.py"),
+    ),
+    (
+        "tensors.py",
+        include_str!("../../../python/gauntlet/_host/tensors.py"),
+    ),
     ("case.py", include_str!("../../../python/gauntlet/_host/case.py")),
-    ("kernel.py", include_str!("../../../python/gauntlet/_host/kernel.py")),
+    (
+        "kernel.py",
+        include_str!("../../../python/gauntlet/_host/kernel.py"),
+    ),
     ("pool.py", include_str!("../../../python/gauntlet/_host/pool.py")),
-    ("failures.py", include_str!("../../../python/gauntlet/_host/failures.py")),
+    (
+        "failures.py",
+        include_str!("../../../python/gauntlet/_host/failures.py"),
+    ),
 ];
 
 /// The native loop.

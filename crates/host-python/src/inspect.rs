@@ -74,11 +74,19 @@ impl KernelError {
     pub fn remedy(&self) -> String {
         match self {
             Self::NoFile { .. } => "write a kernel as FILE:FUNCTION, such as softmax.py:fast".to_owned(),
-            Self::NoName { file, functions } | Self::NoFunction { file, functions, .. } => match functions.as_slice() {
-                [] => "define a function in it, such as `def fast(x): …`".to_owned(),
-                [first, ..] => format!("it has {}: write {}:{first}", functions.join(", "), file.display()),
-            },
-            Self::NoInterpreter { .. } => format!("install Python 3.9 or newer, or name one by {}", crate::VARIABLE),
+            Self::NoName { file, functions } | Self::NoFunction { file, functions, .. } => {
+                match functions.as_slice() {
+                    [] => "define a function in it, such as `def fast(x): …`".to_owned(),
+                    [first, ..] => format!(
+                        "it has {}: write {}:{first}",
+                        functions.join(", "),
+                        file.display()
+                    ),
+                }
+            }
+            Self::NoInterpreter { .. } => {
+                format!("install Python 3.9 or newer, or name one by {}", crate::VARIABLE)
+            }
             Self::Old { .. } => format!("name Python 3.9 or newer by {}", crate::VARIABLE),
             Self::NoNumpy { interpreter } => format!(
                 "`{} -m pip install numpy`, or name another Python by {}",
@@ -134,14 +142,23 @@ fn inspect_by(interpreter: &Path, file: &Path, function: &str) -> Result<String,
     }
     let functions = found.functions;
     if function.is_empty() {
-        return Err(KernelError::NoName { file: file.into(), functions });
+        return Err(KernelError::NoName {
+            file: file.into(),
+            functions,
+        });
     }
     if !found.bound {
         let (file, name) = (file.into(), function.to_owned());
-        return Err(KernelError::NoFunction { file, name, functions });
+        return Err(KernelError::NoFunction {
+            file,
+            name,
+            functions,
+        });
     }
     if !found.numpy {
-        return Err(KernelError::NoNumpy { interpreter: interpreter.into() });
+        return Err(KernelError::NoNumpy {
+            interpreter: interpreter.into(),
+        });
     }
     Ok(format!("{}:{function}", absolute.display()))
 }
@@ -192,7 +209,10 @@ mod tests {
         assert_eq!(outcome("fast = lambda x: x\n", "fast"), Ok(()));
         assert_eq!(outcome("from somewhere import fast\n", "fast"), Ok(()));
         assert_eq!(outcome("from somewhere import *\n", "fast"), Ok(()));
-        assert_eq!(outcome("class Kernels:\n  def fast(x): pass\n", "Kernels.fast"), Ok(()));
+        assert_eq!(
+            outcome("class Kernels:\n  def fast(x): pass\n", "Kernels.fast"),
+            Ok(())
+        );
     }
 
     #[test]
@@ -203,7 +223,10 @@ mod tests {
             "kernels.py has no function `fsat`; it has slow, fast: write kernels.py:slow"
         );
         let said = outcome("def slow(x): pass\n", "").unwrap_err();
-        assert_eq!(said, "`kernels.py` names no function; it has slow: write kernels.py:slow");
+        assert_eq!(
+            said,
+            "`kernels.py` names no function; it has slow: write kernels.py:slow"
+        );
         let said = outcome("x = 1\n", "fast").unwrap_err();
         assert_eq!(
             said,
@@ -219,7 +242,11 @@ mod tests {
     fn an_interpreter_that_is_none_is_named() {
         let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inspect.py"));
         let said = inspect_by("/bin/false".as_ref(), file, "f").unwrap_err();
-        assert!(said.to_string().contains("/bin/false does not work: it prints nothing"), "{said}");
+        assert!(
+            said.to_string()
+                .contains("/bin/false does not work: it prints nothing"),
+            "{said}"
+        );
         let said = inspect_by("/nowhere/python".as_ref(), file, "f").unwrap_err();
         assert!(said.to_string().contains("No such file"), "{said}");
     }

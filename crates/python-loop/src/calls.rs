@@ -103,8 +103,19 @@ impl Host {
         let most = self
             .pristine
             .iter()
-            .map(|blocks| blocks.iter().filter(on_device).map(Block::bytes).collect::<Vec<_>>())
-            .chain([self.outputs.iter().filter(|output| output.on_device).map(Output::bytes).collect()])
+            .map(|blocks| {
+                blocks
+                    .iter()
+                    .filter(on_device)
+                    .map(Block::bytes)
+                    .collect::<Vec<_>>()
+            })
+            .chain([self
+                .outputs
+                .iter()
+                .filter(|output| output.on_device)
+                .map(Output::bytes)
+                .collect()])
             .map(|sizes| sizes.iter().map(|size| size + ALIGNMENT).sum::<usize>())
             .collect::<Vec<_>>();
         let Some(driver) = self.driver(true) else {
@@ -116,7 +127,10 @@ impl Host {
         let Block::Device(place) = &pool else {
             return Err(Failed::Because("the pool is not on the device".to_owned()));
         };
-        let answer = vec![python.integer(place.address as i64)?, python.integer(place.bytes as i64)?];
+        let answer = vec![
+            python.integer(place.address as i64)?,
+            python.integer(place.bytes as i64)?,
+        ];
         self.pool = Some(pool);
         python.tuple(answer)
     }
@@ -153,7 +167,9 @@ impl Host {
             drop(result);
             self.fill_outputs(call, poison, false)?;
             self.restore(call);
-            let kernel = seconds.1.map_or_else(|| python.none(), |kernel| python.float(kernel))?;
+            let kernel = seconds
+                .1
+                .map_or_else(|| python.none(), |kernel| python.float(kernel))?;
             times.push(python.tuple(vec![python.float(seconds.0)?, kernel])?);
         }
         python.tuple(times)
@@ -220,7 +236,9 @@ impl Host {
     fn fill_outputs(&self, call: &Call, byte: u8, on_device: bool) -> Result<(), Failed> {
         for (output, address) in self.outputs.iter().zip(&call.in_place) {
             match &self.device {
-                Some(device) if output.on_device && on_device => device.fill(*address, byte, output.bytes())?,
+                Some(device) if output.on_device && on_device => {
+                    device.fill(*address, byte, output.bytes())?
+                }
                 // SAFETY: the worker gives the address of a live array as long as the output.
                 _ if !output.on_device && !on_device => unsafe {
                     std::ptr::write_bytes(*address as *mut u8, byte, output.bytes());
@@ -259,7 +277,8 @@ impl Host {
 
     /// Copies the result of a call away.
     fn take(&mut self, python: Python, number: usize, call: &Call, result: &Object) -> Result<(), Failed> {
-        let in_place = result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
+        let in_place =
+            result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
         let mut found: Vec<Option<Object>> = self.outputs.iter().map(|_| None).collect();
         let mut fits = in_place || self.results.harvest(result, &mut found)?;
         for index in 0..self.outputs.len() {
@@ -329,7 +348,9 @@ impl Host {
             .filter(|number| *number < self.kept.calls)
             .ok_or_else(|| {
                 let calls = self.kept.calls;
-                Failed::Because(format!("call {number} has no result: the last request made {calls} calls"))
+                Failed::Because(format!(
+                    "call {number} has no result: the last request made {calls} calls"
+                ))
             })?;
         let failed = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
         let mut file = File::create(&path).map_err(failed)?;

@@ -40,14 +40,20 @@ impl Device {
         let driver = Rc::new(driver);
         let (mut device, mut cache) = (0, 0);
         // SAFETY: the driver fills both variables.
-        checked(unsafe { (driver.current_device)(&raw mut device) }, "there is no current context")?;
+        checked(
+            unsafe { (driver.current_device)(&raw mut device) },
+            "there is no current context",
+        )?;
         // SAFETY: as above.
         let status = unsafe { (driver.attribute)(&raw mut cache, L2_CACHE_SIZE, device) };
         checked(status, "the size of the second-level cache cannot be read")?;
         let mut events = [std::ptr::null_mut(); 2];
         for event in &mut events {
             // SAFETY: the driver fills the variable.
-            checked(unsafe { (driver.create_event)(event, 0) }, "an event cannot be created")?;
+            checked(
+                unsafe { (driver.create_event)(event, 0) },
+                "an event cannot be created",
+            )?;
         }
         let flush = DeviceBlock::new(&driver, 2 * usize::try_from(cache).unwrap_or(0))?;
         let mut device = Self {
@@ -68,7 +74,10 @@ impl Device {
     /// Waits until the whole device has finished, whatever the stream.
     pub fn synchronise(&self) -> Result<(), String> {
         // SAFETY: the call has no arguments.
-        checked(unsafe { (self.driver.synchronize)() }, "the kernel failed on the device")
+        checked(
+            unsafe { (self.driver.synchronize)() },
+            "the kernel failed on the device",
+        )
     }
 
     /// Fills the second-level cache with something else.
@@ -82,7 +91,10 @@ impl Device {
             return Ok(());
         }
         // SAFETY: callers give addresses of blocks or of live tensors of that length.
-        checked(unsafe { (self.driver.fill)(address, byte, bytes) }, "memory cannot be filled")
+        checked(
+            unsafe { (self.driver.fill)(address, byte, bytes) },
+            "memory cannot be filled",
+        )
     }
 
     /// Times a call on a stream from an idle device to an idle device. If the device is still at work after everything
@@ -94,12 +106,21 @@ impl Device {
     ) -> Result<(T, Times), E> {
         let begun = Instant::now();
         // SAFETY: the event is this device's, and the stream is the current one of torch.
-        checked(unsafe { (self.driver.record_event)(self.start, stream) }, "an event cannot be recorded")?;
+        checked(
+            unsafe { (self.driver.record_event)(self.start, stream) },
+            "an event cannot be recorded",
+        )?;
         let result = call()?;
         // SAFETY: as above.
-        checked(unsafe { (self.driver.record_event)(self.end, stream) }, "an event cannot be recorded")?;
+        checked(
+            unsafe { (self.driver.record_event)(self.end, stream) },
+            "an event cannot be recorded",
+        )?;
         // SAFETY: the event was recorded.
-        checked(unsafe { (self.driver.wait_for_event)(self.end) }, "the kernel failed on the device")?;
+        checked(
+            unsafe { (self.driver.wait_for_event)(self.end) },
+            "the kernel failed on the device",
+        )?;
         let on_stream = begun.elapsed().as_secs_f64();
         self.synchronise()?;
         let whole = begun.elapsed().as_secs_f64();

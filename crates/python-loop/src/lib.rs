@@ -104,5 +104,9 @@ pub unsafe extern "C" fn gauntlet_run(request: Pointer) -> Pointer {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gauntlet_write(request: Pointer) -> Pointer {
     // SAFETY: the caller vouches for it.
-    unsafe { answer(request, |python, request, host| bound(host)?.write(python, request)) }
+    unsafe {
+        answer(request, |python, request, host| {
+            bound(host)?.write(python, request)
+        })
+    }
 }

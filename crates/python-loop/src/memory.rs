@@ -197,9 +197,8 @@ impl Block {
                 if bytes > 0 {
                     let start = own.address + offset as u64;
                     // SAFETY: the target is as long as the bytes that are copied, which lie within the block.
-                    let status = unsafe {
-                        (own.driver.copy_down)(target.as_mut_ptr().cast::<c_void>(), start, bytes)
-                    };
+                    let status =
+                        unsafe { (own.driver.copy_down)(target.as_mut_ptr().cast::<c_void>(), start, bytes) };
                     checked(status, "a result cannot be read")?;
                 }
                 Ok(target)

@@ -281,8 +281,9 @@ impl Object {
     pub fn apply(&self, arguments: &Self, keywords: Option<&Self>) -> Result<Self, Failed> {
         let keywords = keywords.map_or(std::ptr::null_mut(), |keywords| keywords.pointer.as_ptr());
         // SAFETY: all objects are alive.
-        let result =
-            unsafe { (self.python.0.PyObject_Call)(self.pointer.as_ptr(), arguments.pointer.as_ptr(), keywords) };
+        let result = unsafe {
+            (self.python.0.PyObject_Call)(self.pointer.as_ptr(), arguments.pointer.as_ptr(), keywords)
+        };
         self.python.owned(result)
     }
 
@@ -320,15 +321,25 @@ impl Object {
     /// The value of a dict's key; none if it has no such key.
     pub fn value(&self, key: &Self) -> Option<Self> {
         // SAFETY: both objects are alive; the function lends the value and sets no exception.
-        unsafe { self.python.lent((self.python.0.PyDict_GetItem)(self.pointer.as_ptr(), key.pointer.as_ptr())) }
-            .ok()
+        unsafe {
+            self.python.lent((self.python.0.PyDict_GetItem)(
+                self.pointer.as_ptr(),
+                key.pointer.as_ptr(),
+            ))
+        }
+        .ok()
     }
 
     /// The same for a key that is a string.
     pub fn named(&self, key: &CStr) -> Option<Self> {
         // SAFETY: as above, and the key ends with a null byte.
-        unsafe { self.python.lent((self.python.0.PyDict_GetItemString)(self.pointer.as_ptr(), key.as_ptr())) }
-            .ok()
+        unsafe {
+            self.python.lent((self.python.0.PyDict_GetItemString)(
+                self.pointer.as_ptr(),
+                key.as_ptr(),
+            ))
+        }
+        .ok()
     }
 
     /// An integer's value.

@@ -96,7 +96,11 @@ impl Library {
         if shape != output.shape {
             return Ok(None);
         }
-        let unit = if self.strides_in_elements { output.element } else { 1 };
+        let unit = if self.strides_in_elements {
+            output.element
+        } else {
+            1
+        };
         let strides = numbers(ask(&self.strides)?)?
             .into_iter()
             .map(|stride| stride as isize * unit as isize)

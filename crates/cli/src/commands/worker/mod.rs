@@ -1,6 +1,7 @@
 //! `gauntlet worker`.
 
 mod cuda;
+mod python;
 
 use gauntlet_host_cpu::CpuHost;
 use gauntlet_kernels_cpu::EngineOptions;
@@ -14,8 +15,11 @@ use crate::exit::Exit;
 
 /// Serves an executor until standard input ends.
 pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
-    match (arguments.executor, &arguments.cheat) {
+    match (arguments.executor, &arguments.kernel) {
         (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
+        (WorkerName::Python, kernel) => {
+            python::serve(kernel.as_deref().unwrap_or_default(), arguments.tensors)
+        }
         (WorkerName::Cpu, None) => cpu(arguments),
         (WorkerName::Cuda, None) => cuda::serve(&arguments.cuda),
         (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(CliError::bad_input(
