@@ -15,6 +15,8 @@
 
 mod calls;
 mod device;
+#[cfg(test)]
+mod device_tests;
 mod driver;
 mod memory;
 mod python;
