@@ -217,6 +217,12 @@ fn program(command: &str) -> Result<Vec<PathBuf>, CliError> {
     Ok(parts.into_iter().map(absolute).collect())
 }
 
+/// A kernel's text if it names a function of a Python file, as `softmax.py:fast` does.
+pub fn python_function(text: &str) -> Option<&str> {
+    let kernel = named(text).filter(|kernel| kernel.host == Host::Python && kernel.file.is_some())?;
+    Some(kernel.whole)
+}
+
 /// Short names of two kernels for sentences about them: their functions if these differ, else their texts if those are
 /// short and differ.
 pub fn short_names(baseline: &str, candidate: &str) -> [String; 2] {

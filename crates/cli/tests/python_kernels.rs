@@ -132,10 +132,22 @@ fn a_clone_is_compared_and_not_stopped() {
         page.to_str().unwrap(),
     ]);
     let record = written(&place);
-    assert!(record["comparison"]["assessment"].is_object(), "{}\n{record}", ran.err);
+    assert!(
+        record["comparison"]["assessment"].is_object(),
+        "{}\n{record}",
+        ran.err
+    );
     let gates = record["findings"].as_array().unwrap();
-    assert!(gates.iter().any(|finding| finding["gate"] == "right" && finding["outcome"] == "pass"));
-    assert!(std::fs::read_to_string(page).unwrap().contains("kernels.py:clone against kernels.py:norm"));
+    assert!(
+        gates
+            .iter()
+            .any(|finding| finding["gate"] == "right" && finding["outcome"] == "pass")
+    );
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .contains("kernels.py:clone against kernels.py:norm")
+    );
 }
 
 #[test]
@@ -190,8 +202,17 @@ fn what_cannot_be_called_is_bad_input_with_a_remedy() {
 fn an_interpreter_that_does_not_work_is_named() {
     let Some(place) = place() else { return };
     let mut command = place.command(&["compare", "builtin", "kernels.py:norm", "--task", "suite.toml"]);
-    let ran = Ran::of(command.env("GAUNTLET_PYTHON", "/nowhere/python").output().unwrap()).expect(2);
+    let ran = Ran::of(
+        command
+            .env("GAUNTLET_PYTHON", "/nowhere/python")
+            .output()
+            .unwrap(),
+    )
+    .expect(2);
     let told = ran.folded();
-    assert!(told.contains("/nowhere/python does not work: No such file"), "{told}");
+    assert!(
+        told.contains("/nowhere/python does not work: No such file"),
+        "{told}"
+    );
     assert!(told.contains("GAUNTLET_PYTHON"), "{told}");
 }

@@ -10,6 +10,7 @@ use gauntlet_judge::{
     Candidate, Comparison, Executor, Finding, Measurement, Metrics, Observer, Setting, Verdict, measure,
 };
 use gauntlet_parameters::Parameters;
+use gauntlet_python_task::Options;
 use gauntlet_report::ComparisonPage;
 use gauntlet_stats::Criteria;
 use gauntlet_task::Suite;
@@ -56,7 +57,11 @@ impl<'a> Contest<'a> {
     pub fn of(arguments: &'a arguments::Contest, texts: [&str; 2]) -> Result<Self, CliError> {
         let files = arguments.files.json.iter().chain(&arguments.files.html);
         files.into_iter().try_for_each(|path| sink::check(path))?;
-        let suite = chosen(&arguments.task, &arguments.cases)?;
+        let suite = chosen_for(
+            &arguments.task,
+            &arguments.cases,
+            kernel_text::python_function(texts[0]),
+        )?;
         let table = suite.parameters();
         let measured = arguments.measured.executor.unwrap_or_else(|| home(&suite));
         let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, measured);
@@ -141,6 +146,7 @@ impl<'a> Contest<'a> {
     fn record(&self, found: &Found) -> serde_json::Value {
         let mut result = json!({
             "suite": self.suite.name,
+            "notes": self.suite.notes,
             "baseline": description(&self.arms[0]),
             "candidate": description(&self.arms[1]),
             "criteria": self.setting.criteria,
@@ -196,6 +202,7 @@ impl<'a> Contest<'a> {
             };
             sink::print(described)?;
         }
+        suites::tell_notes(&self.suite)?;
         sink::print("")?;
         let void = (found.verdict == Verdict::Blocked).then_some(found.reason.as_str());
         let criteria = &self.setting.criteria;
@@ -255,7 +262,17 @@ fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
 
 /// A suite with only the given benchmark cases; all of them if none is given.
 pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, CliError> {
-    let mut suite = suites::find(name)?;
+    chosen_for(name, cases, None)
+}
+
+/// The same, for a comparison with a baseline that is a Python function: it stands in for a reference that a task lacks.
+fn chosen_for(name: &str, cases: &[String], baseline: Option<&str>) -> Result<Suite, CliError> {
+    let options = Options {
+        baseline: baseline.map(str::to_owned),
+        cases: cases.to_vec(),
+        ..Options::default()
+    };
+    let mut suite = suites::find_with(name, &options)?;
     if let Some(stranger) = cases
         .iter()
         .find(|case| suite.benchmark.iter().all(|known| known.name != **case))
