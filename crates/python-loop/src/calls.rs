@@ -21,7 +21,8 @@ const LEAST_SLACK: usize = 1 << 20;
 pub struct Host {
     library: Library,
     outputs: Vec<Output>,
-    results: Tree,
+    /// The forms of a returned value, in the order in which they are tried.
+    results: Vec<Tree>,
     /// Raised with the number of the call and its result if the result does not fit.
     unfit: Object,
     /// The beginning of a file of results.
@@ -58,10 +59,10 @@ fn addresses(tuple: &Object) -> Result<Vec<u64>, Failed> {
 }
 
 impl Host {
-    /// From a tuple of library, outputs, results, the class `Unfit`, the header of a file of results, and whether a GPU
+    /// From a tuple of library, outputs, forms of a returned value, the class `Unfit`, the header of a file of results, and whether a GPU
     /// is used.
     pub fn new(_python: Python, task: &Object) -> Result<Self, Failed> {
-        let outputs = task.item(1)?.items()?;
+        let (outputs, forms) = (task.item(1)?.items()?, task.item(2)?.items()?);
         let device = match task.item(5)?.number()? {
             0 => None,
             _ => Some(Device::new(Driver::open()?)?),
@@ -69,7 +70,7 @@ impl Host {
         Ok(Self {
             library: Library::new(&task.item(0)?)?,
             outputs: outputs.iter().map(Output::new).collect::<Result<_, _>>()?,
-            results: Tree::new(&task.item(2)?)?,
+            results: forms.iter().map(Tree::new).collect::<Result<_, _>>()?,
             unfit: task.item(3)?,
             header: task.item(4)?.bytes()?,
             device,
@@ -280,7 +281,10 @@ impl Host {
         let in_place =
             result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
         let mut found: Vec<Option<Object>> = self.outputs.iter().map(|_| None).collect();
-        let mut fits = in_place || self.results.harvest(result, &mut found)?;
+        let mut fits = in_place;
+        for form in &self.results {
+            fits = fits || form.harvest(result, &mut found)?;
+        }
         for index in 0..self.outputs.len() {
             let output = &self.outputs[index];
             let layout = match (&found[index], in_place) {

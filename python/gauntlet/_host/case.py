@@ -73,6 +73,16 @@ def output_of(task, name, spec):
     return (kind, kind.itemsize, shape, device, int(device.type == "cuda"), ())
 
 
+def forms_of(task):
+    """The trees that a returned value may have: the task's, and for a call by name also a dict of the outputs, a tuple
+    of them, or the only one. A lone tensor comes last, because it takes a value of any form."""
+    if task.call != "keywords":
+        return [task.results]
+    each = [task.leaf(name) for name in task.outputs]
+    forms = [{"dict": dict(zip(task.outputs, each))}, {"tuple": each}, *(each if len(each) == 1 else [])]
+    return sorted([task.results, *forms], key=lambda form: "tensor" in form)
+
+
 def results_of(tree, names):
     """The tree of results as the loop knows it."""
     if "tensor" in tree:
@@ -125,7 +135,9 @@ def explain(task, number, result, in_place):
             for index, branch in enumerate(expected):
                 walk(branch, value[index], f"{where}[{index}]")
 
-    walk(task.results, result, "the returned value")
+    kind = {dict: "dict", tuple: "tuple", list: "tuple"}.get(type(result), "tensor")
+    forms = [form for form in forms_of(task) if kind in form or (kind == "tuple" and "list" in form)]
+    walk((forms or [task.results])[0], result, "the returned value")
     for name, value in found.items():
         problem = problem or _misfit(task, name, value)
     return problem or f"the result of call {number} does not fit the task's outputs"

@@ -17,7 +17,7 @@ class Kernel:
     def __init__(self, text, task):
         place, _, self.name = text.rpartition(":")
         self.file = place if place.endswith(".py") else None
-        self.module = _imported(place, self.file)
+        self.module = _imported(place, self.file, task.call == "single")
         self.function = self._found()
         if task.call == "model":
             self.function = self._model(task)
@@ -106,11 +106,17 @@ def _line(function):
     return f":{code.co_firstlineno}" if code else ""
 
 
-def _imported(place, file):
+def _imported(place, file, is_submission):
     if file is None:
         return importlib.import_module(place)
     path = os.path.abspath(file)
-    sys.path.insert(0, os.path.dirname(path))
+    folder = os.path.dirname(path)
+    sys.path.insert(0, folder)
+    if is_submission:
+        # Submissions of competitions lie in the task's folder or below it, and import modules that lie in it or above.
+        for _ in range(2):
+            folder = os.path.dirname(folder)
+            sys.path.append(folder)
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)

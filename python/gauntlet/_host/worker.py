@@ -26,7 +26,7 @@ except ImportError as error:
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [_FOLDER, *(entry for entry in sys.path if entry != _FOLDER)]
 import tensors  # noqa: E402
-from case import Task, explain, extent, library_of, output_of, results_of  # noqa: E402
+from case import Task, explain, extent, forms_of, library_of, output_of, results_of  # noqa: E402
 from failures import Broken, Refused, Unfit, Wrong, is_out_of_memory, told  # noqa: E402
 from kernel import Kernel  # noqa: E402
 from pool import Pool  # noqa: E402
@@ -90,7 +90,7 @@ class Worker:
         names = list(task.outputs)
         outputs = tuple(output_of(task, name, spec) for name, spec in task.outputs.items())
         text = tensors.header_for(list(task.outputs.values()))
-        results = results_of(task.results, names)
+        results = tuple(results_of(form, names) for form in forms_of(task))
         self.loop.bind((library_of(task), outputs, results, Unfit, text, int(task.device == "cuda")))
 
     def _imported(self, task):
