@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::driver::{Driver, Handle};
 use crate::memory::{Block, Layout};
 use crate::python::{Failed, Object, Python};
-use crate::results::{Library, Output, Tree};
+use crate::results::{Found, Library, Output, Tree};
 
 /// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
 const ALIGNMENT: usize = 256;
@@ -52,6 +52,15 @@ struct Call {
     inputs: Vec<u64>,
     /// Addresses of outputs that are written in place; empty if there are none.
     in_place: Vec<u64>,
+}
+
+/// A tensor that a call returned.
+struct Returned {
+    own: Found,
+    /// The same tensor in row-major order where that is needed to copy it.
+    copied: Found,
+    /// What keeps both where they are.
+    _alive: [Object; 2],
 }
 
 fn addresses(tuple: &Object) -> Result<Vec<u64>, Failed> {
@@ -164,7 +173,7 @@ impl Host {
             self.place(call)?;
             self.fill_outputs(call, poison, true)?;
             let (result, seconds) = self.timed(&kernel, call, stream, cold)?;
-            self.take(python, number, call, &result)?;
+            self.take(python, number, call, &result, poison)?;
             drop(result);
             self.fill_outputs(call, poison, false)?;
             self.restore(call);
@@ -276,52 +285,94 @@ impl Host {
         }
     }
 
-    /// Copies the result of a call away.
-    fn take(&mut self, python: Python, number: usize, call: &Call, result: &Object) -> Result<(), Failed> {
+    /// Copies the result of a call away, and fills the memory that it was returned in, so that a later call that is
+    /// given the same memory does not find the result in it.
+    fn take(
+        &mut self,
+        python: Python,
+        number: usize,
+        call: &Call,
+        result: &Object,
+        poison: u8,
+    ) -> Result<(), Failed> {
         let in_place =
             result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
-        let mut found: Vec<Option<Object>> = self.outputs.iter().map(|_| None).collect();
-        let mut fits = in_place;
-        for form in &self.results {
-            fits = fits || form.harvest(result, &mut found)?;
-        }
-        for index in 0..self.outputs.len() {
-            let output = &self.outputs[index];
-            let layout = match (&found[index], in_place) {
-                (_, true) => Some((output.at(call.in_place[index]), None)),
-                (Some(tensor), false) if fits => self.row_major(tensor, output)?,
-                _ => None,
-            };
-            match layout {
-                // The tensor, if there is one, lives until its elements are copied.
-                Some((layout, _tensor)) => self.copy(number, index, &layout)?,
-                None => fits = false,
+        if in_place {
+            for index in 0..self.outputs.len() {
+                let layout = self.outputs[index].at(call.in_place[index]);
+                self.copy(number, index, &layout)?;
             }
-        }
-        if !fits {
-            let argument = python.tuple(vec![python.integer(number as i64)?, result.again()?])?;
-            return Err(python.raise(&self.unfit, &argument));
+        } else {
+            let Some(returned) = self.returned(result)? else {
+                let argument = python.tuple(vec![python.integer(number as i64)?, result.again()?])?;
+                return Err(python.raise(&self.unfit, &argument));
+            };
+            for (index, tensor) in returned.iter().enumerate() {
+                self.copy(number, index, &tensor.copied.layout)?;
+            }
+            for (output, tensor) in self.outputs.iter().zip(&returned) {
+                self.spoil(output, &tensor.own, poison)?;
+            }
         }
         self.kept.calls = number + 1;
         Ok(())
     }
 
-    /// Where a tensor lies, and the object that keeps it there; none if it does not fit. A tensor on the device that is
-    /// not in row-major order is copied first.
-    fn row_major(&self, value: &Object, output: &Output) -> Result<Option<(Layout, Option<Object>)>, Failed> {
+    /// The returned tensors in the order of the outputs; none if they do not fit.
+    fn returned(&self, result: &Object) -> Result<Option<Vec<Returned>>, Failed> {
+        let mut values: Vec<Option<Object>> = self.outputs.iter().map(|_| None).collect();
+        let mut fits = false;
+        for form in &self.results {
+            fits = fits || form.harvest(result, &mut values)?;
+        }
+        let mut returned = Vec::new();
+        for (output, value) in self.outputs.iter().zip(values) {
+            let Some(value) = value.filter(|_| fits) else {
+                return Ok(None);
+            };
+            let Some(tensor) = self.row_major(&value, output)? else {
+                return Ok(None);
+            };
+            returned.push(tensor);
+        }
+        Ok(Some(returned))
+    }
+
+    /// Where a returned tensor lies; none if it does not fit. A tensor on the device that is not in row-major order is
+    /// copied first.
+    fn row_major(&self, value: &Object, output: &Output) -> Result<Option<Returned>, Failed> {
         let tensor = self.library.tensor(value, output)?;
-        let Some(layout) = self.library.layout(&tensor, output)? else {
+        let Some(own) = self.library.layout(&tensor, output)? else {
             return Ok(None);
         };
-        if layout.is_row_major() || !output.on_device {
-            return Ok(Some((layout, Some(tensor))));
-        }
-        let copy = self.library.row_major(&tensor)?;
-        if let Some(device) = &self.device {
+        let copy = if own.layout.is_row_major() || !output.on_device {
+            tensor.again()?
+        } else {
+            self.library.row_major(&tensor)?
+        };
+        if let Some(device) = self.device.as_ref().filter(|_| output.on_device) {
             device.synchronise()?;
         }
-        let layout = self.library.layout(&copy, output)?;
-        Ok(layout.map(|layout| (layout, Some(copy))))
+        Ok(self.library.layout(&copy, output)?.map(|copied| Returned {
+            own,
+            copied,
+            _alive: [tensor, copy],
+        }))
+    }
+
+    /// Fills the memory of a returned tensor if nothing else lies in between and it can be written to.
+    fn spoil(&self, output: &Output, found: &Found, byte: u8) -> Result<(), Failed> {
+        let layout = &found.layout;
+        if found.is_read_only || !layout.is_dense() {
+            return Ok(());
+        }
+        match &self.device {
+            Some(device) if output.on_device => device.fill(layout.address, byte, layout.bytes())?,
+            _ if output.on_device => {}
+            // SAFETY: the tensor is alive and may be written to, and its elements fill these bytes.
+            _ => unsafe { std::ptr::write_bytes(layout.address as *mut u8, byte, layout.bytes()) },
+        }
+        Ok(())
     }
 
     fn copy(&mut self, number: usize, index: usize, layout: &Layout) -> Result<(), Failed> {

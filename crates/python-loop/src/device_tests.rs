@@ -196,17 +196,31 @@ fn strided_tensors_are_gathered_in_row_major_order() {
         // SAFETY: the tests name elements of the vector only.
         unsafe { layout.gather(&mut target) };
         let values = target.chunks_exact(2).map(|pair| u16::from(pair[0]));
-        (layout.is_row_major(), values.collect::<Vec<_>>())
+        let order = match (layout.is_row_major(), layout.is_dense()) {
+            (true, _) => "row-major",
+            (false, true) => "dense",
+            (false, false) => "with gaps",
+        };
+        (order, values.collect::<Vec<_>>())
     };
     let start = elements.as_ptr();
-    assert_eq!(gathered(start, &[2, 3], &[6, 2]), (true, vec![0, 1, 2, 3, 4, 5]));
-    assert_eq!(gathered(start, &[3, 2], &[2, 6]), (false, vec![0, 3, 1, 4, 2, 5]));
-    assert_eq!(gathered(start, &[2, 1], &[6, 500]), (false, vec![0, 3]));
-    assert_eq!(gathered(start, &[3, 2], &[0, 2]), (false, vec![0, 1, 0, 1, 0, 1]));
+    assert_eq!(
+        gathered(start, &[2, 3], &[6, 2]),
+        ("row-major", vec![0, 1, 2, 3, 4, 5])
+    );
+    assert_eq!(
+        gathered(start, &[3, 2], &[2, 6]),
+        ("dense", vec![0, 3, 1, 4, 2, 5])
+    );
+    assert_eq!(gathered(start, &[2, 1], &[6, 500]), ("with gaps", vec![0, 3]));
+    assert_eq!(
+        gathered(start, &[3, 2], &[0, 2]),
+        ("with gaps", vec![0, 1, 0, 1, 0, 1])
+    );
     assert_eq!(
         gathered(start.wrapping_add(5), &[3], &[-2]),
-        (false, vec![5, 4, 3])
+        ("with gaps", vec![5, 4, 3])
     );
-    assert_eq!(gathered(start, &[], &[]), (true, vec![0]));
-    assert_eq!(gathered(start, &[0, 3], &[6, 2]), (true, vec![]));
+    assert_eq!(gathered(start, &[], &[]), ("row-major", vec![0]));
+    assert_eq!(gathered(start, &[0, 3], &[6, 2]), ("row-major", vec![]));
 }

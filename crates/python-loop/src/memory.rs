@@ -73,6 +73,16 @@ impl Layout {
         self.bytes() == 0 || self.contiguous().0 == self.shape.len()
     }
 
+    /// Whether the elements fill the bytes from the address on without gaps, in whatever order.
+    pub fn is_dense(&self) -> bool {
+        let steps = self.shape.iter().zip(&self.strides);
+        let last: isize = steps
+            .map(|(size, stride)| size.saturating_sub(1) as isize * stride)
+            .sum();
+        let is_forward = self.strides.iter().all(|stride| *stride >= 0);
+        is_forward && self.bytes() > 0 && last + self.element as isize == self.bytes() as isize
+    }
+
     /// Copies the elements of a tensor on the host, in row-major order.
     ///
     /// # Safety

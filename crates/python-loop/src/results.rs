@@ -25,6 +25,14 @@ pub struct Library {
     strides_in_elements: bool,
 }
 
+/// Where a returned tensor lies.
+pub struct Found {
+    /// Its place and form.
+    pub layout: Layout,
+    /// Whether its memory must not be written to.
+    pub is_read_only: bool,
+}
+
 /// None for Python's None.
 fn optional(object: Object) -> Option<Object> {
     (!object.is_none()).then_some(object)
@@ -67,7 +75,7 @@ impl Library {
     }
 
     /// Where a tensor lies, if its type, element type, shape and device are those of an output.
-    pub fn layout(&self, tensor: &Object, output: &Output) -> Result<Option<Layout>, Failed> {
+    pub fn layout(&self, tensor: &Object, output: &Output) -> Result<Option<Found>, Failed> {
         if !tensor.class()?.is(&self.class) {
             return Ok(None);
         }
@@ -106,15 +114,18 @@ impl Library {
             .map(|stride| stride as isize * unit as isize)
             .collect();
         let pointer = ask(&self.pointer)?;
-        let address = match pointer.named(c"data") {
-            Some(data) if pointer.is_dict() => data.item(0)?.address()?,
-            _ => pointer.address()?,
+        let (address, is_read_only) = match pointer.named(c"data") {
+            Some(data) if pointer.is_dict() => (data.item(0)?.address()?, data.item(1)?.number()? != 0),
+            _ => (pointer.address()?, false),
         };
-        Ok(Some(Layout {
-            address,
-            shape,
-            strides,
-            element: output.element,
+        Ok(Some(Found {
+            layout: Layout {
+                address,
+                shape,
+                strides,
+                element: output.element,
+            },
+            is_read_only,
         }))
     }
 }

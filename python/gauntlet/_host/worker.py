@@ -91,7 +91,10 @@ class Worker:
         outputs = tuple(output_of(task, name, spec) for name, spec in task.outputs.items())
         text = tensors.header_for(list(task.outputs.values()))
         results = tuple(results_of(form, names) for form in forms_of(task))
-        self.loop.bind((library_of(task), outputs, results, Unfit, text, int(task.device == "cuda")))
+        try:
+            self.loop.bind((library_of(task), outputs, results, Unfit, text, int(task.device == "cuda")))
+        except RuntimeError as error:
+            raise Broken(f"the GPU cannot be used: {error}") from None
 
     def _imported(self, task):
         try:
