@@ -89,7 +89,8 @@ pub unsafe extern "C" fn gauntlet_load(files: Pointer) -> Pointer {
     unsafe { answer(files, |python, files, host| bound(host)?.load(python, files)) }
 }
 
-/// Makes the calls; see [`Host::run`]. Returns a tuple with seconds of the call, and of the device or None, for each.
+/// Makes the calls; see [`Host::run`]. Returns, for each, a tuple with the seconds of the call, of the device
+/// or None, and of what was done before and after the call.
 ///
 /// # Safety
 /// As [`gauntlet_load`].

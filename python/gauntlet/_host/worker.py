@@ -141,7 +141,11 @@ class Worker:
         return {"answer": "ran", **self._run([copy], poison)[0]}
 
     def time(self, copies, phases=False):
-        return {"answer": "timed", "samples": self._run(copies, 255)}
+        samples = self._run(copies, 255)
+        if phases:
+            # Phases are parts of the call then; there are none that this worker could tell apart.
+            samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
+        return {"answer": "timed", "samples": samples}
 
     def output(self, path, index=0):
         self._built()
@@ -173,7 +177,12 @@ class Worker:
                 sys.stderr.flush()
                 os._exit(70)
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
-        return [{"call": call} if kernel is None else {"call": call, "kernel": kernel} for call, kernel in times]
+        return [self._sample(*one) for one in times]
+
+    @staticmethod
+    def _sample(call, kernel, between):
+        sample = {"call": call, "phases": {"between": between}}
+        return sample if kernel is None else {**sample, "kernel": kernel}
 
     def _call(self, file, given, outputs):
         """A call as the loop takes it, on the tensors of a copy."""

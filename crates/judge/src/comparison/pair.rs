@@ -330,7 +330,12 @@ pub struct Slot {
     pub effort: Effort,
     /// The median clock in MHz, where every call has one.
     pub clock: Option<f64>,
+    /// Time that the worker reports to have spent on its calls before and after them: on operands and results.
+    pub between: f64,
 }
+
+/// The phase that is not part of a call, but of what a host does before and after it.
+const BETWEEN: &str = "between";
 
 impl Side {
     /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
@@ -368,6 +373,7 @@ fn slot(timed: &[Timing], effort: Effort) -> Result<Slot, ExaminationFailure> {
         first: calls.first().copied().unwrap_or_default(),
         effort,
         clock: clocks.map(|clocks| median(&clocks)),
+        between: timed.iter().filter_map(|timing| timing.phases.get(BETWEEN)).sum(),
     })
 }
 

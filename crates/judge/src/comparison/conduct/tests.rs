@@ -19,6 +19,7 @@ fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
         first: reported * noise,
         effort: effort(20.0 * call * noise + 150e-6),
         clock: None,
+        between: 0.0,
     }
 }
 
@@ -31,6 +32,7 @@ fn lone(call: f64, late: f64) -> Slot {
         first: call,
         effort: effort(call + 150e-6 + late),
         clock: None,
+        between: 0.0,
     }
 }
 
@@ -101,6 +103,42 @@ fn a_true_speedup_is_not_suspected() {
         conduct.first = vec![[lone(CALL, 0.0), lone(CALL / 3.0, 0.0)]];
     };
     assert_eq!(judge(faster), None);
+}
+
+/// Notes slots whose worker does something for `spent` seconds in addition to its calls, and reports it as work on
+/// operands and results or not. The candidate's calls take half as long as the baseline's.
+fn take_slots_with_work_between(conduct: &mut CaseConduct, spent: [f64; 2], reported: [f64; 2]) {
+    let side = |side: usize, turn: usize| {
+        let call = [CALL, CALL / 2.0][side];
+        let plain = slot(call, call, turn);
+        Slot {
+            effort: effort(plain.effort.exchange + spent[side]),
+            between: reported[side],
+            ..plain
+        }
+    };
+    let slots: Vec<(Arm, Slot)> = (0..12)
+        .map(|turn| match turn % 2 {
+            0 => (Arm::Baseline, side(0, turn)),
+            _ => (Arm::Candidate, side(1, turn)),
+        })
+        .collect();
+    conduct.note_slots(&slots);
+    conduct.first = vec![[lone(CALL, 0.0), lone(CALL / 2.0, 0.0)]];
+}
+
+#[test]
+fn work_on_operands_that_both_sides_report_is_not_held_against_a_faster_one() {
+    let both = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [10e-3; 2]);
+    assert_eq!(judge(both), None);
+    let unreported = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [0.0; 2]);
+    assert!(matches!(judge(unreported), Some(Suspicion::OwnClock { .. })));
+}
+
+#[test]
+fn work_on_operands_that_only_one_side_reports_excuses_nothing() {
+    let alone = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [0.0, 10e-3], [0.0, 10e-3]);
+    assert!(judge(alone).is_some());
 }
 
 #[test]
@@ -186,6 +224,7 @@ fn short(call: f64, reported: f64, begin: f64, jitter: usize) -> Slot {
         first: reported + begin,
         effort: effort(sum + CALLS as f64 * (call - reported) + 150e-6 + odd),
         clock: None,
+        between: 0.0,
     }
 }
 
@@ -382,6 +421,7 @@ fn beside_a_neighbour(dice: &mut Dice, report: fn(&[f64]) -> Vec<f64>) -> Slot {
         first: reported[0],
         effort: effort(calls.iter().sum::<f64>() + messages),
         clock: None,
+        between: 0.0,
     }
 }
 
