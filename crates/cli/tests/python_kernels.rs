@@ -175,11 +175,11 @@ fn what_is_wrong_with_a_function_is_a_verdict_with_its_reason() {
     insta::assert_snapshot!(stopped("nothing"), @"incorrect: the kernel returned None; return `y`");
     let raised = stopped("raises");
     assert!(
-        raised.starts_with("incorrect: the kernel raised kernels.py:40: ValueError: matmul"),
+        raised.starts_with("incorrect: the kernel raised kernels.py:36: ValueError: matmul"),
         "{raised}"
     );
-    insta::assert_snapshot!(stopped("leaves"), @"incorrect: the kernel raised kernels.py:43: SystemExit: 0");
-    insta::assert_snapshot!(stopped("arity"), @"does-not-compile: odd: `arity` in kernels.py:45 takes `epsilon`, which the task does not have; its inputs are x, weight, and its outputs y: rename the parameter, or give it a default");
+    insta::assert_snapshot!(stopped("leaves"), @"incorrect: the kernel raised kernels.py:39: SystemExit: 0");
+    insta::assert_snapshot!(stopped("arity"), @"does-not-compile: odd: `arity` in kernels.py:41 takes `epsilon`, which the task does not have; its inputs are x, weight, and its outputs y: rename the parameter, or give it a default");
 }
 
 #[test]
@@ -190,12 +190,12 @@ fn what_cannot_be_called_is_bad_input_with_a_remedy() {
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
         said(&place, &ran.folded())
     };
-    insta::assert_snapshot!(refused("kernels.py:nrom"), @"");
-    insta::assert_snapshot!(refused("kernels.py"), @"");
-    insta::assert_snapshot!(refused("nowhere.py:norm"), @"");
-    insta::assert_snapshot!(refused("broken.py:fast"), @"");
-    insta::assert_snapshot!(refused("kernels.py:norm: ROWS=4"), @"");
-    insta::assert_snapshot!(refused("nowhere.so:norm"), @"");
+    insta::assert_snapshot!(refused("kernels.py:nrom"), @"× kernels.py has no function `nrom` help: it has norm, clone, slower, in_place, wrong, shape, dtype, nothing, raises, leaves, arity, last_time: write kernels.py:norm");
+    insta::assert_snapshot!(refused("kernels.py"), @"× `kernels.py` names no function help: it has norm, clone, slower, in_place, wrong, shape, dtype, nothing, raises, leaves, arity, last_time: write kernels.py:norm");
+    insta::assert_snapshot!(refused("nowhere.py:norm"), @"× there is no file nowhere.py help: write a kernel as FILE:FUNCTION, such as softmax.py:fast");
+    insta::assert_snapshot!(refused("broken.py:fast"), @"× broken.py:2: '(' was never closed help: correct the line; nothing was run");
+    insta::assert_snapshot!(refused("kernels.py:norm: ROWS=4"), @"× `kernels.py:norm` takes no parameters, but `ROWS=4` is given help: leave them out, or write a function for each variant");
+    insta::assert_snapshot!(refused("nowhere.so:norm"), @"× there is no file nowhere.so help: write a kernel as FILE:FUNCTION, such as softmax.cu:softmax_kernel");
 }
 
 #[test]
