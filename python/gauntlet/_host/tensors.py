@@ -225,6 +225,11 @@ def numpy_dtype(data_type: str, dtype=None) -> np.dtype:
         return np.dtype(f"uint{8 * _BYTES[data_type]}")
 
 
+def zeros(data_type: str, shape) -> Stored:
+    """A stored tensor of zeros."""
+    return Stored(data_type, tuple(shape), np.zeros(math.prod(shape) * _BYTES[data_type], np.uint8))
+
+
 def empty(data_type: str, shape, library: str, device="cpu", dtype=None):
     """A new tensor of a library without values, row-major. ``shape`` is the one of the stored tensor."""
     if library == "numpy":

@@ -10,7 +10,9 @@ import fcntl
 import json
 import os
 import platform
+import shutil
 import sys
+import tempfile
 
 PROTOCOL = 4
 
@@ -76,7 +78,20 @@ class Worker:
             raise Refused(str(error)) from None
         self.kernel = self._imported(task)
         self.task = task
+        if artefacts is not None:
+            self._compile()
         return {"answer": "built", "resources": {}}
+
+    def _compile(self):
+        """Calls the kernel once on zeros, so that compilers that work at the first call fill their caches now. What it
+        answers, or that it fails, does not matter here."""
+        zeros = {name: tensors.zeros(spec["data_type"], spec["shape"]) for name, spec in self.task.inputs.items()}
+        try:
+            self._place([zeros], 1)
+            self._run([0], 255)
+        except (Wrong, Broken):
+            pass
+        self.copies = []
 
     def _bind(self, task):
         if task.device == "cuda":
@@ -107,8 +122,13 @@ class Worker:
             raise Refused(f"the kernel cannot be imported: {told(error, self.text.rpartition(':')[0])}") from None
 
     def load(self, inputs, copies):
-        task = self._built()
-        files = [tensors.read_file(path) for path in inputs]
+        self._built()
+        length = self._place([tensors.read_file(path) for path in inputs], copies)
+        return {"answer": "loaded", "bytes": length}
+
+    def _place(self, files, copies):
+        """Makes the tensors of all copies from the contents of files; returns their bytes."""
+        task = self.task
         leaves = {leaf["tensor"]: leaf for leaf in tensors.leaves(task.arguments)}
         made = []
         for copy in range(copies):
@@ -119,8 +139,7 @@ class Worker:
         extents = [tuple(extent(tensor) for tensor in made[file].values()) for file in range(min(len(files), copies))]
         self.pool = Pool(*self.loop.load(tuple(extents)))
         self.copies = [(copy % len(files), tensors_of_copy, {}) for copy, tensors_of_copy in enumerate(made)]
-        bytes_of_all = sum(length for one in extents for _, length, _ in one) * copies // len(extents)
-        return {"answer": "loaded", "bytes": bytes_of_all}
+        return sum(length for one in extents for _, length, _ in one) * copies // len(extents)
 
     def _is_on_device(self, leaves):
         return any(leaf.get("device", self.task.device) == "cuda" for leaf in leaves)
@@ -227,6 +246,25 @@ def private_streams():
     return os.fdopen(requests, "rb"), os.fdopen(replies, "wb", buffering=0)
 
 
+CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+
+
+def own_caches():
+    """Caches of compilers that were filled by a build can only be read. They are copied to the worker's own folder,
+    because compilers fail if they cannot write."""
+    for variable in CACHES:
+        folder = os.environ.get(variable)
+        if folder is None or not os.path.isdir(folder):
+            continue
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                continue
+        except OSError:
+            own = os.path.join(os.getcwd(), "caches", variable)
+        shutil.copytree(folder, own, dirs_exist_ok=True)
+        os.environ[variable] = own
+
+
 def answer(worker, request):
     """The answer to a request, or the failure."""
     call = request.pop("call")
@@ -248,6 +286,7 @@ CALLS = ("describe", "build", "load", "prepare", "run", "time", "output")
 def main():
     loop, device, text = sys.argv[1:]
     requests, replies = private_streams()
+    own_caches()
     worker = Worker(Loop(loop), device, text)
     sys.argv[1:] = []
     call = None
