@@ -1,5 +1,6 @@
 //! The task that is bound, its inputs, and the results of the last request.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::rc::Rc;
@@ -33,6 +34,8 @@ pub struct Host {
     /// Where tensors on the device are placed before a call.
     pool: Option<Block>,
     kept: Kept,
+    /// Outputs on the host that are written in place and still hold this byte everywhere.
+    filled: HashMap<u64, u8>,
 }
 
 /// The results of the last request.
@@ -86,6 +89,7 @@ impl Host {
             pristine: Vec::new(),
             pool: None,
             kept: Kept::default(),
+            filled: HashMap::new(),
         })
     }
 
@@ -97,6 +101,7 @@ impl Host {
     /// Takes for each file a tuple of tensors, each a tuple of address, bytes, and whether it lies on the device.
     pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
         self.pristine.clear();
+        self.filled.clear();
         self.pool = None;
         for file in files.items()? {
             let mut blocks = Vec::new();
@@ -173,6 +178,9 @@ impl Host {
             let begun = Instant::now();
             self.place(call)?;
             self.fill_outputs(call, poison, true)?;
+            for address in &call.in_place {
+                self.filled.remove(address);
+            }
             let (result, seconds) = self.timed(&kernel, call, stream, cold)?;
             self.take(python, number, call, &result, poison)?;
             drop(result);
@@ -245,14 +253,14 @@ impl Host {
 
     /// Fills the outputs that are written in place. Those on the host are filled for their next use as soon as their
     /// result is taken, so that the fill does not bring them into a cache just before the call.
-    fn fill_outputs(&self, call: &Call, byte: u8, on_device: bool) -> Result<(), Failed> {
+    fn fill_outputs(&mut self, call: &Call, byte: u8, on_device: bool) -> Result<(), Failed> {
         for (output, address) in self.outputs.iter().zip(&call.in_place) {
             match &self.device {
                 Some(device) if output.on_device && on_device => {
                     device.fill(*address, byte, output.bytes())?
                 }
                 // SAFETY: the worker gives the address of a live array as long as the output.
-                _ if !output.on_device && !on_device => unsafe {
+                _ if !output.on_device && !on_device && self.filled.insert(*address, byte) != Some(byte) => unsafe {
                     std::ptr::write_bytes(*address as *mut u8, byte, output.bytes());
                 },
                 _ => {}
