@@ -39,8 +39,8 @@ impl Device {
     pub fn new(driver: Driver) -> Result<Self, String> {
         let driver = Rc::new(driver);
         let (mut device, mut cache) = (0, 0);
-        // SAFETY: the driver fills both variables.
         checked(
+            // SAFETY: the driver fills both variables.
             unsafe { (driver.current_device)(&raw mut device) },
             "there is no current context",
         )?;
@@ -49,8 +49,8 @@ impl Device {
         checked(status, "the size of the second-level cache cannot be read")?;
         let mut events = [std::ptr::null_mut(); 2];
         for event in &mut events {
-            // SAFETY: the driver fills the variable.
             checked(
+                // SAFETY: the driver fills the variable.
                 unsafe { (driver.create_event)(event, 0) },
                 "an event cannot be created",
             )?;
@@ -73,8 +73,8 @@ impl Device {
 
     /// Waits until the whole device has finished, whatever the stream.
     pub fn synchronise(&self) -> Result<(), String> {
-        // SAFETY: the call has no arguments.
         checked(
+            // SAFETY: the call has no arguments.
             unsafe { (self.driver.synchronize)() },
             "the kernel failed on the device",
         )
@@ -90,8 +90,8 @@ impl Device {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: callers give addresses of blocks or of live tensors of that length.
         checked(
+            // SAFETY: callers give addresses of blocks or of live tensors of that length.
             unsafe { (self.driver.fill)(address, byte, bytes) },
             "memory cannot be filled",
         )
@@ -105,19 +105,19 @@ impl Device {
         call: impl FnOnce() -> Result<T, E>,
     ) -> Result<(T, Times), E> {
         let begun = Instant::now();
-        // SAFETY: the event is this device's, and the stream is the current one of torch.
         checked(
+            // SAFETY: the event is this device's, and the stream is the current one of torch.
             unsafe { (self.driver.record_event)(self.start, stream) },
             "an event cannot be recorded",
         )?;
         let result = call()?;
-        // SAFETY: as above.
         checked(
+            // SAFETY: as above.
             unsafe { (self.driver.record_event)(self.end, stream) },
             "an event cannot be recorded",
         )?;
-        // SAFETY: the event was recorded.
         checked(
+            // SAFETY: the event was recorded.
             unsafe { (self.driver.wait_for_event)(self.end) },
             "the kernel failed on the device",
         )?;

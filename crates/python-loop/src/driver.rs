@@ -45,7 +45,7 @@ macro_rules! driver {
                 };
                 Ok(Self {
                     // SAFETY: each type is the one of the CUDA driver API's reference for this symbol.
-                    $($field: unsafe { std::mem::transmute::<*mut c_void, _>(find($symbol)?) },)*
+                    $($field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(find($symbol)?) },)*
                 })
             }
         }

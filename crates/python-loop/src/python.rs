@@ -44,7 +44,7 @@ macro_rules! interface {
             fn find() -> Option<Self> {
                 Some(Self {
                     // SAFETY: each type is the one that Python's documentation of the stable ABI gives for the name.
-                    $($name: unsafe { std::mem::transmute::<NonNull<c_void>, _>(symbol(stringify!($name))?) },)*
+                    $($name: unsafe { std::mem::transmute::<NonNull<c_void>, unsafe extern "C" fn($($argument),*) $(-> $result)?>(symbol(stringify!($name))?) },)*
                     $($data: symbol(stringify!($data))?,)*
                 })
             }
