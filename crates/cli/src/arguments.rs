@@ -60,9 +60,11 @@ Exit codes:
 pub enum Command {
     /// Play a round or a tournament: rank, examine, measure, judge.
     Run(Run),
-    /// Compare two schedules, once.
+    /// Compare two kernels, once.
     #[command(visible_alias = "bench")]
     Compare(Compare),
+    /// Examine a kernel by all gates, against the task's own baseline or another.
+    Judge(Judge),
     /// Find the fastest schedule of each problem of a suite.
     Tune(Tune),
     /// Examine without measuring: a round's pitches, or a suite under many schedules.
@@ -149,6 +151,7 @@ pub struct ReportFiles {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py
   gauntlet compare builtin 'stages=2' --task group-gemm
   gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case prefill
   gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
@@ -160,11 +163,42 @@ Exit codes:
   1  one of them is wrong; with --require, the verdict shows the contrary (for no-regression: a regression)
   4  one of them is blocked, or the times are void; with --require, the verdict is inconclusive")]
 pub struct Compare {
-    /// A kernel: `builtin`; parameters of the built-in one, such as 'stages=2', or a TOML file of them; `dispatch:FILE`
-    /// with a table from `gauntlet tune`; or 'command: PROGRAM ARGUMENTS', a worker of your own.
+    /// A kernel: a Python function, such as softmax.py:fast; a function of a shared library, such as libsoftmax.so:fast; a
+    /// CUDA kernel, such as softmax.cu:fast; 'command: PROGRAM ARGUMENTS', a worker of your own; `builtin`; parameters of
+    /// the built-in one, such as 'stages=2', or a TOML file of them; `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
     /// Another kernel. Parameters that are not named are as in the baseline.
     pub candidate: String,
+    /// What both are measured with, and how.
+    #[command(flatten)]
+    pub contest: Contest,
+}
+
+/// `judge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet judge softmax.py:fast --task softmax.py --baseline softmax.py:slow
+  gauntlet judge 'stages=2' --task group-gemm --html report.html
+
+Exit codes:
+  0  the kernel passed every gate and was compared; with --require, the verdict shows what is required
+  1  it or the baseline is wrong, or a gate stopped it; with --require, the verdict shows the contrary
+  4  it or the baseline is blocked, or the times are void; with --require, the verdict is inconclusive")]
+pub struct Judge {
+    /// The kernel, in a form that `gauntlet compare` takes.
+    pub candidate: String,
+    /// The kernel that it is compared with; the built-in one, or the task's own baseline, if it is left out.
+    #[arg(long)]
+    pub baseline: Option<String>,
+    /// What both are measured with, and how.
+    #[command(flatten)]
+    pub contest: Contest,
+}
+
+/// What `compare` and `judge` share.
+#[derive(Debug, Args)]
+pub struct Contest {
     /// The suite of a task, by name or file (see `gauntlet suites`).
     #[arg(long, visible_alias = "suite", default_value = "group-gemm")]
     pub task: String,
@@ -183,9 +217,9 @@ pub struct Compare {
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,
-    /// Write the result as JSON (`-`: to standard output, in place of the report).
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    /// Where results go besides the terminal.
+    #[command(flatten)]
+    pub files: ReportFiles,
 }
 
 /// `check`.
@@ -290,17 +324,21 @@ pub struct Worker {
     /// The executor to serve.
     #[arg(value_enum)]
     pub executor: WorkerName,
-    /// The kernel: `FILE.so:FUNCTION` (library) or `FILE.cu:KERNEL` (nvrtc).
+    /// The kernel: `FILE.py:FUNCTION` (python), `FILE.so:FUNCTION` (library) or `FILE.cu:KERNEL` (nvrtc).
     #[arg(
         value_name = "FILE:KERNEL",
         required_if_eq_any([
-            ("executor", "cheat"), ("executor", "zoo"), ("executor", "library"), ("executor", "nvrtc")
+            ("executor", "cheat"), ("executor", "zoo"), ("executor", "python"), ("executor", "library"),
+            ("executor", "nvrtc")
         ])
     )]
     pub subject: Option<String>,
     /// What only the workers of kernels take.
     #[command(flatten)]
     pub native: NativeWorkerArguments,
+    /// Where the tensors of a built-in task are (python): cpu or cuda.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub tensors: MeasuredExecutor,
     /// amx, avx512, avx2, neon or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
     pub simd: Option<String>,
@@ -365,6 +403,8 @@ pub enum WorkerName {
     Library,
     /// A CUDA C++ kernel, compiled at run time.
     Nvrtc,
+    /// A Python function.
+    Python,
     /// A candidate that cheats, for the lab to examine itself with.
     #[value(hide = true)]
     Cheat,

@@ -6,6 +6,7 @@ mod commands;
 mod error;
 mod exit;
 mod interrupt;
+mod kernel_text;
 mod listing;
 mod load;
 mod machine;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
         Command::Compare(compare) => commands::compare::compare(&compare),
+        Command::Judge(judge) => commands::judge::judge(&judge),
         Command::Tune(tune) => commands::tune::tune(&tune),
         Command::Check(check) => commands::check::check(&check),
         Command::Compile(compile) => commands::compile::compile(&compile),

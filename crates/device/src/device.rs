@@ -162,6 +162,32 @@ impl Device {
         }
     }
 
+    /// A GPU without a description: only what its driver tells. The model predicts nothing for it. Its name ends in
+    /// `(not described)`; its architecture is the newest known one that its code runs on.
+    pub fn undescribed(title: &str, capability: (u32, u32), processors: f64, l2_bytes: Option<f64>) -> Self {
+        let source = "the CUDA driver";
+        Self {
+            name: format!("{title} (not described)"),
+            title: title.to_owned(),
+            arch: match capability {
+                (10, _) => Arch::Sm100a,
+                (9, _) => Arch::Sm90a,
+                (major, minor) if (major, minor) >= (8, 9) => Arch::Sm89,
+                _ => Arch::Sm80,
+            },
+            processors: Figure::new(processors, source),
+            clock: None,
+            memory: Memory {
+                l2_size: l2_bytes.map(|bytes| Figure::new(bytes, source)),
+                ..Memory::default()
+            },
+            gpu: None,
+            cpu: None,
+            calibration: None,
+            model_tests: Vec::new(),
+        }
+    }
+
     /// The names [`builtin`](Self::builtin) knows besides `host`.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)

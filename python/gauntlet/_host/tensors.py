@@ -121,13 +121,28 @@ def write_file(path, tensors: "dict[str, Any]") -> int:
         begin, end = end, end + tensor.data.nbytes
         dtype = _IN_FILE[tensor.data_type]
         header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
+        file.write(header_of(header))
         for tensor in stored.values():
             file.write(tensor.data.data)
     return end
+
+
+def header_of(entries: dict) -> bytes:
+    """The beginning of a file with these entries."""
+    text = json.dumps(entries).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def header_for(specs: "list[dict]") -> bytes:
+    """The beginning of a file with tensors of these names, types (``data_type``) and shapes."""
+    header, end = {}, 0
+    for spec in specs:
+        data_type, shape = spec["data_type"], spec["shape"]
+        begin, end = end, end + math.prod(shape) * _BYTES[data_type]
+        header[spec["name"]] = {"dtype": _IN_FILE[data_type], "shape": shape, "data_offsets": [begin, end]}
+    return header_of(header)
 
 
 # Tensors of numpy and torch
@@ -210,15 +225,35 @@ def numpy_dtype(data_type: str, dtype=None) -> np.dtype:
         return np.dtype(f"uint{8 * _BYTES[data_type]}")
 
 
+def zeros(data_type: str, shape) -> Stored:
+    """A stored tensor of zeros."""
+    return Stored(data_type, tuple(shape), np.zeros(math.prod(shape) * _BYTES[data_type], np.uint8))
+
+
+def empty(data_type: str, shape, library: str, device="cpu", dtype=None):
+    """A new tensor of a library without values, row-major. ``shape`` is the one of the stored tensor."""
+    if library == "numpy":
+        return _empty_numpy(numpy_dtype(data_type, dtype), shape)
+    torch, kind = import_torch(), torch_dtype(data_type, dtype)
+    shape = shape[:-1] if kind.is_complex else shape
+    return torch.empty(tuple(shape), dtype=_carrier(torch, kind), device=device).view(kind)
+
+
+def _empty_numpy(kind, shape):
+    """Aligned like torch's tensors: where arrays begin moves times otherwise."""
+    shape = tuple(shape[:-1] if kind.kind == "c" else shape)
+    length = math.prod(shape) * kind.itemsize
+    memory = np.empty(length + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + length].view(kind).reshape(shape)
+
+
 def restore_numpy(stored: Stored, dtype=None, strides=None) -> np.ndarray:
     """A new array of numpy with the elements of a stored tensor."""
     kind = numpy_dtype(stored.data_type, dtype)
-    shape = stored.shape[:-1] if kind.kind == "c" else stored.shape
-    array = np.empty(stored.data.nbytes + 64, np.uint8)
-    start = -array.ctypes.data % 64
-    array = array[start : start + stored.data.nbytes]
-    array[:] = stored.data
-    array = array.view(kind).reshape(shape)
+    array = _empty_numpy(kind, stored.shape)
+    shape = array.shape
+    array.reshape(-1).view(np.uint8)[:] = stored.data
     if strides is None:
         return array
     placed = np.empty(1 + _last(shape, strides), kind)

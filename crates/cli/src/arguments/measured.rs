@@ -6,12 +6,19 @@ use gauntlet_device::Arch;
 /// Where something is measured.
 #[derive(Debug, Args)]
 pub struct Measured {
-    /// What runs it.
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub executor: MeasuredExecutor,
+    /// What runs it; the CPU unless the task's tensors belong on a GPU.
+    #[arg(long, value_enum)]
+    pub executor: Option<MeasuredExecutor>,
     /// The GPU (`--executor cuda`; see `gauntlet devices`): it must be the one that is here.
     #[arg(long)]
     pub device: Option<String>,
+}
+
+impl Measured {
+    /// The executor that is asked for, or the CPU.
+    pub fn executor(&self) -> MeasuredExecutor {
+        self.executor.unwrap_or(MeasuredExecutor::Cpu)
+    }
 }
 
 /// An executor that runs something.

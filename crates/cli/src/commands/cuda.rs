@@ -30,7 +30,7 @@ impl Place {
     /// This machine's CPU, or the named GPU if it is present.
     pub fn of(measured: &Measured) -> Result<Self, CliError> {
         let workshop = |command| Workshop::new(command, Timeouts::default(), Limits::default());
-        match (measured.executor, measured.device.as_deref()) {
+        match (measured.executor(), measured.device.as_deref()) {
             (MeasuredExecutor::Cpu, None | Some("host")) => Ok(Self {
                 device: Device::host(),
                 workshop: workshop(cpu_worker(None)?)?,
@@ -56,6 +56,38 @@ impl Place {
             }
         }
     }
+}
+
+impl Place {
+    /// The GPU that is here, whichever it is: enough for kernels that bring their own program. If there is no
+    /// description of it, the device says only what its driver tells.
+    pub fn of_any_gpu() -> Result<Self, CliError> {
+        let description = live_description()?;
+        let mut known = Device::builtin_names().filter_map(|name| Device::builtin(name).ok());
+        let device = known
+            .find(|device| mismatch(device, &description).is_none())
+            .unwrap_or_else(|| undescribed(&description));
+        Ok(Self {
+            device,
+            workshop: Workshop::new(live_worker()?, Timeouts::default(), Limits::default())?
+                .with_instruments(Instruments::find()),
+            gpu: Some(description),
+        })
+    }
+}
+
+fn undescribed(description: &Description) -> Device {
+    let detail = |name: &str| description.details.get(name).map(String::as_str);
+    let number = |name: &str| detail(name).and_then(|text| text.parse().ok());
+    let capability = detail("compute-capability")
+        .and_then(|text| text.split_once('.'))
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    Device::undescribed(
+        &description.device,
+        capability.unwrap_or_default(),
+        number("multiprocessors").unwrap_or(1.0),
+        number("l2-bytes"),
+    )
 }
 
 /// The workers of the CUDA executor for a set of rounds.
@@ -164,19 +196,24 @@ fn caches() -> Option<PathBuf> {
     named.filter(|path| path.is_absolute()).or_else(usual)
 }
 
-/// The self-description of the GPU's worker, if it is the named GPU.
-fn present(device: &Device) -> Result<Description, CliError> {
+/// The self-description of the GPU's worker.
+fn live_description() -> Result<Description, CliError> {
     let command = live_worker()?;
     let workers_folder =
         tempfile::tempdir().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
     let (timeouts, limits) = (Timeouts::default(), Limits::default());
-    let description = match WorkerProcess::start_within(&command, workers_folder.path(), timeouts, limits) {
-        Ok((_, description)) => description,
+    match WorkerProcess::start_within(&command, workers_folder.path(), timeouts, limits) {
+        Ok((_, description)) => Ok(description),
         Err(error) => {
             let culprits = culprits(&command, workers_folder.path(), timeouts, limits);
-            return Err(absent(&error, &culprits));
+            Err(absent(&error, &culprits))
         }
-    };
+    }
+}
+
+/// The self-description of the GPU's worker, if it is the named GPU.
+fn present(device: &Device) -> Result<Description, CliError> {
+    let description = live_description()?;
     match mismatch(device, &description) {
         None => Ok(description),
         Some(why) => Err(CliError::bad_input(
@@ -266,6 +303,22 @@ mod tests {
         );
         let fewer = mismatch(&h100, &gpu("NVIDIA H100 PCIe", "114")).unwrap();
         assert!(fewer.contains("114") && fewer.contains("132"), "{fewer}");
+    }
+
+    #[test]
+    fn a_gpu_without_a_description_is_what_its_driver_tells() {
+        let mut other = gpu("NVIDIA GeForce RTX 4090", "128");
+        let details = [("compute-capability", "8.9"), ("l2-bytes", "75497472")];
+        other
+            .details
+            .extend(details.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let device = undescribed(&other);
+        assert_eq!(device.name, "NVIDIA GeForce RTX 4090 (not described)");
+        assert_eq!(
+            (device.arch.to_string().as_str(), device.processors.get()),
+            ("sm_89", 128.0)
+        );
+        assert_eq!(device.memory.l2_size.map(|size| size.get()), Some(75_497_472.0));
     }
 
     #[test]

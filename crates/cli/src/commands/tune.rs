@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::arguments::{Measured, MeasuredExecutor, Tune, TuneExecutor};
 use crate::calibrations::Calibrations;
-use crate::commands::compare::chosen;
+use crate::commands::contest::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::native;
@@ -133,7 +133,7 @@ fn place(arguments: &Tune) -> Result<(Device, Option<Workshop>, Option<Descripti
         return Ok((devices::find(name)?, None, None));
     };
     let place = Place::of(&Measured {
-        executor,
+        executor: Some(executor),
         device: arguments.device.clone(),
     })?;
     Ok((place.device, Some(place.workshop), place.gpu))

@@ -135,9 +135,10 @@ struct Found {
 /// Compares the current model with times that were measured earlier.
 fn again(path: &Path, arguments: &Validate) -> Result<Found, CliError> {
     let file = path.display();
-    let (MeasuredExecutor::Cuda, Some(name)) =
-        (arguments.measured.executor, arguments.measured.device.as_deref())
-    else {
+    let (MeasuredExecutor::Cuda, Some(name)) = (
+        arguments.measured.executor(),
+        arguments.measured.device.as_deref(),
+    ) else {
         return Err(CliError::bad_input(
             "times of a CPU go with the calibration of their day, and are not looked at again",
             "add --executor cuda and --device with the GPU of the file, such as h200",
@@ -209,7 +210,7 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         on_device: gpu.is_some(),
     };
     let (measured, load) = {
-        let _hold = Hold::take(arguments.measured.executor);
+        let _hold = Hold::take(arguments.measured.executor());
         let before = Load::sample();
         if before.is_busy() {
             say(&format!(

@@ -24,6 +24,9 @@ use crate::runner::ExaminationFailure;
 /// uneven length is charged to it, see [`charge`](super::conduct).
 const TYPICAL: f64 = 0.25;
 
+/// The phase that is not part of a call, but of what a host does before and after it.
+const BETWEEN: &str = "between";
+
 /// One slot of one side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
@@ -37,6 +40,8 @@ pub struct Slot {
     pub effort: Effort,
     /// The median clock in MHz, where every call has one.
     pub clock: Option<f64>,
+    /// Time that the worker reports to have spent on its calls before and after them: on operands and results.
+    pub between: f64,
 }
 
 impl Slot {
@@ -48,6 +53,7 @@ impl Slot {
         let clocks: Option<Vec<f64>> = timed.iter().map(|timing| timing.clock).collect();
         let slot = Self {
             clock: clocks.map(|clocks| median(&clocks)),
+            between: timed.iter().filter_map(|timing| timing.phases.get(BETWEEN)).sum(),
             ..Self::of(timed.iter().map(|timing| timing.call).collect(), effort)
         };
         if slot.sum > effort.exchange {
@@ -67,6 +73,7 @@ impl Slot {
             times,
             effort,
             clock: None,
+            between: 0.0,
         }
     }
 

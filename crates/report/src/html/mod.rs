@@ -2,6 +2,7 @@
 
 mod chart;
 mod claims;
+mod comparison;
 mod intervals;
 mod labels;
 mod phases;
@@ -10,7 +11,10 @@ mod prospects;
 mod round;
 mod scores;
 
+use std::collections::BTreeMap;
+
 pub use chart::at;
+pub use comparison::ComparisonPage;
 use gauntlet_judge::Verdict;
 use gauntlet_tournament::{Judged, TournamentReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
@@ -23,6 +27,17 @@ const STYLE: &str = include_str!("style.css");
 
 /// A tournament as a page with its pictures.
 pub fn html(report: &TournamentReport) -> String {
+    let body = markup! {
+        (header(&report.name, &report.title))
+        (summary(report))
+        @for one in &report.rounds { (round::round(one)) }
+        (origin(Some(&report.run.to_string()), &report.version, &report.environment))
+    };
+    page(&report.name, &body)
+}
+
+/// A whole page.
+fn page(title: &str, body: &Markup) -> String {
     markup! {
         (DOCTYPE)
         html lang="en" {
@@ -30,15 +45,10 @@ pub fn html(report: &TournamentReport) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (report.name) " · Gauntlet" }
+                title { (title) " · Gauntlet" }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                (header(report))
-                (summary(report))
-                @for one in &report.rounds { (round::round(one)) }
-                (origin(report))
-            }
+            body { (body) }
         }
     }
     .into_string()
@@ -55,11 +65,11 @@ fn verdict_badge(judged: &Judged) -> Markup {
     markup! { (badge(judged.verdict)) @if judged.predicted { " " span.badge.predicted { (PREDICTED) } } }
 }
 
-fn header(report: &TournamentReport) -> Markup {
+fn header(name: &str, title: &str) -> Markup {
     markup! {
         header {
-            h1 { (report.name) }
-            p.title { (report.title) }
+            h1 { (name) }
+            p.title { (title) }
         }
     }
 }
@@ -88,14 +98,14 @@ fn summary(report: &TournamentReport) -> Markup {
 }
 
 /// The origin of the figures.
-fn origin(report: &TournamentReport) -> Markup {
+fn origin(run: Option<&str>, version: &str, environment: &BTreeMap<String, String>) -> Markup {
     markup! {
         footer {
             h2 { "Where this comes from" }
             dl {
-                dt { "run" } dd { (report.run) }
-                dt { "gauntlet" } dd { (report.version) }
-                @for (name, value) in &report.environment { dt { (name) } dd { (value) } }
+                @if let Some(run) = run { dt { "run" } dd { (run) } }
+                dt { "gauntlet" } dd { (version) }
+                @for (name, value) in environment { dt { (name) } dd { (value) } }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A round: scores, baseline, verdicts, intervals, and everything else behind a fold.
 
-use gauntlet_judge::{Comparison, Outcome};
+use gauntlet_judge::{Comparison, Finding, Outcome};
 use gauntlet_stats::{Criteria, decide};
 use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{BaselineReport, Judged, RoundReport};
@@ -132,25 +132,26 @@ fn candidate(judged: &Judged, criteria: &Criteria) -> Markup {
             @for outcome in &judged.peers {
                 p class=(if outcome.contradicted { "refuted" } else { "quiet" }) { (peer(outcome)) }
             }
-            (gates(judged))
+            (gates(&judged.findings))
             @if let Some(comparison) = judged.comparison() { (case_by_case(comparison, criteria)) }
         }
     }
 }
 
-fn gates(judged: &Judged) -> Markup {
+/// The findings of the gates as a table.
+pub fn gates(findings: &[Finding]) -> Markup {
     let mark = |outcome: Outcome| match outcome {
         Outcome::Pass => "✓",
         Outcome::Skip => "–",
         Outcome::Stop(_) => "✗",
     };
     html! {
-        @if !judged.findings.is_empty() {
+        @if !findings.is_empty() {
             div.scroll {
                 table {
                     thead { tr { th {} th { "gate" } th { "finding" } th { "took" } } }
                     tbody {
-                        @for finding in &judged.findings {
+                        @for finding in findings {
                             tr {
                                 td { (mark(finding.outcome)) }
                                 td.whole { (finding.gate) }
@@ -174,7 +175,8 @@ fn gates(judged: &Judged) -> Markup {
     }
 }
 
-fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
+/// The cases with their times and intervals.
+pub fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
     let lines = cases(comparison);
     let tone = |interval| Tone::from(gauntlet_judge::Verdict::from(decide(Some(interval), criteria)));
     let named = lines.iter().filter_map(|line| Some((line.name, line.interval?)));

@@ -225,7 +225,7 @@ fn pack(inputs: &Inputs, all: bool) {
                 transpose(b.packed());
                 transpose(b.scales());
                 if all {
-                    transpose(a.packed());
+                    transpose(a.values());
                 }
             }
         }

@@ -33,7 +33,7 @@ impl<'p> Measured<'p> {
         let file = file.map(TimelineFile::of).transpose()?;
         let (name, problem) = one(problems)?;
         let place = Place::of(&arguments::Measured {
-            executor: MeasuredExecutor::Cuda,
+            executor: Some(MeasuredExecutor::Cuda),
             device: Some(device.to_owned()),
         })?;
         Ok(Self {

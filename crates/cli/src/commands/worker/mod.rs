@@ -2,6 +2,7 @@
 
 mod cuda;
 mod native;
+mod python;
 
 use gauntlet_host_cpu::CpuHost;
 use gauntlet_kernels_cpu::EngineOptions;
@@ -21,6 +22,9 @@ pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
         (WorkerName::Zoo, name) => zoo(name.as_deref().unwrap_or_default()),
         (WorkerName::Library, _) => native::library(arguments),
         (WorkerName::Nvrtc, _) => native::nvrtc(arguments),
+        (WorkerName::Python, kernel) => {
+            python::serve(kernel.as_deref().unwrap_or_default(), arguments.tensors)
+        }
         (WorkerName::Cpu, None) => cpu(arguments),
         (WorkerName::Cuda, None) => cuda::serve(&arguments.cuda),
         (WorkerName::Cpu | WorkerName::Cuda, Some(stray)) => Err(CliError::bad_input(

@@ -172,7 +172,10 @@ impl CaseConduct {
         let typical = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.typical));
         let uneven = [&baseline, &candidate].map(|slots| median_of(slots, Slot::unevenness));
         self.work.shares = Shares { typical, uneven };
-        let around = Around::of(&baseline);
+        // What both report for the same operands and results, so neither gains by what it reports.
+        let between =
+            median_of(&baseline, |slot| slot.between).min(median_of(&candidate, |slot| slot.between));
+        let around = Around::of(&baseline, between);
         let side_by_side = |figure: &dyn Fn(&Slot) -> f64| {
             let pairs = baseline.iter().zip(&candidate);
             pairs
@@ -271,13 +274,15 @@ impl Around {
         })
     }
 
-    fn of(baseline: &[Slot]) -> Self {
+    /// `between` is time for operands and results that is in the slots of both sides.
+    fn of(baseline: &[Slot], between: f64) -> Self {
         let others = |slot: &Slot| (slot.sum - slot.times[0]) / ((slot.calls() - 1) as f64 * slot.typical);
         Self {
-            messages: bounded(
-                median_of(baseline, |slot| slot.effort.exchange - slot.sum),
-                baseline.first().map_or(0, Slot::calls),
-            ),
+            messages: between
+                + bounded(
+                    median_of(baseline, |slot| slot.effort.exchange - slot.sum) - between,
+                    baseline.first().map_or(0, Slot::calls),
+                ),
             begin: median_of(baseline, |slot| slot.times[0] - slot.typical).max(0.0),
             scatter: median_of(baseline, |slot| if slot.calls() > 1 { others(slot) } else { 1.0 }),
         }

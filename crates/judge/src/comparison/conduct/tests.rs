@@ -86,6 +86,43 @@ fn a_true_speedup_is_not_suspected() {
     assert_eq!(judge(faster), None);
 }
 
+/// Notes slots whose worker does something for `spent` seconds in addition to its calls, and reports it as work on
+/// operands and results or not. The candidate's calls take half as long as the baseline's.
+fn take_slots_with_work_between(conduct: &mut CaseConduct, spent: [f64; 2], reported: [f64; 2]) {
+    let side = |side: usize, turn: usize| {
+        let call = [CALL, CALL / 2.0][side];
+        let plain = slot(call, call, turn);
+        Slot {
+            effort: effort(plain.effort.exchange + spent[side]),
+            between: reported[side],
+            ..plain
+        }
+    };
+    let slots: Vec<(Arm, Slot)> = (0..12)
+        .map(|turn| match turn % 2 {
+            0 => (Arm::Baseline, side(0, turn)),
+            _ => (Arm::Candidate, side(1, turn)),
+        })
+        .collect();
+    conduct.note_slots(&slots);
+    conduct.fresh = lone_calls(CALL, CALL / 2.0);
+    conduct.known = lone_calls(CALL, CALL / 2.0);
+}
+
+#[test]
+fn work_on_operands_that_both_sides_report_is_not_held_against_a_faster_one() {
+    let both = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [10e-3; 2]);
+    assert_eq!(judge(both), None);
+    let unreported = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [0.0; 2]);
+    assert!(matches!(judge(unreported), Some(Suspicion::OwnClock { .. })));
+}
+
+#[test]
+fn work_on_operands_that_only_one_side_reports_excuses_nothing() {
+    let alone = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [0.0, 10e-3], [0.0, 10e-3]);
+    assert!(judge(alone).is_some());
+}
+
 #[test]
 fn a_clock_that_runs_slow_is_told() {
     for factor in [0.97, 0.9, 0.5] {

@@ -1,0 +1,346 @@
+//! What `compare` and `judge` share: two kernels, a task and a place to measure; and the report.
+
+use std::path::Path;
+use std::time::Instant;
+
+use gauntlet_device::Device;
+use gauntlet_judge::gates::{Examination, Faster};
+use gauntlet_judge::session::resume;
+use gauntlet_judge::{
+    Candidate, Comparison, Executor, Finding, Measurement, Metrics, Observer, Setting, Verdict, measure,
+};
+use gauntlet_parameters::Parameters;
+use gauntlet_python_task::Options;
+use gauntlet_report::ComparisonPage;
+use gauntlet_stats::Criteria;
+use gauntlet_task::Suite;
+use gauntlet_worker::protocol::Description;
+use serde_json::json;
+
+use crate::arguments::{self, MeasuredExecutor, Requirement};
+use crate::commands::cuda::{Place, environment_with};
+use crate::commands::run::version;
+use crate::commands::suites;
+use crate::error::{CliError, terminal_width};
+use crate::exit::Exit;
+use crate::machine::Hold;
+use crate::requirement::{Conclusion, soundness};
+use crate::{kernel_text, sink};
+
+/// Two kernels, and everything that they share.
+pub struct Contest<'a> {
+    pub arguments: &'a arguments::Contest,
+    pub suite: Suite,
+    /// The baseline and the candidate.
+    pub arms: [Candidate; 2],
+    pub texts: [String; 2],
+    pub setting: Setting,
+    pub executor: Executor,
+    measured: MeasuredExecutor,
+    gpu: Option<Description>,
+}
+
+/// The outcome of a comparison.
+pub struct Found {
+    /// The side that the verdict is about.
+    pub arm: String,
+    pub verdict: Verdict,
+    pub reason: String,
+    /// What the gates found of the candidate.
+    pub findings: Vec<Finding>,
+    /// None if a kernel was stopped before there were times.
+    pub comparison: Option<Comparison>,
+}
+
+impl<'a> Contest<'a> {
+    /// Reads the kernels and finds the place where they are measured.
+    pub fn of(arguments: &'a arguments::Contest, texts: [&str; 2]) -> Result<Self, CliError> {
+        let files = arguments.files.json.iter().chain(&arguments.files.html);
+        files.into_iter().try_for_each(|path| sink::check(path))?;
+        let suite = chosen_for(
+            &arguments.task,
+            &arguments.cases,
+            kernel_text::python_function(texts[0]),
+        )?;
+        let table = suite.parameters();
+        let measured = arguments.measured.executor.unwrap_or_else(|| home(&suite));
+        let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, measured);
+        let baseline = read("baseline", texts[0], &Parameters::new())?;
+        let base = if baseline.command.is_some() {
+            Parameters::new()
+        } else {
+            baseline.schedule.clone()
+        };
+        let candidate = read("candidate", texts[1], &base)?;
+        let arms = [baseline, candidate];
+        let place = place(arguments, measured, &arms)?;
+        for (arm, text) in arms.iter().zip(texts) {
+            allowed(arm, text, &suite, &place.device)?;
+        }
+        let measurement = Measurement {
+            budget: arguments.budget,
+            warm: arguments.warm,
+            ..Measurement::default()
+        };
+        Ok(Self {
+            arguments,
+            setting: Setting::new(place.device, &suite, measurement, Criteria::default()),
+            suite,
+            arms,
+            texts: texts.map(str::to_owned),
+            executor: Executor::Live(place.workshop),
+            measured,
+            gpu: place.gpu,
+        })
+    }
+
+    /// Locks the hardware.
+    pub fn hold(&self) -> Hold {
+        Hold::take(self.measured)
+    }
+
+    /// The examination of one of the two kernels, before any gate.
+    pub fn examination<'s>(&'s self, arm: &'s Candidate, observer: &'s dyn Observer) -> Examination<'s> {
+        Examination {
+            setting: &self.setting,
+            candidate: arm,
+            baseline: &self.arms[0],
+            proposal: None,
+            executor: &self.executor,
+            observer,
+            metrics: Metrics::new(),
+            findings: Vec::new(),
+            comparison: None,
+        }
+    }
+
+    /// Measures both kernels in pairs of processes, and asks the last gate for its finding. As in a round, a failing
+    /// worker or implausible times lead to a verdict.
+    pub fn faster(
+        &self,
+        examination: &mut Examination,
+        observer: &dyn Observer,
+    ) -> Result<Finding, CliError> {
+        let Executor::Live(workshop) = &self.executor else {
+            return Err(CliError::broken("nothing runs the candidates"));
+        };
+        let start = Instant::now();
+        let allowed = self.arguments.budget.unsigned_abs();
+        let [baseline, candidate] = &self.arms;
+        let measured = measure(workshop, &self.setting, baseline, candidate, allowed, observer);
+        Ok(resume(&Faster, examination, measured, start.elapsed())?)
+    }
+
+    /// Writes and prints the outcome; returns the exit code.
+    pub fn conclude(&self, found: &Found) -> Result<Exit, CliError> {
+        let files = &self.arguments.files;
+        let pictured = files
+            .html
+            .as_deref()
+            .map_or(Ok(()), |path| sink::write(path, self.page(found).as_bytes()));
+        let delivered = sink::deliver(files.json.as_deref(), &self.record(found), || self.tell(found));
+        sink::both(pictured, delivered)?;
+        Ok(concluded(found, self.arguments.require))
+    }
+
+    fn record(&self, found: &Found) -> serde_json::Value {
+        let mut result = json!({
+            "suite": self.suite.name,
+            "notes": self.suite.notes,
+            "baseline": description(&self.arms[0]),
+            "candidate": description(&self.arms[1]),
+            "criteria": self.setting.criteria,
+            "environment": environment_with(self.gpu.as_ref()),
+        });
+        if !found.findings.is_empty() {
+            result["findings"] = json!(found.findings);
+        }
+        match &found.comparison {
+            Some(comparison) => {
+                result["comparison"] = json!(comparison);
+                result["verdict"] = json!(found.verdict);
+                result["reason"] = json!(found.reason);
+            }
+            None => {
+                result["stopped"] =
+                    json!({ "arm": found.arm, "verdict": found.verdict, "reason": found.reason });
+            }
+        }
+        result
+    }
+
+    fn page(&self, found: &Found) -> String {
+        let names = kernel_text::short_names(&self.texts[0], &self.texts[1]);
+        ComparisonPage {
+            task: &self.suite.name,
+            texts: [&self.texts[0], &self.texts[1]],
+            names: [&names[0], &names[1]],
+            verdict: found.verdict,
+            reason: &found.reason,
+            findings: &found.findings,
+            comparison: found.comparison.as_ref(),
+            criteria: &self.setting.criteria,
+            version: &version(),
+            environment: &environment_with(self.gpu.as_ref()),
+        }
+        .html()
+    }
+
+    fn tell(&self, found: &Found) -> Result<(), CliError> {
+        let Some(comparison) = &found.comparison else {
+            return sink::print(format_args!("{}: {}: {}", found.arm, found.verdict, found.reason));
+        };
+        for (arm, text) in self.arms.iter().zip(&self.texts) {
+            let described = match (&arm.dispatch, &arm.command) {
+                (Some(_), _) => dispatched(arm, text, &self.suite, &self.setting.device),
+                (None, Some(_)) => format!("{:<11}{text}", arm.name),
+                (None, None) => format!(
+                    "{:<11}{}",
+                    arm.name,
+                    self.setting.parameters.describe(&arm.schedule)
+                ),
+            };
+            sink::print(described)?;
+        }
+        suites::tell_notes(&self.suite)?;
+        sink::print("")?;
+        let void = (found.verdict == Verdict::Blocked).then_some(found.reason.as_str());
+        let criteria = &self.setting.criteria;
+        sink::print(gauntlet_report::comparison(comparison, void, criteria, terminal_width()).trim_end())?;
+        if void.is_none() {
+            let [baseline, candidate] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
+            sink::print(gauntlet_report::plainly(
+                comparison,
+                criteria,
+                [&baseline, &candidate],
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// The executor on which a task's tensors are.
+fn home(suite: &Suite) -> MeasuredExecutor {
+    let on_gpu = |sizes: serde_json::Value| sizes.get("device").is_some_and(|device| device == "cuda");
+    if suite.benchmark.iter().any(|case| on_gpu(case.sizes.record())) {
+        MeasuredExecutor::Cuda
+    } else {
+        MeasuredExecutor::Cpu
+    }
+}
+
+/// Where the kernels are measured. Kernels that bring their own program run on any GPU; built-in ones need the name of
+/// one that is described.
+fn place(
+    arguments: &arguments::Contest,
+    measured: MeasuredExecutor,
+    arms: &[Candidate; 2],
+) -> Result<Place, CliError> {
+    let is_unnamed = measured == MeasuredExecutor::Cuda && arguments.measured.device.is_none();
+    if is_unnamed && arms.iter().all(|arm| arm.command.is_some()) {
+        return Place::of_any_gpu();
+    }
+    Place::of(&arguments::Measured {
+        executor: Some(measured),
+        device: arguments.measured.device.clone(),
+    })
+}
+
+/// The exit code of a comparison, or of one that could not be made. Without a requirement it depends only on whether
+/// both kernels are correct and the times are credible.
+fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
+    let because = format!("the {} {}", found.arm, found.verdict.sentence());
+    match requirement {
+        None => {
+            Conclusion::of_one(soundness(found.verdict), because).exit("a comparison of two right kernels")
+        }
+        Some(requirement) => {
+            Conclusion::of_one(requirement.of_verdict(found.verdict), because).exit(requirement.name())
+        }
+    }
+}
+
+/// A suite with only the given benchmark cases; all of them if none is given.
+pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, CliError> {
+    chosen_for(name, cases, None)
+}
+
+/// The same, for a comparison with a baseline that is a Python function: it stands in for a reference that a task lacks.
+fn chosen_for(name: &str, cases: &[String], baseline: Option<&str>) -> Result<Suite, CliError> {
+    let options = Options {
+        baseline: baseline.map(str::to_owned),
+        cases: cases.to_vec(),
+        ..Options::default()
+    };
+    let mut suite = suites::find_with(name, &options)?;
+    if let Some(stranger) = cases
+        .iter()
+        .find(|case| suite.benchmark.iter().all(|known| known.name != **case))
+    {
+        let known: Vec<_> = suite.benchmark.iter().map(|case| case.name.as_str()).collect();
+        return Err(CliError::bad_input(
+            format!("the suite {} has no benchmark case `{stranger}`", suite.name),
+            format!("one of {}", known.join(", ")),
+        ));
+    }
+    if !cases.is_empty() {
+        suite.benchmark.retain(|case| cases.contains(&case.name));
+    }
+    Ok(suite)
+}
+
+/// A table, a command, or parameters.
+fn description(arm: &Candidate) -> serde_json::Value {
+    match (&arm.dispatch, &arm.command) {
+        (Some(table), _) => json!(table),
+        (None, Some(command)) => json!({ "command": command }),
+        (None, None) => json!(arm.schedule),
+    }
+}
+
+/// The entry of a dispatch table for each case, and its evidence.
+fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> String {
+    let mut said = format!("{:<11}{text}", arm.name);
+    for case in &suite.benchmark {
+        let (schedule, why) = arm.choice_for(&case.sizes, device);
+        let schedule = case.sizes.task().parameters().describe(schedule);
+        said += &format!("\n           {}: {schedule} ({why})", case.name);
+    }
+    said
+}
+
+fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Result<(), CliError> {
+    if arm.command.is_some() {
+        return Ok(());
+    }
+    for case in &suite.benchmark {
+        let schedule = arm.schedule_for(&case.sizes, device);
+        if let Some(violation) = case.sizes.violations(schedule, device).first() {
+            let remedy = violation.remedies.first().map(|remedy| remedy.sentence.clone());
+            return Err(CliError::bad_input(
+                format!("`{text}` on {}: {violation}", case.name),
+                remedy.unwrap_or_else(|| "`gauntlet schedules` explains the words".to_owned()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The task's own kernel to compare with: its reference, where that is a function in a file; else the built-in one.
+pub fn own_baseline(task: &str) -> String {
+    let path = Path::new(task);
+    let candidates = [
+        (path.join("reference.py"), "ref_kernel"),
+        (path.join("task.py"), "reference"),
+        (path.to_owned(), "reference"),
+        (path.to_owned(), "Model"),
+    ];
+    let found = candidates.iter().find(|(file, function)| {
+        file.extension().is_some_and(|ending| ending == "py")
+            && gauntlet_host_python::inspect(file, function).is_ok()
+    });
+    found.map_or_else(
+        || "builtin".to_owned(),
+        |(file, function)| format!("{}:{function}", file.display()),
+    )
+}

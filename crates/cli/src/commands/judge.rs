@@ -1,0 +1,63 @@
+//! `gauntlet judge`.
+
+use gauntlet_judge::gates::Right;
+use gauntlet_judge::session::{GATES, conclude, examine};
+use gauntlet_judge::{Finding, Observer};
+
+use crate::arguments::Judge;
+use crate::commands::contest::{Contest, Found, own_baseline};
+use crate::error::{CliError, terminal_width};
+use crate::exit::Exit;
+use crate::progress::Progress;
+
+/// Examines a kernel by all gates.
+pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
+    let baseline = arguments
+        .baseline
+        .clone()
+        .unwrap_or_else(|| own_baseline(&arguments.contest.task));
+    let contest = Contest::of(&arguments.contest, [&baseline, &arguments.candidate])?;
+    let _hold = contest.hold();
+    let progress = Progress::new();
+    let found = judged(&contest, &progress)?;
+    drop(progress);
+    contest.conclude(&found)
+}
+
+/// Shows that the baseline is right, and takes the candidate through all gates.
+fn judged(contest: &Contest, progress: &Progress) -> Result<Found, CliError> {
+    let [baseline, candidate] = &contest.arms;
+    let observer: &dyn Observer = progress;
+    let finding = examine(&Right, &contest.examination(baseline, observer))?;
+    if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
+        return Ok(Found {
+            arm: baseline.name.clone(),
+            verdict,
+            reason: finding.reason,
+            findings: Vec::new(),
+            comparison: None,
+        });
+    }
+    let tell = |finding: &Finding| progress.tell(&gauntlet_report::finding(finding, terminal_width()));
+    let mut examination = contest.examination(candidate, observer);
+    for gate in GATES {
+        let finding = match examine(gate, &examination)? {
+            Some(finding) => finding,
+            None => contest.faster(&mut examination, observer)?,
+        };
+        tell(&finding);
+        let stops = finding.stops().is_some();
+        examination.add(finding);
+        if stops {
+            break;
+        }
+    }
+    let (verdict, reason) = conclude(&examination.findings);
+    Ok(Found {
+        arm: candidate.name.clone(),
+        verdict,
+        reason,
+        comparison: examination.comparison.take(),
+        findings: examination.findings,
+    })
+}

@@ -1,0 +1,30 @@
+//! The worker of a Python kernel.
+
+use std::env;
+
+use gauntlet_host_python::{Tensors, VARIABLE, exec, interpreter};
+
+use crate::arguments::MeasuredExecutor;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// The folder of the worker's own files, in its working directory.
+const FOLDER: &str = "gauntlet-host";
+
+/// Becomes the Python interpreter that serves the kernel.
+pub fn serve(kernel: &str, tensors: MeasuredExecutor) -> Result<Exit, CliError> {
+    let here = env::current_dir()
+        .map_err(|error| CliError::broken(format!("the working directory cannot be found: {error}")))?;
+    let tensors = match tensors {
+        MeasuredExecutor::Cpu => Tensors::Cpu,
+        MeasuredExecutor::Cuda => Tensors::Cuda,
+    };
+    let error = exec(&here.join(FOLDER), kernel, tensors);
+    Err(CliError::bad_input(
+        format!(
+            "the Python interpreter {} does not start: {error}",
+            interpreter().display()
+        ),
+        format!("install Python 3.9 or newer, or name one by {VARIABLE}"),
+    ))
+}

@@ -1,0 +1,68 @@
+//! The worker's files, and its start.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::interpreter;
+
+/// The Python files of the worker, by name.
+const FILES: [(&str, &str); 6] = [
+    (
+        "worker.py",
+        include_str!("../../../python/gauntlet/_host/worker.py"),
+    ),
+    (
+        "tensors.py",
+        include_str!("../../../python/gauntlet/_host/tensors.py"),
+    ),
+    ("case.py", include_str!("../../../python/gauntlet/_host/case.py")),
+    (
+        "kernel.py",
+        include_str!("../../../python/gauntlet/_host/kernel.py"),
+    ),
+    ("pool.py", include_str!("../../../python/gauntlet/_host/pool.py")),
+    (
+        "failures.py",
+        include_str!("../../../python/gauntlet/_host/failures.py"),
+    ),
+];
+
+/// The native loop.
+const LOOP: &[u8] = include_bytes!(env!("GAUNTLET_PYTHON_LOOP"));
+
+/// Where the tensors of a built-in task lie; the tasks of users say it themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tensors {
+    /// On the host.
+    Cpu,
+    /// On a GPU.
+    Cuda,
+}
+
+/// Becomes the worker of the kernel `FILE:FUNCTION` or `MODULE:FUNCTION`. Its files go into `folder`. Returns only if
+/// this fails.
+pub fn exec(folder: &Path, kernel: &str, tensors: Tensors) -> io::Error {
+    match write(folder) {
+        Ok(()) => Command::new(interpreter())
+            .arg(folder.join("worker.py"))
+            .arg(folder.join("loop.so"))
+            .arg(match tensors {
+                Tensors::Cpu => "cpu",
+                Tensors::Cuda => "cuda",
+            })
+            .arg(kernel)
+            .exec(),
+        Err(error) => error,
+    }
+}
+
+fn write(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for (name, text) in FILES {
+        fs::write(folder.join(name), text)?;
+    }
+    fs::write(folder.join("loop.so"), LOOP)
+}

@@ -1,0 +1,253 @@
+//! Whether a file has a function, told without running the file.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::interpreter;
+
+/// Why a function cannot be called.
+#[derive(Debug, Error)]
+pub enum KernelError {
+    /// The file does not exist.
+    #[error("there is no file {file}")]
+    NoFile {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The text names no function.
+    #[error("`{file}` names no function")]
+    NoName {
+        /// The file.
+        file: PathBuf,
+        /// The functions that it has.
+        functions: Vec<String>,
+    },
+    /// The interpreter does not start, or is none.
+    #[error("the Python interpreter {interpreter} does not work: {reason}")]
+    NoInterpreter {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The interpreter is too old.
+    #[error("the Python interpreter {interpreter} is version {}.{}, which is too old", .version.0, .version.1)]
+    Old {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// Its version.
+        version: (u32, u32),
+    },
+    /// The interpreter has no numpy.
+    #[error("the Python interpreter {interpreter} has no numpy")]
+    NoNumpy {
+        /// The interpreter.
+        interpreter: PathBuf,
+    },
+    /// The file is not Python.
+    #[error("{file}{}: {message}", .line.map_or_else(String::new, |line| format!(":{line}")))]
+    Syntax {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: Option<u32>,
+        /// Python's message.
+        message: String,
+    },
+    /// The file has no such function.
+    #[error("{file} has no function `{name}`")]
+    NoFunction {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        name: String,
+        /// The functions that it has.
+        functions: Vec<String>,
+    },
+}
+
+impl KernelError {
+    /// What the user can do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NoFile { .. } => "write a kernel as FILE:FUNCTION, such as softmax.py:fast".to_owned(),
+            Self::NoName { file, functions } | Self::NoFunction { file, functions, .. } => {
+                match functions.as_slice() {
+                    [] => "define a function in it, such as `def fast(x): …`".to_owned(),
+                    [first, ..] => format!(
+                        "it has {}: write {}:{first}",
+                        functions.join(", "),
+                        file.display()
+                    ),
+                }
+            }
+            Self::NoInterpreter { .. } => {
+                format!("install Python 3.9 or newer, or name one by {}", crate::VARIABLE)
+            }
+            Self::Old { .. } => format!("name Python 3.9 or newer by {}", crate::VARIABLE),
+            Self::NoNumpy { interpreter } => format!(
+                "`{} -m pip install numpy`, or name another Python by {}",
+                interpreter.display(),
+                crate::VARIABLE
+            ),
+            Self::Syntax { .. } => "correct the line; nothing was run".to_owned(),
+        }
+    }
+}
+
+/// What `inspect.py` prints.
+#[derive(Debug, Deserialize)]
+struct Inspected {
+    version: (u32, u32),
+    numpy: bool,
+    error: Option<SyntaxFault>,
+    functions: Vec<String>,
+    bound: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct SyntaxFault {
+    line: Option<u32>,
+    message: String,
+}
+
+/// The oldest Python that the worker's files run on.
+const OLDEST: (u32, u32) = (3, 9);
+
+/// The kernel as the worker takes it, `FILE:FUNCTION` with an absolute path, if the file has the function as far as can
+/// be told without running it.
+///
+/// # Errors
+/// If the file or the function is missing, the file is no Python, or the interpreter or numpy is missing.
+pub fn inspect(file: &Path, function: &str) -> Result<String, KernelError> {
+    inspect_by(&interpreter(), file, function)
+}
+
+fn inspect_by(interpreter: &Path, file: &Path, function: &str) -> Result<String, KernelError> {
+    let absolute = match std::path::absolute(file) {
+        Ok(path) if path.is_file() => path,
+        _ => return Err(KernelError::NoFile { file: file.into() }),
+    };
+    let found = run(interpreter, &absolute, function)?;
+    if found.version < OLDEST {
+        let (interpreter, version) = (interpreter.into(), found.version);
+        return Err(KernelError::Old { interpreter, version });
+    }
+    if let Some(SyntaxFault { line, message }) = found.error {
+        let file = file.into();
+        return Err(KernelError::Syntax { file, line, message });
+    }
+    let functions = found.functions;
+    if function.is_empty() {
+        return Err(KernelError::NoName {
+            file: file.into(),
+            functions,
+        });
+    }
+    if !found.bound {
+        let (file, name) = (file.into(), function.to_owned());
+        return Err(KernelError::NoFunction {
+            file,
+            name,
+            functions,
+        });
+    }
+    if !found.numpy {
+        return Err(KernelError::NoNumpy {
+            interpreter: interpreter.into(),
+        });
+    }
+    Ok(format!("{}:{function}", absolute.display()))
+}
+
+fn run(interpreter: &Path, file: &Path, function: &str) -> Result<Inspected, KernelError> {
+    let failed = |reason: String| KernelError::NoInterpreter {
+        interpreter: interpreter.into(),
+        reason,
+    };
+    let output = Command::new(interpreter)
+        .args(["-c", include_str!("inspect.py")])
+        .arg(file)
+        .arg(function)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        failed(words.lines().last().unwrap_or("it prints nothing").to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The outcome for a file with this text: the kernel's function, or the error and its remedy.
+    fn outcome(text: &str, function: &str) -> Result<(), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kernels.py");
+        std::fs::write(&file, text).unwrap();
+        match inspect_by(&interpreter(), &file, function) {
+            Ok(kernel) => {
+                assert_eq!(kernel, format!("{}:{function}", file.display()));
+                Ok(())
+            }
+            Err(KernelError::NoNumpy { .. }) => Ok(()),
+            Err(error) => {
+                let said = format!("{error}; {}", error.remedy());
+                Err(said.replace(&format!("{}/", folder.path().display()), ""))
+            }
+        }
+    }
+
+    #[test]
+    fn functions_are_found_without_running_the_file() {
+        assert_eq!(outcome("raise SystemExit\ndef fast(x): pass\n", "fast"), Ok(()));
+        assert_eq!(outcome("if True:\n  def fast(x): pass\n", "fast"), Ok(()));
+        assert_eq!(outcome("fast = lambda x: x\n", "fast"), Ok(()));
+        assert_eq!(outcome("from somewhere import fast\n", "fast"), Ok(()));
+        assert_eq!(outcome("from somewhere import *\n", "fast"), Ok(()));
+        assert_eq!(
+            outcome("class Kernels:\n  def fast(x): pass\n", "Kernels.fast"),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_a_remedy() {
+        let said = outcome("def slow(x): pass\ndef fast(x): pass\n", "fsat").unwrap_err();
+        assert_eq!(
+            said,
+            "kernels.py has no function `fsat`; it has slow, fast: write kernels.py:slow"
+        );
+        let said = outcome("def slow(x): pass\n", "").unwrap_err();
+        assert_eq!(
+            said,
+            "`kernels.py` names no function; it has slow: write kernels.py:slow"
+        );
+        let said = outcome("x = 1\n", "fast").unwrap_err();
+        assert_eq!(
+            said,
+            "kernels.py has no function `fast`; define a function in it, such as `def fast(x): …`"
+        );
+        let said = outcome("def fast(x):\n  return (\n", "fast").unwrap_err();
+        assert!(said.starts_with("kernels.py:2: '(' was never closed"), "{said}");
+        let said = inspect("nowhere.py".as_ref(), "f").unwrap_err().to_string();
+        assert_eq!(said, "there is no file nowhere.py");
+    }
+
+    #[test]
+    fn an_interpreter_that_is_none_is_named() {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inspect.py"));
+        let said = inspect_by("/bin/false".as_ref(), file, "f").unwrap_err();
+        assert!(
+            said.to_string()
+                .contains("/bin/false does not work: it prints nothing"),
+            "{said}"
+        );
+        let said = inspect_by("/nowhere/python".as_ref(), file, "f").unwrap_err();
+        assert!(said.to_string().contains("No such file"), "{said}");
+    }
+}

@@ -1,0 +1,434 @@
+//! The task that is bound, its inputs, and the results of the last request.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::rc::Rc;
+use std::time::Instant;
+
+use crate::device::Device;
+use crate::driver::{Driver, Handle};
+use crate::memory::{Block, Layout};
+use crate::python::{Failed, Object, Python};
+use crate::results::{Found, Library, Output, Tree};
+
+/// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
+const ALIGNMENT: usize = 256;
+
+/// Room in the pool beyond the tensors themselves, so that addresses change from call to call.
+const LEAST_SLACK: usize = 1 << 20;
+
+/// The task, and what belongs to it.
+pub struct Host {
+    library: Library,
+    outputs: Vec<Output>,
+    /// The forms of a returned value, in the order in which they are tried.
+    results: Vec<Tree>,
+    /// Raised with the number of the call and its result if the result does not fit.
+    unfit: Object,
+    /// The beginning of a file of results.
+    header: Vec<u8>,
+    device: Option<Device>,
+    /// The inputs of each file, in memory that the kernel never sees.
+    pristine: Vec<Vec<Block>>,
+    /// Where tensors on the device are placed before a call.
+    pool: Option<Block>,
+    kept: Kept,
+    /// Outputs on the host that are written in place and still hold this byte everywhere.
+    filled: HashMap<u64, u8>,
+}
+
+/// The results of the last request.
+#[derive(Default)]
+struct Kept {
+    calls: usize,
+    /// On the host and on the device; the results of each call lie one after the other.
+    blocks: [Option<Block>; 2],
+}
+
+/// One call of a request.
+struct Call {
+    arguments: Object,
+    keywords: Option<Object>,
+    file: usize,
+    /// Addresses of the inputs.
+    inputs: Vec<u64>,
+    /// Addresses of outputs that are written in place; empty if there are none.
+    in_place: Vec<u64>,
+}
+
+/// A tensor that a call returned.
+struct Returned {
+    own: Found,
+    /// The same tensor in row-major order where that is needed to copy it.
+    copied: Found,
+    /// What keeps both where they are.
+    _alive: [Object; 2],
+}
+
+fn addresses(tuple: &Object) -> Result<Vec<u64>, Failed> {
+    tuple.items()?.iter().map(Object::address).collect()
+}
+
+impl Host {
+    /// From a tuple of library, outputs, forms of a returned value, the class `Unfit`, the header of a file of results, and whether a GPU
+    /// is used.
+    pub fn new(_python: Python, task: &Object) -> Result<Self, Failed> {
+        let (outputs, forms) = (task.item(1)?.items()?, task.item(2)?.items()?);
+        let device = match task.item(5)?.number()? {
+            0 => None,
+            _ => Some(Device::new(Driver::open()?)?),
+        };
+        Ok(Self {
+            library: Library::new(&task.item(0)?)?,
+            outputs: outputs.iter().map(Output::new).collect::<Result<_, _>>()?,
+            results: forms.iter().map(Tree::new).collect::<Result<_, _>>()?,
+            unfit: task.item(3)?,
+            header: task.item(4)?.bytes()?,
+            device,
+            pristine: Vec::new(),
+            pool: None,
+            kept: Kept::default(),
+            filled: HashMap::new(),
+        })
+    }
+
+    fn driver(&self, on_device: bool) -> Option<&Rc<Driver>> {
+        let device = self.device.as_ref().filter(|_| on_device);
+        device.map(|device| &device.driver)
+    }
+
+    /// Takes for each file a tuple of tensors, each a tuple of address, bytes, and whether it lies on the device.
+    pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
+        self.pristine.clear();
+        self.filled.clear();
+        self.pool = None;
+        for file in files.items()? {
+            let mut blocks = Vec::new();
+            for tensor in file.items()? {
+                let (address, bytes) = (tensor.item(0)?.address()?, tensor.item(1)?.number()? as usize);
+                let mut block = Block::new(self.driver(tensor.item(2)?.number()? != 0), bytes)?;
+                // SAFETY: the worker gives the address and the length of a live tensor.
+                unsafe { block.take(0, address, bytes) }?;
+                blocks.push(block);
+            }
+            self.pristine.push(blocks);
+        }
+        let on_device = |block: &&Block| matches!(block, Block::Device(_));
+        let most = self
+            .pristine
+            .iter()
+            .map(|blocks| {
+                blocks
+                    .iter()
+                    .filter(on_device)
+                    .map(Block::bytes)
+                    .collect::<Vec<_>>()
+            })
+            .chain([self
+                .outputs
+                .iter()
+                .filter(|output| output.on_device)
+                .map(Output::bytes)
+                .collect()])
+            .map(|sizes| sizes.iter().map(|size| size + ALIGNMENT).sum::<usize>())
+            .collect::<Vec<_>>();
+        let Some(driver) = self.driver(true) else {
+            return python.tuple(vec![python.integer(0)?, python.integer(0)?]);
+        };
+        let (outputs, inputs) = (most.last().copied(), most.iter().rev().skip(1).max().copied());
+        let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
+        let pool = Block::new(Some(driver), needed + (needed / 4).max(LEAST_SLACK))?;
+        let Block::Device(place) = &pool else {
+            return Err(Failed::Because("the pool is not on the device".to_owned()));
+        };
+        let answer = vec![
+            python.integer(place.address as i64)?,
+            python.integer(place.bytes as i64)?,
+        ];
+        self.pool = Some(pool);
+        python.tuple(answer)
+    }
+
+    /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, and whether the second-level
+    /// cache is cleared before each call. A call is a tuple of arguments, keywords or None, the number of its file,
+    /// addresses of its inputs, and addresses of the outputs that it writes in place.
+    pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
+        let kernel = request.item(0)?;
+        let mut calls = Vec::new();
+        for call in request.item(1)?.items()? {
+            let keywords = call.item(1)?;
+            calls.push(Call {
+                arguments: call.item(0)?,
+                keywords: (!keywords.is_none()).then_some(keywords),
+                file: call.item(2)?.number()? as usize,
+                inputs: addresses(&call.item(3)?)?,
+                in_place: addresses(&call.item(4)?)?,
+            });
+        }
+        let poison = request.item(2)?.number()? as u8;
+        let stream = request.item(3)?.address()? as Handle;
+        let cold = request.item(4)?.number()? != 0;
+        self.keep(calls.len())?;
+        for call in &calls {
+            self.fill_outputs(call, poison, false)?;
+        }
+        let mut times = Vec::new();
+        for (number, call) in calls.iter().enumerate() {
+            let begun = Instant::now();
+            self.place(call)?;
+            self.fill_outputs(call, poison, true)?;
+            for address in &call.in_place {
+                self.filled.remove(address);
+            }
+            let (result, seconds) = self.timed(&kernel, call, stream, cold)?;
+            self.take(python, number, call, &result, poison)?;
+            drop(result);
+            self.fill_outputs(call, poison, false)?;
+            self.restore(call);
+            let kernel = seconds
+                .1
+                .map_or_else(|| python.none(), |kernel| python.float(kernel))?;
+            let between = begun.elapsed().as_secs_f64() - seconds.0;
+            times.push(python.tuple(vec![python.float(seconds.0)?, kernel, python.float(between)?])?);
+        }
+        python.tuple(times)
+    }
+
+    /// Makes room for the results of that many calls. Memory is used again if it suffices.
+    fn keep(&mut self, calls: usize) -> Result<(), Failed> {
+        self.kept.calls = 0;
+        for (place, on_device) in [false, true].into_iter().enumerate() {
+            let needed = calls * self.row(on_device);
+            let has = self.kept.blocks[place].as_ref().map_or(0, Block::bytes);
+            if needed > has {
+                // Freed first, so that the old and the new block need not fit together.
+                self.kept.blocks[place] = None;
+                self.kept.blocks[place] = Some(Block::new(self.driver(on_device), needed)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the outputs of one call on the host or the device.
+    fn row(&self, on_device: bool) -> usize {
+        let outputs = self.outputs.iter().filter(|output| output.on_device == on_device);
+        outputs.map(Output::bytes).sum()
+    }
+
+    /// The offset of an output among the results of its call.
+    fn offset(&self, index: usize) -> usize {
+        let on_device = self.outputs[index].on_device;
+        let before = self.outputs[..index].iter();
+        before
+            .filter(|output| output.on_device == on_device)
+            .map(Output::bytes)
+            .sum()
+    }
+
+    /// Copies the inputs of a call to their addresses on the device.
+    fn place(&self, call: &Call) -> Result<(), Failed> {
+        for (block, address) in self.inputs(call)? {
+            if matches!(block, Block::Device(_)) {
+                // SAFETY: the worker gives an address in the pool, or of a live tensor, with room for the block.
+                unsafe { block.give(address) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes inputs on the host that the kernel has changed back to what they were.
+    fn restore(&self, call: &Call) {
+        for (block, address) in self.inputs(call).into_iter().flatten() {
+            // SAFETY: the worker gives the address of a live tensor as long as the block.
+            unsafe { block.restore(address) };
+        }
+    }
+
+    fn inputs<'a>(&'a self, call: &'a Call) -> Result<impl Iterator<Item = (&'a Block, u64)>, Failed> {
+        let blocks = self.pristine.get(call.file);
+        let blocks = blocks.ok_or_else(|| Failed::Because("the inputs are not loaded".to_owned()))?;
+        Ok(blocks.iter().zip(call.inputs.iter().copied()))
+    }
+
+    /// Fills the outputs that are written in place. Those on the host are filled for their next use as soon as their
+    /// result is taken, so that the fill does not bring them into a cache just before the call.
+    fn fill_outputs(&mut self, call: &Call, byte: u8, on_device: bool) -> Result<(), Failed> {
+        for (output, address) in self.outputs.iter().zip(&call.in_place) {
+            match &self.device {
+                Some(device) if output.on_device && on_device => {
+                    device.fill(*address, byte, output.bytes())?
+                }
+                // SAFETY: the worker gives the address of a live array as long as the output.
+                _ if !output.on_device && !on_device && self.filled.insert(*address, byte) != Some(byte) => unsafe {
+                    std::ptr::write_bytes(*address as *mut u8, byte, output.bytes());
+                },
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls the kernel; returns its result, the seconds of the call, and those of the device.
+    fn timed(
+        &self,
+        kernel: &Object,
+        call: &Call,
+        stream: Handle,
+        cold: bool,
+    ) -> Result<(Object, (f64, Option<f64>)), Failed> {
+        let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
+        match &self.device {
+            Some(device) => {
+                if cold {
+                    device.clear_cache()?;
+                }
+                device.synchronise()?;
+                let (result, times) = device.time(stream, apply)?;
+                Ok((result, (times.call, Some(times.kernel))))
+            }
+            None => {
+                let begun = Instant::now();
+                let result = apply()?;
+                Ok((result, (begun.elapsed().as_secs_f64(), None)))
+            }
+        }
+    }
+
+    /// Copies the result of a call away, and fills the memory that it was returned in, so that a later call that is
+    /// given the same memory does not find the result in it.
+    fn take(
+        &mut self,
+        python: Python,
+        number: usize,
+        call: &Call,
+        result: &Object,
+        poison: u8,
+    ) -> Result<(), Failed> {
+        let in_place =
+            result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
+        if in_place {
+            for index in 0..self.outputs.len() {
+                let layout = self.outputs[index].at(call.in_place[index]);
+                self.copy(number, index, &layout)?;
+            }
+        } else {
+            let Some(returned) = self.returned(result)? else {
+                let argument = python.tuple(vec![python.integer(number as i64)?, result.again()?])?;
+                return Err(python.raise(&self.unfit, &argument));
+            };
+            for (index, tensor) in returned.iter().enumerate() {
+                self.copy(number, index, &tensor.copied.layout)?;
+            }
+            for (output, tensor) in self.outputs.iter().zip(&returned) {
+                self.spoil(output, &tensor.own, poison)?;
+            }
+        }
+        self.kept.calls = number + 1;
+        Ok(())
+    }
+
+    /// The returned tensors in the order of the outputs; none if they do not fit.
+    fn returned(&self, result: &Object) -> Result<Option<Vec<Returned>>, Failed> {
+        let mut values: Vec<Option<Object>> = self.outputs.iter().map(|_| None).collect();
+        let mut fits = false;
+        for form in &self.results {
+            fits = fits || form.harvest(result, &mut values)?;
+        }
+        let mut returned = Vec::new();
+        for (output, value) in self.outputs.iter().zip(values) {
+            let Some(value) = value.filter(|_| fits) else {
+                return Ok(None);
+            };
+            let Some(tensor) = self.row_major(&value, output)? else {
+                return Ok(None);
+            };
+            returned.push(tensor);
+        }
+        Ok(Some(returned))
+    }
+
+    /// Where a returned tensor lies; none if it does not fit. A tensor on the device that is not in row-major order is
+    /// copied first.
+    fn row_major(&self, value: &Object, output: &Output) -> Result<Option<Returned>, Failed> {
+        let tensor = self.library.tensor(value, output)?;
+        let Some(own) = self.library.layout(&tensor, output)? else {
+            return Ok(None);
+        };
+        let copy = if own.layout.is_row_major() || !output.on_device {
+            tensor.again()?
+        } else {
+            self.library.row_major(&tensor)?
+        };
+        if let Some(device) = self.device.as_ref().filter(|_| output.on_device) {
+            device.synchronise()?;
+        }
+        Ok(self.library.layout(&copy, output)?.map(|copied| Returned {
+            own,
+            copied,
+            _alive: [tensor, copy],
+        }))
+    }
+
+    /// Fills the memory of a returned tensor if nothing else lies in between and it can be written to.
+    fn spoil(&self, output: &Output, found: &Found, byte: u8) -> Result<(), Failed> {
+        let layout = &found.layout;
+        if found.is_read_only || !layout.is_dense() {
+            return Ok(());
+        }
+        match &self.device {
+            Some(device) if output.on_device => device.fill(layout.address, byte, layout.bytes())?,
+            _ if output.on_device => {}
+            // SAFETY: the tensor is alive and may be written to, and its elements fill these bytes.
+            _ => unsafe { std::ptr::write_bytes(layout.address as *mut u8, byte, layout.bytes()) },
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, number: usize, index: usize, layout: &Layout) -> Result<(), Failed> {
+        let on_device = self.outputs[index].on_device;
+        let start = number * self.row(on_device) + self.offset(index);
+        let bytes = layout.bytes();
+        match &mut self.kept.blocks[usize::from(on_device)] {
+            Some(Block::Host(block)) => {
+                // SAFETY: the tensor is alive, and its library gave its address, shape and strides.
+                unsafe { layout.gather(&mut block[start..start + bytes]) };
+                Ok(())
+            }
+            // SAFETY: as above, and the tensor is in row-major order.
+            Some(block) => Ok(unsafe { block.take(start, layout.address, bytes) }?),
+            None if bytes == 0 => Ok(()),
+            None => Err(Failed::Because("there is no room for the result".to_owned())),
+        }
+    }
+
+    /// Takes a tuple of the path as bytes and the number of the call.
+    pub fn write(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
+        use std::os::unix::ffi::OsStringExt;
+
+        let path = std::path::PathBuf::from(std::ffi::OsString::from_vec(request.item(0)?.bytes()?));
+        let number = request.item(1)?.number()?;
+        let number = usize::try_from(number)
+            .ok()
+            .filter(|number| *number < self.kept.calls)
+            .ok_or_else(|| {
+                let calls = self.kept.calls;
+                Failed::Because(format!(
+                    "call {number} has no result: the last request made {calls} calls"
+                ))
+            })?;
+        let failed = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
+        let mut file = File::create(&path).map_err(failed)?;
+        file.write_all(&self.header).map_err(failed)?;
+        let mut bytes = 0;
+        for (index, output) in self.outputs.iter().enumerate() {
+            let start = number * self.row(output.on_device) + self.offset(index);
+            if let Some(block) = &self.kept.blocks[usize::from(output.on_device)] {
+                let elements = block.read(start, output.bytes())?;
+                file.write_all(&elements).map_err(failed)?;
+                bytes += elements.len();
+            }
+        }
+        python.integer(bytes as i64)
+    }
+}

@@ -1,0 +1,226 @@
+//! The device's clock and memory against a driver that works on the host's memory.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::rc::Rc;
+
+use crate::device::Device;
+use crate::driver::{Address, Driver, Handle, NO_MEMORY};
+use crate::memory::{Block, Layout};
+
+thread_local! {
+    /// Bytes that can still be allocated.
+    static LEFT: Cell<usize> = const { Cell::new(1 << 20) };
+    /// Calls of the driver, by the first letters of their names, in order.
+    static CALLS: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+    /// The status that the next synchronisation returns.
+    static FAULT: Cell<c_int> = const { Cell::new(0) };
+}
+
+fn called(letter: char) {
+    CALLS.with_borrow_mut(|calls| calls.push(letter));
+}
+
+unsafe extern "C" fn current_device(device: *mut c_int) -> c_int {
+    // SAFETY: the caller passes a variable.
+    unsafe { *device = 0 };
+    0
+}
+
+unsafe extern "C" fn attribute(value: *mut c_int, _attribute: c_int, _device: c_int) -> c_int {
+    // SAFETY: the caller passes a variable.
+    unsafe { *value = 1024 };
+    0
+}
+
+unsafe extern "C" fn synchronize() -> c_int {
+    called('s');
+    FAULT.take()
+}
+
+unsafe extern "C" fn allocate(address: *mut Address, bytes: usize) -> c_int {
+    let left = LEFT.get();
+    if bytes > left {
+        return 2;
+    }
+    LEFT.set(left - bytes);
+    let block = vec![0_u64; bytes.div_ceil(8)].leak();
+    // SAFETY: the caller passes a variable.
+    unsafe { *address = block.as_mut_ptr() as Address };
+    0
+}
+
+unsafe extern "C" fn free(_address: Address) -> c_int {
+    called('f');
+    0
+}
+
+unsafe extern "C" fn copy(target: Address, source: Address, bytes: usize) -> c_int {
+    called('c');
+    // SAFETY: the tests pass live memory of that length.
+    unsafe { std::ptr::copy(source as *const u8, target as *mut u8, bytes) };
+    0
+}
+
+unsafe extern "C" fn copy_down(target: *mut c_void, source: Address, bytes: usize) -> c_int {
+    // SAFETY: the tests pass live memory of that length.
+    unsafe { std::ptr::copy(source as *const u8, target.cast(), bytes) };
+    0
+}
+
+unsafe extern "C" fn fill(target: Address, byte: u8, bytes: usize) -> c_int {
+    called('m');
+    // SAFETY: the tests pass live memory of that length.
+    unsafe { std::ptr::write_bytes(target as *mut u8, byte, bytes) };
+    0
+}
+
+unsafe extern "C" fn create_event(event: *mut Handle, _flags: c_uint) -> c_int {
+    // SAFETY: the caller passes a variable.
+    unsafe { *event = std::ptr::null_mut() };
+    0
+}
+
+unsafe extern "C" fn record_event(_event: Handle, _stream: Handle) -> c_int {
+    called('r');
+    0
+}
+
+unsafe extern "C" fn wait_for_event(_event: Handle) -> c_int {
+    called('w');
+    0
+}
+
+unsafe extern "C" fn elapsed(milliseconds: *mut f32, _start: Handle, _end: Handle) -> c_int {
+    // SAFETY: the caller passes a variable.
+    unsafe { *milliseconds = 0.25 };
+    0
+}
+
+fn driver() -> Driver {
+    Driver {
+        current_device,
+        attribute,
+        synchronize,
+        allocate,
+        free,
+        copy,
+        copy_down,
+        fill,
+        create_event,
+        record_event,
+        wait_for_event,
+        elapsed,
+    }
+}
+
+#[test]
+fn a_call_is_timed_between_two_events_until_the_whole_device_is_idle() {
+    let device = Device::new(driver()).unwrap();
+    CALLS.take();
+    let (result, times) = device
+        .time(std::ptr::null_mut(), || {
+            called('k');
+            Ok::<_, String>(7)
+        })
+        .unwrap();
+    assert_eq!(CALLS.take(), "rkrws");
+    assert_eq!(result, 7);
+    assert!(times.call > 0.0 && times.kernel >= 0.25e-3, "{times:?}");
+    device.clear_cache().unwrap();
+    assert_eq!(CALLS.take(), "m");
+}
+
+#[test]
+fn a_failure_of_the_kernel_and_a_lack_of_memory_are_named() {
+    let device = Device::new(driver()).unwrap();
+    FAULT.set(700);
+    let failed = device
+        .time(std::ptr::null_mut(), || Ok::<_, String>(()))
+        .unwrap_err();
+    assert_eq!(
+        failed,
+        "the kernel failed on the device: the CUDA driver reports error 700"
+    );
+    let failed = Block::new(Some(&device.driver), 1 << 30).err().unwrap();
+    assert!(failed.starts_with(NO_MEMORY), "{failed}");
+}
+
+#[test]
+fn blocks_keep_what_they_took_on_the_host_and_on_the_device() {
+    let device = Device::new(driver()).unwrap();
+    for driver in [None, Some(&device.driver)] {
+        let mut given: Vec<u8> = (0..16).collect();
+        let mut block = Block::new(driver, 16).unwrap();
+        // SAFETY: the bytes are alive.
+        unsafe { block.take(0, given.as_ptr() as u64, 16) }.unwrap();
+        given.fill(9);
+        assert_eq!(block.read(4, 2).unwrap(), [4, 5]);
+        // SAFETY: as above.
+        unsafe { block.give(given.as_mut_ptr() as u64) }.unwrap();
+        assert_eq!(given[15], 15);
+        // SAFETY: as above.
+        let long = unsafe { block.take(8, given.as_ptr() as u64, 16) };
+        assert!(long.unwrap_err().contains("longer than its place"));
+    }
+    assert_eq!(
+        Rc::strong_count(&device.driver),
+        2,
+        "the cache's block and the device"
+    );
+}
+
+#[test]
+fn inputs_that_a_kernel_changed_are_restored() {
+    let mut given = [1_u8, 2, 3];
+    let mut block = Block::new(None, 3).unwrap();
+    // SAFETY: the bytes are alive.
+    unsafe { block.take(0, given.as_ptr() as u64, 3) }.unwrap();
+    given[1] = 7;
+    // SAFETY: as above.
+    unsafe { block.restore(given.as_mut_ptr() as u64) };
+    assert_eq!(given, [1, 2, 3]);
+}
+
+#[test]
+fn strided_tensors_are_gathered_in_row_major_order() {
+    let elements: Vec<u16> = (0..6).collect();
+    let gathered = |address: *const u16, shape: &[usize], strides: &[isize]| {
+        let layout = Layout {
+            address: address as u64,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            element: 2,
+        };
+        let mut target = vec![0_u8; layout.bytes()];
+        // SAFETY: the tests name elements of the vector only.
+        unsafe { layout.gather(&mut target) };
+        let values = target.chunks_exact(2).map(|pair| u16::from(pair[0]));
+        let order = match (layout.is_row_major(), layout.is_dense()) {
+            (true, _) => "row-major",
+            (false, true) => "dense",
+            (false, false) => "with gaps",
+        };
+        (order, values.collect::<Vec<_>>())
+    };
+    let start = elements.as_ptr();
+    assert_eq!(
+        gathered(start, &[2, 3], &[6, 2]),
+        ("row-major", vec![0, 1, 2, 3, 4, 5])
+    );
+    assert_eq!(
+        gathered(start, &[3, 2], &[2, 6]),
+        ("dense", vec![0, 3, 1, 4, 2, 5])
+    );
+    assert_eq!(gathered(start, &[2, 1], &[6, 500]), ("with gaps", vec![0, 3]));
+    assert_eq!(
+        gathered(start, &[3, 2], &[0, 2]),
+        ("with gaps", vec![0, 1, 0, 1, 0, 1])
+    );
+    assert_eq!(
+        gathered(start.wrapping_add(5), &[3], &[-2]),
+        ("with gaps", vec![5, 4, 3])
+    );
+    assert_eq!(gathered(start, &[], &[]), ("row-major", vec![0]));
+    assert_eq!(gathered(start, &[0, 3], &[6, 2]), ("row-major", vec![]));
+}

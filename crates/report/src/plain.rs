@@ -1,0 +1,96 @@
+//! The outcome of a comparison in one plain sentence.
+
+use gauntlet_judge::{Comparison, Verdict};
+use gauntlet_stats::{Criteria, Interval};
+
+use crate::speedup::{bound, percent, percent_interval};
+
+/// Which of two kernels is faster, by how much, and the verdict: `fast is faster than slow by 12.3 % [10.9 … 13.8]:
+/// adopt`. The names are those of the baseline and the candidate.
+pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidate]: [&str; 2]) -> String {
+    let verdict = Verdict::from(comparison.assessment.decision);
+    let said = match comparison.assessment.suite.as_ref() {
+        None => format!("nothing is known about which of {baseline} and {candidate} is faster"),
+        Some(interval) if interval.lower > 0.0 => {
+            format!("{candidate} is faster than {baseline} by {}", amount(interval))
+        }
+        Some(interval) if interval.upper < 0.0 => {
+            format!("{candidate} is slower than {baseline} by {}", amount(interval))
+        }
+        Some(_) if verdict == Verdict::ValidNegative => format!(
+            "{candidate} is as fast as {baseline}: the difference is less than {}",
+            bound(criteria.practically_zero).trim_start_matches('+')
+        ),
+        Some(interval) => format!(
+            "it is not shown which of {baseline} and {candidate} is faster; {candidate} is between {} and {} faster",
+            percent(interval.lower_fraction()),
+            percent(interval.upper_fraction())
+        ),
+    };
+    format!("{said}: {verdict}")
+}
+
+/// The size of an effect whose direction is known, without a sign: `12.3 % [10.9 … 13.8]`.
+fn amount(interval: &Interval) -> String {
+    if interval.estimate > 0.0 {
+        return percent_interval(interval).replace('+', "");
+    }
+    let without_sign = percent_interval(interval).replace('−', "");
+    // The bound nearer to zero comes first, as for a gain.
+    match without_sign.split_once(" [").and_then(|(estimate, rest)| {
+        let (far, near) = rest.trim_end_matches(']').split_once(" … ")?;
+        Some(format!("{estimate} [{near} … {far}]"))
+    }) {
+        Some(turned) => turned,
+        None => without_sign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_stats::{DeclaredPair, compare_declared};
+
+    use super::*;
+
+    fn said(baseline: f64, candidate: f64, uncertainty: f64) -> String {
+        let criteria = Criteria::default();
+        let pair = DeclaredPair {
+            baseline,
+            candidate,
+            relative_uncertainty: uncertainty,
+        };
+        let assessment = compare_declared(&[("one".to_owned(), pair)], &criteria).unwrap();
+        let comparison = Comparison {
+            assessment,
+            cases: Vec::new(),
+            looks: Vec::new(),
+            seed: 0,
+            conduct: None,
+            declared: None,
+            predicted: None,
+            ended_early: None,
+            spent: None,
+        };
+        plainly(&comparison, &criteria, ["slow", "fast"])
+    }
+
+    #[test]
+    fn the_direction_and_the_size_are_said() {
+        assert_eq!(
+            said(1.12, 1.0, 0.005),
+            "fast is faster than slow by 12.0 % [10.9 … 13.1]: adopt"
+        );
+        assert_eq!(
+            said(0.8, 1.0, 0.005),
+            "fast is slower than slow by 20.0 % [19.2 … 20.8]: regression"
+        );
+        assert_eq!(
+            said(1.0, 1.0, 0.001),
+            "fast is as fast as slow: the difference is less than 1 %: valid negative"
+        );
+        assert_eq!(
+            said(1.0, 1.0, 0.02),
+            "it is not shown which of slow and fast is faster; fast is between −3.9 % and +4.1 % faster: inconclusive"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+"""The user's function or class: its import, and the arguments that it takes."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+
+import tensors
+from case import identifier
+from failures import Refused
+
+
+class Kernel:
+    """The user's function or class, and how it takes the arguments."""
+
+    def __init__(self, text, task):
+        place, _, self.name = text.rpartition(":")
+        self.file = place if place.endswith(".py") else None
+        self.module = _imported(place, self.file, task.call == "single")
+        self.function = self._found()
+        if task.call == "model":
+            self.function = self._model(task)
+        self.task, self.in_place, self.positional, self.keywords = task, [], [], []
+        if task.call == "keywords":
+            self._match(task)
+
+    def _found(self):
+        found = self.module
+        for part in self.name.split("."):
+            found = getattr(found, part, None)
+            if found is None:
+                named = [
+                    name
+                    for name, value in vars(self.module).items()
+                    if callable(value) and getattr(value, "__module__", None) == self.module.__name__
+                ]
+                known = f"it has {', '.join(named)}" if named else "it has no function"
+                raise Refused(f"{self.module.__file__} has no `{self.name}`; {known}")
+        if not callable(found):
+            kind = type(found).__name__
+            raise Refused(f"`{self.name}` in {self.module.__file__} is a {kind}, not a function; name a function")
+        return found
+
+    def _model(self, task):
+        """An instance of a class with the weights of the seed, on the task's device, without gradients."""
+        torch = tensors.import_torch()
+        torch.set_grad_enabled(False)
+        torch.manual_seed(task.seed)
+        arguments = tensors.plant(task.initial or {"tuple": []}, _no_tensor)
+        model = self.function(*arguments)
+        return model.to(task.device) if isinstance(model, torch.nn.Module) else model
+
+    def _match(self, task):
+        """Chooses the arguments that the function takes, by their names."""
+        given = list(task.arguments["dict"])
+        outputs = {identifier(name): name for name in task.outputs if identifier(name) not in given}
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except (ValueError, TypeError):
+            self.positional = given
+            return
+        where = f"`{self.name}` in {self.module.__file__}{_line(self.function)}"
+        for parameter in parameters:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self.keywords += [name for name in given if name not in self.keywords + self.positional]
+            elif parameter.name in given or parameter.name in outputs:
+                only = parameter.kind is parameter.POSITIONAL_ONLY
+                (self.positional if only else self.keywords).append(parameter.name)
+            elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+                raise Refused(
+                    f"{where} takes `{parameter.name}`, which the task does not have; its inputs are "
+                    f"{', '.join(given)}, and its outputs {', '.join(task.outputs)}: rename the parameter, or give it "
+                    "a default"
+                )
+        taken = self.positional + self.keywords
+        if given and not any(name in given for name in taken):
+            raise Refused(f"{where} takes none of the task's inputs: name its parameters after {', '.join(given)}")
+        self.in_place = [outputs[name] for name in taken if name in outputs]
+        if self.in_place and len(self.in_place) < len(task.outputs):
+            rest = ", ".join(name for name in task.outputs if name not in self.in_place)
+            raise Refused(f"{where} takes some outputs to write to, but not {rest}: take all outputs, or return all")
+
+    def arguments(self, place, outputs):
+        """New containers of the arguments: a tuple, and a dict or None. ``place`` gives the tensor of a leaf."""
+        tree = self.task.arguments
+        if self.task.call == "keywords":
+            branches = tree["dict"]
+            made = {identifier(name): tensor for name, tensor in outputs.items()}
+
+            def value(name):
+                return tensors.plant(branches[name], place) if name in branches else made[name]
+
+            return tuple(map(value, self.positional)), {name: value(name) for name in self.keywords}
+        planted = tensors.plant(tree, place)
+        return ((planted,) if self.task.call == "single" else tuple(planted)), None
+
+
+def _no_tensor(leaf):
+    name = leaf["tensor"]
+    raise Refused(f"the arguments of the model's constructor hold the tensor `{name}`; only values can be given")
+
+
+def _line(function):
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f":{code.co_firstlineno}" if code else ""
+
+
+def _imported(place, file, is_submission):
+    if file is None:
+        return importlib.import_module(place)
+    path = os.path.abspath(file)
+    folder = os.path.dirname(path)
+    sys.path.insert(0, folder)
+    if is_submission:
+        # Submissions of competitions lie in the task's folder or below it, and import modules that lie in it or above.
+        for _ in range(2):
+            folder = os.path.dirname(folder)
+            sys.path.append(folder)
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

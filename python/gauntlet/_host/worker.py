@@ -1,0 +1,308 @@
+"""The worker of a Python kernel: ``worker.py LOOP DEVICE FILE:FUNCTION``.
+
+It answers the worker protocol (docs/protocol.md). The Python files in this folder import the kernel, make tensors of
+the operands and name what is wrong with a result. The native loop in LOOP calls the kernel: it owns the clock, the
+inputs between calls and the results, and is set up before the kernel is imported.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from time import perf_counter
+
+PROTOCOL = 4
+
+try:
+    import numpy as np
+except ImportError as error:
+    sys.exit(
+        f"numpy cannot be imported ({error}): a Python kernel needs it; install it into the Python at {sys.executable} "
+        f"(`{sys.executable} -m pip install numpy`), or name another Python by GAUNTLET_PYTHON"
+    )
+
+# The user's modules may have the names of these, so these do not stay on the path.
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [_FOLDER, *(entry for entry in sys.path if entry != _FOLDER)]
+import tensors  # noqa: E402
+from case import Task, explain, extent, forms_of, library_of, output_of, results_of  # noqa: E402
+from failures import Broken, Refused, Unfit, Wrong, is_out_of_memory, told  # noqa: E402
+from kernel import Kernel  # noqa: E402
+from pool import Pool  # noqa: E402
+
+del sys.path[0]
+for name in ("tensors", "case", "failures", "kernel", "pool"):
+    del sys.modules[name]
+
+_KINDS = {Refused: "refused", Wrong: "bad-request", Broken: "broken"}
+
+
+class Loop:
+    """The native loop."""
+
+    def __init__(self, path):
+        library = ctypes.PyDLL(path)
+        for name in ("bind", "load", "run", "write"):
+            function = getattr(library, f"gauntlet_{name}")
+            function.argtypes, function.restype = [ctypes.py_object], ctypes.py_object
+            setattr(self, name, function)
+
+
+class Worker:
+    """Answers requests."""
+
+    def __init__(self, loop, device, text):
+        self.loop, self.default_device, self.text = loop, device, text
+        self.task = self.kernel = self.pool = None
+        self.copies = []
+
+    def describe(self):
+        details = {"python": platform.python_version(), "numpy": np.__version__, "interpreter": sys.executable}
+        return {
+            "answer": "description",
+            "protocol": PROTOCOL,
+            "worker": f"python {self.text}",
+            "device": "host" if self.default_device == "cpu" else self.default_device,
+            "details": details,
+        }
+
+    def build(self, case, parameters, artefacts=None):
+        self.task, self.kernel, self.copies = None, None, []
+        try:
+            task = Task(case, self.default_device)
+            self._bind(task)
+        except tensors.TensorError as error:
+            raise Refused(str(error)) from None
+        self.kernel = self._imported(task)
+        self.task = task
+        if artefacts is not None:
+            self._compile()
+        return {"answer": "built", "resources": {}}
+
+    def _compile(self):
+        """Calls the kernel once on zeros, so that compilers that work at the first call fill their caches now. What it
+        answers, or that it fails, does not matter here."""
+        zeros = {name: tensors.zeros(spec["data_type"], spec["shape"]) for name, spec in self.task.inputs.items()}
+        try:
+            self._place([zeros], 1)
+            self._run([0], 255)
+        except (Wrong, Broken):
+            pass
+        self.copies = []
+
+    def _bind(self, task):
+        if task.device == "cuda":
+            torch = tensors.import_torch()
+            if not torch.cuda.is_available():
+                raise Broken(
+                    "torch finds no GPU: the task's tensors belong on one; `gauntlet doctor` says what is missing"
+                )
+            torch.cuda.init()
+            torch.empty(1, device="cuda")
+        names = list(task.outputs)
+        outputs = tuple(output_of(task, name, spec) for name, spec in task.outputs.items())
+        text = tensors.header_for(list(task.outputs.values()))
+        results = tuple(results_of(form, names) for form in forms_of(task))
+        try:
+            self.loop.bind((library_of(task), outputs, results, Unfit, text, int(task.device == "cuda")))
+        except RuntimeError as error:
+            raise Broken(f"the GPU cannot be used: {error}") from None
+
+    def _imported(self, task):
+        try:
+            return Kernel(self.text, task)
+        except (Refused, Broken):
+            raise
+        except BaseException as error:
+            if is_out_of_memory(error):
+                raise Broken(f"out of memory: {told(error)}") from None
+            raise Refused(f"the kernel cannot be imported: {told(error, self.text.rpartition(':')[0])}") from None
+
+    def load(self, inputs, copies):
+        self._built()
+        length = self._place([tensors.read_file(path) for path in inputs], copies)
+        return {"answer": "loaded", "bytes": length}
+
+    def _place(self, files, copies):
+        """Makes the tensors of all copies from the contents of files; returns their bytes."""
+        task = self.task
+        leaves = {leaf["tensor"]: leaf for leaf in tensors.leaves(task.arguments)}
+        made = []
+        for copy in range(copies):
+            file = copy % len(files)
+            # On a GPU every call has its own tensors, so one set a file is enough.
+            is_new = copy < len(files) or not self._is_on_device(leaves.values())
+            made.append(self._tensors(files[file], leaves) if is_new else made[file])
+        extents = [tuple(extent(tensor) for tensor in made[file].values()) for file in range(min(len(files), copies))]
+        self.pool = Pool(*self.loop.load(tuple(extents)))
+        self.copies = [(copy % len(files), tensors_of_copy, {}) for copy, tensors_of_copy in enumerate(made)]
+        return sum(length for one in extents for _, length, _ in one) * copies // len(extents)
+
+    def _is_on_device(self, leaves):
+        return any(leaf.get("device", self.task.device) == "cuda" for leaf in leaves)
+
+    def _tensors(self, stored, leaves):
+        def restored(name, leaf):
+            device = leaf.get("device", self.task.device)
+            return tensors.restore(stored[name], self.task.library, device, leaf.get("dtype"), leaf.get("strides"))
+
+        return {name: restored(name, leaf) for name, leaf in leaves.items()}
+
+    def prepare(self):
+        # Compilers that work at the first call do so here.
+        self._run([0], 255)
+        return {"answer": "prepared", "bytes": 0}
+
+    def run(self, copy, poison=255):
+        return {"answer": "ran", **self._run([copy], poison)[0]}
+
+    def time(self, copies, phases=False):
+        samples = self._run(copies, 255)
+        if phases:
+            # Phases are parts of the call then; there are none that this worker could tell apart.
+            samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
+        return {"answer": "timed", "samples": samples}
+
+    def output(self, path, index=0):
+        self._built()
+        return {"answer": "written", "bytes": self.loop.write((os.fsencode(path), index))}
+
+    def _built(self):
+        if self.task is None:
+            raise Wrong("nothing is built; send build first")
+        return self.task
+
+    def _run(self, copies, poison):
+        task = self._built()
+        if not self.copies:
+            raise Wrong("nothing is loaded; send load first")
+        begun = perf_counter()
+        calls = tuple(self._call(*self.copies[copy % len(self.copies)]) for copy in copies)
+        stream = 0
+        if task.device == "cuda":
+            stream = tensors.import_torch().cuda.current_stream().cuda_stream
+        try:
+            times = self.loop.run((self.kernel.function, calls, poison, stream, int(len(self.copies) > 1)))
+        except Unfit as error:
+            raise Wrong(explain(task, *error.args, self.kernel.in_place)) from None
+        except BaseException as error:
+            if is_out_of_memory(error):
+                raise Broken(f"out of memory: {told(error, self.kernel.module.__file__)}") from None
+            if "CUDA driver reports error" in str(error):
+                # Nothing works on the device any more in this process.
+                sys.stderr.write(f"{told(error, self.kernel.module.__file__)}\n")
+                sys.stderr.flush()
+                os._exit(70)
+            raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
+        # What this request took besides, such as making the arguments, in equal parts.
+        rest = (perf_counter() - begun - sum(call + between for call, _, between in times)) / len(times)
+        return [self._sample(call, kernel, between + max(0.0, rest)) for call, kernel, between in times]
+
+    @staticmethod
+    def _sample(call, kernel, between):
+        sample = {"call": call, "phases": {"between": between}}
+        return sample if kernel is None else {**sample, "kernel": kernel}
+
+    def _call(self, file, given, outputs):
+        """A call as the loop takes it, on the tensors of a copy."""
+        inputs, extents = given, [extent(tensor) for tensor in given.values()]
+        if self.task.device == "cuda":
+            outputs = {}
+        for name in self.kernel.in_place:
+            if name not in outputs:
+                outputs[name] = self._empty(name)
+        written = [extent(tensor) for tensor in outputs.values()]
+        if self.task.device == "cuda":
+            drawn = self.pool.draw([length if there else 0 for _, length, there in extents + written])
+            placed = drawn[: len(extents)]
+            inputs = {
+                name: Pool.like(tensor, address) if there else tensor
+                for (name, tensor), address, (_, _, there) in zip(given.items(), placed, extents)
+            }
+            outputs = {
+                name: Pool.like(tensor, address) if there else tensor
+                for (name, tensor), address, (_, _, there) in zip(outputs.items(), drawn[len(extents) :], written)
+            }
+            extents = [extent(tensor) for tensor in inputs.values()]
+        addresses = {name: extent(tensor)[0] for name, tensor in outputs.items()}
+        arguments, keywords = self.kernel.arguments(lambda leaf: inputs[leaf["tensor"]], outputs)
+        in_place = tuple(addresses[name] for name in self.task.outputs) if addresses else ()
+        return (arguments, keywords, file, tuple(address for address, _, _ in extents), in_place)
+
+    def _empty(self, name):
+        """A tensor for an output that the kernel writes in place."""
+        spec, leaf = self.task.outputs[name], self.task.leaf(name)
+        where = self.task.output_device(name)
+        return tensors.empty(spec["data_type"], spec["shape"], self.task.library, where, leaf.get("dtype"))
+
+
+def private_streams():
+    """The protocol's input and output on descriptors of their own. What a kernel prints goes to standard error."""
+    requests, replies = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 64) for number in (0, 1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    return os.fdopen(requests, "rb"), os.fdopen(replies, "wb", buffering=0)
+
+
+CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+
+
+def own_caches():
+    """Caches of compilers that were filled by a build can only be read. They are copied to the worker's own folder,
+    because compilers fail if they cannot write."""
+    for variable in CACHES:
+        folder = os.environ.get(variable)
+        if folder is None or not os.path.isdir(folder):
+            continue
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                continue
+        except OSError:
+            own = os.path.join(os.getcwd(), "caches", variable)
+        shutil.copytree(folder, own, dirs_exist_ok=True)
+        os.environ[variable] = own
+
+
+def answer(worker, request):
+    """The answer to a request, or the failure."""
+    call = request.pop("call")
+    try:
+        handler = {name: getattr(worker, name) for name in CALLS}.get(call)
+        if handler is None:
+            raise Refused(f"a worker of a Python kernel does not answer `{call}`")
+        return handler(**request)
+    except tuple(_KINDS) as error:
+        return {"error": {"kind": _KINDS[type(error)], "message": str(error)}}
+    except Exception as error:
+        kind = "broken" if is_out_of_memory(error) else "bad-request"
+        return {"error": {"kind": kind, "message": f"{call}: {told(error)}"}}
+
+
+CALLS = ("describe", "build", "load", "prepare", "run", "time", "output")
+
+
+def main():
+    loop, device, text = sys.argv[1:]
+    requests, replies = private_streams()
+    own_caches()
+    worker = Worker(Loop(loop), device, text)
+    sys.argv[1:] = []
+    call = None
+    while call != "stop" and (line := requests.readline()):
+        request = json.loads(line)
+        number, call = request.pop("id"), request["call"]
+        reply = {"answer": "stopped"} if call == "stop" else answer(worker, request)
+        replies.write(json.dumps({"id": number, **reply}).encode() + b"\n")
+    # Finalisers of the kernel are not waited for.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
