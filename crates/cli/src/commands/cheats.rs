@@ -8,7 +8,7 @@ use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Quiet, Setting
 use serde_json::json;
 
 use crate::arguments::MeasuredExecutor;
-use crate::commands::run::{cpu_worker, environment};
+use crate::commands::run::{environment, this_program};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
@@ -22,7 +22,7 @@ const LISTEN: Duration = Duration::from_secs(2);
 pub fn cheats(json: Option<&Path>) -> Result<Exit, CliError> {
     json.into_iter().try_for_each(sink::check)?;
     let settings = Settings {
-        program: cpu_worker(None)?.program,
+        program: this_program()?,
         kinds: Kind::ALL.to_vec(),
         names: Vec::new(),
     };
