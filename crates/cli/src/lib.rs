@@ -1,7 +1,7 @@
 //! The `gauntlet` command as a library: parses arguments, calls the lab, prints the report.
 //!
 //! Two programs run it: the binary `gauntlet`, and the Python package's command of the same name, in the interpreter's
-//! process. The second sets a [`Program`] first, because workers are processes of the same program.
+//! process. The second sets a [`Program`](gauntlet_worker::Program) first, because workers are processes of the same program.
 
 mod arguments;
 mod calibrations;
@@ -25,7 +25,7 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 use crate::error::CliError;
-pub use gauntlet_worker::Program;
+pub use crate::commands::run::version;
 
 /// Runs the command and returns its exit code. `arguments` begin with the name of the program.
 ///

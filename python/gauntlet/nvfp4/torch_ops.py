@@ -1,0 +1,100 @@
+"""The products as PyTorch operators, for `torch.compile` and graph capture. Importing this module imports torch.
+
+``torch.ops.gauntlet.grouped_mm`` and ``torch.ops.gauntlet.swiglu_grouped_mm`` take tensors and plain numbers only, so that
+a compiler can trace them; `grouped_mm` and `swiglu_grouped_mm` here take `nvfp4.Tensor` like the functions of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from gauntlet.nvfp4 import _products
+from gauntlet.nvfp4._tensor import Tensor
+
+__all__ = ["grouped_mm", "swiglu_grouped_mm"]
+
+
+def grouped_mm(
+    tokens: Tensor, weights: Tensor, sizes: Sequence[int], *, out_dtype: torch.dtype = torch.bfloat16
+) -> torch.Tensor:
+    """As `nvfp4.grouped_mm`, through the operator.
+
+    Raises:
+        As `nvfp4.grouped_mm`.
+    """
+    operands = (tokens.values, tokens.scales, list(tokens.tensor_scales))
+    other = (weights.values, weights.scales, list(weights.tensor_scales))
+    result: torch.Tensor = torch.ops.gauntlet.grouped_mm(*operands, *other, list(sizes), out_dtype)
+    return result
+
+
+def swiglu_grouped_mm(
+    tokens: Tensor, gate: Tensor, up: Tensor, sizes: Sequence[int], *, out_dtype: torch.dtype = torch.bfloat16
+) -> torch.Tensor:
+    """As `nvfp4.swiglu_grouped_mm`, through the operator.
+
+    Raises:
+        As `nvfp4.swiglu_grouped_mm`.
+    """
+    operands = (tokens.values, tokens.scales, list(tokens.tensor_scales))
+    first = (gate.values, gate.scales, list(gate.tensor_scales))
+    second = (up.values, up.scales, list(up.tensor_scales))
+    result: torch.Tensor = torch.ops.gauntlet.swiglu_grouped_mm(*operands, *first, *second, list(sizes), out_dtype)
+    return result
+
+
+def _grouped_mm(
+    values: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scales: list[float],
+    weight_values: torch.Tensor,
+    weight_scales: torch.Tensor,
+    weight_tensor_scales: list[float],
+    sizes: list[int],
+    out_dtype: torch.dtype,
+) -> torch.Tensor:
+    tokens = Tensor(values, scales, tuple(tensor_scales))
+    weights = Tensor(weight_values, weight_scales, tuple(weight_tensor_scales))
+    result: torch.Tensor = _products.grouped_mm(tokens, weights, sizes, out_dtype=out_dtype)
+    return result
+
+
+def _swiglu_grouped_mm(
+    values: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scales: list[float],
+    gate_values: torch.Tensor,
+    gate_scales: torch.Tensor,
+    gate_tensor_scales: list[float],
+    up_values: torch.Tensor,
+    up_scales: torch.Tensor,
+    up_tensor_scales: list[float],
+    sizes: list[int],
+    out_dtype: torch.dtype,
+) -> torch.Tensor:
+    tokens = Tensor(values, scales, tuple(tensor_scales))
+    gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
+    up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
+    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, sizes, out_dtype=out_dtype)
+    return result
+
+
+def _fake(values: torch.Tensor, scales: Any, tensor_scales: Any, weights: torch.Tensor, *others: Any) -> torch.Tensor:
+    """A result without values: what the operators return, for tracing."""
+    return values.new_empty((values.shape[0], weights.shape[-2]), dtype=others[-1])
+
+
+_OPERATORS = (("grouped_mm", _grouped_mm, 1), ("swiglu_grouped_mm", _swiglu_grouped_mm, 2))
+
+
+def _schema(matrices: int) -> str:
+    names = ["", "weight_"] if matrices == 1 else ["", "gate_", "up_"]
+    operands = [f"Tensor {name}values, Tensor {name}scales, float[] {name}tensor_scales" for name in names]
+    return f"({', '.join(operands)}, SymInt[] sizes, ScalarType out_dtype) -> Tensor"
+
+
+for _name, _work, _matrices in _OPERATORS:
+    torch.library.custom_op(f"gauntlet::{_name}", _work, mutates_args=(), schema=_schema(_matrices)).register_fake(_fake)
