@@ -98,7 +98,10 @@ pub unsafe extern "C" fn gauntlet_plan_gemm(
         // SAFETY: the caller promises `count` groups.
         let groups = unsafe { elements(groups, count, "groups") }?;
         let gemm = GroupedGemm {
-            groups: groups.iter().map(|&Product { m, n, k }| GemmShape { m, n, k }).collect(),
+            groups: groups
+                .iter()
+                .map(|&Product { m, n, k }| GemmShape { m, n, k })
+                .collect(),
             form: words::form(form)?,
             output: words::output(output)?,
         };
@@ -191,7 +194,12 @@ pub unsafe extern "C" fn gauntlet_run_gemm(
         // SAFETY: the caller promises a plan that no other thread uses.
         let plan = unsafe { plan.as_mut() }.ok_or_else(|| null("plan"))?;
         // SAFETY: the caller promises `count` matrices in each list.
-        let (tokens, weights) = unsafe { (matrices(tokens, count, "tokens")?, matrices(weights, count, "weights")?) };
+        let (tokens, weights) = unsafe {
+            (
+                matrices(tokens, count, "tokens")?,
+                matrices(weights, count, "weights")?,
+            )
+        };
         let second = if second.is_null() {
             None
         } else {
@@ -229,14 +237,34 @@ pub unsafe extern "C" fn gauntlet_run_attention(
         // SAFETY: the caller promises a plan that no other thread uses.
         let plan = unsafe { plan.as_mut() }.ok_or_else(|| null("plan"))?;
         let Operation::Attention(attention) = &plan.operation else {
-            return Err(Failure::argument("plan: it is one of a GEMM; use gauntlet_run_gemm"));
+            return Err(Failure::argument(
+                "plan: it is one of a GEMM; use gauntlet_run_gemm",
+            ));
         };
         // SAFETY: the caller promises operands of the plan's sizes.
         let inputs = unsafe {
             Inputs::Attention(AttentionInputs {
-                query: heads(query, attention, attention.query_rows(), attention.query_scales(), "query")?,
-                key: heads(key, attention, attention.key_rows(), attention.key_scales(), "key")?,
-                value: heads(value, attention, attention.key_rows(), attention.key_scales(), "value")?,
+                query: heads(
+                    query,
+                    attention,
+                    attention.query_rows(),
+                    attention.query_scales(),
+                    "query",
+                )?,
+                key: heads(
+                    key,
+                    attention,
+                    attention.key_rows(),
+                    attention.key_scales(),
+                    "key",
+                )?,
+                value: heads(
+                    value,
+                    attention,
+                    attention.key_rows(),
+                    attention.key_scales(),
+                    "value",
+                )?,
             })
         };
         inputs.validate(&plan.operation).map_err(Failure::argument)?;

@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use gauntlet_kernels_cuda::{
-    BuildError, Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
+    Buffers, BuildError, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
+    Weights,
 };
 
 use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, reference};
@@ -70,7 +71,10 @@ pub unsafe extern "C" fn gauntlet_cuda_layer_create(
         // SAFETY: the caller promises `count` products.
         let products = unsafe { elements(products, count, "weights") }?;
         let shape = LayerShape {
-            products: products.iter().map(|&ProductWeights { n, k, .. }| ProductShape { n, k }).collect(),
+            products: products
+                .iter()
+                .map(|&ProductWeights { n, k, .. }| ProductShape { n, k })
+                .collect(),
             form: words::form(form)?,
             output: words::output(output)?,
         };

@@ -27,7 +27,6 @@ pub enum Status {
 pub struct Failure(pub Status, pub String);
 
 impl Failure {
-
     pub fn argument(error: impl Display) -> Self {
         Self(Status::BadArgument, error.to_string())
     }
@@ -42,7 +41,10 @@ pub fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> Status {
     let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let text = format!("an error inside Gauntlet: {}; please report it", text.unwrap_or("no message"));
+        let text = format!(
+            "an error inside Gauntlet: {}; please report it",
+            text.unwrap_or("no message")
+        );
         Err(Failure(Status::Internal, text))
     });
     let (status, words) = match outcome {
@@ -115,8 +117,14 @@ pub fn null(name: &str) -> Failure {
 
 /// A product of sizes that C gives; an error if it is more than can be addressed.
 pub fn product(sizes: &[usize]) -> Result<usize, Failure> {
-    let product = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    let product = sizes
+        .iter()
+        .try_fold(1usize, |product, &size| product.checked_mul(size));
     product
         .filter(|&product| product <= isize::MAX as usize / 8)
-        .ok_or_else(|| Failure::argument(format!("the sizes {sizes:?} multiply to more than can be addressed")))
+        .ok_or_else(|| {
+            Failure::argument(format!(
+                "the sizes {sizes:?} multiply to more than can be addressed"
+            ))
+        })
 }

@@ -24,7 +24,9 @@ no error: ''
 /// The folder of the library that cargo built beside this test.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let folder = test.ancestors().find(|folder| folder.join("libgauntlet.so").is_file());
+    let folder = test
+        .ancestors()
+        .find(|folder| folder.join("libgauntlet.so").is_file());
     folder.unwrap().to_owned()
 }
 
@@ -33,10 +35,15 @@ fn compiled(language: &[&str], source: &Path, program: &Path) -> Option<bool> {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let libraries = libraries();
     let mut compiler = Command::new("cc");
-    compiler.args(language).args(["-Wall", "-Wextra", "-Werror", "-pedantic"]);
+    compiler
+        .args(language)
+        .args(["-Wall", "-Wextra", "-Werror", "-pedantic"]);
     compiler.arg("-I").arg(crate_folder.join("include")).arg(source);
     compiler.arg("-L").arg(&libraries).arg("-lgauntlet");
-    compiler.arg(format!("-Wl,-rpath,{}", libraries.display())).arg("-o").arg(program);
+    compiler
+        .arg(format!("-Wl,-rpath,{}", libraries.display()))
+        .arg("-o")
+        .arg(program);
     compiler.status().ok().map(|status| status.success())
 }
 
@@ -51,6 +58,10 @@ fn a_c_program_uses_the_kernels() {
     };
     assert!(is_compiled);
     let output = Command::new(&program).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(String::from_utf8(output.stdout).unwrap(), EXPECTED);
 }

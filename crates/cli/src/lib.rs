@@ -24,8 +24,8 @@ use std::ffi::OsString;
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
-use crate::error::CliError;
 pub use crate::commands::run::version;
+use crate::error::CliError;
 
 /// Runs the command and returns its exit code. `arguments` begin with the name of the program.
 ///

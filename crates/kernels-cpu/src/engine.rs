@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{Cluster, Roles, Schedule, Setup};
 use gauntlet_operations::{Attention, GroupedGemm, Inputs, Operation, Output};
+use gauntlet_operations::{Cluster, Roles, Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::Processors;

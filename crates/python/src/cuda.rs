@@ -70,8 +70,14 @@ impl LayerKey {
         let [values, scales, values2, scales2] = self.addresses;
         (0..self.groups)
             .map(|group| Weights {
-                packed: [place(values, group, self.k / 2), place(values2, group, self.k / 2)],
-                scales: [place(scales, group, self.k / 16), place(scales2, group, self.k / 16)],
+                packed: [
+                    place(values, group, self.k / 2),
+                    place(values2, group, self.k / 2),
+                ],
+                scales: [
+                    place(scales, group, self.k / 16),
+                    place(scales2, group, self.k / 16),
+                ],
                 scale: [scale(1, group), scale(2, group)],
             })
             .collect()
@@ -96,7 +102,10 @@ impl CudaLibrary {
     /// Enqueues a product on a stream: `sizes = (groups, n, k)`; addresses of the weights' values and block scales, the
     /// second ones 0 in the plain form; tensor scales of tokens and weights; addresses of the tokens' values, their
     /// scales and the result.
-    #[expect(clippy::too_many_arguments, reason = "a struct would have to be built in each call from Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct would have to be built in each call from Python"
+    )]
     fn enqueue(
         &self,
         stream: usize,

@@ -102,11 +102,7 @@ fn operands<'a>(
     second: Option<&'a [Nvfp4Tensor]>,
 ) -> PyResult<Vec<GemmOperands<'a>>> {
     let groups = [Some(weights.len()), second.map(<[_]>::len)];
-    if let Some(other) = groups
-        .into_iter()
-        .flatten()
-        .find(|count| *count != tokens.len())
-    {
+    if let Some(other) = groups.into_iter().flatten().find(|count| *count != tokens.len()) {
         return Err(error::value(format!(
             "tokens of {} groups for the weights of {other}; give one list of tokens for each",
             tokens.len()

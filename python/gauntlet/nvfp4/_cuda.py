@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from gauntlet import _native
-from gauntlet.nvfp4 import _arrays
 from gauntlet.nvfp4._tensor import Tensor
 
 STEP = 256
@@ -30,6 +29,16 @@ class _Libraries(threading.local):
 
 
 _libraries = _Libraries()
+
+_NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32"}
+
+
+def _wrapped_stream(device: int) -> int:
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
+# PyTorch's own compiler uses the private function in the code that it generates: it spares an object in each call.
+_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _wrapped_stream)
 
 
 def product(tokens: Tensor, named: dict[str, Any], counts: Sequence[int], dtype: str) -> torch.Tensor:
@@ -73,12 +82,12 @@ def enqueue(
     output = torch.empty((rows, columns), dtype=dtype, device=values.device)
     other = (0, 0) if second is None else (second[0].data_ptr(), second[1].data_ptr())
     _libraries.of(device).enqueue(
-        torch.cuda.current_stream(device).cuda_stream,
+        _stream(device),
         torch.cuda.is_current_stream_capturing(),
         (len(counts), columns, 2 * half),
         (weights.data_ptr(), weight_scales.data_ptr(), *other),
         (token_scales, factors, () if second is None else second[2]),
-        _arrays.dtype_name(output),
+        _NAMES[dtype],
         counts,
         (values.data_ptr(), scales.data_ptr(), output.data_ptr()),
     )
