@@ -14,15 +14,25 @@ PyTorch, and needs no GPU.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
-
-from gauntlet._errors import BadInput, Broken, GauntletError, NotShown, Regression
-from gauntlet._judge import compare, evaluate, judge
-from gauntlet._task import Task
-from gauntlet._verdict import CaseResult, Interval, Sample, Stats, Verdict
 
 if TYPE_CHECKING:
     from gauntlet import nvfp4 as nvfp4
+    from gauntlet._errors import BadInput, Broken, GauntletError, NotShown, Regression
+    from gauntlet._judge import compare, evaluate, judge
+    from gauntlet._task import Task
+    from gauntlet._verdict import CaseResult, Interval, Sample, Stats, Verdict
+
+    __version__: str
+
+# Each name's module is imported when the name is used: the command starts without the judge in Python.
+_MODULES = {
+    **dict.fromkeys(("BadInput", "Broken", "GauntletError", "NotShown", "Regression"), "_errors"),
+    **dict.fromkeys(("compare", "evaluate", "judge"), "_judge"),
+    "Task": "_task",
+    **dict.fromkeys(("CaseResult", "Interval", "Sample", "Stats", "Verdict"), "_verdict"),
+}
 
 __all__ = [
     "BadInput",
@@ -46,11 +56,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "nvfp4":
-        import importlib
-
         return importlib.import_module("gauntlet.nvfp4")
     if name == "__version__":
-        from gauntlet import _native
-
-        return _native.version()
+        return importlib.import_module("gauntlet._native").version()
+    if name in _MODULES:
+        found = globals()[name] = getattr(importlib.import_module(f"gauntlet.{_MODULES[name]}"), name)
+        return found
     raise AttributeError(f"module 'gauntlet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

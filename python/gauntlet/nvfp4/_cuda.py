@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ class _Libraries(threading.local):
 
 _libraries = _Libraries()
 
+_SCALES = (torch.uint8, torch.float8_e4m3fn)
 _NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32"}
 
 
@@ -63,6 +65,37 @@ def product(tokens: Tensor, named: dict[str, Any], counts: Sequence[int], dtype:
         counts,
         getattr(torch, dtype),
     )
+
+
+def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
+    """Whether operands may be enqueued as they are: a quick yes to everything that `Tensor` and `_products` check with
+    words. Weights and their scales alternate in `matrices`."""
+    device = values.device
+    rows, half = values.shape if values.ndim == 2 else (0, 0)
+    stacks = matrices[0].shape
+    return (
+        device.type == "cuda"
+        and half > 0
+        and 2 * half % STEP == 0
+        and values.dtype is torch.uint8
+        and values.is_contiguous()
+        and scales.shape == (rows, half // 8)
+        and len(stacks) == 3
+        and len(sizes) == stacks[0]
+        and sum(sizes) == rows
+        and min(sizes, default=0) >= 0
+        and all(array.shape == (*stacks[:2], half if at % 2 == 0 else half // 8) for at, array in enumerate(matrices))
+        and all(array.dtype is torch.uint8 for array in matrices[::2])
+        and all(
+            array.device == device and array.is_contiguous() for array in (scales, *matrices)
+        )
+        and all(array.dtype in _SCALES for array in (scales, *matrices[1::2]))
+    )
+
+
+def are_scales(*factors: tuple[Sequence[float], int]) -> bool:
+    """Whether these tensor scales are one number, or one for each of so many groups, and finite."""
+    return all(len(scales) in (1, groups) and math.isfinite(sum(scales)) for scales, groups in factors)
 
 
 def enqueue(

@@ -16,6 +16,8 @@ from gauntlet.nvfp4._tensor import Tensor
 
 __all__ = ["grouped_mm", "swiglu_grouped_mm"]
 
+_RESULTS = (torch.float16, torch.bfloat16, torch.float32)
+
 
 def grouped_mm(
     tokens: Tensor, weights: Tensor, sizes: Sequence[int], *, out_dtype: torch.dtype = torch.bfloat16
@@ -56,6 +58,13 @@ def _grouped_mm(
     sizes: list[int],
     out_dtype: torch.dtype,
 ) -> torch.Tensor:
+    if values.is_cuda and out_dtype in _RESULTS:
+        from gauntlet.nvfp4 import _cuda
+
+        factors = (tensor_scales, 1), (weight_tensor_scales, len(sizes))
+        if _cuda.fits(values, scales, (weight_values, weight_scales), sizes) and _cuda.are_scales(*factors):
+            first = (weight_values, weight_scales, weight_tensor_scales)
+            return _cuda.enqueue(values, scales, tensor_scales, first, None, sizes, out_dtype)
     tokens = Tensor(values, scales, tuple(tensor_scales))
     weights = Tensor(weight_values, weight_scales, tuple(weight_tensor_scales))
     result: torch.Tensor = _products.grouped_mm(tokens, weights, sizes, out_dtype=out_dtype)
@@ -75,6 +84,15 @@ def _swiglu_grouped_mm(
     sizes: list[int],
     out_dtype: torch.dtype,
 ) -> torch.Tensor:
+    if values.is_cuda and out_dtype in _RESULTS:
+        from gauntlet.nvfp4 import _cuda
+
+        factors = (tensor_scales, 1), (gate_tensor_scales, len(sizes)), (up_tensor_scales, len(sizes))
+        matrices = (gate_values, gate_scales, up_values, up_scales)
+        if _cuda.fits(values, scales, matrices, sizes) and _cuda.are_scales(*factors):
+            first = (gate_values, gate_scales, gate_tensor_scales)
+            second = (up_values, up_scales, up_tensor_scales)
+            return _cuda.enqueue(values, scales, tensor_scales, first, second, sizes, out_dtype)
     tokens = Tensor(values, scales, tuple(tensor_scales))
     gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
     up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
