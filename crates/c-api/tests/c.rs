@@ -8,7 +8,7 @@ use std::process::Command;
 const EXPECTED: &str = "\
 bytes 768 of 768
 plain 32 32
-short: 1 output_bytes = 4: the result takes 768; gauntlet_plan_output_bytes says so
+1 output_bytes = 4: the result takes 768; gauntlet_plan_output_bytes says so
 swiglu 1024.000
 attention 1.5
 1 20 columns: one scale covers 16 values along a row, so the number must be a multiple of 16; pad the rows with zeros to 32

@@ -13,6 +13,9 @@ static void must(gauntlet_status status, const char *what) {
     }
 }
 
+/* Prints a status and its words. The words are read after the call: C may evaluate arguments in any order. */
+static void show(gauntlet_status status) { printf("%d %s\n", status, gauntlet_error()); }
+
 static gauntlet_matrix *filled(size_t rows, size_t columns, float value) {
     float *elements = malloc(rows * columns * sizeof *elements);
     for (size_t at = 0; at < rows * columns; at++) elements[at] = value;
@@ -34,7 +37,7 @@ static void products(const gauntlet_engine *engine) {
     for (int call = 0; call < 2; call++)
         must(gauntlet_run_gemm(plan, tokens, weights, NULL, 3, output, sizeof output), "run");
     printf("plain %g %g\n", output[0], output[8 * N - 1]);
-    printf("short: %d %s\n", gauntlet_run_gemm(plan, tokens, weights, NULL, 3, output, 4), gauntlet_error());
+    show(gauntlet_run_gemm(plan, tokens, weights, NULL, 3, output, 4));
     gauntlet_plan_destroy(plan);
 
     must(gauntlet_plan_gemm(engine, groups, 1, GAUNTLET_SWIGLU, GAUNTLET_F32, &plan), "plan");
@@ -67,14 +70,14 @@ static void errors(const gauntlet_engine *engine) {
     gauntlet_plan *plan = NULL;
     const float elements[20] = {0};
     const gauntlet_product odd = {1, 1, 20}, right = {1, 1, 32};
-    printf("%d %s\n", gauntlet_matrix_quantize(1, 20, elements, &matrix), gauntlet_error());
-    printf("%d %s\n", gauntlet_matrix_quantize(1, 16, NULL, &matrix), gauntlet_error());
-    printf("%d %s\n", gauntlet_matrix_quantize(1, 16, elements, NULL), gauntlet_error());
-    printf("%d %s\n", gauntlet_plan_gemm(NULL, &right, 1, GAUNTLET_PLAIN, GAUNTLET_F32, &plan), gauntlet_error());
-    printf("%d %s\n", gauntlet_plan_gemm(engine, &odd, 1, GAUNTLET_PLAIN, GAUNTLET_F32, &plan), gauntlet_error());
-    printf("%d %s\n", gauntlet_plan_gemm(engine, &right, 1, GAUNTLET_PLAIN, GAUNTLET_INT8, &plan), gauntlet_error());
+    show(gauntlet_matrix_quantize(1, 20, elements, &matrix));
+    show(gauntlet_matrix_quantize(1, 16, NULL, &matrix));
+    show(gauntlet_matrix_quantize(1, 16, elements, NULL));
+    show(gauntlet_plan_gemm(NULL, &right, 1, GAUNTLET_PLAIN, GAUNTLET_F32, &plan));
+    show(gauntlet_plan_gemm(engine, &odd, 1, GAUNTLET_PLAIN, GAUNTLET_F32, &plan));
+    show(gauntlet_plan_gemm(engine, &right, 1, GAUNTLET_PLAIN, GAUNTLET_INT8, &plan));
     gauntlet_cuda_layer *layer = NULL;
-    printf("%d %s\n", gauntlet_cuda_layer_create(NULL, NULL, 0, GAUNTLET_PLAIN, GAUNTLET_F16, &layer), gauntlet_error());
+    show(gauntlet_cuda_layer_create(NULL, NULL, 0, GAUNTLET_PLAIN, GAUNTLET_F16, &layer));
     must(gauntlet_matrix_quantize(1, 16, elements, &matrix), "quantize");
     printf("no error: '%s'\n", gauntlet_error());
     gauntlet_matrix_destroy(matrix);
