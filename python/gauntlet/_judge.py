@@ -28,7 +28,7 @@ def compare(
     task: Task | str | os.PathLike[str] | None = None,
     tolerance: Any = None,
     constant: Sequence[str] = (),
-    budget: str = "60s",
+    budget: str = "45s",
     device: str | None = None,
     warm: bool = False,
     progress: bool | None = None,
@@ -79,7 +79,7 @@ def judge(
     task: Task | str | os.PathLike[str],
     *,
     baseline: Kernel | None = None,
-    budget: str = "60s",
+    budget: str = "45s",
     device: str | None = None,
     progress: bool | None = None,
 ) -> Verdict:
@@ -116,7 +116,7 @@ def evaluate(
     *,
     function: str | None = None,
     baseline: Kernel | None = None,
-    budget: str = "60s",
+    budget: str = "45s",
     device: str | None = None,
 ) -> dict[str, Any]:
     """Judges a program that an agent wrote; never raises for what the program does.

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 FASTER = ("adopt", "marginal")
 NOT_SLOWER = (*FASTER, "valid-negative")
-UNDECIDED = ("inconclusive", "blocked", "aborted")
+VOID = ("blocked", "aborted")
+UNDECIDED = ("inconclusive", *VOID)
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,14 @@ class Verdict:
 
     @property
     def score(self) -> float | None:
-        """The lower bound of the log speed-up: what a search maximises; none if the candidate was stopped."""
-        return self.speedup.lower if self.speedup and not self.is_wrong else None
+        """The lower bound of the log speed-up: what a search maximises; none if the candidate was stopped,
+        or could not be judged."""
+        return self.speedup.lower if self.speedup and not self.is_wrong and not self.is_void else None
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it could not be judged, so that its times mean nothing; `reason` says why."""
+        return self.verdict in VOID
 
     @property
     def is_wrong(self) -> bool:
@@ -121,7 +128,7 @@ class Verdict:
 
     def __str__(self) -> str:
         verdict = self.verdict.replace("-", " ")
-        if self.speedup is None or self.is_wrong:
+        if self.speedup is None or self.is_wrong or self.is_void:
             does = verdict if self.verdict == "does-not-compile" else f"is {verdict}"
             return f"{self.about} {does}: {self.reason}"
         right = f"right on {len(self.cases)} case{'s' * (len(self.cases) != 1)}"

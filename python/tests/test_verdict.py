@@ -47,6 +47,15 @@ def test_a_verdict_says_which_kernel_is_faster_and_by_how_much():
     assert str(read({"stopped": stopped})) == "torch_softmax does not compile: a syntax error"
 
 
+def test_times_of_a_void_comparison_say_nothing():
+    found = record("blocked", interval(1.1, 1.2, 1.3))
+    found["reason"] = "the machine is too busy"
+    assert str(read(found)) == "triton_softmax is blocked: the machine is too busy"
+    assert read(found).score is None
+    with pytest.raises(NotShown, match="is blocked: the machine is too busy"):
+        read(found).assert_no_regression(allow_inconclusive=True)
+
+
 def test_requirements_pass_on_evidence_only():
     read(FASTER).assert_no_regression()
     read(FASTER).assert_faster()
