@@ -434,7 +434,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("suite.toml"), SUITE).unwrap();
             let round = folder.path().join("round.toml");
-            std::fs::write(&round, round_file(Path::new("/bin/gauntlet"), cheat.name)).unwrap();
+            std::fs::write(&round, round_file(&Program::new("/bin/gauntlet"), cheat.name)).unwrap();
             Tournament::load(&round, &Overrides::default()).unwrap();
         }
     }
