@@ -18,6 +18,7 @@ use gauntlet_judge::Candidate;
 use gauntlet_parameters::{Parameters, Table};
 
 use crate::arguments::MeasuredExecutor;
+use crate::commands::run::this_program;
 use crate::error::CliError;
 use crate::schedule_text;
 
@@ -141,9 +142,7 @@ pub fn candidate(
 
 /// The command that serves a kernel in a file.
 fn worker(kernel: &Named, executor: MeasuredExecutor) -> Result<Vec<PathBuf>, CliError> {
-    let program = std::env::current_exe()
-        .map_err(|error| CliError::broken(format!("this program's own file cannot be found: {error}")))?;
-    let mut command = vec![program, "worker".into(), kernel.host.name().into()];
+    let mut command = this_program()?.words(["worker", kernel.host.name()]);
     match (kernel.host, kernel.file) {
         (Host::Python, Some(file)) => {
             let whole = inspect(file, kernel.function).map_err(of_kernel)?;

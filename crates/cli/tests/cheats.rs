@@ -4,11 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_selftest::cheats::{Cheat, CheatReport, Kind, Outcome, Settings, corpus, run};
+use gauntlet_worker::Program;
 
 /// One kind at a time: a cheat that looks for the process of the honest kernel would find a worker of another test.
 static MACHINE: Mutex<()> = Mutex::new(());
@@ -17,7 +17,7 @@ fn tried(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let corpus = corpus().into_iter().filter(wanted);
     let settings = Settings {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_gauntlet")),
+        program: Program::new(env!("CARGO_BIN_EXE_gauntlet")),
         kinds: Kind::ALL.to_vec(),
         names: corpus.map(|cheat| cheat.name.to_owned()).collect(),
     };

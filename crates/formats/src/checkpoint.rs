@@ -241,7 +241,7 @@ fn layout(tensors: &SafeTensors, layer: &str) -> Result<Layout, CheckpointError>
 }
 
 /// The layers of a file that have block scales, in order.
-fn layers(tensors: &SafeTensors) -> Vec<String> {
+pub fn layers(tensors: &SafeTensors) -> Vec<String> {
     let mut layers: Vec<_> = tensors
         .names()
         .into_iter()

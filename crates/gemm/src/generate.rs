@@ -51,13 +51,13 @@ fn tokens(
         TokenFormat::Bf16 => true,
     };
     let values = if kind == InputKind::Outliers {
-        outliers(
-            shape.m * shape.k,
-            outlier_size(gemm.form, shape.k),
-            generator,
-        )
+        outliers(shape.m * shape.k, outlier_size(gemm.form, shape.k), generator)
     } else {
-        drawn.dequantise_scaled().iter().map(|value| *value as f32).collect()
+        drawn
+            .dequantise_scaled()
+            .iter()
+            .map(|value| *value as f32)
+            .collect()
     };
     Tokens::Half(HalfTensor::round(is_bf16, shape.m, shape.k, &values))
 }

@@ -81,7 +81,7 @@ impl Served {
         service
             .build(&CaseRequest::of(&sizes), &Parameters::new())
             .unwrap();
-        let inputs: Vec<_> = [3, 4].map(|seed| sizes.generate(kind, seed)).into();
+        let inputs: Vec<_> = [3, 4].map(|seed| sizes.generate(kind, seed).unwrap()).into();
         let paths: Vec<PathBuf> = (0..2)
             .map(|index| folder.path().join(format!("{index}.inputs")))
             .collect();

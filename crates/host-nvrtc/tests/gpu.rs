@@ -41,7 +41,7 @@ fn timed(kernel: &str, parameters: &Parameters, copies: &[usize]) -> Option<(Vec
     let resources = service.build(&CaseRequest::of(&sizes), parameters).unwrap();
     assert!(resources.0["occupancy"] > 0.0, "{resources:?}");
     let inputs: Vec<Box<dyn Inputs>> = [1, 2]
-        .map(|seed| sizes.generate(InputKind::Competition, seed))
+        .map(|seed| sizes.generate(InputKind::Competition, seed).unwrap())
         .into();
     let paths: Vec<PathBuf> = (0..2)
         .map(|index| folder.path().join(index.to_string()))

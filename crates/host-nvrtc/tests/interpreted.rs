@@ -53,7 +53,7 @@ fn fault(
         .build(&CaseRequest::of(&sizes), parameters)
         .and_then(|resources| {
             assert!(resources.0["registers"] > 0.0, "{resources:?}");
-            let inputs = sizes.generate(kind, 5);
+            let inputs = sizes.generate(kind, 5).unwrap();
             let file = folder.path().join("inputs");
             inputs.save(&file).unwrap();
             service.load(&[file], 1)?;
@@ -278,7 +278,7 @@ fn nothing_is_timed_and_nothing_large_is_interpreted() {
         .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("inputs");
-    sizes.generate(InputKind::Wide, 1).save(&file).unwrap();
+    sizes.generate(InputKind::Wide, 1).unwrap().save(&file).unwrap();
     service.load(&[file], 1).unwrap();
     let failure = service.run(0, 0xFF).unwrap_err();
     assert!(failure.message.contains("96000 threads"), "{}", failure.message);

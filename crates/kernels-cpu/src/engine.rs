@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_operations::{Attention, GroupInputs, GroupedGemm, Inputs, Operation, Output};
 use gauntlet_operations::{Cluster, Roles, Schedule, Setup};
-use gauntlet_operations::{GroupInputs, GroupedGemm, Inputs, Operation, Output};
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::Processors;
@@ -182,6 +182,11 @@ impl Engine {
     /// threads idle.
     pub fn recommend(&self, gemm: &GroupedGemm) -> Schedule {
         recommend::schedule(gemm, self.instructions, self.threads())
+    }
+
+    /// A good schedule for attention of these sizes: tiles of 64 queries, fewer if no sequence has as many, by 64 keys.
+    pub fn recommend_attention(&self, attention: &Attention) -> Schedule {
+        recommend::attention(attention)
     }
 
     /// Plans `problem` under `schedule`.

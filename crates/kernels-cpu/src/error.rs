@@ -70,7 +70,9 @@ pub enum BuildError {
         n: usize,
     },
     /// Tokens of 16 bits.
-    #[error("{format} tokens: the CPU kernels multiply nvfp4 tokens; quantise the tokens, or compute on a GPU")]
+    #[error(
+        "{format} tokens: the CPU kernels multiply nvfp4 tokens; quantise the tokens, or compute on a GPU"
+    )]
     Tokens {
         /// Their format.
         format: gauntlet_operations::TokenFormat,

@@ -1,6 +1,6 @@
 //! Recommends a schedule for a grouped GEMM from its shapes.
 
-use gauntlet_operations::{GemmShape, GroupedGemm};
+use gauntlet_operations::{Attention, GemmShape, GroupedGemm};
 use gauntlet_operations::{Lookup, Order, Schedule, Setup};
 
 use crate::simd::{Blocks, Instructions, Operand};
@@ -55,6 +55,24 @@ fn narrow(gemm: &GroupedGemm, tokens: usize, widths: [usize; 3], threads: usize)
         gemm.groups.iter().map(blocks).sum::<usize>() >= TILES_A_THREAD * threads
     };
     widths.into_iter().find(enough).unwrap_or(widths[2])
+}
+
+/// Queries and keys of attention's tiles; the keys are whole tiles of the tile unit.
+const QUERIES: usize = 64;
+const KEYS: usize = 64;
+
+/// Rows of the widest register block of attention.
+const ATTENTION_ROWS: usize = 8;
+
+/// See [`Engine::recommend_attention`](crate::Engine::recommend_attention).
+pub(crate) fn attention(attention: &Attention) -> Schedule {
+    let most = attention.sequences.iter().map(|sequence| sequence.queries);
+    let most = most.max().unwrap_or(0).max(1);
+    let queries = most.next_multiple_of(ATTENTION_ROWS).min(QUERIES);
+    Schedule {
+        tile: [queries, KEYS, attention.head_size].into(),
+        ..dynamic()
+    }
 }
 
 /// The part that all recommended schedules share.

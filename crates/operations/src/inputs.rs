@@ -177,7 +177,11 @@ impl Inputs {
             Self::GroupedGemm(groups) => groups
                 .iter()
                 .map(|GroupInputs { a, b, b2 }| {
-                    size_of::<GroupInputs>() + a.values().len() + a.scales().len() + nvfp4(b) + b2.as_ref().map_or(0, nvfp4)
+                    size_of::<GroupInputs>()
+                        + a.values().len()
+                        + a.scales().len()
+                        + nvfp4(b)
+                        + b2.as_ref().map_or(0, nvfp4)
                 })
                 .sum(),
             Self::Attention(AttentionInputs { query, key, value }) => {

@@ -313,11 +313,11 @@ fn save_groups(groups: &[GroupInputs], path: &Path) -> Result<(), TensorFileErro
             let Some(tensor) = tensor else { continue };
             let specs = nvfp4_specs(&format!("{group}.{operand}"), tensor.rows(), tensor.columns());
             let scale = tensor.tensor_scale().to_le_bytes().to_vec();
-            tensors.extend(
-                specs
-                    .into_iter()
-                    .zip([tensor.packed().into(), tensor.scales().into(), scale.into()]),
-            );
+            tensors.extend(specs.into_iter().zip([
+                tensor.packed().into(),
+                tensor.scales().into(),
+                scale.into(),
+            ]));
         }
     }
     save_tensors(tensors.iter().map(|(spec, bytes)| (spec, &**bytes)), path)

@@ -315,9 +315,8 @@ mod tests {
             pair_of(0.75, -3.0)
         );
         let [one, two] = [1.0_f32, 2.0].map(|number| u64::from(number.to_bits()));
-        let brains = |low: f32, high: f32| {
-            pair(bf16::from_f32(low).to_bits(), bf16::from_f32(high).to_bits())
-        };
+        let brains =
+            |low: f32, high: f32| pair(bf16::from_f32(low).to_bits(), bf16::from_f32(high).to_bits());
         // A subnormal number too: 2⁻¹²⁷ · 2¹¹⁹.
         let subnormal = 2.0_f32.powi(-127);
         assert_eq!(

@@ -1,10 +1,11 @@
 //! A noisy neighbour of our own: a process that burns one core for 30 % of the time, to measure beside.
 
 use std::io::{self, Read};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use gauntlet_worker::Program;
 
 /// The name under which `gauntlet worker cheat` serves it.
 pub const NAME: &str = "neighbour";
@@ -18,9 +19,9 @@ pub struct Burner(Child);
 
 impl Burner {
     /// Starts it. `program` is `gauntlet`.
-    pub fn start(program: &Path) -> io::Result<Self> {
-        let child = Command::new(program)
-            .args(["worker", "cheat", NAME])
+    pub fn start(program: &Program) -> io::Result<Self> {
+        let child = Command::new(&program.file)
+            .args(program.with(["worker", "cheat", NAME]))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

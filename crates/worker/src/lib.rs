@@ -17,6 +17,7 @@ mod pipes;
 #[cfg(target_os = "linux")]
 mod placement;
 mod process;
+mod program;
 pub mod protocol;
 mod record;
 mod service;
@@ -33,6 +34,7 @@ pub use limits::Limits;
 #[cfg(target_os = "linux")]
 pub use placement::Placement;
 pub use process::{WorkerProcess, most_calls};
+pub use program::Program;
 pub use record::{
     CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,
 };

@@ -7,7 +7,7 @@ use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Quiet, Setting
 use serde_json::json;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{cpu_worker, environment};
+use crate::commands::run::{environment, this_program};
 use crate::commands::selftest::{check_names, neighbour};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
     let known: Vec<&str> = cheats::corpus().iter().map(|cheat| cheat.name).collect();
     check_names(&arguments.only, &known)?;
     let settings = Settings {
-        program: cpu_worker(None)?.program,
+        program: this_program()?,
         kinds: Kind::ALL.to_vec(),
         names: arguments.only.clone(),
     };

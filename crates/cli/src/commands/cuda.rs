@@ -13,7 +13,7 @@ use gauntlet_worker::{Culprits, Limits, Timeouts, WorkerCommand, WorkerError, Wo
 
 use crate::arguments::{Measured, MeasuredExecutor};
 use crate::commands::devices;
-use crate::commands::run::{cpu_worker, environment};
+use crate::commands::run::{cpu_worker, environment, worker};
 use crate::error::{CliError, say};
 
 /// The device to measure on, and its workers.
@@ -151,10 +151,7 @@ fn told(description: &Description) -> BTreeMap<String, String> {
 
 /// This program as a worker of the CUDA executor. Compiled kernels are cached across its processes.
 fn live_worker() -> Result<WorkerCommand, CliError> {
-    let mut command = WorkerCommand {
-        arguments: vec!["worker".into(), "cuda".into()],
-        ..cpu_worker(None)?
-    };
+    let mut command = worker(["worker".into(), "cuda".into()])?;
     command.allowances.may_share_processes = true;
     Ok(with_caches(command, CACHE_VARIABLE))
 }

@@ -8,7 +8,7 @@ use gauntlet_selftest::honest::{self, Outcome, ResidentReport, Settings, ZooErro
 use serde_json::json;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{cpu_worker, environment};
+use crate::commands::run::{environment, this_program};
 use crate::commands::selftest::{check_names, neighbour};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
@@ -24,7 +24,7 @@ pub fn honest(arguments: &Selftest) -> Result<Exit, CliError> {
     let known: Vec<&str> = honest::residents().iter().map(|resident| resident.name).collect();
     check_names(&arguments.only, &known)?;
     let settings = Settings {
-        program: cpu_worker(None)?.program,
+        program: this_program()?,
         names: arguments.only.clone(),
         runs: arguments.runs,
     };

@@ -13,7 +13,7 @@ use gauntlet_worker::protocol::CaseRequest;
 use gauntlet_worker::{Timeouts, WorkerCommand};
 
 use crate::arguments::Check;
-use crate::commands::run::cpu_worker;
+use crate::commands::run::this_program;
 use crate::commands::{cuda, devices, suites};
 use crate::error::{CliError, say};
 use crate::progress::Progress;
@@ -217,11 +217,10 @@ fn swept(
 pub fn worker(name: &str, file: &Path, kernel: &str, more: &[&str]) -> Result<WorkerCommand, CliError> {
     let subject = format!("{}:{kernel}", file.display());
     let arguments = ["worker", name, &subject].into_iter().chain(more.iter().copied());
-    let command = WorkerCommand {
-        arguments: arguments.map(Into::into).collect(),
-        ..cpu_worker(None)?
-    };
-    Ok(cuda::with_caches(command, CACHE_VARIABLE))
+    Ok(cuda::with_caches(
+        this_program()?.worker(arguments),
+        CACHE_VARIABLE,
+    ))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use gauntlet_selftest::power::{Plan, Power};
 use serde_json::json;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{cpu_worker, environment, version};
+use crate::commands::run::{cpu_worker, environment, this_program, version};
 use crate::commands::selftest::neighbour;
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
@@ -25,7 +25,7 @@ pub fn power(arguments: &Selftest) -> Result<Exit, CliError> {
     let _hold = Hold::take(MeasuredExecutor::Cpu);
     let quiet = Quiet::measure(LISTEN);
     say(&format!("{quiet}\n"));
-    let neighbour = neighbour(arguments, &worker.program)?;
+    let neighbour = neighbour(arguments, &this_program()?)?;
     let plan = Plan {
         effects: arguments.effects.clone(),
         runs: arguments.runs,

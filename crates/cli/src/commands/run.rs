@@ -1,11 +1,12 @@
 //! `gauntlet run`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use gauntlet_judge::ledger::{Ledger, RunId, RunStart};
 use gauntlet_judge::{ExecutorKind, Journal, Workers};
 use gauntlet_tournament::{Overrides, Settings, Tournament, play};
-use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
+use gauntlet_worker::{Limits, Program, Timeouts, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
@@ -102,15 +103,24 @@ pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, CliE
     })
 }
 
+/// This program as a worker, with the arguments of its command.
+pub fn worker(arguments: impl IntoIterator<Item = OsString>) -> Result<WorkerCommand, CliError> {
+    Ok(this_program()?.worker(arguments))
+}
+
+/// This program.
+pub fn this_program() -> Result<Program, CliError> {
+    Program::this()
+        .map_err(|error| CliError::broken(format!("this program's own file cannot be found: {error}")))
+}
+
 /// This program as a worker of the CPU executor.
 pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, CliError> {
-    let program = std::env::current_exe()
-        .map_err(|error| CliError::broken(format!("this program's own file cannot be found: {error}")))?;
-    let mut arguments = vec!["worker".into(), "cpu".into()];
+    let mut arguments: Vec<OsString> = vec!["worker".into(), "cpu".into()];
     if let Some(simd) = simd {
         arguments.extend(["--simd".into(), simd.into()]);
     }
-    Ok(WorkerCommand::new(program, arguments))
+    worker(arguments)
 }
 
 /// The version of this program, with its commit.

@@ -1,12 +1,12 @@
 //! `gauntlet selftest`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_selftest::burner::Burner;
 use gauntlet_selftest::characteristics::error::CharacteristicsError;
 use gauntlet_selftest::characteristics::{Characteristics, Extent};
+use gauntlet_worker::Program;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
 }
 
 /// Starts the neighbour if the self-test is to be contested.
-pub fn neighbour(arguments: &Selftest, program: &Path) -> Result<Option<Burner>, CliError> {
+pub fn neighbour(arguments: &Selftest, program: &Program) -> Result<Option<Burner>, CliError> {
     let started = arguments.contested.then(|| Burner::start(program)).transpose();
     started.map_err(|error| {
         CliError::broken(format!(

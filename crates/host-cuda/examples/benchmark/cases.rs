@@ -80,7 +80,10 @@ pub struct Case {
 impl Case {
     /// The same case in another family.
     fn in_family(self, family: &str) -> Self {
-        let own = self.name.split_once('/').map_or(self.name.as_str(), |(_, own)| own);
+        let own = self
+            .name
+            .split_once('/')
+            .map_or(self.name.as_str(), |(_, own)| own);
         Self {
             name: format!("{family}/{own}"),
             ..self

@@ -15,7 +15,8 @@ pub struct Dense {
 
 impl Dense {
     pub fn new(inputs: &GroupInputs, threads: usize) -> Self {
-        let rounded = |values: Vec<f64>| -> Vec<f32> { values.into_iter().map(|value| value as f32).collect() };
+        let rounded =
+            |values: Vec<f64>| -> Vec<f32> { values.into_iter().map(|value| value as f32).collect() };
         let scaled = |tensor: &Nvfp4Tensor| rounded(tensor.dequantise_scaled());
         let (m, n) = (inputs.a.rows(), inputs.b.rows());
         let weights: Vec<Vec<f32>> = std::iter::once(&inputs.b).chain(&inputs.b2).map(scaled).collect();

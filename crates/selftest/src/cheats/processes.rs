@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gauntlet_worker::Program;
 use gauntlet_worker::protocol::Failure;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -37,9 +38,10 @@ pub fn sleep() -> io::Result<()> {
 
 /// Starts this program again as a child that does `deed`.
 fn child(deed: &str) -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let program = Program::this()?;
+    let mut command = Command::new(&program.file);
     command
-        .args(["worker", "cheat", deed])
+        .args(program.with(["worker", "cheat", deed]))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());

@@ -1,6 +1,7 @@
 //! The trial: a small round on this machine's CPU for each cheat, played like any other round.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
-use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
+use gauntlet_worker::{Limits, Program, Timeouts};
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
@@ -24,7 +25,7 @@ use super::{Cheat, Kind};
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The `gauntlet` program, which serves the honest worker and the cheats.
-    pub program: PathBuf,
+    pub program: Program,
     /// Only cheats of these kinds.
     pub kinds: Vec<Kind>,
     /// Only cheats of these names; all of them if none are named.
@@ -216,10 +217,7 @@ fn play_round(
     let journal = Journal::open(&ledger, run)?;
     let settings = PlaySettings {
         workers: Workers {
-            cpu: WorkerCommand::new(
-                settings.program.clone(),
-                ["worker", "cpu", "--threads", THREADS].map(Into::into),
-            ),
+            cpu: settings.program.worker(["worker", "cpu", "--threads", THREADS]),
             cuda: BTreeMap::new(),
         },
         timeouts: PATIENCE,
@@ -240,13 +238,12 @@ fn play_round(
     ))
 }
 
-fn round_file(program: &Path, name: &str) -> String {
-    let command = [
-        program.display().to_string(),
-        "worker".into(),
-        "cheat".into(),
-        name.into(),
-    ];
+fn round_file(program: &Program, name: &str) -> String {
+    let own = program.with(["worker", "cheat", name]);
+    let command: Vec<_> = std::iter::once(program.file.as_os_str())
+        .chain(own.iter().map(OsString::as_os_str))
+        .map(|word| word.to_string_lossy())
+        .collect();
     format!(
         r#"
 name = "trial"
@@ -292,7 +289,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("suite.toml"), SUITE).unwrap();
             let round = folder.path().join("round.toml");
-            std::fs::write(&round, round_file(Path::new("/bin/gauntlet"), cheat.name)).unwrap();
+            std::fs::write(&round, round_file(&Program::new("/bin/gauntlet"), cheat.name)).unwrap();
             Tournament::load(&round, &Overrides::default()).unwrap();
         }
     }

@@ -14,7 +14,7 @@ use gauntlet_judge::{
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Criteria, Interval};
 use gauntlet_task::{Suite, SuiteError};
-use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
+use gauntlet_worker::{Limits, Program, Timeouts, WorkerCommand};
 use jiff::SignedDuration;
 use serde::Serialize;
 use tempfile::TempDir;
@@ -27,7 +27,7 @@ use crate::cheats;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The `gauntlet` program, which serves the workers.
-    pub program: PathBuf,
+    pub program: Program,
     /// Only workers of these names; all of them if none are named.
     pub names: Vec<String>,
     /// How often each is compared with itself.
@@ -157,9 +157,8 @@ impl Home {
     /// `Err` with the reason if this machine lacks what the worker needs.
     fn of(settings: &Settings, resident: &Resident) -> Result<Result<Self, String>, ZooError> {
         let Habit::Numpy(script) = resident.habit else {
-            let words = ["worker", "zoo", resident.name].map(PathBuf::from);
             return Ok(Ok(Self {
-                command: std::iter::once(settings.program.clone()).chain(words).collect(),
+                command: settings.program.words(["worker", "zoo", resident.name]),
                 parameters: cheats::parameters(),
                 suite: cheats::suite()?,
                 _folder: None,

@@ -41,7 +41,12 @@ fn sizes(form: Form, output: OutputFormat, generator: &mut ChaCha8Rng) -> Groupe
             })
             .map(|(m, n, k)| GemmShape { m, n, k })
             .collect();
-        let gemm = GroupedGemm { groups, form, output, tokens: Default::default() };
+        let gemm = GroupedGemm {
+            groups,
+            form,
+            output,
+            tokens: Default::default(),
+        };
         if Operation::GroupedGemm(gemm.clone()).flops() <= MOST_FLOPS {
             return gemm;
         }

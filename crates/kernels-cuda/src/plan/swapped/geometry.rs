@@ -7,7 +7,7 @@ use gauntlet_operations::GroupedGemm;
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
 
 use crate::plan::groups::is_dual;
-use crate::plan::variant::{most_registers, output_define, format_define};
+use crate::plan::variant::{format_define, most_registers, output_define};
 use crate::plan::{PlanError, Source, Variant};
 
 /// Values of the depth that are loaded at a time.

@@ -1,0 +1,38 @@
+//! The enumerations of the header. C may give any number, so they arrive as integers.
+
+use gauntlet_operations::{AttentionFormat, Form, OutputFormat};
+
+use crate::status::Failure;
+
+pub fn output(dtype: i32) -> Result<OutputFormat, Failure> {
+    match dtype {
+        0 => Ok(OutputFormat::F16),
+        1 => Ok(OutputFormat::Bf16),
+        2 => Ok(OutputFormat::F32),
+        other => Err(Failure::argument(format!(
+            "output = {other}: results are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32"
+        ))),
+    }
+}
+
+pub fn operands(dtype: i32) -> Result<AttentionFormat, Failure> {
+    match dtype {
+        0 => Ok(AttentionFormat::F16),
+        1 => Ok(AttentionFormat::Bf16),
+        3 => Ok(AttentionFormat::E4m3),
+        4 => Ok(AttentionFormat::Int8),
+        other => Err(Failure::argument(format!(
+            "operands = {other}: attention takes GAUNTLET_F16, GAUNTLET_BF16, GAUNTLET_E4M3 or GAUNTLET_INT8"
+        ))),
+    }
+}
+
+pub fn form(form: i32) -> Result<Form, Failure> {
+    match form {
+        0 => Ok(Form::Plain),
+        1 => Ok(Form::Swiglu),
+        other => Err(Failure::argument(format!(
+            "form = {other}: give GAUNTLET_PLAIN or GAUNTLET_SWIGLU"
+        ))),
+    }
+}

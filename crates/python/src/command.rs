@@ -1,0 +1,32 @@
+//! The `gauntlet` command in the interpreter's process.
+
+use std::ffi::OsString;
+
+use gauntlet_worker::Program;
+use pyo3::prelude::*;
+
+use crate::error;
+
+/// Runs the command and returns its exit code. `arguments` begin with the name of the program; `program` is the
+/// interpreter's file and the arguments with which it runs the command again, for workers.
+#[pyfunction]
+pub fn main(py: Python<'_>, arguments: Vec<OsString>, program: Vec<OsString>) -> PyResult<u8> {
+    let mut words = program.into_iter();
+    let file = words
+        .next()
+        .ok_or_else(|| error::value("program: it is empty; give the interpreter's file first"))?;
+    error::detached(py, || {
+        Program {
+            file: file.into(),
+            arguments: words.collect(),
+        }
+        .set();
+        Ok(gauntlet_cli::main(arguments))
+    })
+}
+
+/// The version of the command, with its commit.
+#[pyfunction]
+pub fn version() -> String {
+    gauntlet_cli::version()
+}

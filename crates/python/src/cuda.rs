@@ -1,0 +1,194 @@
+//! Grouped GEMM on NVIDIA GPUs, on memory and streams that belong to the caller.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use gauntlet_kernels_cuda::{
+    Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
+};
+use gauntlet_operations::{Form, OutputFormat, TokenFormat};
+use lru::LruCache;
+use pyo3::prelude::*;
+
+use crate::{error, gemm};
+
+/// Layers that stay registered. Each has its plans and encoded maps, not the weights.
+const LAYERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
+
+/// A GPU as one thread uses it: the layers that were called last, and a queue for each stream.
+#[pyclass(unsendable)]
+pub struct CudaLibrary {
+    library: Library,
+    layers: RefCell<LruCache<LayerKey, Rc<Layer>>>,
+    queues: RefCell<HashMap<usize, Rc<Queue>>>,
+    /// What captured graphs hold: it may never be dropped, because nothing says when a graph is gone.
+    captured: RefCell<Vec<(Rc<Layer>, Rc<CallPlan>)>>,
+}
+
+/// Weights by their addresses. Memory that is freed and given out again serves as well: a layer keeps no values.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct LayerKey {
+    groups: usize,
+    n: usize,
+    k: usize,
+    /// Values and block scales of the first and of the second weights.
+    addresses: [u64; 4],
+    /// Bits of the tensor scales of the tokens, the first and the second weights, for each group.
+    scales: [Vec<u32>; 3],
+    output: OutputFormat,
+}
+
+impl LayerKey {
+    fn shape(&self) -> LayerShape {
+        LayerShape {
+            products: vec![ProductShape { n: self.n, k: self.k }; self.groups],
+            form: if self.addresses[2] == 0 {
+                Form::Plain
+            } else {
+                Form::Swiglu
+            },
+            output: self.output,
+            tokens: TokenFormat::Nvfp4,
+        }
+    }
+
+    fn weights(&self) -> Vec<Weights> {
+        let place = |address: u64, group: usize, bytes: usize| match address {
+            0 => 0,
+            address => address + (group * self.n * bytes) as u64,
+        };
+        let scale = |of: usize, group: usize| {
+            let numbers = [&self.scales[0], &self.scales[of]].map(|scales| {
+                let bits = scales.get(group).or_else(|| scales.first());
+                bits.map_or(1.0, |bits| f32::from_bits(*bits))
+            });
+            numbers[0] * numbers[1]
+        };
+        let [values, scales, values2, scales2] = self.addresses;
+        (0..self.groups)
+            .map(|group| Weights {
+                packed: [
+                    place(values, group, self.k / 2),
+                    place(values2, group, self.k / 2),
+                ],
+                scales: [
+                    place(scales, group, self.k / 16),
+                    place(scales2, group, self.k / 16),
+                ],
+                scale: [scale(1, group), scale(2, group)],
+            })
+            .collect()
+    }
+}
+
+#[pymethods]
+impl CudaLibrary {
+    /// Opens a GPU and its primary context.
+    #[new]
+    fn new(ordinal: usize) -> PyResult<Self> {
+        guarded(|| {
+            Ok(Self {
+                library: Library::new(ordinal)?,
+                layers: RefCell::new(LruCache::new(LAYERS)),
+                queues: RefCell::default(),
+                captured: RefCell::default(),
+            })
+        })
+    }
+
+    /// Enqueues a product on a stream: `sizes = (groups, n, k)`; addresses of the weights' values and block scales, the
+    /// second ones 0 in the plain form; tensor scales of tokens and weights; addresses of the tokens' values, their
+    /// scales and the result.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct would have to be built in each call from Python"
+    )]
+    fn enqueue(
+        &self,
+        stream: usize,
+        is_capturing: bool,
+        sizes: (usize, usize, usize),
+        addresses: [u64; 4],
+        scales: (Vec<f32>, Vec<f32>, Vec<f32>),
+        output: &str,
+        tokens: Vec<usize>,
+        buffers: (u64, u64, u64),
+    ) -> PyResult<()> {
+        let (groups, n, k) = sizes;
+        let key = LayerKey {
+            groups,
+            n,
+            k,
+            addresses,
+            scales: [scales.0, scales.1, scales.2]
+                .map(|scales| scales.into_iter().map(f32::to_bits).collect()),
+            output: gemm::format(output)?,
+        };
+        let buffers = Buffers {
+            tokens: buffers.0,
+            token_scales: buffers.1,
+            output: buffers.2,
+        };
+        guarded(|| {
+            let layer = self.layer(key)?;
+            let plan = layer.plan(&tokens)?;
+            let queue = self.queue(stream)?;
+            queue.reserve(&plan)?;
+            // SAFETY: the package's `_cuda.py` passes addresses of contiguous tensors of these sizes on this GPU, which
+            // PyTorch's allocator keeps for the work that is already on the current stream; that is the stream given. The
+            // plan and the queue stay in this object, those of a captured call for good.
+            unsafe { queue.enqueue(&plan, &buffers) }?;
+            if is_capturing {
+                self.captured.borrow_mut().push((layer, plan));
+            }
+            Ok(())
+        })
+    }
+}
+
+impl CudaLibrary {
+    fn layer(&self, key: LayerKey) -> Result<Rc<Layer>, ServeError> {
+        let mut layers = self.layers.borrow_mut();
+        if let Some(layer) = layers.get(&key) {
+            return Ok(Rc::clone(layer));
+        }
+        let made = Layer::new(&self.library, key.shape(), key.weights(), Choice::Automatic)?;
+        let made = Rc::new(made);
+        layers.put(key, Rc::clone(&made));
+        Ok(made)
+    }
+
+    fn queue(&self, stream: usize) -> Result<Rc<Queue>, ServeError> {
+        let mut queues = self.queues.borrow_mut();
+        if let Some(queue) = queues.get(&stream) {
+            return Ok(Rc::clone(queue));
+        }
+        // SAFETY: the package passes PyTorch's current stream, of the device's primary context. PyTorch's streams come
+        // from a pool that lives as long as the process.
+        let made = Rc::new(unsafe { Queue::on(&self.library, stream as *mut c_void) }?);
+        queues.insert(stream, Rc::clone(&made));
+        Ok(made)
+    }
+}
+
+/// Runs `work`; errors and panics become exceptions. It keeps the interpreter's lock, because an enqueue takes
+/// microseconds; only the first call of a kind compiles.
+fn guarded<T>(work: impl FnOnce() -> Result<T, ServeError>) -> PyResult<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done.map_err(refused),
+        Err(panic) => Err(error::internal(&*panic)),
+    }
+}
+
+fn refused(failure: ServeError) -> PyErr {
+    match failure {
+        ServeError::Gpu(_) | ServeError::Compiler(_) | ServeError::Build(_) | ServeError::Driver(_) => {
+            error::runtime(failure)
+        }
+        failure => error::value(failure),
+    }
+}

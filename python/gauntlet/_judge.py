@@ -1,0 +1,226 @@
+"""The judge: compares kernels in fresh processes and says what is shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gauntlet import _functions, _program, _verdict
+from gauntlet._errors import GauntletError
+from gauntlet._task import Cases, Function, Task, parameters_of
+from gauntlet._verdict import Verdict
+
+Kernel = Callable[..., Any] | str | os.PathLike[str]
+
+
+def compare(
+    baseline: Kernel,
+    candidate: Kernel,
+    *,
+    inputs: Function | None = None,
+    reference: Function | None = None,
+    cases: Cases | None = None,
+    task: Task | str | os.PathLike[str] | None = None,
+    tolerance: Any = None,
+    constant: Sequence[str] = (),
+    budget: str = "45s",
+    device: str | None = None,
+    warm: bool = False,
+    progress: bool | None = None,
+) -> Verdict:
+    """Compares two kernels: are both right, and which is faster?
+
+    Each trial is a fresh pair of processes, and both kernels get the same inputs. Functions are found there by module or
+    file and qualified name, those of a notebook or a closure by cloudpickle.
+
+    Args:
+        baseline: A function, or a kernel as the command takes it, such as ``"softmax.py:slow"`` or ``"stages=2"``.
+        candidate: Another one, which the verdict is about.
+        inputs: Draws the inputs of a case: ``inputs(**case, seed)`` returns a dict of named arrays; a tuple or a single
+            array is given the names of the baseline's parameters.
+        reference: What is right; the baseline if it is left out.
+        cases: Sizes, one dict a case; one case without sizes if they are left out.
+        task: A `Task`, or a path or name as ``--task`` takes it, in place of inputs, reference, cases, tolerance and
+            constant.
+        tolerance: As in `Task`.
+        constant: As in `Task`.
+        budget: Time for the comparison, such as ``"30s"`` or ``"5m"``.
+        device: A GPU's name, such as ``"h100"``; this machine's processor if it is left out.
+        warm: Whether inputs may stay in the caches between calls.
+        progress: Whether progress is shown on standard error; by default at a terminal and in a notebook.
+
+    Returns:
+        The verdict.
+
+    Raises:
+        TypeError: An argument is of another type, or a function cannot be found by a fresh process.
+        ValueError: Arguments contradict each other.
+        BadInput: The task or a kernel cannot be used; the message says where and what to do.
+        Broken: The command fails.
+    """
+    task = _task(task, baseline, inputs, reference, cases, tolerance, constant)
+    with tempfile.TemporaryDirectory(prefix="gauntlet-") as temporary:
+        folder = Path(temporary)
+        kernels = [_text(folder, "baseline", baseline), _text(folder, "candidate", candidate)]
+        arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", budget]
+        arguments += [*_device(device), *(["--warm"] if warm else [])]
+        record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
+    names = _names(baseline, candidate)
+    return _verdict.read(record, *names)
+
+
+def judge(
+    candidate: Kernel,
+    task: Task | str | os.PathLike[str],
+    *,
+    baseline: Kernel | None = None,
+    budget: str = "45s",
+    device: str | None = None,
+    progress: bool | None = None,
+) -> Verdict:
+    """Sends a kernel through all gates, and compares it with a baseline.
+
+    Args:
+        candidate: As in `compare`.
+        task: A `Task`, or a path or name as ``--task`` takes it.
+        baseline: Another kernel; the task's own baseline or its reference if it is left out.
+        budget: As in `compare`.
+        device: As in `compare`.
+        progress: As in `compare`.
+
+    Returns:
+        The verdict.
+
+    Raises:
+        As `compare`.
+    """
+    with tempfile.TemporaryDirectory(prefix="gauntlet-") as temporary:
+        folder = Path(temporary)
+        arguments = ["judge", _text(folder, "candidate", candidate), "--task", _task_text(folder, task)]
+        if baseline is not None:
+            arguments += ["--baseline", _text(folder, "baseline", baseline)]
+        arguments += ["--budget", budget, *_device(device)]
+        record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
+    names = _names("the reference" if baseline is None else baseline, candidate)
+    return _verdict.read(record, *names)
+
+
+def evaluate(
+    program_path: str | os.PathLike[str],
+    task: Task | str | os.PathLike[str],
+    *,
+    function: str | None = None,
+    baseline: Kernel | None = None,
+    budget: str = "45s",
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Judges a program that an agent wrote; never raises for what the program does.
+
+    Args:
+        program_path: A Python file.
+        task: As in `judge`.
+        function: The kernel's name in the file; the file's only public function if it is left out.
+        baseline: As in `judge`.
+        budget: As in `compare`.
+        device: As in `compare`.
+
+    Returns:
+        Plain data: `score`, the lower bound of the log speed-up over the baseline (0 is as fast; none if the program is
+        wrong or cannot run), `verdict`, `reasons`, a list of sentences, and `cases`.
+
+    Raises:
+        FileNotFoundError: There is no such program.
+        Broken: The command fails for a reason that is not the program's.
+    """
+    path = Path(program_path).absolute()
+    if not path.is_file():
+        raise FileNotFoundError(f"program_path: {path} does not exist; give a Python file")
+    try:
+        name = function or _only_function(path)
+        verdict = judge(f"{path}:{name}", task, baseline=baseline, budget=budget, device=device, progress=False)
+    except (SyntaxError, ValueError) as error:
+        return {"score": None, "verdict": "blocked", "reasons": [str(error)], "cases": []}
+    found = verdict.to_dict()
+    reasons = [str(verdict)] if verdict.speedup is None else [str(verdict), verdict.reason]
+    return {"score": verdict.score, "verdict": verdict.verdict, "reasons": reasons, "cases": found["cases"]}
+
+
+def _only_function(path: Path) -> str:
+    """The only public function of a file."""
+    import ast
+
+    tree = ast.parse(path.read_text(), str(path))
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    public = [name for name in functions if not name.startswith("_")]
+    if len(public) != 1:
+        found = ", ".join(public) or "none"
+        raise ValueError(f"{path.name}: its public functions are {found}; name the kernel with `function`")
+    return public[0]
+
+
+def _task(
+    task: Task | str | os.PathLike[str] | None,
+    baseline: Kernel,
+    inputs: Function | None,
+    reference: Function | None,
+    cases: Cases | None,
+    tolerance: Any,
+    constant: Sequence[str],
+) -> Task | str | os.PathLike[str]:
+    """The task, given as one or by its parts."""
+    if task is not None:
+        parts = {"inputs": inputs, "reference": reference, "cases": cases, "tolerance": tolerance, "constant": constant}
+        given = [name for name, part in parts.items() if part]
+        if given:
+            raise ValueError(f"{given[0]}: it stands beside `task`, which says it; leave one of them out")
+        return task
+    if inputs is None:
+        raise ValueError("inputs: it is left out; give a function that draws the inputs of a case, or a `task`")
+    made = Task(
+        generate=inputs,
+        reference=reference or (baseline if callable(baseline) else None),
+        cases=cases or [{}],
+        tolerance=tolerance,
+        constant=constant,
+        name=_functions.label(inputs, "inputs"),
+    )
+    return replace(made, parameters=tuple(parameters_of(baseline)))
+
+
+def _task_text(folder: Path, task: Task | str | os.PathLike[str]) -> str:
+    return str(task.write(folder)) if isinstance(task, Task) else os.fspath(task)
+
+
+def _text(folder: Path, side: str, kernel: Kernel) -> str:
+    if isinstance(kernel, (str, os.PathLike)):
+        return os.fspath(kernel)
+    return _functions.shim(folder, side, kernel)
+
+
+def _names(baseline: Kernel, candidate: Kernel) -> tuple[str, str]:
+    """What the kernels are called; different names for different kernels."""
+    labels = [
+        kernel.rpartition(":")[2] if isinstance(kernel, str) and ".py:" in kernel
+        else str(kernel) if isinstance(kernel, (str, os.PathLike))
+        else _functions.label(kernel, side)
+        for kernel, side in ((baseline, "baseline"), (candidate, "candidate"))
+    ]
+    return (labels[0], labels[1]) if labels[0] != labels[1] else ("baseline", "candidate")
+
+
+def _device(device: str | None) -> list[str]:
+    return [] if device is None else ["--executor", "cuda", "--device", device]
+
+
+def _shows_progress(progress: bool | None) -> bool:
+    if progress is not None:
+        return progress
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+__all__ = ["GauntletError", "compare", "evaluate", "judge"]

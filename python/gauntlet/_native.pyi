@@ -1,0 +1,59 @@
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+def main(arguments: Sequence[str], program: Sequence[str]) -> int: ...
+def version() -> str: ...
+def threads() -> int: ...
+def set_threads(threads: int) -> None: ...
+def quantize(
+    values: NDArray[np.float32], rows: int, columns: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], float]: ...
+def dequantize(
+    packed: NDArray[np.uint8],
+    scales: NDArray[np.uint8],
+    shape: tuple[int, int],
+    scale: float,
+    dtype: str,
+) -> NDArray[np.uint8]: ...
+def layers(file: NDArray[np.uint8]) -> list[str]: ...
+def read_layer(
+    files: Sequence[NDArray[np.uint8]], layer: str
+) -> tuple[str, tuple[int, int], tuple[NDArray[np.uint8], NDArray[np.uint8], float]]: ...
+
+class Matrices:
+    def __new__(
+        cls,
+        packed: NDArray[np.uint8],
+        block_scales: NDArray[np.uint8],
+        rows: Sequence[int],
+        columns: int,
+        scales: Sequence[float],
+    ) -> Matrices: ...
+
+class CudaLibrary:
+    def __new__(cls, ordinal: int) -> CudaLibrary: ...
+    def enqueue(
+        self,
+        stream: int,
+        is_capturing: bool,
+        sizes: tuple[int, int, int],
+        addresses: Sequence[int],
+        scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
+        output: str,
+        tokens: Sequence[int],
+        buffers: tuple[int, int, int],
+    ) -> None: ...
+
+def grouped_mm(
+    tokens: Matrices, weights: Matrices, second: Matrices | None, output: str
+) -> NDArray[np.uint8]: ...
+def attention(
+    query: tuple[NDArray[np.uint8], NDArray[np.float32]],
+    key: tuple[NDArray[np.uint8], NDArray[np.float32]],
+    value: tuple[NDArray[np.uint8], NDArray[np.float32]],
+    sizes: tuple[int, int, int, int, int, int],
+    words: tuple[str, str, str],
+    causal: bool,
+) -> NDArray[np.uint8]: ...

@@ -1,0 +1,66 @@
+"""Runs the command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gauntlet._errors import BadInput, Broken
+
+BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+TAIL = 4000
+"""Characters of the command's messages that an exception holds at most."""
+
+
+def command() -> list[str]:
+    """The words that start the command."""
+    start = str(Path(__file__).with_name("_start.py"))
+    return [sys.executable, "-I", "-S", start]
+
+
+def run(arguments: Sequence[str], result: Path, *, progress: bool) -> dict[str, Any]:
+    """Runs the command, which writes its result to a file, and returns the result.
+
+    Args:
+        arguments: The command's arguments, without ``--json``.
+        result: Where the result is written.
+        progress: Whether the command's progress is shown on standard error.
+
+    Raises:
+        BadInput: The command refuses what it is given.
+        Broken: The command fails, or writes no result.
+        KeyboardInterrupt: It is interrupted; the command has ended its workers before.
+    """
+    words = [*command(), *arguments, "--json", str(result)]
+    # Workers of Python functions run in this interpreter, unless the caller has chosen another.
+    environment = {"GAUNTLET_PYTHON": sys.executable, **os.environ}
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=None if progress else subprocess.PIPE,
+        env=environment,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            _, messages = process.communicate()
+        except KeyboardInterrupt:
+            # In a notebook only this process is interrupted; at a terminal the command is as well.
+            process.send_signal(2)
+            process.wait()
+            raise
+    told = (messages or "").strip()[-TAIL:]
+    if process.returncode == BAD_INPUT:
+        raise BadInput(told or "the command refuses its input; it says why above")
+    if process.returncode == INTERRUPTED:
+        raise KeyboardInterrupt
+    if process.returncode not in (0, 1, 4) or not result.exists():
+        raise Broken(told or f"the command ended with exit code {process.returncode}; it says why above")
+    found: dict[str, Any] = json.loads(result.read_text())
+    return found

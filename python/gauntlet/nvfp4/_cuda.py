@@ -1,0 +1,127 @@
+"""Products on NVIDIA Hopper GPUs, on PyTorch's current stream. Imports torch."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gauntlet import _native
+from gauntlet.nvfp4._tensor import Tensor
+
+STEP = 256
+"""Values in memory along k are a multiple of this."""
+
+
+class _Libraries(threading.local):
+    """The GPUs that a thread uses: the objects of a CUDA library stay in the thread that made them."""
+
+    def __init__(self) -> None:
+        self.by_device: dict[int, _native.CudaLibrary] = {}
+
+    def of(self, device: int) -> _native.CudaLibrary:
+        library = self.by_device.get(device)
+        if library is None:
+            library = self.by_device[device] = _native.CudaLibrary(device)
+        return library
+
+
+_libraries = _Libraries()
+
+_SCALES = (torch.uint8, torch.float8_e4m3fn)
+_NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32"}
+
+
+def _wrapped_stream(device: int) -> int:
+    return int(torch.cuda.current_stream(device).cuda_stream)
+
+
+# PyTorch's own compiler uses the private function in the code that it generates: it spares an object in each call.
+_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _wrapped_stream)
+
+
+def product(tokens: Tensor, named: dict[str, Any], counts: Sequence[int], dtype: str) -> torch.Tensor:
+    """A grouped product whose operands lie on one GPU; everything fits."""
+    for name, weights in named.items():
+        if not isinstance(weights, Tensor):
+            raise TypeError(f"{name}: nvfp4.Weights are on the CPU, and tokens on {tokens.device}; give an nvfp4.Tensor")
+    k = tokens.shape[1]
+    if k % STEP:
+        raise ValueError(
+            f"tokens: rows of {k} values; on a GPU they are a multiple of {STEP}, so pad values and scales of tokens and "
+            f"weights with zeros to {-(-k // STEP) * STEP}"
+        )
+    first, *others = named.values()
+    second = others[0] if others else None
+    return enqueue(
+        tokens.values,
+        tokens.scales,
+        tokens.tensor_scales,
+        (first.values, first.scales, first.tensor_scales),
+        None if second is None else (second.values, second.scales, second.tensor_scales),
+        counts,
+        getattr(torch, dtype),
+    )
+
+
+def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
+    """Whether operands may be enqueued as they are: a quick yes to everything that `Tensor` and `_products` check with
+    words. Weights and their scales alternate in `matrices`."""
+    device = values.device
+    rows, half = values.shape if values.ndim == 2 else (0, 0)
+    stacks = matrices[0].shape
+    return (
+        device.type == "cuda"
+        and half > 0
+        and 2 * half % STEP == 0
+        and values.dtype is torch.uint8
+        and values.is_contiguous()
+        and scales.shape == (rows, half // 8)
+        and len(stacks) == 3
+        and len(sizes) == stacks[0]
+        and sum(sizes) == rows
+        and min(sizes, default=0) >= 0
+        and all(array.shape == (*stacks[:2], half if at % 2 == 0 else half // 8) for at, array in enumerate(matrices))
+        and all(array.dtype is torch.uint8 for array in matrices[::2])
+        and all(
+            array.device == device and array.is_contiguous() for array in (scales, *matrices)
+        )
+        and all(array.dtype in _SCALES for array in (scales, *matrices[1::2]))
+    )
+
+
+def are_scales(*factors: tuple[Sequence[float], int]) -> bool:
+    """Whether these tensor scales are one number, or one for each of so many groups, and finite."""
+    return all(len(scales) in (1, groups) and math.isfinite(sum(scales)) for scales, groups in factors)
+
+
+def enqueue(
+    values: torch.Tensor,
+    scales: torch.Tensor,
+    token_scales: Sequence[float],
+    first: tuple[torch.Tensor, torch.Tensor, Sequence[float]],
+    second: tuple[torch.Tensor, torch.Tensor, Sequence[float]] | None,
+    counts: Sequence[int],
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """Enqueues a product on the current stream of its device."""
+    rows, half = values.shape
+    weights, weight_scales, factors = first
+    columns = weights.shape[-2]
+    device = values.get_device()
+    output = torch.empty((rows, columns), dtype=dtype, device=values.device)
+    other = (0, 0) if second is None else (second[0].data_ptr(), second[1].data_ptr())
+    _libraries.of(device).enqueue(
+        _stream(device),
+        torch.cuda.is_current_stream_capturing(),
+        (len(counts), columns, 2 * half),
+        (weights.data_ptr(), weight_scales.data_ptr(), *other),
+        (token_scales, factors, () if second is None else second[2]),
+        _NAMES[dtype],
+        counts,
+        (values.data_ptr(), scales.data_ptr(), output.data_ptr()),
+    )
+    return output

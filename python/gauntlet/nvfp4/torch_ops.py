@@ -1,0 +1,124 @@
+"""The products as PyTorch operators, for `torch.compile` and graph capture. Importing this module imports torch.
+
+``torch.ops.gauntlet.grouped_mm`` and ``torch.ops.gauntlet.swiglu_grouped_mm`` take tensors and plain numbers only, so that
+a compiler can trace them; `grouped_mm` and `swiglu_grouped_mm` here take `nvfp4.Tensor` like the functions of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gauntlet.nvfp4 import _products
+from gauntlet.nvfp4._tensor import Tensor
+
+__all__ = ["grouped_mm", "swiglu_grouped_mm"]
+
+_RESULTS = (torch.float16, torch.bfloat16, torch.float32)
+
+
+def grouped_mm(
+    tokens: Tensor, weights: Tensor, sizes: Sequence[int], *, out_dtype: torch.dtype = torch.bfloat16
+) -> torch.Tensor:
+    """As `nvfp4.grouped_mm`, through the operator.
+
+    Raises:
+        As `nvfp4.grouped_mm`.
+    """
+    operands = (tokens.values, tokens.scales, list(tokens.tensor_scales))
+    other = (weights.values, weights.scales, list(weights.tensor_scales))
+    result: torch.Tensor = torch.ops.gauntlet.grouped_mm(*operands, *other, list(sizes), out_dtype)
+    return result
+
+
+def swiglu_grouped_mm(
+    tokens: Tensor, gate: Tensor, up: Tensor, sizes: Sequence[int], *, out_dtype: torch.dtype = torch.bfloat16
+) -> torch.Tensor:
+    """As `nvfp4.swiglu_grouped_mm`, through the operator.
+
+    Raises:
+        As `nvfp4.swiglu_grouped_mm`.
+    """
+    operands = (tokens.values, tokens.scales, list(tokens.tensor_scales))
+    first = (gate.values, gate.scales, list(gate.tensor_scales))
+    second = (up.values, up.scales, list(up.tensor_scales))
+    result: torch.Tensor = torch.ops.gauntlet.swiglu_grouped_mm(*operands, *first, *second, list(sizes), out_dtype)
+    return result
+
+
+def _grouped_mm(
+    values: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scales: list[float],
+    weight_values: torch.Tensor,
+    weight_scales: torch.Tensor,
+    weight_tensor_scales: list[float],
+    sizes: list[int],
+    out_dtype: torch.dtype,
+) -> torch.Tensor:
+    if values.is_cuda and out_dtype in _RESULTS:
+        from gauntlet.nvfp4 import _cuda
+
+        factors = (tensor_scales, 1), (weight_tensor_scales, len(sizes))
+        if _cuda.fits(values, scales, (weight_values, weight_scales), sizes) and _cuda.are_scales(*factors):
+            first = (weight_values, weight_scales, weight_tensor_scales)
+            return _cuda.enqueue(values, scales, tensor_scales, first, None, sizes, out_dtype)
+    tokens = Tensor(values, scales, tuple(tensor_scales))
+    weights = Tensor(weight_values, weight_scales, tuple(weight_tensor_scales))
+    result: torch.Tensor = _products.grouped_mm(tokens, weights, sizes, out_dtype=out_dtype)
+    return result
+
+
+def _swiglu_grouped_mm(
+    values: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scales: list[float],
+    gate_values: torch.Tensor,
+    gate_scales: torch.Tensor,
+    gate_tensor_scales: list[float],
+    up_values: torch.Tensor,
+    up_scales: torch.Tensor,
+    up_tensor_scales: list[float],
+    sizes: list[int],
+    out_dtype: torch.dtype,
+) -> torch.Tensor:
+    if values.is_cuda and out_dtype in _RESULTS:
+        from gauntlet.nvfp4 import _cuda
+
+        factors = (tensor_scales, 1), (gate_tensor_scales, len(sizes)), (up_tensor_scales, len(sizes))
+        matrices = (gate_values, gate_scales, up_values, up_scales)
+        if _cuda.fits(values, scales, matrices, sizes) and _cuda.are_scales(*factors):
+            first = (gate_values, gate_scales, gate_tensor_scales)
+            second = (up_values, up_scales, up_tensor_scales)
+            return _cuda.enqueue(values, scales, tensor_scales, first, second, sizes, out_dtype)
+    tokens = Tensor(values, scales, tuple(tensor_scales))
+    gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
+    up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
+    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, sizes, out_dtype=out_dtype)
+    return result
+
+
+def _fake(values: torch.Tensor, scales: Any, tensor_scales: Any, weights: torch.Tensor, *others: Any) -> torch.Tensor:
+    """A result without values: what the operators return, for tracing."""
+    return values.new_empty((values.shape[0], weights.shape[-2]), dtype=others[-1])
+
+
+def _register(name: str, work: Callable[..., torch.Tensor], matrices: int) -> None:
+    """Defines an operator for all devices. `torch.library.custom_op` would take 50 us a call on the host for checks of
+    aliasing that these operators do not need: they return new memory and write nothing else."""
+    names = ["", "weight_"] if matrices == 1 else ["", "gate_", "up_"]
+    operands = [f"Tensor {own}values, Tensor {own}scales, float[] {own}tensor_scales" for own in names]
+    torch.library.define(
+        f"gauntlet::{name}",
+        f"({', '.join(operands)}, SymInt[] sizes, ScalarType out_dtype) -> Tensor",
+        tags=(torch.Tag.needs_fixed_stride_order,),
+    )
+    for device in ("CPU", "CUDA"):
+        torch.library.impl(f"gauntlet::{name}", device)(work)
+    torch.library.register_fake(f"gauntlet::{name}")(_fake)
+
+
+_register("grouped_mm", _grouped_mm, 1)
+_register("swiglu_grouped_mm", _swiglu_grouped_mm, 2)

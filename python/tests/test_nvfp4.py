@@ -1,0 +1,226 @@
+"""NVFP4 tensors and products on numpy arrays, held against definitions written here."""
+
+import numpy as np
+import pytest
+
+from gauntlet import nvfp4
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def e4m3(codes):
+    """The values of e4m3 codes by definition."""
+    codes = codes.astype(np.int64)
+    sign = np.where(codes & 0x80, -1.0, 1.0)
+    exponent, mantissa = (codes >> 3) & 0xF, codes & 7
+    normal = (1 + mantissa / 8) * 2.0 ** (exponent - 7)
+    return sign * np.where(exponent == 0, mantissa / 8 * 2.0**-6, normal)
+
+
+def by_definition(tensor):
+    """The elements of a matrix in float64."""
+    values = np.asarray(tensor.values)
+    codes = np.stack([values & 0xF, values >> 4], axis=-1).reshape(values.shape[0], -1)
+    scales = np.repeat(e4m3(np.asarray(tensor.scales)), nvfp4.BLOCK, axis=1)
+    return E2M1[codes] * scales * np.float64(np.float32(tensor.tensor_scale))
+
+
+def drawn(rows, columns, seed):
+    return np.random.default_rng(seed).standard_normal((rows, columns), np.float32)
+
+
+def quantized_by_definition(x):
+    """The recipe of the documentation, element by element."""
+    scale = np.float32(np.abs(x).max() / np.float32(2688))
+    blocks = x.reshape(-1, nvfp4.BLOCK).astype(np.float64)
+    numbers = e4m3(np.arange(0x7F))
+    wanted = np.abs(blocks).max(axis=1) / 6 / np.float64(scale)
+    block_scales = nearest(np.minimum(wanted, 448), numbers)
+    quotients = blocks / (numbers[block_scales] * np.float64(scale))[:, None]
+    codes = nearest(np.minimum(np.abs(quotients), 6), E2M1[:8]) | np.where(np.signbit(quotients), 8, 0)
+    packed = (codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8)
+    return packed.reshape(x.shape[0], -1), block_scales.astype(np.uint8).reshape(x.shape[0], -1), scale
+
+
+def nearest(wanted, numbers):
+    """The place of the nearest of ascending numbers, ties to the even place."""
+    above = np.clip(np.searchsorted(numbers, wanted), 1, len(numbers) - 1)
+    below = above - 1
+    up, down = numbers[above] - wanted, wanted - numbers[below]
+    return np.where((up < down) | ((up == down) & (above % 2 == 0)), above, below)
+
+
+def test_quantizing_follows_the_recipe_to_the_bit():
+    x = drawn(32, 256, 1)
+    tensor = nvfp4.quantize(x)
+    values, scales, scale = quantized_by_definition(x)
+    np.testing.assert_array_equal(tensor.values, values)
+    np.testing.assert_array_equal(tensor.scales, scales)
+    assert np.float32(tensor.tensor_scale) == scale
+
+
+def test_dequantizing_is_exact():
+    tensor = nvfp4.quantize(drawn(8, 64, 2))
+    exact = by_definition(tensor)
+    np.testing.assert_array_equal(nvfp4.dequantize(tensor, "float64"), exact)
+    np.testing.assert_array_equal(nvfp4.dequantize(tensor), exact.astype(np.float32))
+    np.testing.assert_array_equal(nvfp4.dequantize(tensor, np.float16), exact.astype(np.float16))
+
+
+def test_ml_dtypes_reads_the_same_codes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tensor = nvfp4.quantize(drawn(8, 64, 3))
+    codes = np.stack([tensor.values & 0xF, tensor.values >> 4], axis=-1).reshape(8, 64)
+    values = codes.astype(np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float64)
+    scales = np.repeat(tensor.scales.view(ml_dtypes.float8_e4m3fn).astype(np.float64), 16, axis=1)
+    np.testing.assert_array_equal(nvfp4.dequantize(tensor, "float64"), values * scales * np.float64(np.float32(tensor.tensor_scale)))
+    rounded = nvfp4.dequantize(tensor, "bfloat16")
+    np.testing.assert_array_equal(rounded, nvfp4.dequantize(tensor, "float64").astype(ml_dtypes.bfloat16))
+
+
+def test_a_stack_has_a_scale_for_each_matrix():
+    matrices = [nvfp4.quantize(drawn(4, 32, seed) * 10**seed) for seed in range(3)]
+    stack = nvfp4.stack(matrices)
+    assert stack.shape == (3, 4, 32)
+    expected = np.stack([nvfp4.dequantize(matrix, "float64") for matrix in matrices])
+    np.testing.assert_array_equal(nvfp4.dequantize(stack, "float64"), expected)
+
+
+def test_grouped_products_are_right():
+    sizes, n, k = [5, 0, 12], 40, 128
+    weights = nvfp4.stack([nvfp4.quantize(drawn(n, k, seed)) for seed in range(3)])
+    tokens = nvfp4.quantize(drawn(17, k, 9))
+    result = nvfp4.grouped_mm(tokens, weights, sizes)
+    assert result.shape == (17, n) and result.dtype == np.float32
+    a, b = nvfp4.dequantize(tokens, "float64"), nvfp4.dequantize(weights, "float64")
+    expected = np.concatenate([a[:5] @ b[0].T, a[5:] @ b[2].T])
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+    registered = nvfp4.grouped_mm(tokens, nvfp4.Weights(weights), np.array(sizes))
+    np.testing.assert_array_equal(registered, result)
+    halves = nvfp4.grouped_mm(tokens, weights, sizes, out_dtype=np.float16)
+    np.testing.assert_allclose(halves, expected, rtol=2e-3, atol=1e-3)
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    tokens, weights = nvfp4.quantize(drawn(33, 256, 1)), nvfp4.quantize(drawn(96, 256, 2))
+    before = nvfp4.get_num_threads()
+    first = nvfp4.grouped_mm(tokens, weights)
+    try:
+        nvfp4.set_num_threads(1)
+        assert nvfp4.get_num_threads() == 1
+        np.testing.assert_array_equal(nvfp4.grouped_mm(tokens, weights), first)
+    finally:
+        nvfp4.set_num_threads(before)
+
+
+def test_swiglu_is_fused():
+    tokens = nvfp4.quantize(drawn(7, 64, 1))
+    gate, up = nvfp4.quantize(drawn(24, 64, 2)), nvfp4.quantize(drawn(24, 64, 3))
+    a, g, u = (nvfp4.dequantize(tensor, "float64") for tensor in (tokens, gate, up))
+    x = a @ g.T
+    expected = x / (1 + np.exp(-x)) * (a @ u.T)
+    np.testing.assert_allclose(nvfp4.swiglu_grouped_mm(tokens, gate, up), expected, rtol=1e-4, atol=1e-4)
+
+
+def attention_by_definition(query, key, value, is_causal):
+    groups = query.shape[1] // key.shape[1]
+    key, value = np.repeat(key, groups, axis=1), np.repeat(value, groups, axis=1)
+    scores = query @ key.swapaxes(2, 3) / np.sqrt(query.shape[-1])
+    if is_causal:
+        queries, keys = scores.shape[2:]
+        visible = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
+        scores = np.where(visible, scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True) @ value
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_on_halves(is_causal):
+    draw = np.random.default_rng(1).standard_normal
+    query, key, value = draw((2, 4, 10, 32)), draw((2, 2, 70, 32)), draw((2, 2, 70, 32))
+    query, key, value = (array.astype(np.float16) for array in (query, key, value))
+    result = nvfp4.attention(query, key, value, is_causal=is_causal, out_dtype=np.float32)
+    expected = attention_by_definition(*(array.astype(np.float64) for array in (query, key, value)), is_causal)
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 2), (2, 2, 2)])
+def test_attention_on_scaled_integers(shape):
+    rng = np.random.default_rng(2)
+    query, key, value = (rng.integers(-127, 128, (2, 2, 100, 16), np.int8) for _ in range(3))
+    scales = [np.float32(rng.random(shape) * 0.02 + 0.01) for _ in range(3)]
+    result = nvfp4.attention(
+        query, key, value, query_scale=scales[0], key_scale=scales[1], value_scale=scales[2], out_dtype="float32"
+    )
+
+    def scaled(array, scale):
+        if scale.ndim == 3:
+            spread = np.repeat(scale, 64, axis=2)[:, :, :100, None]
+        else:
+            spread = np.broadcast_to(scale.reshape(*scale.shape, *[1] * (4 - scale.ndim)), array.shape)
+        return array * spread.astype(np.float64)
+
+    expected = attention_by_definition(*(scaled(*pair) for pair in zip((query, key, value), scales, strict=True)), False)
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
+
+
+def error(work, kind):
+    with pytest.raises(kind) as raised:
+        work()
+    return str(raised.value)
+
+
+def test_wrong_arguments_are_named_with_value_and_remedy():
+    tensor = nvfp4.quantize(drawn(4, 32, 1))
+    said = [
+        error(lambda: nvfp4.quantize([1.0]), TypeError),
+        error(lambda: nvfp4.quantize(np.ones((2, 16))), TypeError),
+        error(lambda: nvfp4.quantize(np.ones(16, np.float32)), ValueError),
+        error(lambda: nvfp4.quantize(np.ones((2, 24), np.float32)), ValueError),
+        error(lambda: nvfp4.quantize(np.ones((32, 4), np.float32).T), ValueError),
+        error(lambda: nvfp4.quantize(np.full((1, 16), np.inf, np.float32)), ValueError),
+        error(lambda: nvfp4.Tensor(tensor.values, tensor.scales[:3]), ValueError),
+        error(lambda: nvfp4.Tensor(tensor.values, tensor.scales, float("nan")), ValueError),
+        error(lambda: nvfp4.dequantize(tensor, np.int8), TypeError),
+        error(lambda: nvfp4.grouped_mm(np.ones(3), tensor), TypeError),
+        error(lambda: nvfp4.grouped_mm(tensor, nvfp4.quantize(drawn(4, 48, 1))), ValueError),
+        error(lambda: nvfp4.grouped_mm(tensor, tensor, [3]), ValueError),
+        error(lambda: nvfp4.grouped_mm(tensor, tensor, [-1]), ValueError),
+        error(lambda: nvfp4.grouped_mm(tensor, tensor, [2, 2]), ValueError),
+        error(lambda: nvfp4.set_num_threads(0), RuntimeError),
+    ]
+    assert said == [
+        "values: it is a list; give a numpy array or a PyTorch tensor",
+        "values: its dtype is float64; use float32 or float16 or bfloat16",
+        "values: its shape is (16,); it must be (any, any)",
+        "24 columns: one scale covers 16 values along a row, so the number must be a multiple of 16; pad the rows with "
+        "zeros to 32",
+        "values: its strides are (4, 16) bytes; make it contiguous with np.ascontiguousarray",
+        "the value at row 0, column 0 is inf; only finite values can be quantised",
+        "scales: its shape is (3, 2); it must be (4, 2)",
+        "tensor_scale: it is nan; it must be finite, and 1 where there is none",
+        "dtype: <class 'numpy.int8'> is not supported; use float32, float16 or bfloat16",
+        "tokens: it is a ndarray; give an nvfp4.Tensor, as nvfp4.quantize and nvfp4.load make them",
+        "weights: its rows have 48 values, and those of tokens 32; both must have k",
+        "sizes: they add up to 3, and tokens has 4 rows",
+        "sizes: -1 is negative; give the number of tokens, 0 for none",
+        "sizes: 2 sizes for weights of 1 groups; give one for each",
+        "threads = 0: an engine needs at least 1 thread",
+    ]
+
+
+def test_a_nan_scale_is_refused():
+    tensor = nvfp4.Tensor(np.zeros((1, 8), np.uint8), np.full((1, 1), 0x7F, np.uint8))
+    assert "is 0x7f, which is NaN in e4m3" in error(lambda: nvfp4.dequantize(tensor), ValueError)
+    assert "is 0x7f, which is NaN in e4m3" in error(lambda: nvfp4.grouped_mm(tensor, tensor), ValueError)
+
+
+def test_a_forked_process_computes_too():
+    import os
+
+    tensor = nvfp4.quantize(drawn(4, 32, 1))
+    expected = nvfp4.grouped_mm(tensor, tensor)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(nvfp4.grouped_mm(tensor, tensor), expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,0 +1,100 @@
+"""Verdicts read from the command's results."""
+
+import json
+import math
+import sys
+
+import pytest
+
+from gauntlet import NotShown, Regression, _verdict
+
+
+def interval(low, estimate, high):
+    return {"estimate": math.log(estimate), "lower": math.log(low), "upper": math.log(high)}
+
+
+def record(verdict, suite, cases=("4096x1024", "4096x8192")):
+    blocks = [{"process": trial, "baseline": [2.0, 3.0], "candidate": [1.0, 2.0]} for trial in range(4)]
+    return {
+        "verdict": verdict,
+        "reason": "by the suite's interval",
+        "comparison": {
+            "assessment": {"suite": suite, "problems": [{"name": case, "interval": suite} for case in cases]},
+            "cases": [{"case": case, "blocks": blocks} for case in cases],
+        },
+    }
+
+
+FASTER = record("adopt", interval(1.109, 1.123, 1.138))
+SLOWER = record("regression", interval(1 / 1.2, 1 / 1.1, 1 / 1.05))
+OPEN = record("inconclusive", interval(0.97, 1.01, 1.05))
+WRONG = {"stopped": {"arm": "candidate", "verdict": "incorrect", "reason": "4 of 9 elements differ"}}
+
+
+def read(found):
+    return _verdict.read(found, "torch_softmax", "triton_softmax")
+
+
+def test_a_verdict_says_which_kernel_is_faster_and_by_how_much():
+    assert str(read(FASTER)) == "triton_softmax is faster by 12.3 % [10.9 … 13.8]: adopt; right on 2 cases, 4 trials"
+    assert str(read(SLOWER)) == "triton_softmax is slower by 10.0 % [5.0 … 20.0]: regression; right on 2 cases, 4 trials"
+    assert str(read(OPEN)) == (
+        "triton_softmax is neither shown to be faster nor slower, +1.0 % [-3.0 … +5.0]: inconclusive; right on 2 cases, "
+        "4 trials"
+    )
+    assert str(read(WRONG)) == "triton_softmax is incorrect: 4 of 9 elements differ"
+    stopped = {"arm": "baseline", "verdict": "does-not-compile", "reason": "a syntax error"}
+    assert str(read({"stopped": stopped})) == "torch_softmax does not compile: a syntax error"
+
+
+def test_times_of_a_void_comparison_say_nothing():
+    found = record("blocked", interval(1.1, 1.2, 1.3))
+    found["reason"] = "the machine is too busy"
+    assert str(read(found)) == "triton_softmax is blocked: the machine is too busy"
+    assert read(found).score is None
+    with pytest.raises(NotShown, match="is blocked: the machine is too busy"):
+        read(found).assert_no_regression(allow_inconclusive=True)
+
+
+def test_requirements_pass_on_evidence_only():
+    read(FASTER).assert_no_regression()
+    read(FASTER).assert_faster()
+    read(record("valid-negative", interval(0.999, 1.0, 1.001))).assert_no_regression()
+    with pytest.raises(Regression, match=r"slower by 10.0 % \[5.0 … 20.0\]"):
+        read(SLOWER).assert_no_regression()
+    with pytest.raises(Regression, match="is incorrect"):
+        read(WRONG).assert_no_regression(allow_inconclusive=True)
+    with pytest.raises(NotShown, match="give more time with `budget`"):
+        read(OPEN).assert_no_regression()
+    read(OPEN).assert_no_regression(allow_inconclusive=True)
+    with pytest.raises(NotShown):
+        read(OPEN).assert_faster()
+    with pytest.raises(Regression):
+        read(SLOWER).assert_faster()
+
+
+def test_the_score_is_the_lower_bound():
+    assert read(FASTER).score == pytest.approx(math.log(1.109))
+    assert read(WRONG).score is None
+
+
+def test_a_verdict_is_plain_data_and_a_page():
+    verdict = read(FASTER)
+    plain = json.loads(json.dumps(verdict.to_dict()))
+    assert plain["verdict"] == "adopt" and plain["cases"][0]["baseline"]["median"] == 2.5
+    assert len(verdict.samples) == 2 * 4 * 4
+    page = verdict._repr_html_()
+    assert page.count("<circle") == 3 and "12.3 %" in page
+    assert "<svg" not in read(WRONG).to_html()
+
+
+def test_samples_are_a_frame_if_pandas_is_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="install it, or read `samples`"):
+        read(FASTER).to_frame()
+
+
+def test_samples_as_a_frame():
+    pytest.importorskip("pandas")
+    frame = read(FASTER).to_frame()
+    assert list(frame.columns) == ["case", "trial", "side", "seconds"] and len(frame) == 32
