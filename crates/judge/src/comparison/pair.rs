@@ -45,6 +45,9 @@ const MOST_SAMPLES: usize = 4096;
 /// messages, its times could not be checked.
 const MOST_SLOTS: f64 = 8.0;
 
+/// Most lone calls on new values in a load.
+const MOST_LONE: usize = 6;
+
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
     /// The case.
@@ -143,7 +146,7 @@ impl<'a> Pair<'a> {
         let mut fresh: Vec<(usize, usize)> = Vec::new();
         for (sets, orders) in loads(dealt.fresh.len(), orders) {
             let begun = Instant::now();
-            let copies = self.load(dealt, sets.clone(), &mut conduct)?;
+            let copies = self.load_fresh(dealt, sets.clone())?;
             let mut deck = Deck::new(copies, 1 + sets.len(), &[0]);
             let numbers: Vec<usize> = std::iter::once(0).chain(sets.map(|set| set + 1)).collect();
             self.lone_calls(&plan, &mut deck, &numbers, &mut checker, &mut conduct)?;
@@ -171,7 +174,7 @@ impl<'a> Pair<'a> {
         conduct.note_slots(&slots);
         conduct.note_fresh_in_slots(&fresh, &slots);
         let accounts = [self.baseline.end_case(), self.candidate.end_case()];
-        conduct.note_accounts(accounts, !dealt.case.sizes.constant_inputs().is_empty());
+        conduct.note_accounts(accounts);
         let begun = Instant::now();
         checker.files_are_untouched()?;
         self.spent.results += begun.elapsed().as_secs_f64();
@@ -195,7 +198,7 @@ impl<'a> Pair<'a> {
                 worker.build(&dealt.case.sizes, schedule)
             })?;
         }
-        self.load(dealt, 0..0, conduct)?;
+        self.load_known(dealt, conduct)?;
         let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
         let mut calls = [0.0; 2];
         let mut fetching: f64 = 0.0;
@@ -224,37 +227,31 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Lets each side load the known set and these fresh ones, and prepare; returns the number of copies.
-    fn load(
-        &mut self,
-        dealt: &Dealt,
-        fresh: Range<usize>,
-        conduct: &mut CaseConduct,
-    ) -> Result<usize, ExaminationFailure> {
+    /// Lets each side load the known set, and prepare. This is the only time: later loads bring the same constant inputs,
+    /// and with their other inputs present a worker could compute results here, where nothing is charged.
+    fn load_known(&mut self, dealt: &Dealt, conduct: &mut CaseConduct) -> Result<(), ExaminationFailure> {
+        let file = dealt.warm_up.operands.path();
+        for side in self.in_turn(0) {
+            side.ask(Purpose::Load, 1, |worker| worker.load(&[file], 1))?;
+            let (bytes, effort) = side.ask(Purpose::Prepare, 1, |worker| worker.prepare())?;
+            conduct.note_preparing(side.arm, effort.exchange, bytes);
+        }
+        Ok(())
+    }
+
+    /// Lets each side load the known set and these fresh ones; returns the number of copies.
+    fn load_fresh(&mut self, dealt: &Dealt, fresh: Range<usize>) -> Result<usize, ExaminationFailure> {
         let sets = std::iter::once(dealt.warm_up).chain(&dealt.fresh[fresh.clone()]);
         let files: Vec<&Path> = sets.map(|set| set.operands.path()).collect();
-        let copies = if fresh.is_empty() {
-            1
-        } else {
-            // The known set is not dealt to slots, so the others have to leave the cache by themselves.
-            files.len() * dealt.copies.div_ceil(fresh.len()).max(1)
-        };
-        // Copying operands takes far longer than reading them, and its scatter would hide the work of a call.
+        // The known set is not dealt to slots, so the others have to leave the cache by themselves.
+        let copies = files.len() * dealt.copies.div_ceil(fresh.len().max(1)).max(1);
         for side in self.in_turn(fresh.start) {
-            side.ask(Purpose::Load, files.len(), |worker| {
-                worker.load(&files, files.len())
-            })?;
-            side.ask(Purpose::Prepare, files.len(), |worker| worker.prepare())?;
-        }
-        for side in self.in_turn(fresh.start) {
-            side.ask(Purpose::Copy, files.len(), |worker| worker.load(&files, copies))?;
-            let (bytes, effort) = side.ask(Purpose::Prepare, files.len(), |worker| worker.prepare())?;
-            conduct.note_preparing(side.arm, effort.exchange, bytes);
+            side.ask(Purpose::Load, files.len(), |worker| worker.load(&files, copies))?;
         }
         Ok(copies)
     }
 
-    /// Takes lone calls on new and on known values, in random order. Half of the sets are left to the blocks.
+    /// Takes lone calls on new and on known values, in random order. At least half of the sets are left to the blocks.
     fn lone_calls(
         &mut self,
         plan: &Plan,
@@ -270,7 +267,7 @@ impl<'a> Pair<'a> {
         // A single set goes to either.
         let lone = match sets.len() {
             1 => usize::from(rng().random::<bool>()),
-            fresh => fresh / 2,
+            fresh => (fresh / 2).min(MOST_LONE),
         };
         sets.truncate(lone);
         let known = vec![0; sets.len()];

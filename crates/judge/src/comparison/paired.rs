@@ -73,7 +73,7 @@ impl<'a> PairedComparison<'a> {
             let (inputs, operands) =
                 Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
             let bytes = case.sizes.input_bytes();
-            let sets = sets(bytes);
+            let sets = sets(bytes, cache);
             cases.push(CaseSoFar {
                 case,
                 warm_up: OperandSet {
@@ -387,8 +387,8 @@ impl CaseSoFar<'_> {
     }
 }
 
-/// Size limit on a pair's fresh operands. More sets give more first calls, and the smaller the problem, the more a lone
-/// first call varies.
+/// Size of a pair's fresh operands, unless calls leave the last-level cache only with more. More sets give more first
+/// calls, and a worker that computes while it loads has to do so for each set.
 const FRESH_BYTES: u64 = 32 << 20;
 
 /// Whether the contents of sets of this size are kept in memory. Larger ones are read again when a result is checked.
@@ -396,16 +396,17 @@ fn fits_memory(bytes: u64) -> bool {
     bytes <= MOST_KEPT
 }
 
-/// Largest set that is kept in memory: with the most sets of a pair, this takes 512 MiB.
+/// Largest set that is kept in memory. All sets of a pair then take 128 MiB, or twice the last-level cache if that is more.
 const MOST_KEPT: u64 = 64 << 20;
 
 /// At least two, so that each of two loads brings new values.
 const LEAST_SETS: usize = 2;
-const MOST_SETS: usize = 8;
+const MOST_SETS: usize = 64;
 
-/// How many sets of fresh operands a pair gets.
-fn sets(bytes: u64) -> usize {
-    usize::try_from(FRESH_BYTES / bytes.max(1))
+/// How many sets of fresh operands a pair gets: where possible as many as leave a cache of this size in rotation, so that
+/// no set is copied. The work of a call that is done while a set is loaded then stands out from the loading.
+fn sets(bytes: u64, cache: u64) -> usize {
+    usize::try_from(FRESH_BYTES.max(2 * cache) / bytes.max(1))
         .unwrap_or(MOST_SETS)
         .clamp(LEAST_SETS, MOST_SETS)
 }
@@ -415,7 +416,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_gets_two_to_eight_sets_of_operands() {
-        assert_eq!([sets(100), sets(10 << 20), sets(1 << 40)], [8, 3, 2]);
+    fn a_pair_gets_two_to_sixty_four_sets_of_operands() {
+        let cache = 64 << 20;
+        assert_eq!(
+            [sets(100, cache), sets(4 << 20, cache), sets(1 << 40, cache)],
+            [64, 32, 2]
+        );
+        assert_eq!(sets(10 << 20, 0), 3);
     }
 }

@@ -30,8 +30,6 @@ pub enum Purpose {
     Build,
     /// Reads operands.
     Load,
-    /// Reads operands and copies them until they leave the last-level cache.
-    Copy,
     /// Prepares constant inputs.
     Prepare,
     /// Computes.
@@ -42,7 +40,7 @@ pub enum Purpose {
 
 /// What one side's requests have cost in a case, by purpose.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Accounts([Account; 6]);
+pub struct Accounts([Account; 5]);
 
 impl Accounts {
     /// The account of a purpose.

@@ -122,9 +122,8 @@ impl CaseConduct {
         self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
     }
 
-    /// Notes the work of both sides. With constant inputs, preparing is never charged; without them there is nothing to
-    /// prepare for each load, and preparing counts as loading.
-    pub fn note_accounts(&mut self, accounts: [Accounts; 2], constants: bool) {
+    /// Notes the work of both sides. Preparing is never charged: it comes before any operands that are measured.
+    pub fn note_accounts(&mut self, accounts: [Accounts; 2]) {
         let on_gpu = self.on_gpu;
         let work = |accounts: &Accounts, purpose| {
             let account = accounts.of(purpose);
@@ -142,14 +141,9 @@ impl CaseConduct {
             1.0
         };
         let of_side = |accounts: &Accounts| {
-            let preparing = if constants {
-                0.0
-            } else {
-                work(accounts, Purpose::Prepare)
-            };
             let timed = accounts.of(Purpose::Time);
             SideCharge {
-                loading: wall * (work(accounts, Purpose::Load) + preparing),
+                loading: wall * work(accounts, Purpose::Load),
                 results: wall * work(accounts, Purpose::Result),
                 idle: wall * if on_gpu { 0.0 } else { timed.idle } / timed.units.max(1) as f64,
                 uneven: 0.0,
