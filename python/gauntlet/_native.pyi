@@ -41,7 +41,7 @@ class CudaLibrary:
         sizes: tuple[int, int, int],
         addresses: Sequence[int],
         scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
-        output: str,
+        formats: tuple[str, str],
         tokens: Sequence[int],
         buffers: tuple[int, int, int],
     ) -> None: ...

@@ -103,6 +103,13 @@ def error(work, kind):
     return str(raised.value)
 
 
+def test_16_bit_tokens_need_a_gpu():
+    tokens, weights, sizes = operands()
+    brains = nvfp4.dequantize(tokens, torch.bfloat16)
+    with pytest.raises(ValueError, match="bfloat16 on the CPU.*nvfp4.quantize"):
+        nvfp4.grouped_mm(brains, weights, sizes)
+
+
 def test_wrong_tensors_are_named_with_a_remedy():
     tokens, weights, sizes = operands()
     array = nvfp4.quantize(np.ones((2, 256), np.float32))
@@ -148,6 +155,23 @@ class TestOnHopper:
         graph.replay()
         torch.cuda.synchronize()
         assert torch.equal(result, expected)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    def test_16_bit_tokens_are_multiplied_as_they_are(self, dtype):
+        from gauntlet.nvfp4 import torch_ops
+
+        _, weights, sizes = operands("cuda")
+        tokens = drawn(17, 256, seed=9).to("cuda", dtype)
+        expected = nvfp4.dequantize(weights, torch.float64)
+        expected = torch.cat([tokens[:5].double() @ expected[0].T, tokens[5:].double() @ expected[2].T])
+        found = nvfp4.grouped_mm(tokens, weights, sizes, out_dtype=torch.float32)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
+        rounded = torch_ops.grouped_mm(tokens, weights, sizes)
+        assert rounded.dtype == torch.bfloat16 and torch.equal(rounded, found.bfloat16())
+        gated = nvfp4.swiglu_grouped_mm(tokens, weights, weights, sizes, out_dtype=torch.float32)
+        torch.testing.assert_close(
+            gated.double(), torch.nn.functional.silu(expected) * expected, rtol=1e-4, atol=1e-3
+        )
 
     def test_errors_name_the_remedy(self):
         tokens, weights, sizes = operands("cuda")

@@ -40,6 +40,7 @@ struct LayerKey {
     /// Bits of the tensor scales of the tokens, the first and the second weights, for each group.
     scales: [Vec<u32>; 3],
     output: OutputFormat,
+    tokens: TokenFormat,
 }
 
 impl LayerKey {
@@ -52,7 +53,7 @@ impl LayerKey {
                 Form::Swiglu
             },
             output: self.output,
-            tokens: TokenFormat::Nvfp4,
+            tokens: self.tokens,
         }
     }
 
@@ -102,7 +103,7 @@ impl CudaLibrary {
 
     /// Enqueues a product on a stream: `sizes = (groups, n, k)`; addresses of the weights' values and block scales, the
     /// second ones 0 in the plain form; tensor scales of tokens and weights; addresses of the tokens' values, their
-    /// scales and the result.
+    /// scales (0 for 16-bit floats, which have none) and the result. `formats` name those of the tokens and the result.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
@@ -114,7 +115,7 @@ impl CudaLibrary {
         sizes: (usize, usize, usize),
         addresses: [u64; 4],
         scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        output: &str,
+        formats: (&str, &str),
         tokens: Vec<usize>,
         buffers: (u64, u64, u64),
     ) -> PyResult<()> {
@@ -126,7 +127,8 @@ impl CudaLibrary {
             addresses,
             scales: [scales.0, scales.1, scales.2]
                 .map(|scales| scales.into_iter().map(f32::to_bits).collect()),
-            output: gemm::format(output)?,
+            output: gemm::format(formats.1)?,
+            tokens: token_format(formats.0)?,
         };
         let buffers = Buffers {
             tokens: buffers.0,
@@ -147,6 +149,17 @@ impl CudaLibrary {
             }
             Ok(())
         })
+    }
+}
+
+fn token_format(name: &str) -> PyResult<TokenFormat> {
+    match name {
+        "nvfp4" => Ok(TokenFormat::Nvfp4),
+        "float16" => Ok(TokenFormat::F16),
+        "bfloat16" => Ok(TokenFormat::Bf16),
+        other => Err(error::value(format!(
+            "tokens of {other}; give nvfp4, float16 or bfloat16"
+        ))),
     }
 }
 

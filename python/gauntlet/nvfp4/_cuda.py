@@ -45,26 +45,34 @@ _stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _
 
 def product(tokens: Tensor, named: dict[str, Any], counts: Sequence[int], dtype: str) -> torch.Tensor:
     """A grouped product whose operands lie on one GPU; everything fits."""
+    first, second = matrices(named, tokens.shape[1], tokens.device)
+    result = getattr(torch, dtype)
+    return enqueue(tokens.values, tokens.scales, tokens.tensor_scales, first, second, counts, result)
+
+
+def product_of_halves(
+    tokens: torch.Tensor, named: dict[str, Any], counts: Sequence[int], dtype: str
+) -> torch.Tensor:
+    """The same with tokens of 16-bit floats, ``[m, k]``; everything fits."""
+    first, second = matrices(named, tokens.shape[1], str(tokens.device))
+    return enqueue(tokens, None, (), first, second, counts, getattr(torch, dtype))
+
+
+Matrices = tuple[torch.Tensor, torch.Tensor, Sequence[float]]
+
+
+def matrices(named: dict[str, Any], k: int, device: str) -> tuple[Matrices, Matrices | None]:
+    """The first and the second weights as `enqueue` takes them."""
     for name, weights in named.items():
         if not isinstance(weights, Tensor):
-            raise TypeError(f"{name}: nvfp4.Weights are on the CPU, and tokens on {tokens.device}; give an nvfp4.Tensor")
-    k = tokens.shape[1]
+            raise TypeError(f"{name}: nvfp4.Weights are on the CPU, and tokens on {device}; give an nvfp4.Tensor")
     if k % STEP:
         raise ValueError(
             f"tokens: rows of {k} values; on a GPU they are a multiple of {STEP}, so pad values and scales of tokens and "
             f"weights with zeros to {-(-k // STEP) * STEP}"
         )
-    first, *others = named.values()
-    second = others[0] if others else None
-    return enqueue(
-        tokens.values,
-        tokens.scales,
-        tokens.tensor_scales,
-        (first.values, first.scales, first.tensor_scales),
-        None if second is None else (second.values, second.scales, second.tensor_scales),
-        counts,
-        getattr(torch, dtype),
-    )
+    first, *others = ((one.values, one.scales, one.tensor_scales) for one in named.values())
+    return first, others[0] if others else None
 
 
 def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
@@ -100,15 +108,16 @@ def are_scales(*factors: tuple[Sequence[float], int]) -> bool:
 
 def enqueue(
     values: torch.Tensor,
-    scales: torch.Tensor,
+    scales: torch.Tensor | None,
     token_scales: Sequence[float],
-    first: tuple[torch.Tensor, torch.Tensor, Sequence[float]],
-    second: tuple[torch.Tensor, torch.Tensor, Sequence[float]] | None,
+    first: Matrices,
+    second: Matrices | None,
     counts: Sequence[int],
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Enqueues a product on the current stream of its device."""
-    rows, half = values.shape
+    """Enqueues a product on the current stream of its device. Tokens of 16-bit floats have no scales."""
+    rows, width = values.shape
+    depth = width if scales is None else 2 * width
     weights, weight_scales, factors = first
     columns = weights.shape[-2]
     device = values.get_device()
@@ -117,11 +126,11 @@ def enqueue(
     _libraries.of(device).enqueue(
         _stream(device),
         torch.cuda.is_current_stream_capturing(),
-        (len(counts), columns, 2 * half),
+        (len(counts), columns, depth),
         (weights.data_ptr(), weight_scales.data_ptr(), *other),
         (token_scales, factors, () if second is None else second[2]),
-        _NAMES[dtype],
+        ("nvfp4" if scales is not None else _NAMES[values.dtype], _NAMES[dtype]),
         counts,
-        (values.data_ptr(), scales.data_ptr(), output.data_ptr()),
+        (values.data_ptr(), 0 if scales is None else scales.data_ptr(), output.data_ptr()),
     )
     return output

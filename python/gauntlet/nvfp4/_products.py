@@ -33,7 +33,7 @@ class Weights:
 
 
 def grouped_mm(
-    tokens: Tensor,
+    tokens: Any,
     weights: Tensor | Weights,
     sizes: Sequence[int] | None = None,
     *,
@@ -42,7 +42,9 @@ def grouped_mm(
     """Multiplies each group's tokens by its weights: ``tokens[group] @ weights[group].T``.
 
     Args:
-        tokens: ``[m, k]``: the tokens of all groups one after another.
+        tokens: ``[m, k]``: the tokens of all groups one after another. An `nvfp4.Tensor`, or a PyTorch tensor of
+            bfloat16 or float16 on a Hopper GPU, whose values are multiplied as they are: products are exact, and only
+            the float32 sums round.
         weights: ``[groups, n, k]``, or ``[n, k]`` for one group; `Weights` spare the CPU a copy in each call.
         sizes: The tokens of each group, which add up to m; 0 is allowed. Left out for one group.
         out_dtype: float16, bfloat16 or float32; by default float32 for numpy and bfloat16 for PyTorch.
@@ -60,7 +62,7 @@ def grouped_mm(
 
 
 def swiglu_grouped_mm(
-    tokens: Tensor,
+    tokens: Any,
     gate: Tensor | Weights,
     up: Tensor | Weights,
     sizes: Sequence[int] | None = None,
@@ -70,7 +72,7 @@ def swiglu_grouped_mm(
     """Two products with SwiGLU fused: ``silu(tokens @ gate.T) * (tokens @ up.T)`` for each group.
 
     Args:
-        tokens: ``[m, k]``: the tokens of all groups one after another.
+        tokens: As in `grouped_mm`.
         gate: ``[groups, n, k]``, or ``[n, k]`` for one group: the weights under `silu`.
         up: The other weights, of the same shape.
         sizes: As in `grouped_mm`.
@@ -91,14 +93,16 @@ def swiglu_grouped_mm(
 
 
 def _product(
-    tokens: Tensor,
+    tokens: Any,
     weights: Tensor | Weights,
     second: Tensor | Weights | None,
     sizes: Sequence[int] | None,
     out_dtype: Any,
 ) -> Any:
-    _check_tensor("tokens", tokens)
     named = {"weights": weights} if second is None else {"gate": weights, "up": second}
+    if _arrays.is_torch(tokens) and _arrays.dtype_name(tokens) in HALVES:
+        return _product_of_halves(tokens, named, sizes, out_dtype)
+    _check_tensor("tokens", tokens)
     counts = checked_sizes(tokens, named, sizes)
     default = "bfloat16" if _arrays.is_torch(tokens.values) else "float32"
     dtype = _arrays.dtype_argument("out_dtype", out_dtype, default, tokens.values)
@@ -116,12 +120,35 @@ def _product(
     return _arrays.from_bytes(data, dtype, (tokens.shape[0], columns), tokens.values)
 
 
+def _product_of_halves(
+    tokens: Any, named: dict[str, Tensor | Weights], sizes: Sequence[int] | None, out_dtype: Any
+) -> Any:
+    _arrays.check_contiguous("tokens", tokens)
+    counts = checked_sizes(tokens, named, sizes)
+    dtype = _arrays.dtype_argument("out_dtype", out_dtype, "bfloat16", tokens)
+    if dtype == "float64":
+        raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
+    tensors = {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
+    if _arrays.check_same_device({"tokens": tokens, **tensors}) == "cpu":
+        raise ValueError(
+            f"tokens: {_arrays.dtype_name(tokens)} on the CPU, where the kernels multiply NVFP4 tokens; quantise them with "
+            "nvfp4.quantize, or move tokens and weights to a GPU"
+        )
+    from gauntlet.nvfp4 import _cuda
+
+    return _cuda.product_of_halves(tokens, named, counts, dtype)
+
+
+HALVES = ("bfloat16", "float16")
+"""Types of tokens that are multiplied as they are."""
+
+
 def checked_sizes(
-    tokens: Tensor, named: dict[str, Tensor | Weights], sizes: Sequence[int] | None
+    tokens: Any, named: dict[str, Tensor | Weights], sizes: Sequence[int] | None
 ) -> list[int]:
     """The tokens of each group, once everything fits."""
     if len(tokens.shape) != 2:
-        raise ValueError(f"tokens: its shape is {tokens.shape}; give [m, k], the groups one after another")
+        raise ValueError(f"tokens: its shape is {tuple(tokens.shape)}; give [m, k], the groups one after another")
     for name, weights in named.items():
         if not isinstance(weights, Weights):
             _check_tensor(name, weights)
