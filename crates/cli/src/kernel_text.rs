@@ -133,6 +133,7 @@ pub fn candidate(
         candidate.dispatch = Some(found);
     } else if let Some(kernel) = named(text) {
         candidate.command = Some(worker(&kernel, executor)?);
+        candidate.hosted = true;
         candidate.schedule = own_parameters(&kernel)?;
     } else {
         candidate.schedule = table.complete(&schedule_text::read(text, base, table)?);

@@ -30,6 +30,7 @@ fn each_step_is_planned(round: &Round) {
             name: pitch.name.clone(),
             schedule: below.changed(&pitch.schedule),
             command: None,
+            hosted: false,
             recorded_loop: None,
             dispatch: round.dispatch(&pitch.dispatch),
         };

@@ -75,6 +75,8 @@ pub struct Pair<'a> {
     workshop: &'a Workshop,
     rules: &'a Rules,
     process: usize,
+    /// Whether hosts of this program load operands and hand out results on both sides.
+    hosted: bool,
     baseline: Side,
     candidate: Side,
     spent: Spent,
@@ -102,6 +104,7 @@ impl<'a> Pair<'a> {
         candidate: &Candidate,
     ) -> Result<Self, ExaminationFailure> {
         let mut spent = Spent::default();
+        let hosted = baseline.is_hosted() && candidate.is_hosted();
         let (baseline, candidate) = clocked(&mut spent.workers, || {
             rayon::join(
                 || Side::start(workshop, Arm::Baseline, baseline),
@@ -112,6 +115,7 @@ impl<'a> Pair<'a> {
             workshop,
             rules,
             process,
+            hosted,
             baseline: baseline?,
             candidate: candidate?,
             spent,
@@ -174,7 +178,7 @@ impl<'a> Pair<'a> {
         conduct.note_slots(&slots);
         conduct.note_fresh_in_slots(&fresh, &slots);
         let accounts = [self.baseline.end_case(), self.candidate.end_case()];
-        conduct.note_accounts(accounts);
+        conduct.note_accounts(accounts, self.hosted);
         let begun = Instant::now();
         checker.files_are_untouched()?;
         self.spent.results += begun.elapsed().as_secs_f64();

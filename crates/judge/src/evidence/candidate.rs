@@ -20,6 +20,9 @@ pub struct Candidate {
     pub schedule: Parameters,
     /// A program that speaks the worker protocol, in place of the built-in executor.
     pub command: Option<Vec<PathBuf>>,
+    /// Whether `command` is a host of this program, which calls a kernel that is no worker itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hosted: bool,
     /// The schedule of each problem; `schedule` is for problems that no entry comes near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchTable>,
@@ -35,6 +38,7 @@ impl Candidate {
             name: name.into(),
             schedule,
             command: None,
+            hosted: false,
             dispatch: None,
             recorded_loop: None,
         }
@@ -45,9 +49,15 @@ impl Candidate {
     pub fn changed(&self, name: impl Into<String>, change: &Parameters) -> Self {
         Self {
             command: self.command.clone(),
+            hosted: self.hosted,
             dispatch: self.dispatch.clone(),
             ..Self::new(name, self.schedule.changed(change))
         }
+    }
+
+    /// Whether this program's own code loads operands, owns the loop, and hands out results.
+    pub fn is_hosted(&self) -> bool {
+        self.hosted || self.command.is_none()
     }
 
     /// Whether this candidate builds or runs anything different from `other`, regardless of their names.

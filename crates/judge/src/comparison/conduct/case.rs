@@ -122,8 +122,9 @@ impl CaseConduct {
         self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
     }
 
-    /// Notes the work of both sides. Preparing is never charged: it comes before any operands that are measured.
-    pub fn note_accounts(&mut self, accounts: [Accounts; 2]) {
+    /// Notes the work of both sides. Preparing is never charged: it comes before any operands that are measured. Nor is
+    /// work outside of calls if `hosted`: hosts of this program do it on both sides.
+    pub fn note_accounts(&mut self, accounts: [Accounts; 2], hosted: bool) {
         let on_gpu = self.on_gpu;
         let work = |accounts: &Accounts, purpose| {
             let account = accounts.of(purpose);
@@ -149,7 +150,9 @@ impl CaseConduct {
                 uneven: 0.0,
             }
         };
-        self.work.sides = [of_side(&accounts[0]), of_side(&accounts[1])];
+        if !hosted {
+            self.work.sides = [of_side(&accounts[0]), of_side(&accounts[1])];
+        }
         let idle = [0, 1].map(|side: usize| {
             accounts[side].idle()
                 / accounts[1 - side]
