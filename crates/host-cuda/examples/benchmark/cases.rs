@@ -280,7 +280,9 @@ mod tests {
     #[test]
     fn there_are_eighteen_gemms_in_their_forms_and_attention_in_four_kinds_of_operands() {
         let all = all().unwrap();
-        assert_eq!(all.len(), UNNAMED + 16 + EVEN_EXPERTS.len());
+        let on_request = 16 + EVEN_EXPERTS.len() + DENSE_WEIGHTS.len() * DENSE_TOKENS.len();
+        let with_brains = 18 + on_request;
+        assert_eq!(all.len(), UNNAMED + on_request + with_brains);
         for case in &all {
             let dual = match &case.problem {
                 Operation::GroupedGemm(gemm) => gemm.form == Form::Swiglu,

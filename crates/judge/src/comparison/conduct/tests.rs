@@ -114,7 +114,8 @@ fn work_on_operands_that_both_sides_report_is_not_held_against_a_faster_one() {
     let both = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [10e-3; 2]);
     assert_eq!(judge(both), None);
     let unreported = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [0.0; 2]);
-    assert!(matches!(judge(unreported), Some(Suspicion::OwnClock { .. })));
+    let told = judge(unreported);
+    assert!(matches!(told, Some(Suspicion::OwnClock { .. })), "{told:?}");
 }
 
 #[test]
