@@ -1,4 +1,4 @@
-"""A worker for the task rms-norm in Python with numpy. docs/protocol.md documents each call."""
+"""A worker for the task rms-norm in Python with numpy. docs/reference/protocol.md documents each call."""
 import json, sys, time
 import numpy as np
 

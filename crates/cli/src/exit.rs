@@ -1,4 +1,4 @@
-//! Exit codes, which scripts rely on. The README and `--help` list them too.
+//! Exit codes, which scripts rely on. `docs/reference/commands.md` and `--help` list them too.
 
 /// The result of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

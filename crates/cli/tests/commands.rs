@@ -310,12 +310,11 @@ fn a_comparison_that_a_wrong_kernel_stops_says_which_and_why() {
     assert!(found.get("comparison").is_none());
 }
 
-/// The README's round, without measurements: it can be read, and no gate and no rule stops its pitch.
+/// The guide's round, without measurements: it can be read, and no gate and no rule stops its pitch.
 #[test]
-fn the_round_of_the_readme_can_be_played() {
-    let readme = std::fs::read_to_string(repository("README.md")).unwrap();
-    let (_, section) = readme.split_once("## Writing a round").unwrap();
-    let (_, sample) = section.split_once("```toml\n").unwrap();
+fn the_round_of_the_guide_can_be_played() {
+    let guide = std::fs::read_to_string(repository("docs/guide/rounds.md")).unwrap();
+    let (_, sample) = guide.split_once("```toml\n").unwrap();
     let (sample, _) = sample.split_once("```").unwrap();
     let place = Place::new();
     place.write("round.toml", sample);

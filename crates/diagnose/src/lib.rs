@@ -7,7 +7,7 @@
 //! divisions of time among its drivers are equally likely, and that few drivers are as likely as many. Explanations
 //! that the times do not exclude are kept, and all other results are averaged over them.
 //!
-//! `docs/diagnosis.md` has the formulas and the limits.
+//! `docs/explanation/diagnosis.md` has the formulas and the limits.
 
 mod credible;
 mod diagnosis;

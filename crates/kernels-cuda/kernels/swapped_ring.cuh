@@ -2,12 +2,12 @@
 //
 // A unit is one chunk of a tile: converted tokens, then packed weights. Scales have places of their own: if weights are
 // not repacked, they arrive with every fourth chunk for four chunks, 32 bytes of a row, the least that the level-2
-// cache delivers (docs/cuda-tried.md), in two places that alternate. With units of two sizes the ring held two of the
+// cache delivers (docs/notebook/cuda-tried.md), in two places that alternate. With units of two sizes the ring held two of the
 // widest where three fit (measured: 13 % of all stalls). Units are as long as their tile is wide, so that more units of
 // narrow tiles are in flight. All warps that walk the ring step through the same positions.
 //
 // All warps and the matrix unit share a scheduler's issue slots: each additional instruction for a chunk, in any warp,
-// delays products (docs/cuda-tried.md). So a walk keeps the counters that its users need, not the fewest variables.
+// delays products (docs/notebook/cuda-tried.md). So a walk keeps the counters that its users need, not the fewest variables.
 #pragma once
 #include "swapped_problem.cuh"
 

@@ -161,7 +161,7 @@ fn remedy_of(message: &str, what: &str) -> String {
         .strip_prefix("missing field `")
         .and_then(|rest| rest.split('`').next())
     {
-        return format!("add `{field}` to the {what}; the README's chapter on rounds shows every part");
+        return format!("add `{field}` to the {what}; docs/guide/rounds.md shows every part");
     }
     let unknown = ["unknown field", "unknown variant", "a schedule has no word"];
     if unknown.iter().any(|start| message.starts_with(start)) || message.contains("does not know") {

@@ -1,6 +1,6 @@
 """The worker of a Python kernel: ``worker.py LOOP DEVICE FILE:FUNCTION``.
 
-It answers the worker protocol (docs/protocol.md). The Python files in this folder import the kernel, make tensors of
+It answers the worker protocol (docs/reference/protocol.md). The Python files in this folder import the kernel, make tensors of
 the operands and name what is wrong with a result. The native loop in LOOP calls the kernel: it owns the clock, the
 inputs between calls and the results, and is set up before the kernel is imported.
 """

@@ -246,7 +246,7 @@ fn absent(error: &WorkerError, culprits: &Culprits) -> CliError {
     CliError::broken(format!(
         "the cuda executor is stopped by what confines workers: {stopped_by}. It says: {words}"
     ))
-    .with_remedy("docs/isolation.md says what a worker on a GPU may do; this is a fault of Gauntlet's, so please report it")
+    .with_remedy("docs/explanation/isolation.md says what a worker on a GPU may do; this is a fault of Gauntlet's, so please report it")
 }
 
 /// Why the GPU is not the named one; none if it is.

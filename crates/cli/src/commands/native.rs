@@ -166,7 +166,7 @@ pub fn kernel_file(text: &str) -> Result<(Subject, KernelFile), CliError> {
         Ok(file) => Ok((subject, file)),
         Err(error) => Err(CliError::bad_input(
             error,
-            "docs/compiled-kernels.md describes kernels and their launch tables",
+            "docs/guide/compiled-kernels.md describes kernels and their launch tables",
         )),
     }
 }

@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_candidate_under_its_kind() {
-        let documentation = include_str!("../../../../docs/cheats.md");
+        let documentation = include_str!("../../../../docs/explanation/cheats.md");
         for kind in Kind::ALL {
             let corpus = corpus();
             let rows = corpus.iter().filter(|cheat| cheat.kind == kind).map(row);
             let rows: String = rows.map(|row| row + "\n").collect();
             assert!(
                 documentation.contains(&rows),
-                "docs/cheats.md lacks these rows:\n{rows}"
+                "docs/explanation/cheats.md lacks these rows:\n{rows}"
             );
         }
     }

@@ -167,10 +167,10 @@ mod tests {
         let names: BTreeSet<&str> = residents.iter().map(|resident| resident.name).collect();
         assert_eq!(names.len(), residents.len());
         assert!(names.len() >= 12);
-        let documentation = include_str!("../../../../docs/cheats.md");
+        let documentation = include_str!("../../../../docs/explanation/cheats.md");
         for Resident { name, story, .. } in &residents {
             let row = format!("| {name} | {story} |");
-            assert!(documentation.contains(&row), "docs/cheats.md lacks:\n{row}");
+            assert!(documentation.contains(&row), "docs/explanation/cheats.md lacks:\n{row}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A schedule's tile program is interpreted for one multiprocessor of each kind: its roles run concurrently, operations
 //! take the time that the schedule's sizes give them on the device's units, and all multiprocessors share memory and
-//! cache. `docs/model.md` says what is measured, what is assumed, and how far predictions have been compared with
+//! cache. `docs/explanation/model.md` says what is measured, what is assumed, and how far predictions have been compared with
 //! measurements.
 
 mod assumed;

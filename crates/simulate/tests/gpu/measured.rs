@@ -1,5 +1,5 @@
 //! Comparison with published measurements and with prototypes. None of these figures was used to fit the model, and the
-//! bounds are wide: they check the accuracy that is claimed. `docs/model.md` has the figures side by side.
+//! bounds are wide: they check the accuracy that is claimed. `docs/explanation/model.md` has the figures side by side.
 
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Schedule, Setup};
 

@@ -27,7 +27,7 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Tabl
         source.error_at(
             "[criteria]",
             error.to_string(),
-            "the README's chapter `Writing a round` has the usual ones; those left out are as usual",
+            "docs/guide/rounds.md has the usual criteria; those left out have their defaults",
         )
     })?;
     if let Some((name, budget)) = file.budgets.iter().find(|(_, budget)| !budget.is_finite()) {

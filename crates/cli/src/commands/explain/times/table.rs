@@ -41,7 +41,7 @@ const MOST_GROUPS: usize = 1 << 16;
 
 /// A description of the table's format.
 const REMEDY: &str = "the columns are g, m, n, k and time, and, where there are any, variant, form and spread; \
-                      `docs/diagnosis.md` explains them";
+                      `docs/explanation/diagnosis.md` explains them";
 
 /// Reads a table.
 pub fn read(path: &Path) -> Result<Table, FileError> {
