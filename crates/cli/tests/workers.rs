@@ -67,7 +67,7 @@ fn one_that_answers_another_question() {
 fn one_of_another_protocol() {
     let (_, reason) = play(&format!(
         "echo '{}'; sleep 60",
-        DESCRIPTION.replace("\"protocol\":3", "\"protocol\":9")
+        DESCRIPTION.replace("\"protocol\":4", "\"protocol\":9")
     ));
     assert!(reason.contains("version 9 of the protocol"), "{reason}");
 }
@@ -105,6 +105,7 @@ while read -r line; do
     *'"call":"describe"'*) echo '{DESCRIPTION}' ;;
     *'"call":"build"'*) echo "{{\"id\":$id,\"answer\":\"built\",\"resources\":{{}}}}" ;;
     *'"call":"load"'*) echo "{{\"id\":$id,\"answer\":\"loaded\",\"bytes\":1}}" ;;
+    *'"call":"prepare"'*) echo "{{\"id\":$id,\"answer\":\"prepared\",\"bytes\":0}}" ;;
     *'"call":"run"'*) echo "{{\"id\":$id,\"answer\":\"ran\",\"call\":0.001}}" ;;
     *'"call":"output"'*)
       path=$(echo "$line" | sed 's/.*"path":"\([^"]*\)".*/\1/')

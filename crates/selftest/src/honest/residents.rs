@@ -170,7 +170,10 @@ mod tests {
         let documentation = include_str!("../../../../docs/explanation/cheats.md");
         for Resident { name, story, .. } in &residents {
             let row = format!("| {name} | {story} |");
-            assert!(documentation.contains(&row), "docs/explanation/cheats.md lacks:\n{row}");
+            assert!(
+                documentation.contains(&row),
+                "docs/explanation/cheats.md lacks:\n{row}"
+            );
         }
     }
 }

@@ -113,9 +113,18 @@ fn take_slots_with_work_between(conduct: &mut CaseConduct, spent: [f64; 2], repo
 fn work_on_operands_that_both_sides_report_is_not_held_against_a_faster_one() {
     let both = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [10e-3; 2]);
     assert_eq!(judge(both), None);
-    let unreported = |conduct: &mut CaseConduct| take_slots_with_work_between(conduct, [10e-3; 2], [0.0; 2]);
-    let told = judge(unreported);
-    assert!(matches!(told, Some(Suspicion::OwnClock { .. })), "{told:?}");
+    // What neither reports is no accusation either, but it hides a part of the gain from the coordinator's clock.
+    let gain = |reported: [f64; 2]| {
+        let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
+        seen.iter_mut()
+            .for_each(|conduct| take_slots_with_work_between(conduct, [10e-3; 2], reported));
+        let assessment = without_interval(&SUITE.map(str::to_owned), &Criteria::default());
+        let conduct = Conduct::judge(&[seen], &assessment, &Criteria::default()).unwrap();
+        conduct.by_coordinator.unwrap().estimate
+    };
+    let [told, untold] = [[10e-3; 2], [0.0; 2]].map(gain);
+    assert!((told - 2.0_f64.ln()).abs() < 0.02, "{told}");
+    assert!(untold < told - 0.1, "{untold}");
 }
 
 #[test]
