@@ -80,12 +80,20 @@ impl fmt::Display for Suspicion {
                 (own - 1.0) * 100.0,
                 (hidden - 1.0) * 100.0
             ),
-            Self::Memory { factor } => write!(
-                formatter,
-                "on values that it has computed with before the candidate is at least {:.1} % faster than on new ones, \
-                 and the baseline is not: a call must compute its result",
-                (factor - 1.0) * 100.0
-            ),
+            Self::Memory { factor } => {
+                // A copied result can be faster by any factor, which says no more than that it is copied.
+                let faster = if *factor < 10.0 {
+                    format!("at least {:.1} % faster", (factor - 1.0) * 100.0)
+                } else {
+                    "more than 10 times as fast".to_owned()
+                };
+                let than = if *factor < 10.0 { "than" } else { "as" };
+                write!(
+                    formatter,
+                    "on values that it has computed with before the candidate is {faster} {than} on new ones, \
+                     and the baseline is not: a call must compute its result"
+                )
+            }
             Self::Idle { candidate, share } => write!(
                 formatter,
                 "the {} keeps {:.0} % of a processor busy while nothing is asked of it and the other side is timed: this \

@@ -79,22 +79,18 @@ fn by_times() -> Vec<Cheat> {
             .gains("a control that finds its operands in no cache"),
             &["coordinator's clock", "first call"],
         ),
-        void(
             row(
                 "computes-in-load",
                 "computes as operands are loaded; timed calls copy the result and wait as long as a fast kernel takes",
                 || Box::new(Computes::new(Elsewhere::InLoad)),
             )
-            .gains("two fifths of the time, at a speed that could be"),
-            &["loading"],
-        ),
-        void(
+            .gains("two fifths of the time, at a speed that could be")
+            .gains_nothing(),
             row("computes-in-load-and-copies", "the same, without the wait", || {
                 Box::new(Computes::at_once(Elsewhere::InLoad))
             })
-            .gains("all but the time of a copy"),
-            &["void:"],
-        ),
+            .gains("all but the time of a copy")
+            .gains_nothing(),
         void(
             row(
                 "computes-after-load",
@@ -104,15 +100,13 @@ fn by_times() -> Vec<Cheat> {
             .gains("two fifths of the time, and no time in `load` that could be seen"),
             &["void:"],
         ),
-        void(
             row(
                 "computes-in-output",
                 "timed calls wait as long as a fast kernel takes; the result is computed when it is asked for",
                 || Box::new(Computes::new(Elsewhere::InOutput)),
             )
-            .gains("two fifths of the time, and a right result whenever anyone looks"),
-            &["void:"],
-        ),
+            .gains("two fifths of the time, and a right result whenever anyone looks")
+            .gains_nothing(),
         void(
             row(
                 "keeps-half-the-rows",

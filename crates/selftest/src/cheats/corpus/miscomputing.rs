@@ -25,7 +25,7 @@ pub fn cheats() -> Vec<Cheat> {
 
 /// A copied result arrives sooner for operands seen before, sooner than a computation can take, or sooner than a
 /// message can.
-const REPLAYS: &[&str] = &["seen before", "takes less than", "coordinator's clock"];
+const REPLAYS: &[&str] = &["computed with before", "takes less than", "coordinator's clock"];
 
 fn row(name: &'static str, story: &'static str, trick: fn() -> Box<dyn Trick>) -> Row {
     Row::trick(Kind::Results, name, story, trick)

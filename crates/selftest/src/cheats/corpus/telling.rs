@@ -84,7 +84,7 @@ fn by_operands() -> Vec<Cheat> {
         .caught(
             "faster",
             Verdict::Blocked,
-            &["seen before", "takes less than", "coordinator's clock"],
+            &["computed with before", "takes less than", "coordinator's clock"],
         ),
         row(
             "sums-most-when-timed",
