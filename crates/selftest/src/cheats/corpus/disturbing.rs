@@ -127,7 +127,13 @@ fn by_scheduling() -> Vec<Cheat> {
 
 /// Cheats that keep the machine busy in ways that look like nothing much.
 fn while_idle() -> Vec<Cheat> {
-    let void = |row: Row| row.caught("faster", Verdict::Blocked, &["while nothing is asked", "was moved while"]);
+    let void = |row: Row| {
+        row.caught(
+            "faster",
+            Verdict::Blocked,
+            &["while nothing is asked", "was moved while"],
+        )
+    };
     vec![
         void(
             row(
