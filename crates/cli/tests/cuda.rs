@@ -57,11 +57,19 @@ fn every_command_that_measures_on_a_gpu_says_the_same() {
 fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
     let on = ["--executor", "cuda", "--device", "h200"];
     for (file, version, points) in [
-        ("2026-11-22-h200-validation.json", "0.1.0+ab8fe26fe4", 130),
-        ("2026-11-23-h200-validation.json", "0.1.0+9deb3db86c", 200),
+        (
+            "results/h200/model-validation/2026-11-22.json",
+            "0.1.0+ab8fe26fe4",
+            130,
+        ),
+        (
+            "results/h200/model-validation/2026-11-23.json",
+            "0.1.0+9deb3db86c",
+            200,
+        ),
     ] {
         let place = Place::new();
-        let times = repository(&format!("results/{file}"));
+        let times = repository(file);
         let times = times.to_str().unwrap();
         let again = [
             "validate",
@@ -91,7 +99,7 @@ fn the_model_keeps_its_accuracy_against_times_that_were_measured_before() {
 #[test]
 fn a_file_that_holds_no_times_is_told_with_a_remedy() {
     let place = Place::new();
-    let other = repository("results/2026-11-22-hadamard.json");
+    let other = repository("results/computed/hadamard/2026-11-22.json");
     let other = other.to_str().unwrap();
     let on = ["--executor", "cuda", "--device", "h200"];
     let ran = place

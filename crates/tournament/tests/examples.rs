@@ -361,15 +361,25 @@ fn findings(report: &serde_json::Value) -> Vec<&serde_json::Value> {
     own.into_iter().chain(within).collect()
 }
 
+/// The JSON files below a folder.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => json_files(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect()
+}
+
 #[test]
 fn findings_that_earlier_versions_recorded_are_read() {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
     let mut read = 0;
-    for file in std::fs::read_dir(results).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_none_or(|ending| ending != "json") {
-            continue;
-        }
+    for path in json_files(&results) {
         let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         for finding in findings(&report) {
             let parsed = serde_json::from_value::<gauntlet_judge::Finding>(finding.clone());

@@ -41,7 +41,7 @@ Examples:
   gauntlet calibrate && gauntlet validate --quick
   gauntlet validate --json results/validation.json --calibration my-machine.toml
   gauntlet validate --executor cuda --device h200 --quick    kernels of the GPU that is here, by its description
-  gauntlet validate --executor cuda --device h200 --from results/2026-11-22-h200-validation.json
+  gauntlet validate --executor cuda --device h200 --from results/h200/model-validation/2026-11-22.json
                                                              the model as it is now against times of then; no GPU needed")]
 pub struct Validate {
     /// Where it is measured.

@@ -174,7 +174,7 @@ mod tests {
     }
 
     /// For 4096×7168 an H100 takes 7.6 to 9.3 µs and an H200 7.1 to 8.9; for its dual form 12.7 to 14.7 and 10.7 to
-    /// 13.8 (`results/2026-11-24-h100-beside-torch.json`, `results/2026-11-24-h200-beside-torch-decode.json`). That is
+    /// 13.8 (`results/h100/gemm-beside-torch/2026-11-24.json`, `results/h200/decode-beside-torch/2026-11-24.json`). That is
     /// up to 3.1 TB/s of weights, so no other kernel can gain much.
     #[test]
     fn one_product_of_few_blocks_takes_the_narrow_kernel() {

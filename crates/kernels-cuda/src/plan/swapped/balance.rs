@@ -16,7 +16,7 @@ use super::packing::{Packer, Packing, Placement};
 use super::work::{Cutter, Kind, Parts, even};
 
 /// Most tile placements of a search, including placements that are only counted. This bounds the planning time: 0.1 to
-/// 1.0 ms in `results/2026-11-23-planning.json`.
+/// 1.0 ms in `results/epyc/planning/2026-11-23.json`.
 const PLACEMENTS: usize = 20_000;
 /// The cost of examining one choice of parts, in placements.
 const LOOK: usize = 4;

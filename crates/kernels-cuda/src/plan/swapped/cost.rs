@@ -1,7 +1,7 @@
 //! What a tile costs, so that work can be dealt out evenly.
 
 /// Columns of a tile, and the nanoseconds that its 128 rows take for one chunk on an H200 under load: measured by calls
-/// in the middle of a long replay (`results/2026-11-24-h200-hot-calls.json`: 40 to 248 columns; values outside are
+/// in the middle of a long replay (2026-11-24, `docs/notebook/history.md`: 40 to 248 columns; values outside are
 /// assumed), at 1.55 GHz. From 128 columns on this is the matrix unit's time plus at most 4 %; below, converting
 /// weights takes longer than multiplying them, so narrow tiles are expensive.
 const CHUNKS: [(f64, f64); 16] = [
@@ -60,7 +60,7 @@ impl Costs {
             },
             // Storing partial sums, synchronising, and adding those of one other part: 1.9 to 3.2 µs at 64 columns (the
             // same file). With one microsecond less than this value, a single dual product of 3072 rows is cut into
-            // wider parts and takes 7 % longer (`results/2026-11-24-h200-plans.json`).
+            // wider parts and takes 7 % longer (`results/h200/plans-tried/2026-11-24.json`).
             part: Linear {
                 constant: 2400.0,
                 a_column: 15.0,
