@@ -15,6 +15,8 @@ mod load;
 mod machine;
 mod problem_text;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod requirement;
 mod run_lock;
 mod schedule_text;
