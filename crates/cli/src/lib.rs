@@ -6,6 +6,8 @@
 mod arguments;
 mod calibrations;
 mod commands;
+#[cfg(test)]
+mod documented;
 mod error;
 mod exit;
 mod interrupt;
