@@ -1,7 +1,7 @@
 //! The speed of the engine, compared with other libraries for Rust and with the limits of the machine.
 //!
 //! ```sh
-//! cargo bench -p gauntlet-kernels-cpu -- [--only products] [--simd avx2] [--threads 2] [--rounds 15] [--json FILE]
+//! cargo bench -p gauntlet-kernels-cpu --features peers -- [--only products] [--simd avx2] [--threads 2] [--rounds 15] [--json FILE]
 //! ```
 //!
 //! The compared programs take turns call by call in one process, and the threads of a program that waits sleep. On a shared
