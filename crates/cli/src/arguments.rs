@@ -239,7 +239,7 @@ Exit codes:
   1  one of them is incorrect, racy, infeasible, over budget or does not compile
   4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
-    /// Round or tournament files, suites, or kernels: `FILE.cu:KERNEL`, `FILE.so:FUNCTION`.
+    /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.so:FUNCTION`.
     #[arg(required = true)]
     pub targets: Vec<String>,
     /// The suite of the task that a kernel computes (kernels).

@@ -183,6 +183,38 @@ fn what_is_wrong_with_a_function_is_a_verdict_with_its_reason() {
 }
 
 #[test]
+fn a_check_tells_right_functions_from_wrong_ones_without_timing() {
+    let Some(place) = place() else { return };
+    for (function, code, said) in [
+        ("norm", 0, "right"),
+        ("wrong", 1, "tolerance"),
+        ("raises", 1, "kernels.py"),
+    ] {
+        let kernel = format!("kernels.py:{function}");
+        let ran = place
+            .run(&["check", &kernel, "--task", "suite.toml"])
+            .expect(code);
+        let all = format!("{}{}", ran.out, ran.err);
+        assert!(all.contains(said), "{function}: {all}");
+    }
+    let ran = place
+        .run(&[
+            "check",
+            "kernels.py:norm",
+            "--task",
+            "suite.toml",
+            "--device",
+            "h100",
+        ])
+        .expect(2);
+    assert!(
+        ran.folded().contains("say nothing about a Python function"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn what_cannot_be_called_is_bad_input_with_a_remedy() {
     let Some(place) = place() else { return };
     let refused = |kernel: &str| {

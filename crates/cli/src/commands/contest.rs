@@ -220,7 +220,7 @@ impl<'a> Contest<'a> {
 }
 
 /// The executor on which a task's tensors are.
-fn home(suite: &Suite) -> MeasuredExecutor {
+pub fn home(suite: &Suite) -> MeasuredExecutor {
     let on_gpu = |sizes: serde_json::Value| sizes.get("device").is_some_and(|device| device == "cuda");
     if suite.benchmark.iter().any(|case| on_gpu(case.sizes.record())) {
         MeasuredExecutor::Cuda

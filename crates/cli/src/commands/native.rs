@@ -1,5 +1,6 @@
-//! Compiled kernels on the command line: `FILE.cu:KERNEL` and `FILE.so:FUNCTION`.
+//! Kernels in files on the command line: `FILE.cu:KERNEL`, `FILE.so:FUNCTION`, and checks of these and of Python functions.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gauntlet_device::{Arch, Device};
@@ -14,8 +15,9 @@ use gauntlet_worker::{Timeouts, WorkerCommand};
 
 use crate::arguments::Check;
 use crate::commands::run::this_program;
-use crate::commands::{cuda, devices, suites};
+use crate::commands::{contest, cuda, devices, suites};
 use crate::error::{CliError, say};
+use crate::kernel_text;
 use crate::progress::Progress;
 use crate::schedule_text;
 
@@ -80,12 +82,13 @@ impl Subject {
     }
 }
 
-/// Examines a compiled kernel without measuring: a shared library on this machine, a CUDA kernel in the PTX interpreter.
-/// None if the target names no compiled kernel.
+/// Examines a kernel in a file without measuring: a Python function or a shared library on this machine, a CUDA kernel in
+/// the PTX interpreter. None if the target names no such kernel.
 pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, CliError> {
-    let Some(subject) = Subject::of(target) else {
+    let subject = Subject::of(target);
+    if subject.is_none() && kernel_text::python_function(target).is_none() {
         return Ok(None);
-    };
+    }
     let Some(task) = arguments.task.as_deref() else {
         return Err(CliError::bad_input(
             format!("{target}: no task says what this kernel computes"),
@@ -93,19 +96,43 @@ pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, Cli
         ));
     };
     let suite = suites::find(task)?;
-    match subject.compiled {
-        Compiled::Library => library(&subject, &suite, arguments).map(Some),
-        Compiled::Cuda => kernel(target, suite, arguments).map(Some),
+    let checked = match subject {
+        None => function(target, &suite, arguments),
+        Some(subject) if subject.compiled == Compiled::Library => library(&subject, &suite, arguments),
+        Some(_) => kernel(target, suite, arguments),
+    };
+    checked.map(Some)
+}
+
+/// Refuses options that mean nothing for a kernel which is called as it is, on this machine.
+fn takes_no_options(what: &str, arguments: &Check) -> Result<(), CliError> {
+    if arguments.schedule.is_none() && arguments.device.is_none() && arguments.simd.is_none() {
+        return Ok(());
     }
+    Err(CliError::bad_input(
+        format!("--schedule, --device and --simd say nothing about {what}"),
+        format!("leave them out; {what} is called as it is, on this machine"),
+    ))
+}
+
+fn function(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
+    takes_no_options("a Python function", arguments)?;
+    let executor = contest::home(suite);
+    let none = Parameters::new();
+    let kernel = kernel_text::candidate("kernel", target, &none, &suite.parameters(), executor)?;
+    let words = kernel.command.unwrap_or_default();
+    let Some((program, rest)) = words.split_first() else {
+        return Err(CliError::broken(format!("{target} has no worker")));
+    };
+    let command = WorkerCommand::new(
+        program.clone(),
+        rest.iter().map(OsString::from).collect::<Vec<_>>(),
+    );
+    swept(suite, "Python", command, &|_| vec![Parameters::new()])
 }
 
 fn library(subject: &Subject, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
-    if arguments.schedule.is_some() || arguments.device.is_some() {
-        return Err(CliError::bad_input(
-            "--schedule and --device say nothing about a shared library",
-            "leave them out; a library is called as it is, on this machine",
-        ));
-    }
+    takes_no_options("a shared library", arguments)?;
     let file = subject.file.canonicalize().map_err(|error| {
         CliError::bad_input(
             format!("{} cannot be read: {error}", subject.file.display()),
