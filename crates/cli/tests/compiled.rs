@@ -95,6 +95,38 @@ fn a_cuda_kernel_is_compiled_and_interpreted_without_a_gpu() {
     checked("forgets_the_last", &[]).expect(1);
 }
 
+/// The README shows this command. The kernel has one parameter, whose values are all tried.
+#[test]
+fn the_softmax_of_the_examples_is_checked_without_a_gpu() {
+    let place = Place::new();
+    kernel(&place);
+    let numpy = Command::new("python3").args(["-c", "import numpy"]).output();
+    let has_numpy = numpy.is_ok_and(|output| output.status.success());
+    assert!(
+        has_numpy || std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(),
+        "the interpreter python3 has no numpy"
+    );
+    if !has_numpy || !has_compiler(&place) {
+        return;
+    }
+    let folder = repository("examples/softmax");
+    for file in ["softmax.cu", "softmax.toml", "task.py"] {
+        place.write(file, &read(&folder.join(file)));
+    }
+    let ran = place
+        .run(&[
+            "check",
+            "softmax.cu:softmax_warp",
+            "--task",
+            "task.py",
+            "--device",
+            "h100",
+        ])
+        .expect(0);
+    // Two cases, five values of ROWS.
+    assert!(ran.out.contains("10 of 10 comparisons right"), "{}", ran.out);
+}
+
 #[test]
 fn bad_input_is_named_with_its_remedy() {
     let place = Place::new();

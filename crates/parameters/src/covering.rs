@@ -49,11 +49,15 @@ impl Space {
 }
 
 /// A set of accepted combinations in which every pair of values of two parameters that occurs in any accepted
-/// combination occurs at least once. The same space gives the same set, in the same order.
+/// combination occurs at least once. A space of one parameter gives each of its accepted values, and one without parameters
+/// its one point. The same space gives the same set, in the same order.
 ///
 /// Greedy: each step takes the combination that covers most of the missing pairs; the first one on a tie.
 pub fn pairwise(space: &Space, accepts: impl Fn(&Parameters) -> bool) -> Vec<Parameters> {
     let accepted: Vec<Parameters> = space.combinations().filter(accepts).collect();
+    if space.0.len() < 2 {
+        return accepted;
+    }
     let covered: Vec<Vec<Pair>> = accepted.iter().map(|point| pairs(space, point)).collect();
     let mut missing: HashSet<Pair> = covered.iter().flatten().copied().collect();
     let mut chosen = Vec::new();
@@ -123,6 +127,15 @@ mod tests {
         assert!(chosen.len() <= 12, "{}", chosen.len());
         assert!(chosen.iter().all(accepts));
         assert_eq!(chosen, pairwise(&space, accepts));
+    }
+
+    #[test]
+    fn a_space_too_small_for_pairs_is_covered_whole() {
+        let one = Space::new().with("a", [1_usize, 2, 3]);
+        let chosen = pairwise(&one, |point| point.get("a") != Some(&Value::Number(2)));
+        let shown: Vec<String> = chosen.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["a=1", "a=3"]);
+        assert_eq!(pairwise(&Space::new(), |_| true), [Parameters::new()]);
     }
 
     #[test]

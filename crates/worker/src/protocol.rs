@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The order of calls is describe, build, load, prepare, then run, time and output in any order. Build and load may be
-//! repeated; prepare comes once after each load; calibrate may come at any time and trace after load, and a worker may
+//! repeated; prepare comes once, after the first load; calibrate may come at any time and trace after load, and a worker may
 //! refuse either. A worker exits at end of file. Operands and results travel through files of tensors (safetensors), so
 //! that workers can be written in any language and never learn the seed. `docs/reference/protocol.md` documents every message and
 //! has an example worker.

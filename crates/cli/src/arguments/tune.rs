@@ -14,7 +14,7 @@ Examples:
   gauntlet tune --suite attention --budget 5m --output attention.toml
   gauntlet tune --case case-3 --keep 4
   gauntlet tune --executor cuda --device h200        measured on the GPU of this machine
-  gauntlet tune --kernel norm.cu:norm --suite rms-norm --executor cuda --device h200
+  gauntlet tune --kernel rms_norm.cu:rms_norm --suite rms-norm --executor cuda --device h200
                                                      the parameters of a kernel of your own
   gauntlet tune --executor model --device b200       a device that is not here: the model's ranking, not measured
   gauntlet compare 'tile = [64, 64, 64]' dispatch:attention.toml --suite attention    what the table is worth
@@ -24,7 +24,7 @@ pub struct Tune {
     /// A suite, by name or file; each of its benchmark cases is tuned.
     #[arg(long, default_value = "group-gemm")]
     pub suite: String,
-    /// A CUDA C++ kernel, as in `norm.cu:norm`: tunes the parameters of its table (`--executor cuda`).
+    /// A CUDA C++ kernel, as in `rms_norm.cu:rms_norm`: tunes the parameters of its table (`--executor cuda`).
     #[arg(long, value_name = "FILE.cu:KERNEL")]
     pub kernel: Option<String>,
     /// Only these of its benchmark cases.

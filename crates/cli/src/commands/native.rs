@@ -154,7 +154,6 @@ fn kernel(target: &str, mut suite: Suite, arguments: &Check) -> Result<SweepRepo
     let space = file.space();
     let schedules = |case: &Case| match &given {
         Some(parameters) => vec![parameters.clone()],
-        None if file.parameters().parameters().is_empty() => vec![Parameters::new()],
         None => pairwise(&space, |point| accepts(&file, &case.sizes, point)),
     };
     // Timed cases are too large for an interpreter.
