@@ -93,6 +93,8 @@ pub enum Command {
     Worker(Worker),
     /// Print completions for a shell.
     Completions(Completions),
+    /// Write a man page for each command into a folder.
+    Man(Man),
 }
 
 /// `run`.
@@ -366,6 +368,16 @@ pub struct Completions {
     /// The shell.
     #[arg(value_enum)]
     pub shell: Shell,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet man ~/.local/share/man/man1    then `man gauntlet-compare`")]
+pub struct Man {
+    /// The folder, which is made if it does not exist.
+    pub folder: PathBuf,
 }
 
 /// An executor of rounds.

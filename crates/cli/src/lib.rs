@@ -57,6 +57,7 @@ pub fn main<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -
         Command::Validate(validate) => commands::validate::validate(&validate),
         Command::Worker(worker) => commands::worker::worker(&worker),
         Command::Completions(completions) => commands::completions::completions(&completions),
+        Command::Man(man) => commands::man::man(&man),
     };
     result.unwrap_or_else(CliError::tell) as u8
 }

@@ -61,6 +61,9 @@ fn listings_have_text_and_json() {
             .out
             .contains("_gauntlet")
     );
+    place.run(&["man", "pages"]).expect(0);
+    let page = std::fs::read_to_string(place.path("pages/gauntlet-compare.1")).unwrap();
+    assert!(page.contains("BASELINE"), "{page}");
 }
 
 #[test]

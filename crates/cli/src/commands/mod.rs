@@ -14,6 +14,7 @@ pub mod explain;
 pub mod honest;
 pub mod judge;
 pub mod ledger;
+pub mod man;
 pub mod native;
 pub mod power;
 pub mod run;
