@@ -6,6 +6,7 @@
 mod arguments;
 mod calibrations;
 mod commands;
+mod documents;
 mod error;
 mod exit;
 mod interrupt;
@@ -13,6 +14,7 @@ mod kernel_text;
 mod listing;
 mod load;
 mod machine;
+mod outputs;
 mod problem_text;
 mod progress;
 mod requirement;
@@ -39,6 +41,7 @@ pub fn main<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -
         Command::Run(run) => commands::run::run(&run),
         Command::Compare(compare) => commands::compare::compare(&compare),
         Command::Judge(judge) => commands::judge::judge(&judge),
+        Command::Report(report) => commands::report::report(&report),
         Command::Tune(tune) => commands::tune::tune(&tune),
         Command::Check(check) => commands::check::check(&check),
         Command::Compile(compile) => commands::compile::compile(&compile),
