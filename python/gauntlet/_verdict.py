@@ -210,11 +210,8 @@ def read(record: Mapping[str, Any], baseline: str, candidate: str) -> Verdict:
     """The verdict of the command's result."""
     comparison = record.get("comparison")
     if not comparison:
-        stopped = record.get("stopped") or record
-        about = baseline if stopped.get("arm", stopped.get("side")) == "baseline" else candidate
-        return Verdict(
-            stopped["verdict"], stopped["reason"], baseline, candidate, about, None, (), 0, (), dict(record)
-        )
+        about = baseline if record["side"] == "baseline" else candidate
+        return Verdict(record["verdict"], record["reason"], baseline, candidate, about, None, (), 0, (), dict(record))
     assessment = comparison["assessment"]
     speedups = {problem["name"]: Interval.of(problem.get("interval")) for problem in assessment["problems"]}
     cases: list[CaseResult] = []

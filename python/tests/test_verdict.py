@@ -28,7 +28,7 @@ def record(verdict, suite, cases=("4096x1024", "4096x8192")):
 FASTER = record("adopt", interval(1.109, 1.123, 1.138))
 SLOWER = record("regression", interval(1 / 1.2, 1 / 1.1, 1 / 1.05))
 OPEN = record("inconclusive", interval(0.97, 1.01, 1.05))
-WRONG = {"stopped": {"arm": "candidate", "verdict": "incorrect", "reason": "4 of 9 elements differ"}}
+WRONG = {"comparison": None, "side": "candidate", "verdict": "incorrect", "reason": "4 of 9 elements differ"}
 
 
 def read(found):
@@ -43,8 +43,8 @@ def test_a_verdict_says_which_kernel_is_faster_and_by_how_much():
         "4 trials"
     )
     assert str(read(WRONG)) == "triton_softmax is incorrect: 4 of 9 elements differ"
-    stopped = {"arm": "baseline", "verdict": "does-not-compile", "reason": "a syntax error"}
-    assert str(read({"stopped": stopped})) == "torch_softmax does not compile: a syntax error"
+    stopped = {"comparison": None, "side": "baseline", "verdict": "does-not-compile", "reason": "a syntax error"}
+    assert str(read(stopped)) == "torch_softmax does not compile: a syntax error"
 
 
 def test_times_of_a_void_comparison_say_nothing():

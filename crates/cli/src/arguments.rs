@@ -13,7 +13,7 @@ mod tune;
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
 pub use explain::Explain;
-pub use kept::{CalibrationFile, LedgerFile};
+pub use kept::{CalibrationFile, JsonFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor};
 pub use native::NativeWorkerArguments;
@@ -65,6 +65,8 @@ pub enum Command {
     Compare(Compare),
     /// Examine a kernel by all gates, against the task's own baseline or another.
     Judge(Judge),
+    /// Show a result again: a run of the ledger, or what `--json` wrote.
+    Report(Report),
     /// Find the fastest schedule of each problem of a suite.
     Tune(Tune),
     /// Examine without measuring: a round's pitches, or a suite under many schedules.
@@ -138,15 +140,21 @@ pub struct Run {
     pub calibration: CalibrationFile,
 }
 
-/// Where results go besides the terminal.
+/// Where results go besides the terminal; `-` in place of a file is standard output, in place of the report.
 #[derive(Debug, Args)]
 pub struct ReportFiles {
-    /// Write the whole result as JSON (`-`: to standard output, in place of the report).
+    /// Write the whole result as JSON (`-`: to standard output, in place of the report; so for the other forms).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the report as a page with pictures.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write the report as Markdown, for a comment under a pull request.
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write the verdicts as JUnit XML, for a build server.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 /// `compare`.
@@ -159,6 +167,7 @@ Examples:
   gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
   gauntlet compare builtin 'tile=64x64x256, order=dynamic' --require adopt
   gauntlet compare builtin 'stages=4' --executor cuda --device h200
+  gauntlet compare --samples before.json after.json       what another benchmark program measured
 
 Exit codes:
   0  both kernels are right and were compared; with --require, the verdict shows what is required
@@ -170,7 +179,17 @@ pub struct Compare {
     /// the built-in one, such as 'stages=2', or a TOML file of them; `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
     /// Another kernel. Parameters that are not named are as in the baseline.
-    pub candidate: String,
+    #[arg(required_unless_present = "samples")]
+    pub candidate: Option<String>,
+    /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
+    /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
+    /// google-benchmark, criterion and CSV.
+    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm"])]
+    pub samples: bool,
+    /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
+    /// Without it such measurements decide nothing.
+    #[arg(long, value_name = "PERCENT", requires = "samples", value_parser = percentage)]
+    pub between_processes: Option<f64>,
     /// What both are measured with, and how.
     #[command(flatten)]
     pub contest: Contest,
@@ -198,6 +217,29 @@ pub struct Judge {
     pub contest: Contest,
 }
 
+/// `report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet report latest                               the last run of the ledger
+  gauntlet report 20260314-1509 --samples              a run by the beginning of its name, with the times of each process
+  gauntlet report result.json --markdown comment.md    what `gauntlet compare … --json result.json` found
+  gauntlet report result.json --junit - --html page.html")]
+pub struct Report {
+    /// A run of the ledger, by its name, the beginning of its name, or `latest`; or a file that `--json` of `compare`,
+    /// `judge` or `run` wrote.
+    pub run: String,
+    /// Print the times of each process too. Files hold them anyway.
+    #[arg(long)]
+    pub samples: bool,
+    /// Where results go besides the terminal.
+    #[command(flatten)]
+    pub files: ReportFiles,
+    /// Where the runs are.
+    #[command(flatten)]
+    pub ledger: LedgerFile,
+}
+
 /// What `compare` and `judge` share.
 #[derive(Debug, Args)]
 pub struct Contest {
@@ -213,6 +255,10 @@ pub struct Contest {
     /// Time for the comparison.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = positive_time)]
     pub budget: SignedDuration,
+    /// The most pairs of processes, fixed before the first: twelve by default. They are looked at after a third, a half, and all
+    /// of them. An inconclusive comparison says how many would have decided it; more pairs also need a larger --budget.
+    #[arg(long, value_name = "N", value_parser = pairs)]
+    pub pairs: Option<usize>,
     /// Let operands stay in the caches between calls.
     #[arg(long)]
     pub warm: bool,
@@ -269,9 +315,9 @@ pub struct Check {
 pub struct Suites {
     /// Show this one: a name or a file.
     pub suite: Option<String>,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
 }
 
 /// `devices`.
@@ -279,9 +325,9 @@ pub struct Suites {
 pub struct Devices {
     /// Show this one: a name, `host`, or a file.
     pub device: Option<String>,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
 }
 
 /// `schedules`.
@@ -299,24 +345,38 @@ pub struct Schedules {
     /// The suite.
     #[arg(long, default_value = "group-gemm")]
     pub suite: String,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
 }
 
 /// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    match text.trim().trim_end_matches('%').trim_end().parse() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent),
+        _ => Err("give a percentage between 0 and 100, such as 2".to_owned()),
+    }
+}
+
+fn pairs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(pairs) if (6..=1000).contains(&pairs) => Ok(pairs),
+        _ => Err("give a whole number from 6 to 1000".to_owned()),
+    }
 }
 
 fn positive_time(text: &str) -> Result<SignedDuration, String> {
     match text.parse() {
         Ok(time) if time > SignedDuration::ZERO => Ok(time),
         Ok(_) => Err("there is no time to measure in; give a time such as 120s or 5m".to_owned()),
-        Err(error) => Err(format!("{error}; give a time such as 120s or 5m")),
+        Err(_) => Err("it is no time; give one such as 120s or 5m".to_owned()),
     }
 }
 

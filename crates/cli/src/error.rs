@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
 use gauntlet_python_task::TaskError;
+use gauntlet_samples::SamplesError;
 use gauntlet_tournament::{FileError, TournamentError};
 use gauntlet_tuning::TuningError;
 use gauntlet_worker::WorkerError;
@@ -35,7 +36,7 @@ impl CliError {
     }
 
     /// The same from an error whose message includes the remedy.
-    fn of_input(error: impl fmt::Display) -> Self {
+    pub fn of_input(error: impl fmt::Display) -> Self {
         Self {
             exit: Exit::BadInput,
             ..Self::broken(error.to_string())
@@ -150,6 +151,12 @@ impl From<FileError> for CliError {
             remedy: Some(error.remedy),
             place,
         }
+    }
+}
+
+impl From<SamplesError> for CliError {
+    fn from(error: SamplesError) -> Self {
+        Self::bad_input(error.to_string(), error.remedy)
     }
 }
 

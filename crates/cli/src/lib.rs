@@ -8,6 +8,7 @@ mod calibrations;
 mod commands;
 #[cfg(test)]
 mod documented;
+mod documents;
 mod error;
 mod exit;
 mod interrupt;
@@ -15,6 +16,7 @@ mod kernel_text;
 mod listing;
 mod load;
 mod machine;
+mod outputs;
 mod problem_text;
 mod progress;
 #[cfg(test)]
@@ -43,6 +45,7 @@ pub fn main<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -
         Command::Run(run) => commands::run::run(&run),
         Command::Compare(compare) => commands::compare::compare(&compare),
         Command::Judge(judge) => commands::judge::judge(&judge),
+        Command::Report(report) => commands::report::report(&report),
         Command::Tune(tune) => commands::tune::tune(&tune),
         Command::Check(check) => commands::check::check(&check),
         Command::Compile(compile) => commands::compile::compile(&compile),

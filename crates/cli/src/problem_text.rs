@@ -63,15 +63,18 @@ fn unknown(text: &str) -> Result<CliError, CliError> {
         names.extend(suite.benchmark.iter().map(|case| format!("{name}/{}", case.name)));
         names.push(name.to_owned());
     }
+    // A path is not a misspelt name.
+    let is_path = text.contains('.');
     let nearest = nearest(text, names.iter().map(String::as_str));
-    Ok(CliError::bad_input(
-        format!("`{text}` is no problem; the nearest is {nearest}"),
-        REMEDY,
-    ))
+    let message = match is_path {
+        true => format!("`{text}` is no problem, and there is no such file"),
+        false => format!("`{text}` is no problem; the nearest is {nearest}"),
+    };
+    Ok(CliError::bad_input(message, REMEDY))
 }
 
 /// The name most similar to a text, with or without its suite.
-pub fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str {
+fn nearest<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> &'n str {
     let distance = |name: &&str| {
         let case = name.rsplit('/').next().unwrap_or(name);
         [*name, case]

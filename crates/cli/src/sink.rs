@@ -57,9 +57,6 @@ pub fn both(one: Result<(), CliError>, other: Result<(), CliError>) -> Result<()
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), CliError> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| CliError::broken(error.to_string()))?;
     text.push(b'\n');
-    if is_stdout(path) {
-        return heard(io::stdout().write_all(&text));
-    }
     write(path, &text)
 }
 
@@ -121,8 +118,11 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a file, see [`put`]. If that fails, the contents are kept elsewhere, and the error says where.
+/// Writes a file, see [`put`], or to standard output for `-`. If that fails, the contents are kept elsewhere, and the error says where.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), CliError> {
+    if is_stdout(path) {
+        return heard(io::stdout().write_all(contents));
+    }
     put(path, contents).map_err(|error| {
         let kept = match keep(path, contents) {
             Ok(place) => format!("is in {}", place.display()),
@@ -168,6 +168,6 @@ fn keep(path: &Path, contents: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// Whether a path means standard output.
-fn is_stdout(path: &Path) -> bool {
+pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }

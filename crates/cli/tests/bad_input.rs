@@ -336,7 +336,16 @@ fn what_is_neither_a_suite_nor_a_schedule() {
     let place = Place::new();
     names(
         &place.run(&["check", "grup-gemm"]).expect(2),
-        &["neither a file nor a suite", "the nearest is group-gemm"],
+        &["neither a file nor a suite", "did you mean `group-gemm`?"],
+    );
+    let absent = place.run(&["check", "nope.toml"]).expect(2);
+    names(&absent, &["neither a file nor a suite", "check the path"]);
+    assert!(!absent.err.contains("did you mean"), "{}", absent.err);
+    let misspelt = tiny_round("").replace("title = ", "titel = ");
+    refused(
+        &misspelt,
+        TINY_SUITE,
+        &["round.toml:", "unknown field `titel`", "did you mean `title`?"],
     );
     names(
         &place.run(&["bench", "baseline", "stages"]).expect(2),

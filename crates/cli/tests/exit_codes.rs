@@ -218,7 +218,7 @@ fn a_check_goes_on_from_pitch_to_pitch() {
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     let judged = &report["tournaments"][0]["rounds"][0]["judged"][1];
     assert_eq!(judged["name"], "second");
-    assert_eq!(judged["control"], "first", "{judged}");
+    assert_eq!(judged["baseline"], "first", "{judged}");
     assert!(judged["findings"].as_array().unwrap().len() > 3, "{judged}");
 
     let wide = round_of(&(pitch("first", "cluster = [2, 1]", "") + &second("first")));

@@ -23,9 +23,9 @@ fn near(value: &Value, expected: f64) {
     assert!((value - expected).abs() < 1e-9, "{value} and not {expected}");
 }
 
-fn of<'v>(forecasters: &'v Value, contestant: &str) -> &'v Value {
-    let all = forecasters["contestants"].as_array().unwrap();
-    all.iter().find(|one| one["contestant"] == contestant).unwrap()
+fn of<'v>(forecasters: &'v Value, author: &str) -> &'v Value {
+    let all = forecasters["authors"].as_array().unwrap();
+    all.iter().find(|one| one["author"] == author).unwrap()
 }
 
 /// Five forecasts of the record are settled: three stages (regression), the tile of 64 rows twice (infeasible), two
@@ -87,11 +87,11 @@ fn the_record_is_scored_as_by_hand() {
         (0.36 + 0.70 + 1.525 + 1.665 + 2.0) / 5.0,
     );
     near(&scored["field"]["odds"]["skill"], 1.0 - 1.25 / all);
-    let ranked: Vec<_> = scored["contestants"]
+    let ranked: Vec<_> = scored["authors"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| &one["contestant"])
+        .map(|one| &one["author"])
         .collect();
     assert_eq!(
         ranked[..3],
@@ -138,7 +138,7 @@ fn the_claimed_speedup_is_scored_as_by_hand() {
     let little = THREE_STAGES.map(|(before, after): (f64, f64)| (before / after).ln());
     let little = (little[0] + little[1]) / 2.0 / 1.075f64.ln();
     let attention = 1.0 + 1.0 + some + little;
-    let record = |contestant| &of(&scored, contestant)["record"]["credibility"];
+    let record = |author| &of(&scored, author)["record"]["credibility"];
     near(
         record("Pipeline Stages"),
         (0.0 + 2.0 * (attention + 1.0) / 6.0) / 3.0,

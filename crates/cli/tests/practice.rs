@@ -91,7 +91,7 @@ fn a_recorded_pitch_is_compared_with_what_it_builds_on() {
     place.write("round.toml", &round);
     let judged = play(&place, "run", "round.toml", 0)[0]["judged"].clone();
     assert_eq!(
-        (&judged[0]["verdict"], &judged[1]["control"]),
+        (&judged[0]["verdict"], &judged[1]["baseline"]),
         (&"adopt".into(), &"first".into())
     );
     assert_eq!(

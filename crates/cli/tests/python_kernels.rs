@@ -162,7 +162,7 @@ fn what_is_wrong_with_a_function_is_a_verdict_with_its_reason() {
     let Some(place) = place() else { return };
     let stopped = |name: &str| {
         compare(&place, "builtin", &format!("kernels.py:{name}")).expect(1);
-        let stopped = &written(&place)["stopped"];
+        let stopped = &written(&place);
         let reason = said(&place, stopped["reason"].as_str().unwrap());
         format!("{}: {reason}", stopped["verdict"].as_str().unwrap())
     };

@@ -73,7 +73,7 @@ fn a_predicted_round_is_marked_everywhere_and_measures_nothing() {
     );
 
     let scored = json(&place, &["ledger", "forecasters", "--json"]);
-    assert_eq!(scored["contestants"].as_array().unwrap().len(), 0, "{scored}");
+    assert_eq!(scored["authors"].as_array().unwrap().len(), 0, "{scored}");
     place
         .run(&[&PREDICTED[..], &["--host", "constant=1ms", "--require", "adopt"]].concat())
         .expect(4);

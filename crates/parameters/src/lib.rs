@@ -35,7 +35,7 @@ mod value;
 
 pub use covering::{Space, pairwise};
 pub use domain::{Domain, LARGEST};
-pub use error::{ParameterError, did_you_mean};
+pub use error::{ParameterError, did_you_mean, field_meant};
 pub use parameters::Parameters;
 pub use table::{Change, Parameter, Shown, Table};
 pub use value::Value;

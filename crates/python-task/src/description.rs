@@ -150,8 +150,11 @@ fn task_toml(file: &Path) -> Result<Value, TaskError> {
     let text = read(file)?;
     let table: TaskToml = toml::from_str(&text).map_err(|error| {
         let line = error.span().and_then(|span| Some(text.get(..span.start)?.matches('\n').count() + 1));
-        let remedy = "a task.toml has name, description, constant, outputs, tolerance, work, and the cases [[correctness]] \
-                      and [[benchmark]]";
+        let remedy = format!(
+            "a task.toml has name, description, constant, outputs, tolerance, work, and the cases [[correctness]] and \
+             [[benchmark]]{}",
+            gauntlet_parameters::field_meant(error.message())
+        );
         TaskError::new(error.message(), remedy).in_file(file).at_line(line)
     })?;
     let TaskToml {

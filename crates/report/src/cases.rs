@@ -1,7 +1,7 @@
 //! Times and speed-ups of each problem, with a picture.
 
 use gauntlet_judge::Comparison;
-use gauntlet_stats::{Criteria, Interval};
+use gauntlet_stats::{Criteria, Interval, percent_interval};
 use owo_colors::Style;
 use textwrap::core::display_width;
 
@@ -9,7 +9,6 @@ use crate::axis::Axis;
 use crate::duration::duration;
 use crate::outline::{CaseLine, Floor, cases, ground};
 use crate::picture::{Picture, scale};
-use crate::speedup::percent_interval;
 use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, widest};
 use crate::tone::Tone;

@@ -1,4 +1,4 @@
-//! The lab's findings, as text for a terminal and as a page of HTML. Pure functions: nothing is printed here.
+//! The lab's findings, as text for a terminal, a page of HTML, Markdown and JUnit XML. Pure functions: nothing is printed here.
 //!
 //! Text has ANSI styles; the caller strips them where the terminal does not support them. It is laid out for the given
 //! width in columns; from 70 columns on, no line is longer than the width.
@@ -19,6 +19,8 @@ mod finding;
 mod forecasters;
 mod html;
 mod judged;
+mod junit;
+mod markdown;
 mod narrowing;
 mod outline;
 mod panel;
@@ -27,6 +29,8 @@ mod plain;
 mod plan;
 mod power;
 mod prospects;
+mod rendered;
+mod result;
 mod round;
 mod selftest;
 mod speedup;
@@ -41,25 +45,26 @@ mod verdicts;
 
 pub use axis::Axis;
 pub use calibration::calibration;
-pub use comparison::comparison;
+pub use comparison::{Detail, comparison};
 pub use diagnosis::diagnoses;
 pub use duration::duration;
 pub use explanation::{Explanation, GreatestGain, compared, explained};
 pub use finding::finding;
 pub use forecasters::forecasters;
-pub use html::{ComparisonPage, html};
 pub use judged::judged;
+pub use junit::UnwritableXml;
 pub use narrowing::narrowing;
 pub use outline::criteria;
 pub use plain::plainly;
 pub use power::power;
 pub use prospects::prospects;
+pub use rendered::Rendered;
+pub use result::{ComparisonReport, KernelReport};
 pub use round::round;
 pub use selftest::characteristics;
-pub use speedup::{percent, percent_interval, times};
+pub use speedup::times;
 pub use table::{Column, table};
 pub use timeline::{Trace, timeline_picture, timeline_roles, trace};
 pub use tone::Tone;
-pub use tournament::tournament;
 pub use tuning::{tuned_case, tuning};
 pub use validation::validation;

@@ -1,12 +1,11 @@
 //! A comparison in progress, in a line.
 
 use gauntlet_judge::Narrowing;
-use gauntlet_stats::log_speedup;
+use gauntlet_stats::{log_speedup, percent_interval};
 use owo_colors::Style;
 
 use crate::axis::Axis;
 use crate::picture::Picture;
-use crate::speedup::percent_interval;
 
 /// Columns of the picture.
 const COLUMNS: usize = 32;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use gauntlet_judge::{Comparison, Evidence, Finding, Verdict};
-use gauntlet_stats::{Ground, Interval, Origin};
+use gauntlet_stats::{Arm, Block, Ground, Interval, Origin, percent, percent_interval};
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
 
 use crate::bar::phase_order;
 use crate::doubts::doubts;
-use crate::speedup::{bound, percent, percent_interval};
+use crate::speedup::bound;
 
 /// The finding that stopped a candidate.
 pub fn stop(judged: &Judged) -> Option<&Finding> {
@@ -46,6 +46,36 @@ pub fn phases(findings: &[Finding]) -> Vec<(String, f64)> {
         .collect();
     phases.sort_by_key(|(phase, _)| phase_order(phase));
     phases
+}
+
+/// What one process, or one pair of processes, measured of a case, in seconds.
+pub struct ProcessTimes {
+    pub number: usize,
+    pub baseline: Vec<f64>,
+    pub candidate: Vec<f64>,
+}
+
+/// The times of a case by process, in the order of the processes' numbers.
+pub fn processes(blocks: &[Block]) -> Vec<ProcessTimes> {
+    let mut processes: BTreeMap<usize, ProcessTimes> = BTreeMap::new();
+    for block in blocks {
+        let process = processes.entry(block.process).or_insert_with(|| ProcessTimes {
+            number: block.process,
+            baseline: Vec::new(),
+            candidate: Vec::new(),
+        });
+        process.baseline.extend(&block.baseline);
+        process.candidate.extend(&block.candidate);
+    }
+    processes.into_values().collect()
+}
+
+/// The name of a side.
+pub fn side_name(side: Arm) -> &'static str {
+    match side {
+        Arm::Baseline => "baseline",
+        Arm::Candidate => "candidate",
+    }
 }
 
 /// One problem of a comparison with its times in seconds, its interval and its errors.
@@ -122,13 +152,18 @@ pub fn ground(comparison: &Comparison) -> String {
             (confidence * 1e4).round() / 100.0
         )),
         Some(Origin::Declared) => parts.push("declared bounds, no statistics".to_owned()),
+        Some(Origin::Calls { confidence, batches }) => parts.push(format!(
+            "calls of one process a side in {batches} batches, intervals at {} %",
+            (confidence * 1e4).round() / 100.0
+        )),
         Some(Origin::Predicted { confidence }) => parts.push(format!(
             "predicted, intervals at {} % by the model's own error",
             (confidence * 1e4).round() / 100.0
         )),
         None => parts.push("no interval".to_owned()),
     }
-    if let (Some(effect), None) = (assessment.smallest_visible_effect, &comparison.predicted) {
+    let says_little = matches!(assessment.ground, Ground::Design { .. }) || comparison.predicted.is_some();
+    if let Some(effect) = assessment.smallest_visible_effect.filter(|_| !says_little) {
         parts.push(format!(
             "smallest effect that could have been seen {:.1} %",
             effect * 100.0
@@ -141,6 +176,10 @@ pub fn ground(comparison: &Comparison) -> String {
             problems.join(", ")
         ));
     }
+    if let Ground::Design { reason, .. } = &assessment.ground {
+        parts.push(reason.clone());
+    }
+    parts.extend(comparison.design.clone());
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
     parts.extend(comparison.spent.map(|spent| spent.to_string()));

@@ -64,7 +64,7 @@ impl Picture {
     pub fn interval(mut self, axis: &Axis, interval: &Interval, style: Style) -> Self {
         let shape = match interval.origin {
             Origin::Measured { .. } => MEASURED,
-            Origin::Declared | Origin::Predicted { .. } => DECLARED,
+            Origin::Declared | Origin::Calls { .. } | Origin::Predicted { .. } => DECLARED,
         };
         let (from, to) = (self.cell(axis, interval.lower), self.cell(axis, interval.upper));
         for cell in self.cells.iter_mut().take(to).skip(from) {
@@ -157,6 +157,7 @@ fn ruler(axis: &Axis, labels: &[(f64, String)], columns: usize) -> String {
 pub fn legend<'o>(criteria: &Criteria, mut origins: impl Iterator<Item = &'o Origin>) -> String {
     let marks = match origins.find(|origin| !matches!(origin, Origin::Measured { .. })) {
         Some(Origin::Predicted { .. }) => "╟┄○┄╢ predicted, by the model's own error",
+        Some(Origin::Calls { .. }) => "╟┄○┄╢ calls of one process a side",
         Some(_) => "╟┄○┄╢ declared bounds, no statistics",
         None => "├─●─┤ measured",
     };

@@ -1,14 +1,22 @@
 //! The outcome of a comparison in one plain sentence.
 
 use gauntlet_judge::{Comparison, Verdict};
-use gauntlet_stats::{Criteria, Interval};
+use gauntlet_stats::{Criteria, Ground, Interval, percent, percent_interval};
 
-use crate::speedup::{bound, percent, percent_interval};
+use crate::speedup::bound;
 
 /// Which of two kernels is faster, by how much, and the verdict: `fast is faster than slow by 12.3 % [10.9 … 13.8]:
 /// adopt`. The names are those of the baseline and the candidate.
 pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidate]: [&str; 2]) -> String {
     let verdict = Verdict::from(comparison.assessment.decision);
+    if let (Ground::Design { .. }, Some(interval)) =
+        (&comparison.assessment.ground, &comparison.assessment.suite)
+    {
+        let measured = percent_interval(interval);
+        return format!(
+            "the speed-up of {candidate} over {baseline} is {measured} in these measurements, which cannot decide: {verdict}"
+        );
+    }
     let said = match comparison.assessment.suite.as_ref() {
         None => format!("nothing is known about which of {baseline} and {candidate} is faster"),
         Some(interval) if interval.lower > 0.0 => {
@@ -67,6 +75,7 @@ mod tests {
             seed: 0,
             conduct: None,
             declared: None,
+            design: None,
             predicted: None,
             ended_early: None,
             spent: None,

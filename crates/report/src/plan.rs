@@ -1,10 +1,10 @@
 //! The order in which the model would make the changes that were pitched.
 
-use gauntlet_stats::Interval;
+use gauntlet_stats::{Interval, percent_interval};
 use gauntlet_tournament::{CaseTime, Plan};
 
 use crate::duration::duration;
-use crate::speedup::{percent_interval, times};
+use crate::speedup::times;
 use crate::table::{Column, table};
 use crate::text::{bold, dim, paragraph};
 

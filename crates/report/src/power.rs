@@ -2,11 +2,10 @@
 
 use gauntlet_selftest::characteristics::share::Share;
 use gauntlet_selftest::power::{Power, PowerCell};
-use gauntlet_stats::speedup_fraction;
+use gauntlet_stats::{percent, speedup_fraction};
 
 use crate::outline::criteria as criteria_line;
 use crate::selftest::with_interval;
-use crate::speedup::percent;
 use crate::table::{Column, table};
 use crate::text::{paragraph, usable};
 

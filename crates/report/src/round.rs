@@ -4,6 +4,7 @@ use gauntlet_tournament::{Judged, RoundReport};
 
 use crate::baseline::baseline;
 use crate::cases::case_table;
+use crate::comparison::{Detail, gates, pairs};
 use crate::outline::{criteria, mark, setting};
 use crate::panel::ranking;
 use crate::plan::plan;
@@ -12,7 +13,7 @@ use crate::tone::Tone;
 use crate::verdicts::{intervals, reasons, verdict_table};
 
 /// All results of a round.
-pub fn round(report: &RoundReport, width: usize) -> String {
+pub fn round(report: &RoundReport, detail: Detail, width: usize) -> String {
     let width = usable(width);
     let mut text = header(report, width);
     section(&mut text, "Panel", ranking(report, width));
@@ -30,6 +31,18 @@ pub fn round(report: &RoundReport, width: usize) -> String {
             &format!("Case by case: {}", judged.name),
             case_by_case(report, judged, width),
         );
+    }
+    for judged in &report.judged {
+        let found = (detail != Detail::Outcome).then(|| gates(&judged.findings, width));
+        section(
+            &mut text,
+            &format!("Gates: {}", judged.name),
+            found.unwrap_or_default(),
+        );
+        let times = judged.comparison().filter(|_| detail == Detail::Samples);
+        text += &times.map_or_else(String::new, |comparison| {
+            format!("\n{}", pairs(comparison, width))
+        });
     }
     section(&mut text, "", outcome(report, width));
     text

@@ -9,10 +9,9 @@ use gauntlet_selftest::characteristics::noise::Noise;
 use gauntlet_selftest::characteristics::rule::Rule;
 use gauntlet_selftest::characteristics::share::Share;
 use gauntlet_selftest::characteristics::tally::Tally;
-use gauntlet_stats::{Interval, speedup_fraction};
+use gauntlet_stats::{Interval, percent, speedup_fraction};
 
 use crate::outline::criteria as criteria_line;
-use crate::speedup::percent;
 use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;

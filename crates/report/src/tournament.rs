@@ -4,6 +4,7 @@ use gauntlet_tournament::TournamentReport;
 
 use crate::bar::bar;
 use crate::claims::claims;
+use crate::comparison::Detail;
 use crate::outline::{adoptions, mark, verdict_counts};
 use crate::prospects::{prospects, returns};
 use crate::round::round;
@@ -14,12 +15,12 @@ use crate::tone::Tone;
 const BAR_COLUMNS: usize = 24;
 
 /// All results of a tournament.
-pub fn tournament(report: &TournamentReport, width: usize) -> String {
+pub fn tournament(report: &TournamentReport, detail: Detail, width: usize) -> String {
     let width = usable(width);
     let rule = dim("━".repeat(width)) + "\n";
     let mut text = header(report, width);
     for one in &report.rounds {
-        text += &format!("\n{rule}{}", round(one, width));
+        text += &format!("\n{rule}{}", round(one, detail, width));
     }
     text + &format!("\n{rule}{}", summary(report, width))
 }

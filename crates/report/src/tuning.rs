@@ -1,9 +1,9 @@
 //! The results of tuning: the schedule of each problem, and how far the model's first choice was from it.
 
+use gauntlet_stats::{percent, percent_interval};
 use gauntlet_tuning::TunedCase;
 
 use crate::outline::PREDICTED;
-use crate::speedup::{percent, percent_interval};
 use crate::table::{columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;

@@ -1,12 +1,13 @@
 //! The verdicts of a round: a table, the intervals on a common axis, the reasons.
 
+use gauntlet_stats::percent_interval;
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport};
 
 use crate::axis::Axis;
 use crate::judged::details;
 use crate::outline::{said, stop, suite};
 use crate::picture::{Picture, legend, scale};
-use crate::speedup::{percent_interval, times};
+use crate::speedup::times;
 use crate::table::{columns, table};
 use crate::text::{bold, dim, fitted, paint, paragraph, widest};
 use crate::tone::Tone;

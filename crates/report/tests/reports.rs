@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod fixture;
+mod results;
 
 use anstream::adapter::strip_str;
 use gauntlet_judge::{Outcome, Verdict};
-use gauntlet_report::{comparison, finding, forecasters, html, judged, tournament};
+use gauntlet_report::{Detail, Rendered, comparison, finding, forecasters, judged};
 use gauntlet_tournament::TournamentReport;
 use insta::assert_snapshot;
 
@@ -32,25 +33,27 @@ fn long_names() -> TournamentReport {
 
 #[test]
 fn recorded_times_at_80_columns() {
-    assert_snapshot!(plain(&tournament(&fixture::replayed(), 80)));
+    assert_snapshot!(plain(&fixture::replayed().text(Detail::Outcome, 80)));
 }
 
 #[test]
 fn measured_times_at_80_columns() {
-    assert_snapshot!(plain(&tournament(&fixture::measured(), 80)));
+    assert_snapshot!(plain(&fixture::measured().text(Detail::Outcome, 80)));
 }
 
 #[test]
 fn measured_times_at_120_columns() {
-    assert_snapshot!(plain(&tournament(&fixture::measured(), 120)));
+    assert_snapshot!(plain(&fixture::measured().text(Detail::Outcome, 120)));
 }
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in 70..160 {
         for report in [fixture::replayed(), fixture::measured(), long_names()] {
-            let text = tournament(&report, width);
-            assert!(longest(&text) <= width, "{width}:\n{}", plain(&text));
+            for detail in [Detail::Outcome, Detail::Samples] {
+                let text = report.text(detail, width);
+                assert!(longest(&text) <= width, "{width}:\n{}", plain(&text));
+            }
         }
     }
 }
@@ -113,7 +116,7 @@ fn a_flaw_comes_with_its_interleaving() {
     assert_snapshot!(plain(&finding(&flawed, 80)));
     let mut report = fixture::measured();
     report.rounds[0].judged[0].findings.push(flawed);
-    let page = html(&report);
+    let page = report.html();
     for event in [
         "<ol><li>warp 0 of `everyone` starts to copy step 0",
         "how it comes about",
@@ -147,7 +150,7 @@ fn verdicts_have_colours() {
 #[test]
 fn pages_are_whole_and_hold_every_candidate() {
     for report in [fixture::replayed(), fixture::measured()] {
-        let page = html(&report);
+        let page = report.html();
         assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"));
         for judged in report.rounds.iter().flat_map(|round| &round.judged) {
             assert!(
@@ -164,12 +167,12 @@ fn pages_are_whole_and_hold_every_candidate() {
 
 #[test]
 fn a_page_of_measured_times() {
-    assert_snapshot!(html(&fixture::measured()).replace("><", ">\n<"));
+    assert_snapshot!(fixture::measured().html().replace("><", ">\n<"));
 }
 
 #[test]
 fn a_page_of_recorded_times() {
-    assert_snapshot!(html(&fixture::replayed()).replace("><", ">\n<"));
+    assert_snapshot!(fixture::replayed().html().replace("><", ">\n<"));
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn names_cannot_smuggle_markup() {
     judged.name = hostile.to_owned();
     judged.reason = hostile.to_owned();
     judged.words.push(hostile.to_owned());
-    let page = html(&report);
+    let page = report.html();
     assert!(
         !page.contains("<script") && !page.contains("\"><b>"),
         "markup got through"

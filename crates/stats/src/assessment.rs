@@ -48,6 +48,13 @@ pub enum Ground {
     },
     /// There is no interval, so no decision is possible.
     NoInterval,
+    /// The way in which the times were measured allows no decision.
+    Design {
+        /// Why.
+        reason: String,
+        /// What the figures alone would have said.
+        otherwise: Decision,
+    },
 }
 
 /// One problem of the suite.
@@ -90,6 +97,19 @@ impl Assessment {
         };
         let sees_difference = interval.lower > 0.0 || interval.upper < 0.0;
         sees_difference.then(|| p_value <= (1.0 - confidence).max(smallest_p_value(processes)))
+    }
+
+    /// The same figures without a decision, because the way in which they were measured allows none.
+    pub fn undecided(self, reason: impl Into<String>) -> Self {
+        Self {
+            decision: Decision::Inconclusive,
+            ground: Ground::Design {
+                reason: reason.into(),
+                otherwise: self.decision,
+            },
+            needed_processes: None,
+            ..self
+        }
     }
 
     pub(crate) fn named(&self, floor: FloorFinding) -> Vec<&str> {

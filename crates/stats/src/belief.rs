@@ -43,7 +43,9 @@ impl Belief {
     /// declaration does not say where between them the truth lies.
     pub fn of_interval(interval: &Interval) -> Self {
         let deviation = match interval.origin {
-            Origin::Measured { confidence, .. } | Origin::Predicted { confidence } => {
+            Origin::Measured { confidence, .. }
+            | Origin::Calls { confidence, .. }
+            | Origin::Predicted { confidence } => {
                 Self::between(interval.lower, interval.upper, confidence).deviation
             }
             Origin::Declared => (interval.upper - interval.lower) / 12f64.sqrt(),

@@ -3,9 +3,9 @@
 use crate::floor::{examine_bounds, examine_measured};
 use crate::verdict::{decide, smallest_visible_effect};
 use crate::{
-    Assessment, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error, FloorFinding,
-    Ground, Interval, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip, declared_interval,
-    declared_suite, needed_processes, predicted_interval, predicted_suite,
+    Assessment, Block, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error,
+    FloorFinding, Ground, Interval, Origin, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip,
+    declared_interval, declared_suite, needed_processes, predicted_interval, predicted_suite,
 };
 
 /// Judges measured samples of named problems at a planned look (counting from 1) of the criteria.
@@ -114,6 +114,101 @@ pub fn compare_predicted(
     Ok(assess(Some(suite), findings, criteria))
 }
 
+/// The most batches into which the calls of a process are cut. Ten give Student's bound nine degrees of freedom, and are
+/// long enough that neighbouring calls, which resemble each other, mostly fall into the same batch.
+const BATCHES: usize = 10;
+
+/// The calls of one process a side, in seconds and in the order measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calls {
+    /// Of the baseline.
+    pub baseline: Vec<f64>,
+    /// Of the candidate.
+    pub candidate: Vec<f64>,
+}
+
+/// Judges the calls of a single process a side.
+///
+/// The calls of each side are cut into at most ten contiguous batches, and batch k of one side is compared with batch k of
+/// the other. The interval covers further calls of the same two processes only: how much another process would differ
+/// cannot be known from one. So it decides nothing, unless a bound is `declared` within which, as a fraction, the typical
+/// call of any other process would lie (see [`declared_interval`]): the interval is widened by it, and decides.
+///
+/// # Errors
+/// Criteria that make no sense, no problem, a time that is not positive and finite, a declared bound outside (0, 1).
+pub fn compare_calls(
+    problems: &[(String, Calls)],
+    criteria: &Criteria,
+    declared: Option<f64>,
+    seed: u64,
+) -> Result<Assessment, Error> {
+    let criteria = &Criteria {
+        looks: 1,
+        ..criteria.clone()
+    };
+    let counts = problems
+        .iter()
+        .flat_map(|(_, calls)| [calls.baseline.len(), calls.candidate.len()]);
+    let batches = counts.min().unwrap_or_default().min(BATCHES);
+    if batches < 2 {
+        criteria.validate()?;
+        let names: Vec<String> = problems.iter().map(|(name, _)| name.clone()).collect();
+        return Ok(without_interval(&names, criteria));
+    }
+    let mut samples = Vec::new();
+    for (name, calls) in problems {
+        let batch = |times: &[f64], index: usize| {
+            times[index * times.len() / batches..(index + 1) * times.len() / batches].to_vec()
+        };
+        let blocks: Vec<Block> = (0..batches)
+            .map(|index| {
+                Block::new(
+                    index,
+                    batch(&calls.baseline, index),
+                    batch(&calls.candidate, index),
+                )
+            })
+            .collect();
+        samples.push((name.clone(), Sample::from_blocks(&blocks)?));
+    }
+    let mut found = compare(&samples, criteria, 1, seed)?;
+    found.sign_flip_p_value = None;
+    let confidence = criteria.confidence;
+    let intervals = found
+        .suite
+        .iter_mut()
+        .chain(found.problems.iter_mut().filter_map(|one| one.interval.as_mut()));
+    for interval in intervals {
+        match declared {
+            None => interval.origin = Origin::Calls { confidence, batches },
+            Some(uncertainty) => {
+                // The worst case of both sides, as between two recorded numbers.
+                let slack = declared_interval(1.0, 1.0, uncertainty)?.upper;
+                interval.lower -= slack;
+                interval.upper += slack;
+                interval.origin = Origin::Declared;
+            }
+        }
+    }
+    if declared.is_none() {
+        return Ok(found.undecided(
+            "one process a side: the interval covers only calls of these two processes, and another pair of processes can \
+             differ by more",
+        ));
+    }
+    let examined = found.problems.into_iter().map(|problem| ProblemFinding {
+        floor: problem
+            .interval
+            .as_ref()
+            .map_or(FloorFinding::Unknown, |interval| {
+                examine_bounds(interval, criteria)
+            }),
+        adjusted_p_value: None,
+        ..problem
+    });
+    Ok(assess(found.suite, examined.collect(), criteria))
+}
+
 /// The assessment of problems without any interval (one number a side, or fewer than 2 processes): inconclusive, on the
 /// ground that there is no interval.
 pub fn without_interval(problems: &[String], criteria: &Criteria) -> Assessment {
@@ -159,7 +254,7 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, ClockFinding};
+    use crate::ClockFinding;
 
     fn declared(pairs: &[(f64, f64)], relative_uncertainty: f64) -> Assessment {
         let pair = |(baseline, candidate): &(f64, f64)| {
@@ -253,6 +348,74 @@ mod tests {
             (Decision::Inconclusive, Ground::SuiteInterval)
         );
         assert_eq!(open.problems[0].floor, FloorFinding::Broken);
+    }
+
+    /// Forty calls a side, the candidate's shorter by this factor, with a ripple of 1 %.
+    fn calls(factor: f64) -> Vec<(String, Calls)> {
+        let times = |scale: f64| {
+            (0..40)
+                .map(|call| scale * (1.0 + 0.01 * f64::from(call % 3)))
+                .collect()
+        };
+        let calls = Calls {
+            baseline: times(factor),
+            candidate: times(1.0),
+        };
+        vec![("one".to_owned(), calls)]
+    }
+
+    #[test]
+    fn one_process_a_side_decides_nothing_however_great_the_difference() {
+        let criteria = Criteria::default();
+        let twice = compare_calls(&calls(2.0), &criteria, None, 1).unwrap();
+        assert_eq!(twice.decision, Decision::Inconclusive);
+        let Ground::Design { otherwise, .. } = twice.ground else {
+            panic!("{:?}", twice.ground);
+        };
+        assert_eq!(otherwise, Decision::Adopt);
+        let interval = twice.suite.unwrap();
+        assert!((interval.estimate - 2f64.ln()).abs() < 0.01);
+        assert_eq!(
+            interval.origin,
+            Origin::Calls {
+                confidence: 0.95,
+                batches: 10
+            }
+        );
+        assert_eq!((twice.needed_processes, twice.sign_flip_p_value), (None, None));
+    }
+
+    #[test]
+    fn a_declared_bound_between_processes_widens_the_interval_and_decides() {
+        let criteria = Criteria::default();
+        let judged = |factor, bound| compare_calls(&calls(factor), &criteria, Some(bound), 1).unwrap();
+        let wide = judged(2.0, 0.1);
+        let alone = compare_calls(&calls(2.0), &criteria, None, 1)
+            .unwrap()
+            .suite
+            .unwrap();
+        let interval = wide.suite.as_ref().unwrap();
+        assert_eq!(
+            (wide.decision, &interval.origin),
+            (Decision::Adopt, &Origin::Declared)
+        );
+        assert!((alone.lower - interval.lower - (1.1f64 / 0.9).ln()).abs() < 1e-12);
+        assert_eq!(judged(1.05, 0.1).decision, Decision::Inconclusive);
+        assert_eq!(judged(0.5, 0.1).decision, Decision::Regression);
+        assert!(compare_calls(&calls(2.0), &criteria, Some(1.0), 1).is_err());
+    }
+
+    #[test]
+    fn single_calls_have_no_interval() {
+        let single = Calls {
+            baseline: vec![2.0],
+            candidate: vec![1.0; 9],
+        };
+        let found = compare_calls(&[("one".to_owned(), single)], &Criteria::default(), Some(0.1), 1).unwrap();
+        assert_eq!(
+            (found.decision, found.ground),
+            (Decision::Inconclusive, Ground::NoInterval)
+        );
     }
 
     #[test]

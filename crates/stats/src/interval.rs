@@ -31,6 +31,13 @@ pub enum Origin {
     },
     /// Recorded single numbers with a declared uncertainty: worst-case bounds, no statistics.
     Declared,
+    /// Calls of one process a side, in contiguous batches: nothing is known about other processes.
+    Calls {
+        /// Two-sided confidence level of the interval, for further calls of the same two processes.
+        confidence: f64,
+        /// How many batches of calls it is based on.
+        batches: usize,
+    },
     /// A model's likeliest times with the model's own error: nothing was measured.
     Predicted {
         /// Two-sided confidence level of the interval, if the model's error is as stated.

@@ -13,6 +13,7 @@ pub mod panel;
 mod pitch;
 mod plan;
 mod play;
+mod records;
 mod round;
 mod source;
 mod tournament;
@@ -26,6 +27,7 @@ pub use pitch::{
 };
 pub use plan::{Alone, CaseTime, Left, Plan, Step};
 pub use play::{Settings, play};
+pub use records::{Notice, RoundEnded, RoundStarted, UnreadableRun, VerdictRecord};
 pub use round::{Baseline, GivenScores, Overrides, PanelMember, Round, RoundFile, Weights, digest_of};
 pub use source::{FileError, Source};
 pub use tournament::Tournament;

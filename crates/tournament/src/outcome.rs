@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Interval;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::forecast::{Forecast, Prospect, Return};
 use crate::panel::Ranking;
@@ -18,7 +18,7 @@ use gauntlet_judge::ledger::RunId;
 use gauntlet_judge::{Comparison, Finding};
 
 /// The result of a tournament.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TournamentReport {
     /// Its run in the ledger.
@@ -40,7 +40,7 @@ pub struct TournamentReport {
 }
 
 /// The result of a round.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundReport {
     /// Its name.
@@ -66,14 +66,14 @@ pub struct RoundReport {
     /// Whether the model decided the round and nothing ran.
     pub predicted: bool,
     /// The order in which to make the pitched changes; none for rounds that the model did not decide.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
     /// Notices.
     pub notices: Vec<String>,
 }
 
 /// The result of examining the baseline.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BaselineReport {
     /// Its parameters.
@@ -87,20 +87,18 @@ pub struct BaselineReport {
 }
 
 /// A candidate with its verdict.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Judged {
     /// The candidate's name: its pitch's name, with `(fallback)` for a fallback.
     pub name: String,
     /// The author.
-    #[serde(rename = "contestant")]
     pub author: String,
     /// The proposed change.
     pub change: String,
     /// The words of the schedule that differ from the candidate it is compared with, such as `stages: 1 → 3`.
     pub words: Vec<String>,
     /// The candidate it was compared with.
-    #[serde(rename = "control")]
     pub baseline: String,
     /// The verdict.
     pub verdict: Verdict,
@@ -116,9 +114,9 @@ pub struct Judged {
     pub claim: Option<ClaimOutcome>,
     /// The checks of claims against other programs.
     pub peers: Vec<PeerOutcome>,
-    /// Its parameters, which become the next baseline's if it is adopted.
+    /// What was built, which becomes the next baseline if it is adopted; none in a report that was read again.
     #[serde(skip)]
-    pub candidate: Candidate,
+    pub candidate: Option<Candidate>,
     /// The lower bound of the log speed-up, summed over this candidate and those it is built on; none if one of them
     /// has no interval.
     #[serde(skip)]
@@ -126,7 +124,7 @@ pub struct Judged {
 }
 
 /// A claim and the result.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClaimOutcome {
     /// The claimed speed-up.
@@ -138,7 +136,7 @@ pub struct ClaimOutcome {
 }
 
 /// A claim against another program, and the recorded result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PeerOutcome {
     /// The program.

@@ -18,10 +18,7 @@ pub struct Pitch {
     /// Its name, unique in the round.
     pub name: String,
     /// The author; records and scores belong to this name.
-    #[serde(
-        rename(serialize = "contestant", deserialize = "author"),
-        alias = "contestant"
-    )]
+    #[serde(alias = "contestant")]
     pub author: String,
     /// The current problem, in the author's view.
     pub problem: String,

@@ -31,6 +31,7 @@ use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
 use crate::panel::{Dossier, Panel, Ranking};
 use crate::pitch::Pitch;
 use crate::plan::Plan;
+use crate::records::{BASELINE, Notice, RoundEnded, RoundStarted, VerdictRecord, fault};
 use crate::round::Round;
 use crate::tournament::Tournament;
 
@@ -70,6 +71,7 @@ pub fn play(
             None => continue,
         };
         let player = Player {
+            tournament,
             round,
             journal,
             settings,
@@ -103,18 +105,16 @@ fn own_baseline(round: &Round) -> Option<Candidate> {
     })
 }
 
-/// The name of a baseline in reports and records.
-const BASELINE: &str = "baseline";
-
 fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
     let adopted = report
         .adopted
         .as_ref()
-        .and_then(|name| report.judged.iter().find(|judged| judged.name == *name));
+        .and_then(|name| report.judged.iter().find(|judged| judged.name == *name))
+        .and_then(|judged| judged.candidate.as_ref());
     match adopted {
-        Some(judged) => Candidate {
+        Some(candidate) => Candidate {
             name: BASELINE.to_owned(),
-            ..judged.candidate.clone()
+            ..candidate.clone()
         },
         None => baseline,
     }
@@ -122,6 +122,7 @@ fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
 
 /// A round in progress.
 struct Player<'a> {
+    tournament: &'a Tournament,
     round: &'a Round,
     journal: &'a Journal<'a>,
     settings: &'a Settings,
@@ -132,7 +133,15 @@ impl Player<'_> {
     fn play(&self, baseline: &Candidate, history: &mut History) -> Result<RoundReport, TournamentError> {
         let round = self.round;
         self.observer.round_begins(round);
-        let fixed = json!({ "digest": round.digest, "file": round.file(), "baseline": baseline });
+        let fixed = RoundStarted {
+            tournament: Some(self.tournament.name.clone()),
+            title: Some(self.tournament.title.clone()),
+            digest: round.digest.clone(),
+            file: round.file().clone(),
+            baseline: baseline.clone(),
+            described: Some(round.setting.parameters.describe(&baseline.schedule)),
+            device: Some(round.setting.device.name.clone()),
+        };
         self.journal
             .write(RecordKind::RoundStarted, self.place(), &fixed)?;
         let mut notices = self.notify(round.doubts_of_tables())?;
@@ -177,7 +186,11 @@ impl Player<'_> {
         self.journal.write(
             RecordKind::RoundEnded,
             self.place(),
-            &json!({ "adopted": report.adopted, "predicted": report.predicted }),
+            &RoundEnded {
+                adopted: report.adopted.clone(),
+                predicted: report.predicted,
+                plan: report.plan.clone(),
+            },
         )?;
         Ok(report)
     }
@@ -292,20 +305,11 @@ impl Player<'_> {
         // No gate that examines baselines waits for a comparison.
         let _pending = self.pass_gates(&mut examination, gates)?;
         let findings = examination.findings;
-        let stopped = findings.iter().find(|finding| finding.stops().is_some());
-        let fault = stopped.and_then(|finding| {
-            let verdict = finding.stops()?;
-            Some(format!(
-                "the baseline {}, so nothing is compared with it: {}",
-                verdict.sentence(),
-                finding.reason
-            ))
-        });
         Ok(BaselineReport {
             described: self.round.setting.parameters.describe(&baseline.schedule),
             schedule: baseline.schedule.clone(),
+            fault: fault(&findings),
             findings,
-            fault,
         })
     }
 
@@ -408,20 +412,18 @@ impl Player<'_> {
             pitch: Some(&judged.name),
             ..self.place()
         };
-        // The findings have records of their own.
-        let body = json!({
-            "verdict": judged.verdict, "predicted": judged.predicted, "reason": judged.reason, "contestant": judged.author,
-            "words": judged.words, "control": judged.baseline, "claim": judged.claim, "peers": judged.peers,
-            "forecast": judged.forecast, "found": judged.found(), "examined": !judged.findings.is_empty(),
-        });
-        Ok(self.journal.write(RecordKind::Verdict, place, &body)?)
+        Ok(self
+            .journal
+            .write(RecordKind::Verdict, place, &VerdictRecord::of(judged))?)
     }
 
     /// Records notices and notifies the observer.
     fn notify(&self, notices: Vec<String>) -> Result<Vec<String>, TournamentError> {
         for notice in &notices {
-            self.journal
-                .write(RecordKind::Notice, self.place(), &json!({ "notice": notice }))?;
+            let body = Notice {
+                notice: notice.clone(),
+            };
+            self.journal.write(RecordKind::Notice, self.place(), &body)?;
             self.observer.notice(notice);
         }
         Ok(notices)

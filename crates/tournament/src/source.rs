@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use gauntlet_parameters::field_meant;
 use gauntlet_task::SuiteError;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -58,9 +59,11 @@ impl FileError {
                 path: file,
                 text,
                 span,
+                remedy: format!(
+                    "correct the suite at this place; `gauntlet suites` and its files show the form{}",
+                    field_meant(&message)
+                ),
                 message,
-                remedy: "correct the suite at this place; `gauntlet suites` and its files show the form"
-                    .to_owned(),
             },
             other => named(
                 other.to_string(),
@@ -165,7 +168,10 @@ fn remedy_of(message: &str, what: &str) -> String {
     }
     let unknown = ["unknown field", "unknown variant", "a schedule has no word"];
     if unknown.iter().any(|start| message.starts_with(start)) || message.contains("does not know") {
-        return "use one of the words listed; `gauntlet schedules` explains those of a schedule".to_owned();
+        let meant = field_meant(message);
+        return format!(
+            "use one of the words listed, `gauntlet schedules` explains those of a schedule{meant}"
+        );
     }
     format!("correct the {what} at this place")
 }

@@ -178,7 +178,9 @@ fn range(interval: &Interval) -> SpeedupRange {
         low: interval.lower.exp(),
         high: interval.upper.exp(),
         confidence: match interval.origin {
-            Origin::Measured { confidence, .. } | Origin::Predicted { confidence } => confidence,
+            Origin::Measured { confidence, .. }
+            | Origin::Calls { confidence, .. }
+            | Origin::Predicted { confidence } => confidence,
             Origin::Declared => 1.0,
         },
     }

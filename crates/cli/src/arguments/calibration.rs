@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{CalibrationFile, Measured};
+use super::{CalibrationFile, JsonFile, Measured};
 
 /// `calibrate`.
 #[derive(Debug, Args)]
@@ -26,9 +26,9 @@ pub struct Calibrate {
     /// Calibrate and keep the result even if other processes keep the machine busy.
     #[arg(long)]
     pub keep_anyway: bool,
-    /// Print the calibration as JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
     /// This machine's figures, for the model.
     #[command(flatten)]
     pub calibration: CalibrationFile,

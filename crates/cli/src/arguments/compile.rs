@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::JsonFile;
+
 /// `compile`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -16,7 +18,7 @@ pub struct Compile {
     /// The GPU to compile for.
     #[arg(long, default_value = "h200")]
     pub device: String,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use gauntlet_judge::HostCost;
 
-use super::CalibrationFile;
+use super::{CalibrationFile, JsonFile};
 
 /// `explain`.
 #[derive(Debug, Args)]
@@ -44,9 +44,9 @@ pub struct Explain {
     /// model's; the whole of it goes to FILE, as of --timeline.
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["compare", "times", "json"])]
     pub measured: Option<Option<PathBuf>>,
-    /// As JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
     /// This machine's figures, for the model.
     #[command(flatten)]
     pub calibration: CalibrationFile,

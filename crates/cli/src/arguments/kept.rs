@@ -19,6 +19,14 @@ pub struct LedgerFile {
     pub path: PathBuf,
 }
 
+/// Where a result goes as JSON.
+#[derive(Debug, Args)]
+pub struct JsonFile {
+    /// Write the result as JSON (`-`, or nothing at the end of the line: to standard output, in place of the report).
+    #[arg(id = "json", long = "json", value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub path: Option<PathBuf>,
+}
+
 /// Where this machine's calibration is kept.
 #[derive(Debug, Args)]
 pub struct CalibrationFile {

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::LedgerFile;
+use super::{JsonFile, LedgerFile};
 
 /// `ledger`.
 #[derive(Debug, Args)]
@@ -20,34 +20,34 @@ pub struct LedgerArguments {
 pub enum LedgerCommand {
     /// The runs, newest first.
     List {
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
+        /// Where the result goes as JSON.
+        #[command(flatten)]
+        json: JsonFile,
     },
     /// The records of a run, or one record whole.
     Show {
-        /// A run's id, or a record's number.
+        /// A run, by its name, the beginning of its name, or `latest`; or a record's number.
         what: String,
     },
     /// All records as JSON lines.
     Export {
-        /// Only this run's.
+        /// Only this run's: its name, the beginning of its name, or `latest`.
         #[arg(long)]
         run: Option<String>,
     },
     /// How good everyone's forecasts were: odds and speed-ups, skill against a constant forecast.
     Forecasters {
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
+        /// Where the result goes as JSON.
+        #[command(flatten)]
+        json: JsonFile,
     },
     /// What to try next: what a run left open, by the speed-up that an hour of work is expected to bring.
     Next {
-        /// The run's id; the last run by default.
+        /// The run, by its name or the beginning of its name; the last run by default.
         run: Option<String>,
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
+        /// Where the result goes as JSON.
+        #[command(flatten)]
+        json: JsonFile,
     },
     /// Walk the chain of digests and say whether every record is as it was written.
     Verify,

@@ -1,7 +1,5 @@
 //! `gauntlet calibrate`.
 
-use std::path::Path;
-
 use gauntlet_device::Device;
 use gauntlet_judge::{Thoroughness, Workshop};
 use gauntlet_worker::{Limits, Timeouts};
@@ -22,6 +20,7 @@ const PROCESSES: usize = 5;
 
 /// Measures the costs of this machine's primitives, and keeps them.
 pub fn calibrate(arguments: &Calibrate) -> Result<Exit, CliError> {
+    arguments.json.check()?;
     let device = Device::host();
     let calibrations = Calibrations::of(&arguments.calibration);
     calibrations.check(&device)?;
@@ -46,14 +45,13 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, CliError> {
     let kept = is_kept
         .then(|| calibrations.keep(&device, &calibration))
         .transpose();
-    let to_stdout = arguments.json.then_some(Path::new("-"));
-    let told = sink::deliver(to_stdout, &calibration, || {
+    let told = arguments.json.deliver(&calibration, || {
         sink::print(gauntlet_report::calibration(&calibration, terminal_width()))
     });
     sink::both(
         told,
-        kept.and_then(|file| match (file, to_stdout) {
-            (Some(file), None) => sink::print(format_args!(
+        kept.and_then(|file| match file {
+            Some(file) if !arguments.json.is_stdout() => sink::print(format_args!(
                 "Kept in {}. `gauntlet validate` measures how well the model does with it.",
                 file.display()
             )),

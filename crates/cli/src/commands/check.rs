@@ -6,7 +6,8 @@ use gauntlet_device::Device;
 use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Journal, Sweep, SweepReport, sweep};
 use gauntlet_kernels_cpu::SimdPath;
-use gauntlet_parameters::{Parameters, pairwise};
+use gauntlet_parameters::{Parameters, did_you_mean, pairwise};
+use gauntlet_report::{Detail, Rendered};
 use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_tournament::{Overrides, Tournament, TournamentReport, play};
 use gauntlet_worker::Timeouts;
@@ -19,7 +20,6 @@ use crate::commands::{native, suites};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
-use crate::problem_text;
 use crate::progress::Progress;
 use crate::requirement::{Conclusion, Standing, soundness, unsound_baseline};
 use crate::schedule_text;
@@ -60,12 +60,11 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
                 ));
             }
             if !path.exists() {
+                let suites = gauntlet_families::suite_names();
+                let meant = did_you_mean(target, suites.into_iter());
                 return Err(CliError::bad_input(
                     format!("`{target}` is neither a file nor a suite"),
-                    format!(
-                        "check the path; of the suites built in, the nearest is {}",
-                        problem_text::nearest(target, gauntlet_families::suite_names().into_iter())
-                    ),
+                    format!("check the path; `gauntlet suites` lists the suites{meant}"),
                 ));
             }
             checked.tournaments.push(check_rounds(path, &calibrations)?);
@@ -158,7 +157,7 @@ fn keeps_a_rule(schedule: &Parameters, suite: &Suite, device: &Device) -> Result
 
 fn tell(checked: &Checked) -> Result<(), CliError> {
     for report in &checked.tournaments {
-        sink::print(gauntlet_report::tournament(report, terminal_width()))?;
+        sink::print(report.text(Detail::Outcome, terminal_width()))?;
     }
     for report in &checked.suites {
         let rows = report.points.iter().map(|point| {

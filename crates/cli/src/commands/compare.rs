@@ -3,30 +3,36 @@
 use gauntlet_judge::gates::Right;
 use gauntlet_judge::session::examine;
 use gauntlet_judge::{Observer, Verdict};
+use gauntlet_stats::Arm;
 
 use crate::arguments::Compare;
 use crate::commands::contest::{Contest, Found};
+use crate::commands::samples;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
 
-/// Compares two kernels on this machine's CPU or GPU.
+/// Compares two kernels on this machine's CPU or GPU, or the measurements of another program.
 pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
-    let contest = Contest::of(&arguments.contest, [&arguments.baseline, &arguments.candidate])?;
+    // The command line names a candidate unless it names files of measurements.
+    let Some(candidate) = arguments.candidate.as_ref().filter(|_| !arguments.samples) else {
+        return samples::compare(arguments);
+    };
+    let contest = Contest::of(&arguments.contest, [&arguments.baseline, candidate])?;
     let _hold = contest.hold();
     let progress = Progress::new();
     let found = examined(&contest, &progress)?;
     drop(progress);
-    contest.conclude(&found)
+    contest.conclude(found)
 }
 
 /// Examines whether both kernels are correct, because the speed of an incorrect one is irrelevant, and compares them.
 fn examined(contest: &Contest, observer: &dyn Observer) -> Result<Found, CliError> {
-    for arm in &contest.arms {
+    for (side, arm) in [Arm::Baseline, Arm::Candidate].into_iter().zip(&contest.arms) {
         let finding = examine(&Right, &contest.examination(arm, observer))?;
         if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
             return Ok(Found {
-                arm: arm.name.clone(),
+                side,
                 verdict,
                 reason: finding.reason,
                 findings: Vec::new(),
@@ -38,7 +44,7 @@ fn examined(contest: &Contest, observer: &dyn Observer) -> Result<Found, CliErro
     let mut compared = contest.examination(candidate, observer);
     let finding = contest.faster(&mut compared, observer)?;
     Ok(Found {
-        arm: candidate.name.clone(),
+        side: Arm::Candidate,
         verdict: finding.stops().unwrap_or(Verdict::Adopt),
         reason: finding.reason,
         findings: Vec::new(),

@@ -1,7 +1,6 @@
 //! `gauntlet compile`: the compile gate of every shipped CUDA kernel, without a GPU.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::{CheckError, CheckedVariant, CompileError, shipped};
@@ -13,7 +12,7 @@ use crate::commands::devices;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::progress::Steps;
-use crate::sink::{self, write_json};
+use crate::sink;
 
 /// The results for all kernels.
 #[derive(Serialize)]
@@ -27,6 +26,7 @@ struct Compiled {
 
 /// Compiles all shipped kernels and checks them against their budgets.
 pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
+    arguments.json.check()?;
     let device = devices::find(&arguments.device)?;
     let wanted = arguments.name.as_deref().unwrap_or_default();
     let shipped: Vec<_> = shipped()
@@ -67,11 +67,7 @@ pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
         }
     }
     drop(steps);
-    if arguments.json {
-        write_json(Path::new("-"), &compiled)?;
-    } else {
-        tell(&compiled)?;
-    }
+    arguments.json.deliver(&compiled, || tell(&compiled))?;
     let is_within = compiled.refused.is_empty() && compiled.variants.iter().all(is_within);
     Ok(if is_within { Exit::Done } else { Exit::NotReached })
 }

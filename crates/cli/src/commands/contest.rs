@@ -11,21 +11,20 @@ use gauntlet_judge::{
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
-use gauntlet_report::ComparisonPage;
-use gauntlet_stats::Criteria;
+use gauntlet_report::{ComparisonReport, Detail, KernelReport};
+use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::Suite;
 use gauntlet_worker::protocol::Description;
-use serde_json::json;
 
 use crate::arguments::{self, MeasuredExecutor, Requirement};
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::run::version;
 use crate::commands::suites;
-use crate::error::{CliError, terminal_width};
+use crate::error::CliError;
 use crate::exit::Exit;
+use crate::kernel_text;
 use crate::machine::Hold;
 use crate::requirement::{Conclusion, soundness};
-use crate::{kernel_text, sink};
 
 /// Two kernels, and everything that they share.
 pub struct Contest<'a> {
@@ -43,7 +42,7 @@ pub struct Contest<'a> {
 /// The outcome of a comparison.
 pub struct Found {
     /// The side that the verdict is about.
-    pub arm: String,
+    pub side: Arm,
     pub verdict: Verdict,
     pub reason: String,
     /// What the gates found of the candidate.
@@ -55,8 +54,7 @@ pub struct Found {
 impl<'a> Contest<'a> {
     /// Reads the kernels and finds the place where they are measured.
     pub fn of(arguments: &'a arguments::Contest, texts: [&str; 2]) -> Result<Self, CliError> {
-        let files = arguments.files.json.iter().chain(&arguments.files.html);
-        files.into_iter().try_for_each(|path| sink::check(path))?;
+        arguments.files.check()?;
         let suite = chosen_for(
             &arguments.task,
             &arguments.cases,
@@ -77,10 +75,12 @@ impl<'a> Contest<'a> {
         for (arm, text) in arms.iter().zip(texts) {
             allowed(arm, text, &suite, &place.device)?;
         }
+        let usual = Measurement::default();
         let measurement = Measurement {
+            looks: arguments.pairs.map_or_else(|| usual.looks.clone(), looks),
             budget: arguments.budget,
             warm: arguments.warm,
-            ..Measurement::default()
+            ..usual
         };
         Ok(Self {
             arguments,
@@ -132,91 +132,54 @@ impl<'a> Contest<'a> {
     }
 
     /// Writes and prints the outcome; returns the exit code.
-    pub fn conclude(&self, found: &Found) -> Result<Exit, CliError> {
-        let files = &self.arguments.files;
-        let pictured = files
-            .html
-            .as_deref()
-            .map_or(Ok(()), |path| sink::write(path, self.page(found).as_bytes()));
-        let delivered = sink::deliver(files.json.as_deref(), &self.record(found), || self.tell(found));
-        sink::both(pictured, delivered)?;
-        Ok(concluded(found, self.arguments.require))
+    pub fn conclude(&self, found: Found) -> Result<Exit, CliError> {
+        let report = self.report(found);
+        self.arguments
+            .files
+            .deliver(&report, Detail::Outcome, || Ok(()))?;
+        Ok(concluded(&report, self.arguments.require))
     }
 
-    fn record(&self, found: &Found) -> serde_json::Value {
-        let mut result = json!({
-            "suite": self.suite.name,
-            "notes": self.suite.notes,
-            "baseline": description(&self.arms[0]),
-            "candidate": description(&self.arms[1]),
-            "criteria": self.setting.criteria,
-            "environment": environment_with(self.gpu.as_ref()),
-        });
-        if !found.findings.is_empty() {
-            result["findings"] = json!(found.findings);
-        }
-        match &found.comparison {
-            Some(comparison) => {
-                result["comparison"] = json!(comparison);
-                result["verdict"] = json!(found.verdict);
-                result["reason"] = json!(found.reason);
-            }
-            None => {
-                result["stopped"] =
-                    json!({ "arm": found.arm, "verdict": found.verdict, "reason": found.reason });
-            }
-        }
-        result
-    }
-
-    fn page(&self, found: &Found) -> String {
-        let names = kernel_text::short_names(&self.texts[0], &self.texts[1]);
-        ComparisonPage {
-            task: &self.suite.name,
-            texts: [&self.texts[0], &self.texts[1]],
-            names: [&names[0], &names[1]],
+    fn report(&self, found: Found) -> ComparisonReport {
+        let [baseline_name, candidate_name] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
+        ComparisonReport {
+            task: self.suite.name.clone(),
+            notes: self.suite.notes.clone(),
+            baseline: self.kernel(0, baseline_name),
+            candidate: self.kernel(1, candidate_name),
+            criteria: self.setting.criteria.clone(),
+            version: version(),
+            environment: environment_with(self.gpu.as_ref()),
+            findings: found.findings,
+            comparison: found.comparison,
+            side: found.side,
             verdict: found.verdict,
-            reason: &found.reason,
-            findings: &found.findings,
-            comparison: found.comparison.as_ref(),
-            criteria: &self.setting.criteria,
-            version: &version(),
-            environment: &environment_with(self.gpu.as_ref()),
+            reason: found.reason,
         }
-        .html()
     }
 
-    fn tell(&self, found: &Found) -> Result<(), CliError> {
-        let Some(comparison) = &found.comparison else {
-            return sink::print(format_args!("{}: {}: {}", found.arm, found.verdict, found.reason));
+    fn kernel(&self, index: usize, name: String) -> KernelReport {
+        let (arm, text) = (&self.arms[index], &self.texts[index]);
+        let described = match (&arm.dispatch, &arm.command) {
+            (Some(_), _) => dispatched(arm, text, &self.suite, &self.setting.device),
+            (None, Some(_)) => text.clone(),
+            (None, None) => self.setting.parameters.describe(&arm.schedule),
         };
-        for (arm, text) in self.arms.iter().zip(&self.texts) {
-            let described = match (&arm.dispatch, &arm.command) {
-                (Some(_), _) => dispatched(arm, text, &self.suite, &self.setting.device),
-                (None, Some(_)) => format!("{:<11}{text}", arm.name),
-                (None, None) => format!(
-                    "{:<11}{}",
-                    arm.name,
-                    self.setting.parameters.describe(&arm.schedule)
-                ),
-            };
-            sink::print(described)?;
+        let is_built_in = arm.dispatch.is_none() && arm.command.is_none();
+        KernelReport {
+            text: text.clone(),
+            name,
+            described,
+            parameters: (is_built_in || !arm.schedule.is_empty()).then(|| arm.schedule.clone()),
+            command: arm.command.clone(),
+            dispatch: arm.dispatch.clone(),
         }
-        suites::tell_notes(&self.suite)?;
-        sink::print("")?;
-        let void = (found.verdict == Verdict::Blocked).then_some(found.reason.as_str());
-        let criteria = &self.setting.criteria;
-        sink::print(gauntlet_report::comparison(comparison, void, criteria, terminal_width()).trim_end())?;
-        if void.is_none() {
-            let [baseline, candidate] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
-            sink::print(gauntlet_report::plainly(
-                comparison,
-                criteria,
-                [&baseline, &candidate],
-            ))?;
-        }
-        Ok(())
     }
+}
+
+/// The looks of a plan of this many pairs, in the proportions of the usual plan.
+fn looks(pairs: usize) -> Vec<usize> {
+    vec![pairs.div_ceil(3), pairs.div_ceil(2), pairs]
 }
 
 /// The executor on which a task's tensors are.
@@ -248,14 +211,18 @@ fn place(
 
 /// The exit code of a comparison, or of one that could not be made. Without a requirement it depends only on whether
 /// both kernels are correct and the times are credible.
-fn concluded(found: &Found, requirement: Option<Requirement>) -> Exit {
-    let because = format!("the {} {}", found.arm, found.verdict.sentence());
+pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) -> Exit {
+    let side = match report.side {
+        Arm::Baseline => "baseline",
+        Arm::Candidate => "candidate",
+    };
+    let because = format!("the {side} {}", report.verdict.sentence());
     match requirement {
         None => {
-            Conclusion::of_one(soundness(found.verdict), because).exit("a comparison of two right kernels")
+            Conclusion::of_one(soundness(report.verdict), because).exit("a comparison of two right kernels")
         }
         Some(requirement) => {
-            Conclusion::of_one(requirement.of_verdict(found.verdict), because).exit(requirement.name())
+            Conclusion::of_one(requirement.of_verdict(report.verdict), because).exit(requirement.name())
         }
     }
 }
@@ -289,22 +256,13 @@ fn chosen_for(name: &str, cases: &[String], baseline: Option<&str>) -> Result<Su
     Ok(suite)
 }
 
-/// A table, a command, or parameters.
-fn description(arm: &Candidate) -> serde_json::Value {
-    match (&arm.dispatch, &arm.command) {
-        (Some(table), _) => json!(table),
-        (None, Some(command)) => json!({ "command": command }),
-        (None, None) => json!(arm.schedule),
-    }
-}
-
 /// The entry of a dispatch table for each case, and its evidence.
 fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> String {
-    let mut said = format!("{:<11}{text}", arm.name);
+    let mut said = text.to_owned();
     for case in &suite.benchmark {
         let (schedule, why) = arm.choice_for(&case.sizes, device);
         let schedule = case.sizes.task().parameters().describe(schedule);
-        said += &format!("\n           {}: {schedule} ({why})", case.name);
+        said += &format!("\n{}: {schedule} ({why})", case.name);
     }
     said
 }

@@ -6,17 +6,17 @@ use gauntlet_device::{Arch, Device};
 use gauntlet_simulate::{Accuracy, on_record};
 use serde_json::Value;
 
-use crate::arguments::Devices;
+use crate::arguments::{Devices, JsonFile};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
-use crate::sink::{self, write_json};
+use crate::sink;
 
 /// Lists devices, or shows one.
 pub fn devices(arguments: &Devices) -> Result<Exit, CliError> {
     match &arguments.device {
-        Some(name) => show(&find(name)?, arguments.json)?,
-        None => list(arguments.json)?,
+        Some(name) => show(&find(name)?, &arguments.json)?,
+        None => list(&arguments.json)?,
     }
     Ok(Exit::Done)
 }
@@ -37,14 +37,16 @@ pub fn find(name: &str) -> Result<Device, CliError> {
     })
 }
 
-fn list(json: bool) -> Result<(), CliError> {
+fn list(json: &JsonFile) -> Result<(), CliError> {
     let mut devices = vec![Device::host()];
     for name in Device::builtin_names() {
         devices.push(find(name)?);
     }
-    if json {
-        return write_json(Path::new("-"), &devices);
-    }
+    json.check()?;
+    json.deliver(&devices, || tell_list(&devices))
+}
+
+fn tell_list(devices: &[Device]) -> Result<(), CliError> {
     let rows = devices.iter().map(|device| {
         let figure = |text: Option<String>| text.unwrap_or_else(|| "not known".to_owned());
         vec![
@@ -62,10 +64,12 @@ fn list(json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-fn show(device: &Device, json: bool) -> Result<(), CliError> {
-    if json {
-        return write_json(Path::new("-"), device);
-    }
+fn show(device: &Device, json: &JsonFile) -> Result<(), CliError> {
+    json.check()?;
+    json.deliver(device, || tell(device))
+}
+
+fn tell(device: &Device) -> Result<(), CliError> {
     sink::print(format_args!(
         "{} — {}, {}",
         device.name, device.title, device.arch

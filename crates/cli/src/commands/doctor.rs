@@ -3,7 +3,6 @@
 mod gpu;
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_kernels_cpu::SimdPath;
@@ -15,7 +14,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::load::Load;
-use crate::sink::write_json;
 
 /// The findings.
 #[derive(Debug, Serialize)]
@@ -48,23 +46,22 @@ enum State {
 
 /// Prints the capabilities of this machine. A missing one is not a failure: everything but the GPU works without it.
 pub fn doctor(arguments: &Doctor) -> Result<Exit, CliError> {
+    arguments.json.check()?;
     let findings = Findings {
         machine: examine(&Device::host()),
         gpu: gpu::examine(),
         isolation: safeguards().into_iter().map(isolation).collect(),
     };
-    if arguments.json {
-        write_json(Path::new("-"), &findings)?;
-        return Ok(Exit::Done);
-    }
-    tell("what", findings.machine)?;
-    tell("GPU", findings.gpu)?;
-    tell("isolation: a worker", findings.isolation)?;
+    arguments.json.deliver(&findings, || {
+        tell("what", &findings.machine)?;
+        tell("GPU", &findings.gpu)?;
+        tell("isolation: a worker", &findings.isolation)
+    })?;
     Ok(Exit::Done)
 }
 
-fn tell(title: &str, items: Vec<Item>) -> Result<(), CliError> {
-    let rows = items.into_iter().map(|item| {
+fn tell(title: &str, items: &[Item]) -> Result<(), CliError> {
+    let rows = items.iter().map(|item| {
         let mark = match item.state {
             State::Good => "✓",
             State::Worse => "!",
@@ -72,8 +69,8 @@ fn tell(title: &str, items: Vec<Item>) -> Result<(), CliError> {
         };
         vec![
             mark.to_owned(),
-            item.what.into_owned(),
-            item.found,
+            item.what.to_string(),
+            item.found.clone(),
             item.remedy.to_owned(),
         ]
     });

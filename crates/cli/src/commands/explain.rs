@@ -16,6 +16,7 @@ use crate::schedule_text;
 
 /// Shows where the time goes.
 pub fn explain(arguments: &Explain) -> Result<Exit, CliError> {
+    arguments.json.check()?;
     let schedule = schedule_text::read(
         &arguments.schedule,
         &Parameters::new(),
@@ -23,7 +24,7 @@ pub fn explain(arguments: &Explain) -> Result<Exit, CliError> {
     )?;
     let device = Calibrations::of(&arguments.calibration).apply(devices::find(&arguments.device)?)?;
     match &arguments.times {
-        Some(file) => times::explain(file, &schedule, &device, arguments.json),
+        Some(file) => times::explain(file, &schedule, &device, &arguments.json),
         None => {
             let problem = arguments.problem.as_deref().unwrap_or_default();
             schedule::explain(problem, &schedule, &device, arguments)

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use gauntlet_report::{Column, percent_interval, table};
+use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::Quiet;
 use gauntlet_selftest::honest::{self, Outcome, ResidentReport, Settings, ZooError};
+use gauntlet_stats::percent_interval;
 use serde_json::json;
 
 use crate::arguments::{MeasuredExecutor, Selftest};

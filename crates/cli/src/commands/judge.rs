@@ -3,6 +3,7 @@
 use gauntlet_judge::gates::Right;
 use gauntlet_judge::session::{GATES, conclude, examine};
 use gauntlet_judge::{Finding, Observer};
+use gauntlet_stats::Arm;
 
 use crate::arguments::Judge;
 use crate::commands::contest::{Contest, Found, own_baseline};
@@ -21,7 +22,7 @@ pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
     let progress = Progress::new();
     let found = judged(&contest, &progress)?;
     drop(progress);
-    contest.conclude(&found)
+    contest.conclude(found)
 }
 
 /// Shows that the baseline is right, and takes the candidate through all gates.
@@ -31,7 +32,7 @@ fn judged(contest: &Contest, progress: &Progress) -> Result<Found, CliError> {
     let finding = examine(&Right, &contest.examination(baseline, observer))?;
     if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
         return Ok(Found {
-            arm: baseline.name.clone(),
+            side: Arm::Baseline,
             verdict,
             reason: finding.reason,
             findings: Vec::new(),
@@ -54,7 +55,7 @@ fn judged(contest: &Contest, progress: &Progress) -> Result<Found, CliError> {
     }
     let (verdict, reason) = conclude(&examination.findings);
     Ok(Found {
-        arm: candidate.name.clone(),
+        side: Arm::Candidate,
         verdict,
         reason,
         comparison: examination.comparison.take(),

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, RecordKind, RunId, RunSummary, Verification};
+use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, Record, RecordKind, RunSummary, Verification};
 use gauntlet_tournament::forecast::{Answer, Forecasts, prospects};
+use serde_json::Value;
 
-use crate::arguments::{LedgerArguments, LedgerCommand};
+use crate::arguments::{JsonFile, LedgerArguments, LedgerCommand};
+use crate::commands::report::{LATEST, run_of};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
@@ -15,25 +17,26 @@ use crate::sink::{self, write_json};
 pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, CliError> {
     let ledger = Ledger::open_read_only(&arguments.file.path)?;
     match &arguments.command {
-        LedgerCommand::List { json: true } => write_json(Path::new("-"), &ledger.runs()?)?,
-        LedgerCommand::List { json: false } => list(&ledger)?,
+        LedgerCommand::List { json } => {
+            let runs = ledger.runs()?;
+            json.deliver(&runs, || list(&runs))?;
+        }
         LedgerCommand::Show { what } => show(&ledger, what)?,
         LedgerCommand::Export { run } => {
-            let run = run.as_ref().map(RunId::new);
-            match ledger.export(std::io::stdout().lock(), run.as_ref()) {
+            let run = run.as_deref().map(|run| run_of(&ledger, run)).transpose()?;
+            match ledger.export(std::io::stdout().lock(), run.as_ref().map(|run| &run.id)) {
                 Err(LedgerError::Export { source }) => sink::heard(Err(source))?,
                 exported => exported?,
             }
         }
-        LedgerCommand::Forecasters { json } => forecasters(&ledger, *json)?,
-        LedgerCommand::Next { run, json } => next(&ledger, run.as_deref(), *json)?,
+        LedgerCommand::Forecasters { json } => forecasters(&ledger, json)?,
+        LedgerCommand::Next { run, json } => next(&ledger, run.as_deref(), json)?,
         LedgerCommand::Verify => return verify(&ledger),
     }
     Ok(Exit::Done)
 }
 
-fn list(ledger: &Ledger) -> Result<(), CliError> {
-    let runs = ledger.runs()?;
+fn list(runs: &[RunSummary]) -> Result<(), CliError> {
     let rows = runs.iter().map(|run| {
         let state = if run.ended.is_some() {
             "done"
@@ -56,20 +59,39 @@ fn list(ledger: &Ledger) -> Result<(), CliError> {
 }
 
 fn show(ledger: &Ledger, what: &str) -> Result<(), CliError> {
-    if let Ok(number) = what.parse() {
-        return match ledger.record(number)? {
-            Some(entry) => write_json(Path::new("-"), &entry),
-            None => Err(CliError::bad_input(
-                format!("the ledger has no record {number}"),
-                "`gauntlet ledger show RUN` lists a run's records with their numbers",
-            )),
-        };
+    let record = what
+        .parse()
+        .ok()
+        .map(|number| ledger.record(number))
+        .transpose()?;
+    if let Some(entry) = record.flatten() {
+        return write_json(Path::new("-"), &entry);
     }
-    let entries = ledger.records(&RunId::new(what))?;
-    let rows = entries.iter().map(row);
-    let head = ["record", "at", "kind", "where", "reason"];
-    listing::print(&head, rows)?;
-    Ok(())
+    let run = run_of(ledger, what)?;
+    let start = &run.start;
+    let state = run.ended.map_or("cut short or running".to_owned(), |ended| {
+        format!("ended {ended}")
+    });
+    sink::print(format_args!(
+        "run      {} · started {} · {state}",
+        run.id, run.started
+    ))?;
+    sink::print(format_args!("file     {}\ndigest   {}", start.file, start.digest))?;
+    sink::print(format_args!("gauntlet {}", start.version))?;
+    for (name, value) in start.environment.as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        sink::print(format_args!("{name}: {value}"))?;
+    }
+    sink::print("")?;
+    let entries = ledger.records(&run.id)?;
+    listing::print(
+        &["record", "at", "kind", "where", "what"],
+        entries.iter().map(row),
+    )?;
+    sink::print(format_args!(
+        "`gauntlet ledger show NUMBER` prints a record whole; `gauntlet report {}` shows the run as a report.",
+        run.id
+    ))
 }
 
 fn row(entry: &Entry) -> Vec<String> {
@@ -78,53 +100,73 @@ fn row(entry: &Entry) -> Vec<String> {
         .into_iter()
         .filter_map(|name| name.as_deref())
         .collect();
-    let said = ["reason", "notice", "adopted", "file"]
-        .iter()
-        .find_map(|key| record.body.get(key)?.as_str());
-    let predicted = record.kind == RecordKind::Verdict && record.body["predicted"] == true;
-    let mark = if predicted { "predicted: " } else { "" };
     vec![
         entry.sequence.to_string(),
         entry.at.strftime("%H:%M:%S").to_string(),
         record.kind.name().to_owned(),
         place.join(" / "),
-        format!("{mark}{}", said.unwrap_or_default())
-            .chars()
-            .take(MOST_CHARACTERS)
-            .collect(),
+        said(record),
     ]
 }
 
-/// The maximum length of a reason in a list; `gauntlet ledger show NUMBER` prints it in full.
-const MOST_CHARACTERS: usize = 120;
-
-fn forecasters(ledger: &Ledger, json: bool) -> Result<(), CliError> {
-    let forecasters = Forecasts::of_entries(&ledger.verdicts()?).forecasters();
-    if json {
-        return write_json(Path::new("-"), &forecasters);
+/// What a record says, in a line.
+fn said(record: &Record) -> String {
+    let body = &record.body;
+    let text = |key: &str| body.get(key).and_then(Value::as_str);
+    match record.kind {
+        RecordKind::Verdict => {
+            let mark = if body["predicted"] == true {
+                "predicted: "
+            } else {
+                ""
+            };
+            let verdict = text("verdict").unwrap_or_default().replace('-', " ");
+            format!("{mark}{verdict}: {}", text("reason").unwrap_or_default())
+        }
+        RecordKind::Finding => {
+            let outcome = match &body["outcome"] {
+                Value::String(outcome) => outcome.clone(),
+                stopped => stopped["stop"].as_str().unwrap_or_default().replace('-', " "),
+            };
+            format!("{outcome}: {}", text("reason").unwrap_or_default())
+        }
+        RecordKind::RoundEnded => {
+            text("adopted").map_or("nothing adopted".to_owned(), |name| format!("adopted {name}"))
+        }
+        RecordKind::RoundStarted => {
+            text("digest").map_or_else(String::new, |digest| format!("fixed as {digest}"))
+        }
+        RecordKind::Ranking => {
+            let standings = body["standings"].as_array().into_iter().flatten();
+            standings
+                .filter_map(|one| one["pitch"].as_str())
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+        RecordKind::RunStarted => text("file").unwrap_or_default().to_owned(),
+        RecordKind::RunEnded => body["rounds"]
+            .as_u64()
+            .map_or_else(String::new, |rounds| format!("rounds: {rounds}")),
+        RecordKind::Notice => text("notice").unwrap_or_default().to_owned(),
     }
-    sink::print(gauntlet_report::forecasters(&forecasters, terminal_width()))
 }
 
-fn next(ledger: &Ledger, run: Option<&str>, json: bool) -> Result<(), CliError> {
-    let runs = ledger.runs()?;
-    let wanted = |summary: &&RunSummary| run.is_none_or(|run| summary.id.as_str() == run);
-    let Some(run) = runs.iter().find(wanted).map(|summary| &summary.id) else {
-        return Err(CliError::bad_input(
-            format!("the ledger has no run {}", run.unwrap_or("yet")),
-            "`gauntlet ledger list` lists its runs; `gauntlet run ROUND` plays one",
-        ));
-    };
+fn forecasters(ledger: &Ledger, json: &JsonFile) -> Result<(), CliError> {
+    let forecasters = Forecasts::of_entries(&ledger.verdicts()?).forecasters();
+    json.deliver(&forecasters, || {
+        sink::print(gauntlet_report::forecasters(&forecasters, terminal_width()))
+    })
+}
+
+fn next(ledger: &Ledger, run: Option<&str>, json: &JsonFile) -> Result<(), CliError> {
+    let run = &run_of(ledger, run.unwrap_or(LATEST))?.id;
     let verdicts = ledger.verdicts()?;
     let answers: Vec<_> = verdicts.iter().filter_map(Answer::of_entry).collect();
     let open = prospects(&answers, run, &Forecasts::of_entries(&verdicts));
-    if json {
-        return write_json(Path::new("-"), &open);
-    }
-    if open.is_empty() {
-        return sink::print(format_args!("Run {run} left nothing open."));
-    }
-    sink::print(gauntlet_report::prospects(&open, terminal_width()))
+    json.deliver(&open, || match open.is_empty() {
+        true => sink::print(format_args!("Run {run} left nothing open.")),
+        false => sink::print(gauntlet_report::prospects(&open, terminal_width())),
+    })
 }
 
 fn verify(ledger: &Ledger) -> Result<Exit, CliError> {

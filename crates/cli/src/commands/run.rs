@@ -5,13 +5,14 @@ use std::ffi::OsString;
 
 use gauntlet_judge::ledger::{Ledger, RunId, RunStart};
 use gauntlet_judge::{ExecutorKind, Journal, Workers};
+use gauntlet_report::Detail;
 use gauntlet_tournament::{Overrides, Settings, Tournament, play};
 use gauntlet_worker::{Limits, Program, Timeouts, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
 use crate::commands::cuda;
-use crate::error::{CliError, terminal_width};
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
@@ -29,11 +30,7 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
         host: arguments.host.clone(),
     };
     let files = &arguments.files;
-    files
-        .json
-        .iter()
-        .chain(&files.html)
-        .try_for_each(|path| sink::check(path))?;
+    files.check()?;
     let mut tournament = Tournament::load(&arguments.path, &overrides)?;
     Calibrations::of(&arguments.calibration).apply_to(&mut tournament)?;
     let settings = settings(&tournament, true)?;
@@ -52,18 +49,13 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     };
     drop(holds);
     interrupt::keeps(kept);
-    let pictured = files.html.as_deref().map_or(Ok(()), |path| {
-        sink::write(path, gauntlet_report::html(&report).as_bytes())
-    });
-    let delivered = sink::deliver(files.json.as_deref(), &report, || {
-        sink::print(gauntlet_report::tournament(&report, terminal_width()))?;
+    files.deliver(&report, Detail::Outcome, || {
         sink::print(format_args!(
             "Kept in {} as run {}.",
             ledger.path().display(),
             report.run
         ))
-    });
-    sink::both(pictured, delivered)?;
+    })?;
     Ok(match arguments.require {
         None => Exit::Done,
         Some(requirement) => requirement.of_report(&report).exit(requirement.name()),

@@ -1,25 +1,23 @@
 //! `gauntlet schedules`.
 
-use std::path::Path;
-
-use gauntlet_parameters::{Parameters, Table, Value};
+use gauntlet_parameters::{Parameter, Parameters, Table, Value};
 use gauntlet_task::Suite;
 use serde::Serialize;
 
-use crate::arguments::Schedules;
+use crate::arguments::{JsonFile, Schedules};
 use crate::commands::{devices, suites};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::schedule_text;
-use crate::sink::{self, write_json};
+use crate::sink;
 
 /// Explains the parameters of a suite's kernels, or checks some against a device.
 pub fn schedules(arguments: &Schedules) -> Result<Exit, CliError> {
     let suite = suites::find(&arguments.suite)?;
     match &arguments.schedule {
         Some(text) => verify(text, &suite, arguments),
-        None => explain(&suite.parameters(), arguments.json),
+        None => explain(&suite.parameters(), &arguments.json),
     }
 }
 
@@ -34,8 +32,9 @@ struct Row {
     on_cpu: String,
 }
 
-fn explain(table: &Table, json: bool) -> Result<Exit, CliError> {
-    let rows = table.parameters().iter().map(|parameter| Row {
+fn explain(table: &Table, json: &JsonFile) -> Result<Exit, CliError> {
+    json.check()?;
+    let row = |parameter: &Parameter| Row {
         parameter: parameter.name.to_string(),
         accepts: parameter.domain.to_string(),
         default: parameter.default.clone(),
@@ -45,21 +44,23 @@ fn explain(table: &Table, json: bool) -> Result<Exit, CliError> {
             .as_ref()
             .unwrap_or(&parameter.meaning)
             .to_string(),
-    });
-    if json {
-        write_json(Path::new("-"), &rows.collect::<Vec<_>>())?;
-        return Ok(Exit::Done);
-    }
-    let rows = rows.map(|row| {
-        vec![
-            row.parameter,
-            row.accepts,
-            row.default.to_string(),
-            row.meaning,
-            row.on_cpu,
-        ]
-    });
-    listing::print(&["parameter", "accepts", "default", "on a GPU", "on a CPU"], rows)?;
+    };
+    let rows: Vec<Row> = table.parameters().iter().map(row).collect();
+    json.deliver(&rows, || {
+        let cells = rows.iter().map(|row| {
+            vec![
+                row.parameter.clone(),
+                row.accepts.clone(),
+                row.default.to_string(),
+                row.meaning.clone(),
+                row.on_cpu.clone(),
+            ]
+        });
+        listing::print(
+            &["parameter", "accepts", "default", "on a GPU", "on a CPU"],
+            cells,
+        )
+    })?;
     Ok(Exit::Done)
 }
 
@@ -74,9 +75,8 @@ fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, CliE
             }
         }
     }
-    if arguments.json {
-        write_json(Path::new("-"), &violations)?;
-    } else {
+    arguments.json.check()?;
+    arguments.json.deliver(&violations, || {
         sink::print(suite.parameters().describe(&schedule))?;
         for violation in &violations {
             sink::print(format_args!("✗ {violation}\n  source: {}", violation.source))?;
@@ -87,7 +87,8 @@ fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, CliE
                 device.title, suite.name
             ))?;
         }
-    }
+        Ok(())
+    })?;
     Ok(if violations.is_empty() {
         Exit::Done
     } else {

@@ -5,17 +5,17 @@ use std::path::Path;
 use gauntlet_python_task::Options;
 use gauntlet_task::{Case, Suite};
 
-use crate::arguments::Suites;
+use crate::arguments::{JsonFile, Suites};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
-use crate::sink::{self, write_json};
+use crate::sink;
 
 /// Lists suites, or shows one.
 pub fn suites(arguments: &Suites) -> Result<Exit, CliError> {
     match &arguments.suite {
-        Some(name) => show(&find(name)?, arguments.json)?,
-        None => list(arguments.json)?,
+        Some(name) => show(&find(name)?, &arguments.json)?,
+        None => list(&arguments.json)?,
     }
     Ok(Exit::Done)
 }
@@ -42,14 +42,16 @@ pub fn find_with(name: &str, options: &Options) -> Result<Suite, CliError> {
     })?)
 }
 
-fn list(json: bool) -> Result<(), CliError> {
+fn list(json: &JsonFile) -> Result<(), CliError> {
     let suites = gauntlet_families::suite_names()
         .into_iter()
         .map(find)
         .collect::<Result<Vec<_>, _>>()?;
-    if json {
-        return write_json(Path::new("-"), &suites);
-    }
+    json.check()?;
+    json.deliver(&suites, || tell_list(&suites))
+}
+
+fn tell_list(suites: &[Suite]) -> Result<(), CliError> {
     let rows = suites.iter().map(|suite| {
         let counts = (
             suite.correctness.len().to_string(),
@@ -65,10 +67,12 @@ fn list(json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-fn show(suite: &Suite, json: bool) -> Result<(), CliError> {
-    if json {
-        return write_json(Path::new("-"), suite);
-    }
+fn show(suite: &Suite, json: &JsonFile) -> Result<(), CliError> {
+    json.check()?;
+    json.deliver(suite, || tell(suite))
+}
+
+fn tell(suite: &Suite) -> Result<(), CliError> {
     sink::print(format_args!("{} — {}", suite.name, suite.description))?;
     let row = |use_of: &str, case: &Case| {
         vec![

@@ -183,6 +183,7 @@ impl<'a> PairedComparison<'a> {
             seed: self.seed,
             conduct: Some(conduct),
             declared: None,
+            design: None,
             predicted: None,
         })
     }

@@ -69,6 +69,7 @@ pub fn compare_recorded(
         seed: 0,
         conduct: None,
         declared,
+        design: None,
         predicted: None,
         spent: None,
         ended_early: (!absent.is_empty())

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gauntlet_stats::{Assessment, Block, Decision, Interval};
+use gauntlet_stats::{Assessment, Block, Decision, Ground, Interval, percent_interval};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Spent, Suspicion};
@@ -25,6 +25,9 @@ pub struct Comparison {
     pub conduct: Option<Conduct>,
     /// The basis of the recorded bounds; none for measurements.
     pub declared: Option<String>,
+    /// The design of measurements that another program made, and what it leaves open; none for our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub design: Option<String>,
     /// The basis of predicted times; none for measured or recorded times.
     #[serde(default)]
     pub predicted: Option<String>,
@@ -33,6 +36,65 @@ pub struct Comparison {
     /// Where the time of the pairs went; none if nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
+}
+
+impl Comparison {
+    /// The conclusion in a sentence, with everything that it depends on.
+    pub fn reason(&self) -> String {
+        let Assessment {
+            suite,
+            ground,
+            smallest_visible_effect,
+            decision,
+            ..
+        } = &self.assessment;
+        let mut sentence = match suite {
+            None => "numbers without an interval decide nothing".to_owned(),
+            Some(interval) => format!(
+                "{}speed-up {}",
+                if interval.origin.is_predicted() {
+                    "predicted "
+                } else {
+                    ""
+                },
+                percent_interval(interval),
+            ),
+        };
+        if let Ground::BrokenFloor { problems, .. } = ground {
+            sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
+        }
+        if let Ground::Design { reason, .. } = ground {
+            sentence.push_str(&format!("; {reason}"));
+        }
+        if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
+            let effect = effect * 100.0;
+            sentence.push_str(&match self.predicted {
+                Some(_) => {
+                    format!(
+                        "; the model's own error is too wide to tell less than {effect:.0} % from nothing"
+                    )
+                }
+                None if matches!(ground, Ground::Design { .. }) => String::new(),
+                None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
+            });
+        }
+        for charges in self.conduct.iter().flat_map(|conduct| &conduct.charges) {
+            let sides = [("baseline", charges.baseline), ("candidate", charges.candidate)];
+            for (side, charge) in sides.into_iter().filter(|(_, charge)| charge.total() > 0.0) {
+                sentence.push_str(&format!("; {}: the {side} is charged {charge}", charges.case));
+            }
+        }
+        if let Some(declared) = &self.declared {
+            sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
+        }
+        if let Some(design) = &self.design {
+            sentence.push_str(&format!("; {design}"));
+        }
+        if let Some(early) = &self.ended_early {
+            sentence.push_str(&format!("; {early}"));
+        }
+        sentence
+    }
 }
 
 /// The times of one problem, in seconds.
@@ -81,7 +143,7 @@ pub struct Conduct {
     pub around: Vec<Around>,
     /// The processors that the baseline kept busy while nothing was asked of it and the candidate computed; the median
     /// over pairs of the worst case. None if the system does not report CPU time.
-    #[serde(rename = "idle-control")]
+    #[serde(alias = "idle-control")]
     pub idle_baseline: Option<f64>,
     /// The same for the candidate.
     pub idle_candidate: Option<f64>,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use gauntlet_stats::percent;
 use serde::{Deserialize, Serialize};
 
 /// Why times cannot be believed.
@@ -68,17 +69,17 @@ impl fmt::Display for Suspicion {
             ),
             Self::Unconfirmed { own, seen } => write!(
                 formatter,
-                "the workers report a speed-up of {:+.1} %, the coordinator's clock saw {:+.1} %; report each call from \
+                "the workers report a speed-up of {}, the coordinator's clock saw {}; report each call from \
                  before its first instruction to after its last",
-                (own - 1.0) * 100.0,
-                (seen - 1.0) * 100.0
+                percent(own - 1.0),
+                percent(seen - 1.0)
             ),
             Self::Unchecked { own, hidden } => write!(
                 formatter,
-                "this machine is too busy to check the reported times: the workers report a speed-up of {:+.1} %, and \
-                 time left out of reports, or work outside of timed calls, could feign {:+.1} % unnoticed; end what else runs here, or measure more pairs",
-                (own - 1.0) * 100.0,
-                (hidden - 1.0) * 100.0
+                "this machine is too busy to check the reported times: the workers report a speed-up of {}, and \
+                 time left out of reports, or work outside of timed calls, could feign {} unnoticed; end what else runs here, or measure more pairs",
+                percent(own - 1.0),
+                percent(hidden - 1.0)
             ),
             Self::Memory { factor } => {
                 // A copied result can be faster by any factor, which says no more than that it is copied.

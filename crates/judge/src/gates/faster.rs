@@ -1,7 +1,6 @@
 //! Faster: the paired comparison. The baseline is built and run beside the candidate; earlier times are never reused.
 
 use gauntlet_simulate::{Cached, repeated_limit_of_sizes};
-use gauntlet_stats::{Assessment, Decision, Ground};
 
 use super::{Answer, Examination, Found, Gate, NOT_HERE};
 use crate::comparison::{compare_predicted, compare_recorded};
@@ -60,7 +59,7 @@ impl Gate for Faster {
             .into());
         }
         let verdict = Verdict::from(comparison.assessment.decision);
-        let reason = sentence(&comparison);
+        let reason = comparison.reason();
         let outcome = if verdict == Verdict::Adopt {
             Outcome::Pass
         } else {
@@ -108,55 +107,6 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
 fn disbelieved(comparison: &Comparison) -> Option<String> {
     let suspicion = comparison.conduct.as_ref()?.suspicion?;
     Some(format!("void: {suspicion}"))
-}
-
-fn sentence(comparison: &Comparison) -> String {
-    let Assessment {
-        suite,
-        ground,
-        smallest_visible_effect,
-        decision,
-        ..
-    } = &comparison.assessment;
-    let mut sentence = match suite {
-        None => "numbers without an interval decide nothing".to_owned(),
-        Some(interval) => format!(
-            "{}speed-up {:+.1} % ({:+.1} … {:+.1} %)",
-            if interval.origin.is_predicted() {
-                "predicted "
-            } else {
-                ""
-            },
-            interval.estimate_fraction() * 100.0,
-            interval.lower_fraction() * 100.0,
-            interval.upper_fraction() * 100.0,
-        ),
-    };
-    if let Ground::BrokenFloor { problems, .. } = ground {
-        sentence.push_str(&format!("; under the floor on {}", problems.join(", ")));
-    }
-    if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
-        let effect = effect * 100.0;
-        sentence.push_str(&match comparison.predicted {
-            Some(_) => {
-                format!("; the model's own error is too wide to tell less than {effect:.0} % from nothing")
-            }
-            None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
-        });
-    }
-    for charges in comparison.conduct.iter().flat_map(|conduct| &conduct.charges) {
-        let sides = [("baseline", charges.baseline), ("candidate", charges.candidate)];
-        for (side, charge) in sides.into_iter().filter(|(_, charge)| charge.total() > 0.0) {
-            sentence.push_str(&format!("; {}: the {side} is charged {charge}", charges.case));
-        }
-    }
-    if let Some(declared) = &comparison.declared {
-        sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
-    }
-    if let Some(early) = &comparison.ended_early {
-        sentence.push_str(&format!("; {early}"));
-    }
-    sentence
 }
 
 #[cfg(test)]
@@ -208,6 +158,7 @@ mod tests {
             seed: 0,
             conduct: None,
             declared: None,
+            design: None,
             predicted: None,
         };
         let examination = Examination {

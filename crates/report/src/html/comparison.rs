@@ -1,63 +1,34 @@
 //! One comparison as a page.
 
-use std::collections::BTreeMap;
-
-use gauntlet_judge::{Comparison, Finding, Verdict};
-use gauntlet_stats::Criteria;
 use maud::html;
 
-use super::round::{case_by_case, gates};
+use super::round::{case_by_case, gates, samples};
 use super::{badge, header, origin, page};
-use crate::outline::criteria as criteria_line;
+use crate::outline::{criteria as criteria_line, side_name};
 use crate::plain::plainly;
+use crate::result::ComparisonReport;
 
-/// The contents of a page about one comparison.
-pub struct ComparisonPage<'c> {
-    /// The task.
-    pub task: &'c str,
-    /// How the baseline and the candidate were given.
-    pub texts: [&'c str; 2],
-    /// Their short names.
-    pub names: [&'c str; 2],
-    /// The outcome.
-    pub verdict: Verdict,
-    /// Its reason.
-    pub reason: &'c str,
-    /// What the gates found.
-    pub findings: &'c [Finding],
-    /// The times; none if a kernel was stopped before there were any.
-    pub comparison: Option<&'c Comparison>,
-    /// The rules of the verdict.
-    pub criteria: &'c Criteria,
-    /// The version of the program.
-    pub version: &'c str,
-    /// What the figures depend on.
-    pub environment: &'c BTreeMap<String, String>,
-}
-
-impl ComparisonPage<'_> {
-    /// The page.
-    pub fn html(&self) -> String {
-        let [baseline, candidate] = self.texts;
-        let title = format!("{candidate} against {baseline}");
-        let times = self.comparison.filter(|_| self.verdict != Verdict::Blocked);
-        let body = html! {
-            (header(self.task, &title))
-            section {
-                h2 { "Verdict" }
-                p.outcome {
-                    (badge(self.verdict)) " "
-                    @match times {
-                        Some(comparison) => (plainly(comparison, self.criteria, self.names)),
-                        None => (self.reason),
-                    }
+/// A page with the verdict, the cases, the findings and the times of each process.
+pub fn comparison_html(report: &ComparisonReport) -> String {
+    let title = format!("{} against {}", report.candidate.text, report.baseline.text);
+    let body = html! {
+        (header(&report.task, &title))
+        section {
+            h2 { "Verdict" }
+            p.outcome {
+                (badge(report.verdict)) " "
+                @match report.believed() {
+                    Some(comparison) => (plainly(comparison, &report.criteria, report.names())),
+                    None => { (side_name(report.side)) ": " (report.reason) }
                 }
-                p.quiet { (criteria_line(self.criteria)) }
-                @if let Some(comparison) = self.comparison { (case_by_case(comparison, self.criteria)) }
-                (gates(self.findings))
             }
-            (origin(None, self.version, self.environment))
-        };
-        page(self.task, &body)
-    }
+            p.quiet { (criteria_line(&report.criteria)) }
+            @for note in &report.notes { p.notice { (note) } }
+            @if let Some(comparison) = &report.comparison { (case_by_case(comparison, &report.criteria)) }
+            (gates(&report.findings))
+            @if let Some(comparison) = &report.comparison { (samples(comparison)) }
+        }
+        (origin(None, &report.version, &report.environment))
+    };
+    page(&report.task, &body)
 }

@@ -1,11 +1,11 @@
 //! Intervals on a common axis.
 
-use gauntlet_stats::{Criteria, Interval, Origin};
+use gauntlet_stats::{Criteria, Interval, Origin, percent_interval};
 use maud::{Markup, html};
 
 use super::chart::{LEFT, ROW, Scale, WIDTH, at, label, svg};
 use crate::axis::Axis;
-use crate::speedup::{bound, percent_interval};
+use crate::speedup::bound;
 use crate::tone::Tone;
 
 /// The end of the picture and the start of the figures.
@@ -37,6 +37,9 @@ pub fn intervals(rows: &[Row], criteria: &Criteria) -> Markup {
     };
     let bottom = rows.len() as f64 * ROW;
     let declared = rows.iter().any(|row| row.interval.origin == Origin::Declared);
+    let calls = rows
+        .iter()
+        .any(|row| matches!(row.interval.origin, Origin::Calls { .. }));
     let predicted = rows.iter().any(|row| row.interval.origin.is_predicted());
     let chart = svg(
         bottom + FOOT,
@@ -53,6 +56,7 @@ pub fn intervals(rows: &[Row], criteria: &Criteria) -> Markup {
                 "Speed-up with its interval; green from the target " (bound(criteria.target)) " on, grey within "
                 (bound(criteria.practically_zero).replace('+', "±")) ", which counts as nothing."
                 @if declared { " Dashed: bounds declared for recorded times, no statistics." }
+                @if calls { " Dashed: calls of one process a side; nothing is known about other processes." }
                 @if predicted { " Dashed: predicted, by the model's own error; nothing was measured." }
             }
         }
@@ -87,7 +91,9 @@ fn draw(scale: &Scale, row: &Row, middle: f64) -> Markup {
     let interval = row.interval;
     let class = match interval.origin {
         Origin::Measured { .. } => format!("interval {}", row.tone.name()),
-        Origin::Declared | Origin::Predicted { .. } => format!("interval declared {}", row.tone.name()),
+        Origin::Declared | Origin::Calls { .. } | Origin::Predicted { .. } => {
+            format!("interval declared {}", row.tone.name())
+        }
     };
     let (from, to) = (scale.x(interval.lower), scale.x(interval.upper));
     let end = |x: f64| html! { line x1=(at(x)) x2=(at(x)) y1=(at(middle - 5.0)) y2=(at(middle + 5.0)) {} };

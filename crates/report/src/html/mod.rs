@@ -14,7 +14,7 @@ mod scores;
 use std::collections::BTreeMap;
 
 pub use chart::at;
-pub use comparison::ComparisonPage;
+pub use comparison::comparison_html;
 use gauntlet_judge::Verdict;
 use gauntlet_tournament::{Judged, TournamentReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};

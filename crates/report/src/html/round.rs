@@ -1,7 +1,7 @@
 //! A round: scores, baseline, verdicts, intervals, and everything else behind a fold.
 
 use gauntlet_judge::{Comparison, Finding, Outcome};
-use gauntlet_stats::{Criteria, decide};
+use gauntlet_stats::{Criteria, decide, median, percent};
 use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{BaselineReport, Judged, RoundReport};
 use maud::{Markup, html};
@@ -12,7 +12,7 @@ use super::plan::plan;
 use super::scores::scores;
 use super::verdict_badge;
 use crate::duration::duration;
-use crate::outline::{cases, criteria, ground, interleaving, mark, peer, setting, stop, suite};
+use crate::outline::{cases, criteria, ground, interleaving, mark, peer, processes, setting, stop, suite};
 use crate::speedup::{claim, times};
 use crate::tone::Tone;
 
@@ -213,4 +213,40 @@ pub fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
         (intervals(&rows, criteria))
         p.quiet { (ground(comparison)) "." @if let Some(declared) = &comparison.declared { " " (declared) "." } }
     }
+}
+
+/// The times of each process behind a fold; nothing for single recorded or predicted times.
+pub fn samples(comparison: &Comparison) -> Markup {
+    html! {
+        @for case in comparison.cases.iter().filter(|case| !case.blocks.is_empty()) {
+            details {
+                summary { "times of " (case.case) ", process by process" }
+                div.scroll {
+                    table {
+                        thead { tr { th { "process" } th { "baseline" } th { "candidate" } th { "speed-up" } } }
+                        tbody {
+                            @for process in processes(&case.blocks) {
+                                @let [baseline, candidate] = [median(&process.baseline), median(&process.candidate)];
+                                tr {
+                                    td.number { (process.number) }
+                                    td { (duration(baseline)) p.quiet { (listed(&process.baseline)) } }
+                                    td { (duration(candidate)) p.quiet { (listed(&process.candidate)) } }
+                                    td.number { (percent(baseline / candidate - 1.0)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Times one after the other.
+fn listed(times: &[f64]) -> String {
+    times
+        .iter()
+        .map(|time| duration(*time))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

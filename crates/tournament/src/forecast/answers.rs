@@ -33,9 +33,10 @@ pub struct Answer {
     pub found: Option<Interval>,
 }
 
-/// The part of a verdict's record that is needed to score forecasts.
+/// The part of a [`VerdictRecord`](crate::VerdictRecord) that is needed to score forecasts: a record whose other parts
+/// have another form still counts.
 #[derive(Deserialize)]
-struct VerdictRecord {
+struct Scored {
     verdict: Verdict,
     reason: String,
     forecast: Option<Forecast>,
@@ -74,7 +75,7 @@ impl Answer {
     /// The same; an error if the record has another form than this version's.
     fn read(entry: &Entry) -> Result<Option<Self>, serde_json::Error> {
         let record = &entry.record;
-        let body = VerdictRecord::deserialize(&record.body)?;
+        let body = Scored::deserialize(&record.body)?;
         let named = record.round.clone().zip(record.pitch.clone());
         let stated = body.forecast.filter(|_| !body.predicted).zip(named);
         Ok(stated.map(|(forecast, (round, pitch))| Self {

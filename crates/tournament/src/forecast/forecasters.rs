@@ -15,7 +15,6 @@ use gauntlet_judge::Verdict;
 #[serde(rename_all = "kebab-case")]
 pub struct Forecasters {
     /// By shrunk skill, the best first; those with nothing answered last.
-    #[serde(rename = "contestants")]
     pub authors: Vec<Forecaster>,
     /// All forecasts together.
     pub field: Forecaster,
@@ -34,7 +33,6 @@ pub struct Forecasters {
 #[serde(rename_all = "kebab-case")]
 pub struct Forecaster {
     /// The author; none for the field.
-    #[serde(rename = "contestant")]
     pub author: Option<String>,
     /// Different forecasts stated.
     pub forecasts: usize,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::answers::{Answer, Forecasts};
 use super::roi::{Grounds, Roi};
@@ -12,7 +12,7 @@ use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::RunId;
 
 /// A pitch or fallback that is still worth trying.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Prospect {
     /// The latest round in which it appeared.
@@ -20,7 +20,6 @@ pub struct Prospect {
     /// The pitch, or its fallback.
     pub pitch: String,
     /// The author.
-    #[serde(rename = "contestant")]
     pub author: String,
     /// Its verdict so far; for a fallback, the verdict on its pitch.
     pub verdict: Verdict,
@@ -31,7 +30,7 @@ pub struct Prospect {
 }
 
 /// The return on an hour spent on an answered pitch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Return {
     /// The round.

@@ -28,7 +28,7 @@ pub(super) const SETTLED: [Verdict; 9] = [
 #[serde(rename_all = "kebab-case")]
 pub struct Forecast {
     /// The author.
-    #[serde(rename = "contestant")]
+    #[serde(alias = "contestant")]
     pub author: String,
     /// The identity of the change (see [`Pitch::identity`](crate::Pitch::identity)).
     pub identity: String,

@@ -1,9 +1,9 @@
 //! The order in which to make the pitched changes: first the change with the largest predicted gain over the baseline,
 //! then repeatedly the best change on top of those, until no change gains more than a negligible amount.
 
-use gauntlet_stats::{Interval, speedup_fraction};
+use gauntlet_stats::{Interval, percent, speedup_fraction};
 use gauntlet_task::Case;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::TournamentError;
 use crate::pitch::Pitch;
@@ -12,7 +12,7 @@ use gauntlet_judge::Candidate;
 use gauntlet_judge::compare_predicted;
 
 /// An order of the pitched changes, as the model predicts it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plan {
     /// The baseline's predicted time of each case, in seconds.
@@ -26,7 +26,7 @@ pub struct Plan {
 }
 
 /// The predicted time of a case.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseTime {
     /// The case.
@@ -36,7 +36,7 @@ pub struct CaseTime {
 }
 
 /// One change, made on top of those before it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Step {
     /// The pitch.
@@ -52,7 +52,7 @@ pub struct Step {
 }
 
 /// The gain of a change on the baseline alone.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Alone {
     /// The pitch.
@@ -64,7 +64,7 @@ pub struct Alone {
 }
 
 /// A change that is in no step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Left {
     /// The pitch.
@@ -135,8 +135,8 @@ impl Plan {
                 pitch: pitch.name.clone(),
                 reason: match prospect(round, &current, pitch)? {
                     Prospect::Gains(_, outlook) => format!(
-                        "after these it would bring {:+.1} %",
-                        outlook.gain.estimate_fraction() * 100.0
+                        "after these it would bring {}",
+                        percent(outlook.gain.estimate_fraction())
                     ),
                     Prospect::Nothing(reason) => reason,
                 },

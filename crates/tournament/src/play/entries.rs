@@ -69,7 +69,7 @@ impl<'a> Entry<'a> {
         let is_enough = self.pitch.regardless || !measured;
         let stands = |one: &Judged| one.verdict == Verdict::Adopt || is_enough && survived(one);
         let found = judged.iter().find(|one| one.name == *after);
-        found.filter(|one| stands(one)).map(|one| &one.candidate)
+        found.filter(|one| stands(one))?.candidate.as_ref()
     }
 
     /// The change of its fallback; a fallback has none itself.

@@ -86,7 +86,7 @@ impl Player<'_> {
                 Vec::new()
             },
             findings,
-            candidate,
+            candidate: Some(candidate),
             gain: None,
         }
     }

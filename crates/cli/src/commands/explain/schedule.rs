@@ -1,7 +1,5 @@
 //! The model's view of where the time of a schedule goes.
 
-use std::path::Path;
-
 use gauntlet_device::Device;
 use gauntlet_judge::HostCost;
 use gauntlet_operations::resources::block_bytes;
@@ -14,7 +12,7 @@ use serde_json::json;
 
 use super::measured::Measured;
 use super::timelines::{self, TimelineFile};
-use crate::arguments::Explain;
+use crate::arguments::{Explain, JsonFile};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::problem_text;
@@ -51,9 +49,9 @@ pub fn explain(
         Some(words) => {
             let other = schedule_text::read(words, schedule, &gauntlet_families::parameters())?;
             let others = all(&problems, &other, device, host)?;
-            tell_both(explanations, others, host, arguments.json)?;
+            tell_both(explanations, others, host, &arguments.json)?;
         }
-        None => tell(&explanations, host, arguments.json)?,
+        None => tell(&explanations, host, &arguments.json)?,
     };
     if let Some(measured) = measured {
         measured.tell(schedule, |problem| timeline(problem, schedule, device, host))?;
@@ -61,29 +59,25 @@ pub fn explain(
     Ok(Exit::Done)
 }
 
-fn tell(explanations: &[Explanation], host: HostTerm, json: bool) -> Result<(), CliError> {
-    if json {
-        sink::write_json(Path::new("-"), &json!({ "host": host, "cases": explanations }))?;
-    } else {
-        sink::print(explained(explanations, terminal_width()))?;
-    }
-    Ok(())
+fn tell(explanations: &[Explanation], host: HostTerm, json: &JsonFile) -> Result<(), CliError> {
+    json.deliver(&json!({ "host": host, "cases": explanations }), || {
+        sink::print(explained(explanations, terminal_width()))
+    })
 }
 
 fn tell_both(
     before: Vec<Explanation>,
     after: Vec<Explanation>,
     host: HostTerm,
-    json: bool,
+    json: &JsonFile,
 ) -> Result<(), CliError> {
-    if json {
-        let value = json!({ "host": host, "cases": before, "compared": after });
-        sink::write_json(Path::new("-"), &value)?;
-    } else {
-        let pairs: Vec<_> = before.into_iter().zip(after).collect();
-        sink::print(compared(&pairs, terminal_width()))?;
-    }
-    Ok(())
+    json.deliver(
+        &json!({ "host": host, "cases": before, "compared": after }),
+        || {
+            let pairs: Vec<_> = before.iter().cloned().zip(after.iter().cloned()).collect();
+            sink::print(compared(&pairs, terminal_width()))
+        },
+    )
 }
 
 fn all(

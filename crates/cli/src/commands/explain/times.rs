@@ -11,9 +11,10 @@ use gauntlet_parameters::Parameters;
 use gauntlet_tournament::FileError;
 use serde::Serialize;
 
+use crate::arguments::JsonFile;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
-use crate::sink::{self, write_json};
+use crate::sink;
 use table::{Table, VariantRows};
 
 /// The JSON output.
@@ -24,7 +25,12 @@ struct Explained {
 }
 
 /// Diagnoses the times of a file, separately for each variant, and compares the variants.
-pub fn explain(file: &Path, schedule: &Parameters, device: &Device, json: bool) -> Result<Exit, CliError> {
+pub fn explain(
+    file: &Path,
+    schedule: &Parameters,
+    device: &Device,
+    json: &JsonFile,
+) -> Result<Exit, CliError> {
     let table = table::read(file)?;
     let diagnosed = |rows: &VariantRows| diagnose(&table, rows, schedule, device);
     let variants = table
@@ -34,11 +40,11 @@ pub fn explain(file: &Path, schedule: &Parameters, device: &Device, json: bool) 
         .collect::<Result<Vec<_>, _>>()?;
     let changes = changes(&variants, device)
         .map_err(|error| table.error(None, error.to_string(), "correct the rows, or leave them out"))?;
-    if json {
-        write_json(Path::new("-"), &Explained { variants, changes })?;
-    } else {
-        sink::print(gauntlet_report::diagnoses(&variants, &changes, terminal_width()).trim_end())?;
-    }
+    let explained = Explained { variants, changes };
+    json.deliver(&explained, || {
+        let Explained { variants, changes } = &explained;
+        sink::print(gauntlet_report::diagnoses(variants, changes, terminal_width()).trim_end())
+    })?;
     Ok(Exit::Done)
 }
 

@@ -54,6 +54,7 @@ pub fn compare_predicted(
         seed: 0,
         conduct: None,
         declared: None,
+        design: None,
         predicted: Some(basis(setting)),
         spent: None,
         ended_early: None,

@@ -1,0 +1,64 @@
+//! The forms in which a result can be shown, the same for a comparison and for a tournament.
+
+use gauntlet_tournament::TournamentReport;
+
+use crate::comparison::{Detail, compared};
+use crate::html::{comparison_html, html};
+use crate::junit::{self, UnwritableXml};
+use crate::markdown;
+use crate::result::ComparisonReport;
+use crate::tournament::tournament;
+
+/// A result that is shown on a terminal and written to files.
+pub trait Rendered {
+    /// For a terminal of `width` columns.
+    fn text(&self, detail: Detail, width: usize) -> String;
+
+    /// A page of its own.
+    fn html(&self) -> String;
+
+    /// For a comment under a pull request: no colours, no pictures, details behind folds.
+    fn markdown(&self) -> String;
+
+    /// JUnit XML, as build servers read it: a test for each gate and each verdict.
+    ///
+    /// # Errors
+    /// If the XML cannot be written.
+    fn junit(&self) -> Result<String, UnwritableXml>;
+}
+
+impl Rendered for ComparisonReport {
+    fn text(&self, detail: Detail, width: usize) -> String {
+        compared(self, detail, width)
+    }
+
+    fn html(&self) -> String {
+        comparison_html(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown::comparison(self)
+    }
+
+    fn junit(&self) -> Result<String, UnwritableXml> {
+        junit::comparison(self)
+    }
+}
+
+impl Rendered for TournamentReport {
+    fn text(&self, detail: Detail, width: usize) -> String {
+        tournament(self, detail, width)
+    }
+
+    fn html(&self) -> String {
+        html(self)
+    }
+
+    fn markdown(&self) -> String {
+        markdown::tournament(self)
+    }
+
+    fn junit(&self) -> Result<String, UnwritableXml> {
+        junit::tournament(self)
+    }
+}

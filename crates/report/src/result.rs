@@ -1,0 +1,83 @@
+//! The result of one comparison: what `compare` and `judge` show, write as JSON, and read again.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gauntlet_judge::{Comparison, Finding, Verdict};
+use gauntlet_parameters::Parameters;
+use gauntlet_stats::{Arm, Criteria};
+use gauntlet_task::DispatchTable;
+use serde::{Deserialize, Serialize};
+
+/// One comparison with all its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ComparisonReport {
+    /// The task.
+    pub task: String,
+    /// What is special about the task, or was not honoured of it.
+    pub notes: Vec<String>,
+    /// The kernel that the candidate is compared with.
+    pub baseline: KernelReport,
+    /// The kernel that the verdict is about, unless the baseline was stopped.
+    pub candidate: KernelReport,
+    /// The rules of the verdict.
+    pub criteria: Criteria,
+    /// The version of the program.
+    pub version: String,
+    /// What the figures depend on.
+    pub environment: BTreeMap<String, String>,
+    /// What the gates found of the candidate; empty if it was only compared.
+    pub findings: Vec<Finding>,
+    /// The times; none if a kernel was stopped before there were any.
+    pub comparison: Option<Comparison>,
+    /// The kernel that the verdict is about.
+    pub side: Arm,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// One of the two kernels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct KernelReport {
+    /// As it was given.
+    pub text: String,
+    /// A short name for sentences.
+    pub name: String,
+    /// It in one line, or in several where a table chooses for each case.
+    pub described: String,
+    /// The parameters of a built-in kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Parameters>,
+    /// The program of any other kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<PathBuf>>,
+    /// The table that chooses the parameters of each case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch: Option<DispatchTable>,
+}
+
+impl ComparisonReport {
+    /// The comparison, unless its times are void.
+    pub fn believed(&self) -> Option<&Comparison> {
+        self.comparison
+            .as_ref()
+            .filter(|_| self.verdict != Verdict::Blocked)
+    }
+
+    /// The short names of the baseline and the candidate.
+    pub fn names(&self) -> [&str; 2] {
+        [&self.baseline.name, &self.candidate.name]
+    }
+
+    /// The kernel that the verdict is about.
+    pub fn subject(&self) -> &KernelReport {
+        match self.side {
+            Arm::Baseline => &self.baseline,
+            Arm::Candidate => &self.candidate,
+        }
+    }
+}
