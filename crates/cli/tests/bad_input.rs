@@ -239,7 +239,7 @@ fn bounds_that_nothing_exceeds() {
         ("[correctness]\ninputs = []", "correctness.inputs is empty"),
         ("[budgets]\npanel-bytes = nan", "budgets.panel-bytes = NaN"),
         ("[criteria]\nresamples = 5", "at least 200"),
-        ("[criteria]\ntarget = 0.0", "`Writing a round`"),
+        ("[criteria]\ntarget = 0.0", "docs/guide/rounds.md"),
     ] {
         refused(
             &tiny_round(&format!("\n{added}\n")),

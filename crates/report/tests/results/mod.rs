@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anstream::adapter::strip_str;
 use gauntlet_judge::{Outcome, Verdict};
 use gauntlet_report::{ComparisonReport, Detail, KernelReport, Rendered};
-use gauntlet_stats::Arm;
+use gauntlet_stats::{Arm, Block};
 use insta::assert_snapshot;
 
 use crate::fixture;
@@ -23,7 +23,11 @@ fn kernel(text: &str, name: &str) -> KernelReport {
 
 /// A judged kernel, with the findings of two gates.
 fn judged() -> ComparisonReport {
-    let (comparison, criteria) = fixture::looked_at();
+    let (mut comparison, criteria) = fixture::looked_at();
+    for case in &mut comparison.cases {
+        let block = |process| Block::new(process, vec![case.baseline; 2], vec![case.candidate; 2]);
+        case.blocks = (0..3).map(block).collect();
+    }
     ComparisonReport {
         task: "softmax".to_owned(),
         notes: vec!["the task's `check` stands beside the tolerance".to_owned()],

@@ -78,10 +78,13 @@ fn of_pairs(path: &Path, table: &Table, columns: [usize; 2]) -> Result<[Measurem
     Ok([baseline?, candidate?])
 }
 
+/// The name of a process and its times.
+type Process = (String, Vec<f64>);
+
 /// Times by case and process, in the order in which these first come.
 #[derive(Default)]
 struct Rows {
-    cases: Vec<(String, Vec<(String, Vec<f64>)>)>,
+    cases: Vec<(String, Vec<Process>)>,
 }
 
 impl Rows {
@@ -102,7 +105,7 @@ impl Rows {
     }
 
     fn benchmarks(self) -> Vec<Benchmark> {
-        let of_case = |(name, processes): (String, Vec<(String, Vec<f64>)>)| Benchmark {
+        let of_case = |(name, processes): (String, Vec<Process>)| Benchmark {
             name,
             processes: processes.into_iter().map(|(_, times)| times).collect(),
         };
