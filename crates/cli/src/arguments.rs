@@ -211,6 +211,9 @@ pub struct Contest {
     /// Time for the comparison.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = positive_time)]
     pub budget: SignedDuration,
+    /// Stop after the planned pairs of processes, 12 of them, even if they decide nothing and there is time left.
+    #[arg(long)]
+    pub planned_only: bool,
     /// Let operands stay in the caches between calls.
     #[arg(long)]
     pub warm: bool,

@@ -136,6 +136,7 @@ fn two_schedules_are_compared() {
             "stages = 2",
             "--suite",
             "suite.toml",
+            "--planned-only",
             "--warm",
             "--json",
             "out.json",

@@ -126,6 +126,7 @@ fn a_clone_is_compared_and_not_stopped() {
         "suite.toml",
         "--budget",
         "20s",
+        "--planned-only",
         "--json",
         "out.json",
         "--html",

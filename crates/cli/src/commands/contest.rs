@@ -80,6 +80,7 @@ impl<'a> Contest<'a> {
         let measurement = Measurement {
             budget: arguments.budget,
             warm: arguments.warm,
+            open_ended: !arguments.planned_only,
             ..Measurement::default()
         };
         Ok(Self {
