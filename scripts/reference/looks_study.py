@@ -4,7 +4,12 @@ Prints for each plan, at 95 % over looks at 4, 6 and 9 pairs of processes: the p
 T = 2 %), how many pairs it took on average, and how often an interval of a look that was taken did not hold the truth.
 Intervals are Student's on process means, which is what few processes come to. The comparison stops at the first look
 that decides by the default criteria. The figures stand in crates/stats/src/looks.rs.
+
+With --open-ended: how to share the error with looks after the planned ones, at 4, 6 and 12 pairs, and how far apart should
+those be? At most 60 pairs, and at most 240.
 """
+
+import sys
 
 import numpy as np
 from scipy import stats
@@ -44,25 +49,26 @@ PLANS = {
 }
 
 
-def run(levels, means, truth):
+def run(looks, levels, means, truth):
     """Share adopted, pairs taken, share of comparisons with an interval that missed the truth, share decided."""
     count = len(means)
     open_, adopted, missed = np.ones(count, bool), np.zeros(count, bool), np.zeros(count, bool)
     everdecided = np.zeros(count, bool)
     pairs = np.zeros(count)
-    for level, processes in zip(levels, LOOKS):
+    for level, processes in zip(levels, looks):
         if level == 0:
             continue
-        seen = means[:, :processes]
+        left = np.flatnonzero(open_)
+        seen = means[left, :processes]
         reach = stats.t.isf(level / 2, processes - 1) * seen.std(axis=1, ddof=1) / np.sqrt(processes)
         lower, upper = seen.mean(axis=1) - reach, seen.mean(axis=1) + reach
-        pairs[open_] = processes
-        missed |= open_ & ((lower > truth) | (upper < truth))
+        pairs[left] = processes
+        missed[left] |= (lower > truth) | (upper < truth)
         decided = (lower >= TARGET) | (upper <= ZERO[0]) | ((lower > ZERO[0]) & (upper < ZERO[1]))
         decided |= (lower > 0) & (upper < TARGET)
-        adopted |= open_ & (lower >= TARGET)
-        everdecided |= open_ & decided
-        open_ &= ~decided
+        adopted[left] |= lower >= TARGET
+        everdecided[left] |= decided
+        open_[left] = ~decided
     return adopted.mean(), pairs.mean(), missed.mean(), everdecided.mean()
 
 
@@ -86,9 +92,45 @@ def main():
             for effect in [0.0, 0.03, 0.05]:
                 truth = np.log1p(effect)
                 means = truth + spread * random.standard_normal((REPLICATIONS, 9))
-                adopted, pairs, missed, decided = run(levels, means, truth)
+                adopted, pairs, missed, decided = run(LOOKS, levels, means, truth)
                 print(f"  process sd {spread:.1%}, effect {effect:.0%}: adopted {adopted:6.1%}, "
                       f"decided {decided:6.1%}, {pairs:.2f} pairs, missed {missed:.3%}")
 
 
-main()
+# Name, share of the error kept for later looks, what each of them leaves of it, growth of the pairs between them.
+OPEN_ENDED = [
+    ("none, the comparison ends at 12", 0.0, 1.0, 2.0),
+    ("a quarter, halved each time, 1.5", 0.25, 1 / 2, 1.5),
+    ("a quarter, halved each time, 2", 0.25, 1 / 2, 2.0),
+    ("half, halved each time, 1.5", 0.5, 1 / 2, 1.5),
+    ("half, halved each time, 2", 0.5, 1 / 2, 2.0),
+    ("half, two thirds each time, 1.5", 0.5, 2 / 3, 1.5),
+    ("half, two thirds each time, 2", 0.5, 2 / 3, 2.0),
+]
+
+
+def open_ended():
+    planned = [4, 6, 12]
+    for most in [60, 240]:
+        for spread in [0.008, 0.015, 0.025]:
+            print(f"\nat most {most} pairs, process sd {spread:.1%}")
+            noise = spread * np.random.default_rng(3).standard_normal((6_000, most))
+            for name, kept, left, growth in OPEN_ENDED:
+                looks = planned.copy()
+                while kept and looks[-1] < most:
+                    looks.append(min(int(np.ceil(growth * looks[-1])), most))
+                later = np.arange(len(looks) - len(planned))
+                levels = ALPHA * np.concatenate([
+                    (1 - kept) * np.diff((np.arange(4) / 3) ** 2),
+                    kept * (1 - left) * left**later,
+                ])
+                print(f"  {name}:")
+                for effect in [0.0, 0.01, 0.03, 0.05]:
+                    truth = np.log1p(effect)
+                    adopted, pairs, missed, decided = run(looks, levels, truth + noise, truth)
+                    print(f"    effect {effect:.0%}: adopted {adopted:6.1%}, decided {decided:6.1%}, {pairs:.1f} pairs, "
+                          f"missed {missed:.3%}")
+
+
+if __name__ == "__main__":
+    open_ended() if "--open-ended" in sys.argv[1:] else main()

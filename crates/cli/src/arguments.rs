@@ -255,8 +255,8 @@ pub struct Contest {
     /// Time for the comparison.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = positive_time)]
     pub budget: SignedDuration,
-    /// The most pairs of processes, fixed before the first: twelve by default. They are looked at after a third, a half, and all
-    /// of them. An inconclusive comparison says how many would have decided it; more pairs also need a larger --budget.
+    /// At most this many pairs of processes, fixed before the first, with looks after a third, a half and all of
+    /// them. Without it twelve are planned, and an undecided comparison goes on while there is time.
     #[arg(long, value_name = "N", value_parser = pairs)]
     pub pairs: Option<usize>,
     /// Let operands stay in the caches between calls.

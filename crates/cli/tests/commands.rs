@@ -139,6 +139,8 @@ fn two_schedules_are_compared() {
             "stages = 2",
             "--suite",
             "suite.toml",
+            "--pairs",
+            "12",
             "--warm",
             "--json",
             "out.json",

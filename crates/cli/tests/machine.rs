@@ -17,12 +17,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-const BENCH: [&str; 6] = [
+const BENCH: [&str; 7] = [
     "bench",
     "baseline",
     "stages = 2",
     "--suite",
     "suite.toml",
+    "--pairs",
+    "12",
     "--warm",
 ];
 
@@ -90,7 +92,7 @@ fn every_command_that_measures_waits_for_another() {
         &BENCH,
         &["tune", "--suite", "suite.toml"],
         &["calibrate", "--quick"],
-        &["selftest", "--comparisons", "1"],
+        &["selftest", "--comparisons", "1", "--live", "1"],
         &["selftest", "--cheats"],
     ];
     for arguments in commands {

@@ -126,6 +126,8 @@ fn a_clone_is_compared_and_not_stopped() {
         "suite.toml",
         "--budget",
         "20s",
+        "--pairs",
+        "12",
         "--json",
         "out.json",
         "--html",

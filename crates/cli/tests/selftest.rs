@@ -15,18 +15,8 @@ fn read(place: &Place, name: &str) -> Value {
 fn few_synthetic_comparisons_are_counted_and_reproduced() {
     let place = Place::new();
     let run = |file: &str, seed: &str| {
-        let ran = place.run(&[
-            "selftest",
-            "--comparisons",
-            "8",
-            "--live",
-            "0",
-            "--seed",
-            seed,
-            "--json",
-            file,
-        ]);
-        // Eight comparisons may miss a goal by chance.
+        let ran = place.run(&["selftest", "--comparisons", "4", "--seed", seed, "--json", file]);
+        // Four comparisons may miss a goal by chance.
         assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
         (ran, read(&place, file))
     };
@@ -35,12 +25,12 @@ fn few_synthetic_comparisons_are_counted_and_reproduced() {
         "noisy neighbour",
         "5 % slower",
         "false adoption",
-        "Mann–Whitney",
+        "mean of runs",
         "goals held",
     ] {
         assert!(ran.out.contains(word), "{word}:\n{}", ran.out);
     }
-    assert_eq!(first["synthetic"].as_array().unwrap().len(), 6 * 8);
+    assert_eq!(first["synthetic"].as_array().unwrap().len(), 8 * 7);
     assert!(first["live"].as_array().unwrap().is_empty());
     for key in [
         "version",

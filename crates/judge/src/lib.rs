@@ -30,7 +30,7 @@ pub mod session;
 
 pub use comparison::{PairedComparison, compare_predicted, compare_recorded, measure, predict};
 pub use evidence::{
-    AbortRule, Around, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Charges, Checked,
+    AbortRule, Around, Busy, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Charges, Checked,
     Comparison, Condition, Conduct, Counters, Evidence, ExecutorKind, Finding, HostCost, HostError,
     JudgeError, Look, METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction,
     Preparation, Profile, Proposal, Setting, SideCharge, Spent, Suspicion, Told, Unaccounted, Unreadable,

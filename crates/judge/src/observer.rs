@@ -27,8 +27,8 @@ pub struct Narrowing<'a> {
     pub candidate: &'a str,
     /// Pairs of processes measured.
     pub pairs: usize,
-    /// The maximum number of pairs.
-    pub most: usize,
+    /// The number of pairs at which it is evaluated next.
+    pub next_look: usize,
     /// The suite's speed-up so far.
     pub interval: Interval,
     /// The criteria that will judge it.

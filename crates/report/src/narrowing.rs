@@ -13,11 +13,11 @@ const COLUMNS: usize = 32;
 /// The minimum range of the picture on either side, so that the interval visibly narrows and the axis does not zoom.
 const LEAST: f64 = 0.10;
 
-/// The progress: `pair 5 of at most 9   ├──●──┤   +3.1 % [+0.4 … +6.0]`.
+/// The progress: `pair 5, next look at 6   ├──●──┤   +3.1 % [+0.4 … +6.0]`.
 pub fn narrowing(narrowing: &Narrowing) -> String {
     let Narrowing {
         pairs,
-        most,
+        next_look,
         interval,
         criteria,
         ..
@@ -32,7 +32,7 @@ pub fn narrowing(narrowing: &Narrowing) -> String {
         .interval(&axis, interval, Style::new())
         .text();
     format!(
-        "pair {pairs} of at most {most} {picture} {}",
+        "pair {pairs}, next look at {next_look} {picture} {}",
         percent_interval(interval)
     )
 }
@@ -59,7 +59,7 @@ mod tests {
             let text = narrowing(&Narrowing {
                 candidate: "one",
                 pairs: 4,
-                most: 9,
+                next_look: 6,
                 interval,
                 criteria: &criteria,
             });
@@ -67,7 +67,7 @@ mod tests {
         };
         let wide = line(0.05);
         let narrow = line(0.02);
-        assert!(narrow.starts_with("pair 4 of at most 9 "), "{narrow}");
+        assert!(narrow.starts_with("pair 4, next look at 6 "), "{narrow}");
         let columns = |line: &str, mark| line.chars().position(|character| character == mark);
         assert_eq!(columns(&wide, '●'), columns(&narrow, '●'));
         assert!(columns(&wide, '├') < columns(&narrow, '├'), "{wide}\n{narrow}");

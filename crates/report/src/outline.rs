@@ -182,6 +182,8 @@ pub fn ground(comparison: &Comparison) -> String {
     parts.extend(comparison.design.clone());
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
+    let busy = comparison.conduct.as_ref().and_then(|conduct| conduct.busy);
+    parts.extend(busy.map(|busy| busy.sentence(assessment.suite.as_ref())));
     parts.extend(comparison.spent.map(|spent| spent.to_string()));
     parts.extend(doubts(comparison));
     parts.join("; ")

@@ -3,6 +3,7 @@
 use gauntlet_selftest::characteristics::Characteristics;
 use gauntlet_selftest::characteristics::cell::Cell;
 use gauntlet_selftest::characteristics::effect::Effect;
+use gauntlet_selftest::characteristics::estimator::{Estimator, EstimatorCell};
 use gauntlet_selftest::characteristics::goals::{Bound, Goal, Standing};
 use gauntlet_selftest::characteristics::live::LiveComparison;
 use gauntlet_selftest::characteristics::noise::Noise;
@@ -39,6 +40,13 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
         text += &format!("\n{}\n", bold(title));
         text += &rivals_table(&cells, effect, figure, width);
     }
+    if !found.estimators.is_empty() {
+        text += &format!(
+            "\n{}\n",
+            bold("What stands for a slot: 3 % faster, found, % (pairs it took)")
+        );
+        text += &estimators_table(&found.estimators, width);
+    }
     text + "\n" + &goals(&found.goals, width)
 }
 
@@ -46,7 +54,7 @@ pub fn characteristics(found: &Characteristics, width: usize) -> String {
 type Figure = fn(&Tally) -> Option<Share>;
 
 /// The comparisons of rules: a title, the truth, and the figure that is counted.
-const COMPARED: [(&str, Effect, Figure); 4] = [
+const COMPARED: [(&str, Effect, Figure); 6] = [
     ("The same, adopted, % by rule", Effect::NONE, |tally| {
         tally.false_adoption
     }),
@@ -55,22 +63,49 @@ const COMPARED: [(&str, Effect, Figure); 4] = [
         Effect::NONE,
         |tally| tally.false_regression,
     ),
-    ("5 % slower, found, % by rule", Effect::SLOWER, |tally| {
+    ("1 % faster, found, % by rule", Effect::of(0.01), |tally| {
+        tally.found
+    }),
+    ("3 % faster, found, % by rule", Effect::of(0.03), |tally| {
         tally.found
     }),
     ("5 % faster, found, % by rule", Effect::FASTER, |tally| {
         tally.found
     }),
+    ("5 % slower, found, % by rule", Effect::SLOWER, |tally| {
+        tally.found
+    }),
+];
+
+/// The rules in printed tables; the file has all.
+const PRINTED: [Rule; 7] = [
+    Rule::Gauntlet,
+    Rule::Planned,
+    Rule::Welch,
+    Rule::WelchBySize,
+    Rule::Minimum,
+    Rule::MeanOfRuns,
+    Rule::Criterion,
 ];
 
 fn introduction(found: &Characteristics) -> String {
-    let looks: Vec<String> = found.measurement.looks.iter().map(ToString::to_string).collect();
+    let measurement = &found.measurement;
+    let looks: Vec<String> = measurement.looks.iter().map(ToString::to_string).collect();
+    let then = if measurement.open_ended {
+        format!(
+            ", then each time at half as many more, for up to {:.0} s",
+            measurement.budget.as_secs_f64()
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "Verdicts on known truths. Criteria: {}; looks after {} pairs of processes, {} blocks each. Shares in % with \
-         95 % intervals; found: the verdict says what is true; open: no verdict; pairs: processes it took on average.",
+        "Verdicts on known truths. Criteria: {}; looks after {} pairs of processes{then}, {} blocks each. Shares in % \
+         with 95 % intervals; found: the verdict says what is true; open: no verdict; pairs: processes it took on \
+         average; time: what that took on average, simulated on synthetic machines.",
         criteria_line(&found.criteria),
         looks.join(", "),
-        found.measurement.blocks,
+        measurement.blocks,
     )
 }
 
@@ -109,7 +144,7 @@ fn heading(machine: &str, found: &Characteristics, width: usize) -> String {
 fn own_table(cells: &[&Cell], width: usize) -> String {
     let header = columns!(
         Whole "truth"; Figures "times"; Words "false adoption", "false regression", "found", "open";
-        Figures "pairs"
+        Figures "pairs", "time"
     );
     let rows = cells.iter().filter_map(|cell| own_row(cell)).collect();
     table(&header, rows, 2, width)
@@ -126,6 +161,7 @@ fn own_row(cell: &Cell) -> Option<Vec<String>> {
         cell_of(&tally.found),
         with_interval(&tally.inconclusive),
         format!("{:.1}", cell.pairs),
+        format!("{:.0} s", cell.seconds),
     ])
 }
 
@@ -169,12 +205,11 @@ fn injected_rows(comparisons: &[LiveComparison]) -> Option<Vec<Vec<String>>> {
 }
 
 fn rivals_table(cells: &[&Cell], effect: Effect, figure: Figure, width: usize) -> String {
-    let rules: Vec<Rule> = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS).collect();
     let header: Vec<(&str, Column)> = std::iter::once(("machine", Column::Words))
-        .chain(rules.iter().map(|rule| (rule.name(), Column::Words)))
+        .chain(PRINTED.iter().map(|rule| (rule.name(), Column::Words)))
         .collect();
     let row = |cell: &&Cell| {
-        let said = rules.iter().map(|rule| {
+        let said = PRINTED.iter().map(|rule| {
             let share = cell.tally(*rule).and_then(figure);
             share.map_or("—".to_owned(), |share| hundredths(share.observed))
         });
@@ -185,6 +220,26 @@ fn rivals_table(cells: &[&Cell], effect: Effect, figure: Figure, width: usize) -
         .filter(|cell| cell.effect == effect)
         .map(row)
         .collect();
+    table(&header, rows, 2, width)
+}
+
+fn estimators_table(cells: &[EstimatorCell], width: usize) -> String {
+    let header: Vec<(&str, Column)> = std::iter::once(("machine", Column::Words))
+        .chain(Estimator::ALL.map(|estimator| (estimator.name(), Column::Words)))
+        .collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for cell in cells {
+        if rows.last().is_none_or(|row| row[0] != cell.machine) {
+            rows.push(vec![cell.machine.clone()]);
+        }
+        let found = cell
+            .faster
+            .found
+            .map_or("—".to_owned(), |share| hundredths(share.observed));
+        if let Some(row) = rows.last_mut() {
+            row.push(format!("{found} ({:.0})", cell.pairs));
+        }
+    }
     table(&header, rows, 2, width)
 }
 
@@ -280,6 +335,7 @@ mod tests {
             machine: machine.to_owned(),
             effect,
             pairs: 8.25,
+            seconds: 6.0,
             rules: rules
                 .map(|rule| Tally::new(rule, &said, effect, &Criteria::default()))
                 .collect(),
@@ -293,6 +349,8 @@ mod tests {
             cell("noisy neighbour", Effect::NONE, Decision::Inconclusive, 2000),
             cell("noisy neighbour", Effect::SLOWER, Decision::Inconclusive, 500),
         ];
+        let tally =
+            |decision, effect| Tally::new(Rule::Gauntlet, &[decision; 200], effect, &Criteria::default());
         let live = vec![cell("this machine", Effect::NONE, Decision::ValidNegative, 3)];
         Characteristics {
             extent: Extent {
@@ -305,6 +363,15 @@ mod tests {
             parameters: Default::default(),
             goals: [goals::of_synthetic(&synthetic), goals::of_live(&live)].concat(),
             synthetic,
+            estimators: Estimator::ALL
+                .map(|estimator| EstimatorCell {
+                    machine: "white".to_owned(),
+                    estimator,
+                    same: tally(Decision::ValidNegative, Effect::NONE),
+                    faster: tally(Decision::Adopt, Effect::of(0.03)),
+                    pairs: 21.0,
+                })
+                .into(),
             live,
             live_comparisons: Vec::new(),
             live_spread: Some(0.0123),
@@ -322,20 +389,24 @@ mod tests {
         assert_eq!(
             row("the same"),
             [
-                "the same 2000 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 0 [0…0.18] 8.2",
-                "the same 2000 0 [0…0.18] 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 8.2",
-                "the same 3 0 [0…70.8] 0 [0…70.8] 100 [29.2…100] 0 [0…70.8] 8.2",
+                "the same 2000 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 0 [0…0.18] 8.2 6 s",
+                "the same 2000 0 [0…0.18] 0 [0…0.18] 0 [0…0.18] 100 [99.8…100] 8.2 6 s",
+                "the same 3 0 [0…70.8] 0 [0…70.8] 100 [29.2…100] 0 [0…70.8] 8.2 6 s",
             ]
         );
         assert_eq!(
             row("5 % slower")[0],
-            "5 % slower 500 0 [0…0.74] — 100 [99.3…100] 0 [0…0.74] 8.2"
+            "5 % slower 500 0 [0…0.74] — 100 [99.3…100] 0 [0…0.74] 8.2 6 s"
         );
         assert!(
             text.contains("pairs of processes stray by 1.2 % around"),
             "{text}"
         );
-        for rule in Rule::RIVALS {
+        assert_eq!(
+            row("white 100 (21)"),
+            ["white 100 (21) 100 (21) 100 (21) 100 (21) 100 (21)"]
+        );
+        for rule in PRINTED {
             let word = rule.name().split(' ').next().unwrap();
             assert!(text.contains(word), "{word}");
         }

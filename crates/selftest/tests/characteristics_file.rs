@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gauntlet_judge::{Measurement, Suspicion};
 use gauntlet_selftest::characteristics::cell::Cell;
 use gauntlet_selftest::characteristics::effect::Effect;
+use gauntlet_selftest::characteristics::estimator::{Estimator, EstimatorCell};
 use gauntlet_selftest::characteristics::injected::Injected;
 use gauntlet_selftest::characteristics::live::{LiveComparison, spread};
 use gauntlet_selftest::characteristics::rule::Rule;
@@ -20,6 +21,7 @@ fn its_shape_is_as_documented() {
         machine: "white".to_owned(),
         effect: Effect::SLOWER,
         pairs: 4.5,
+        seconds: 2.5,
         rules: vec![
             tally(Rule::Gauntlet, Effect::SLOWER, Decision::Regression, 500),
             tally(
@@ -34,6 +36,7 @@ fn its_shape_is_as_documented() {
         machine: "this machine".to_owned(),
         effect: Effect::NONE,
         pairs: 9.0,
+        seconds: 6.0,
         rules: vec![tally(Rule::Gauntlet, Effect::NONE, Decision::ValidNegative, 1)],
     }];
     let live_comparisons = vec![LiveComparison {
@@ -72,6 +75,13 @@ fn its_shape_is_as_documented() {
         measurement: Measurement::default(),
         parameters: BTreeMap::from([("jitter".to_owned(), vec![0.02])]),
         synthetic,
+        estimators: vec![EstimatorCell {
+            machine: "white".to_owned(),
+            estimator: Estimator::LowerQuartile,
+            same: tally(Rule::Gauntlet, Effect::NONE, Decision::ValidNegative, 200),
+            faster: tally(Rule::Gauntlet, Effect::of(0.03), Decision::Adopt, 200),
+            pairs: 8.0,
+        }],
         live,
         live_spread: spread(&live_comparisons),
         live_comparisons,

@@ -24,6 +24,9 @@ pub struct Criteria {
     pub floor: f64,
     /// How many times the evidence may be looked at; fixed beforehand (see [`LookPlan`]).
     pub looks: usize,
+    /// Whether it may be looked at more often than that, with the error spent accordingly.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub open_ended: bool,
     /// Bootstrap resamples for each interval.
     pub resamples: usize,
 }
@@ -36,6 +39,7 @@ impl Default for Criteria {
             confidence: 0.95,
             floor: -0.05,
             looks: 1,
+            open_ended: false,
             resamples: 10_000,
         }
     }
@@ -86,7 +90,7 @@ impl Criteria {
     /// # Errors
     /// A confidence outside (0.5, 1), or no look at all.
     pub fn look_plan(&self) -> Result<LookPlan, Error> {
-        LookPlan::new(self.confidence, self.looks)
+        LookPlan::new(self.confidence, self.looks, self.open_ended)
     }
 
     /// T as a log speed-up, ln(1 + T).

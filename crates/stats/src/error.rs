@@ -109,7 +109,7 @@ pub enum Error {
     },
     /// A look that the plan does not have.
     #[error(
-        "look {look} of a plan of {looks}: looks count from 1, and none may be added after the plan is fixed"
+        "look {look} of a plan of {looks}: looks count from 1, and only an open-ended plan has more than it names"
     )]
     UnplannedLook {
         /// The look asked for.

@@ -53,7 +53,7 @@ pub use error::Error;
 pub use floor::FloorFinding;
 pub use holm::holm_adjusted;
 pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
-pub use looks::LookPlan;
+pub use looks::{LookPlan, look_after};
 pub use percent::{percent, percent_interval, sign};
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use predicted::{PredictedPair, predicted_interval, predicted_suite};
@@ -65,7 +65,7 @@ pub use scores::{
 pub use sign_flip::SignFlip;
 pub use stability::{Instability, STABILITY_LEVEL, Stability};
 pub use student::surely_over;
-pub use summary::{median, quantile};
+pub use summary::{median, quantile, typical_call};
 pub use trend::Trend;
 pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};
 pub use warm_up::WarmUp;

@@ -202,6 +202,7 @@ impl Round {
         named::override_with(&mut source.value, overrides);
         check::check_host(&source, overrides)?;
         source.value.criteria.looks = source.value.measurement.looks.len();
+        source.value.criteria.open_ended = source.value.measurement.open_ended;
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
         let device = named::load_device(&source)?;
         let suite = named::load_suite(&source)?;

@@ -141,6 +141,7 @@ impl Measuring<'_> {
         let mut setting = self.setting.clone();
         setting.measurement.looks = (1..=heats.max(1)).map(|heat| heat * PAIRS).collect();
         setting.criteria.looks = heats.max(1);
+        (setting.measurement.open_ended, setting.criteria.open_ended) = (false, false);
         setting
     }
 

@@ -44,6 +44,10 @@ mod untold {
             None
         }
 
+        pub fn waited_seconds(&self) -> Option<f64> {
+            None
+        }
+
         pub fn count(&mut self) -> Option<Census> {
             None
         }

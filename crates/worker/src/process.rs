@@ -186,6 +186,13 @@ impl WorkerProcess {
         self.group.cpu_seconds()
     }
 
+    /// Seconds that the worker's threads have waited for a processor while they were ready to run; `None` where the
+    /// system does not report it. Covers the living threads of the processes that the last [`census`](Self::census)
+    /// found.
+    pub fn waited_seconds(&self) -> Option<f64> {
+        self.group.waited_seconds()
+    }
+
     /// Counts the processes of the worker's group and their resources; `None` where the system does not report them.
     /// Takes up to milliseconds, since it reads every process of the system.
     pub fn census(&mut self) -> Option<Census> {

@@ -12,9 +12,9 @@ use super::positive_time;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gauntlet selftest                                  the synthetic machines in full, a few real comparisons
-  gauntlet selftest --live 100 --json result.json    all that the goals ask for, in about 15 minutes
-  gauntlet selftest --comparisons 200 --live 0       a first impression, in seconds
+  gauntlet selftest --json result.json               the simulated machines in full, in a minute or two
+  gauntlet selftest --comparisons 100                a first impression, in seconds
+  gauntlet selftest --comparisons 1 --live 20        real comparisons, up to the last planned look
   gauntlet selftest --cheats                         does every candidate that cheats get caught?
   gauntlet selftest --honest --runs 5 --contested    is an odd but honest worker left alone, beside a busy neighbour?
   gauntlet selftest --power --runs 20 --budget 60s   how often is a difference of 1 or 3 % found within a minute?")]
@@ -51,7 +51,7 @@ pub struct Selftest {
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub comparisons: usize,
     /// Comparisons of this machine's kernels with themselves; a quarter as many with each effect.
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub live: usize,
     /// The seed of the synthetic comparisons.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -80,6 +80,7 @@ impl<'a> Contest<'a> {
             looks: arguments.pairs.map_or_else(|| usual.looks.clone(), looks),
             budget: arguments.budget,
             warm: arguments.warm,
+            open_ended: arguments.pairs.is_none(),
             ..usual
         };
         Ok(Self {

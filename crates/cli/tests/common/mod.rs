@@ -141,6 +141,7 @@ tile = [16, 32, 64]
 
 [measurement]
 looks = [2, 3]
+open-ended = false
 blocks = 1
 budget = "20s"
 warm = true

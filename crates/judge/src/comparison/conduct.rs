@@ -7,13 +7,14 @@ mod charge;
 mod unaccounted;
 
 use gauntlet_stats::{
-    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Resampling, Sample, median, surely_over,
+    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, median,
+    surely_over,
 };
 
-use crate::evidence::{Around, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
+use crate::evidence::{Around, Busy, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
 
 pub use case::CaseConduct;
-use case::Witness;
+use case::{Waiting, Witness};
 pub use charge::{charged, summary as charges};
 
 /// The share of its reports that a candidate may leave out, provided that is statistically certain. Equal to the size of
@@ -82,6 +83,7 @@ impl Conduct {
             idle_candidate,
             charges: Vec::new(),
             preparation: preparation(cases),
+            busy: busy(cases, assessment)?,
             suspicion: None,
         };
         conduct.suspicion = omitted(&unaccounted)
@@ -151,6 +153,54 @@ fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
         own: own.exp(),
         hidden: (own - mean).max(own).exp(),
     })
+}
+
+/// How busy the machine was; none if the system does not report it for each pair.
+fn busy(cases: &[Vec<CaseConduct>], assessment: &Assessment) -> Result<Option<Busy>, JudgeError> {
+    let each: Option<Vec<&Waiting>> = cases.iter().flatten().map(|one| one.waiting.as_ref()).collect();
+    let Some(each) = each.filter(|each| !each.is_empty()) else {
+        return Ok(None);
+    };
+    let sum = |figure: fn(&Waiting) -> f64| each.iter().map(|waiting| figure(waiting)).sum::<f64>();
+    let (waited, ran) = (sum(|waiting| waiting.waited), sum(|waiting| waiting.ran));
+    let slots: usize = each.iter().map(|waiting| waiting.slots).sum();
+    let undisturbed: usize = each.iter().map(|waiting| waiting.undisturbed.len()).sum();
+    Ok(Some(Busy {
+        waited: waited / (waited + ran).max(f64::MIN_POSITIVE),
+        slots,
+        disturbed: slots - undisturbed,
+        measured_again: 0,
+        undisturbed_half_width: undisturbed_half_width(cases, assessment)?,
+    }))
+}
+
+/// Half the width of the suite's interval if only undisturbed slots counted; none without an interval, or if a pair has no
+/// such slot.
+fn undisturbed_half_width(
+    cases: &[Vec<CaseConduct>],
+    assessment: &Assessment,
+) -> Result<Option<f64>, JudgeError> {
+    let Some(Origin::Measured { confidence, .. }) = assessment.suite.as_ref().map(|suite| &suite.origin)
+    else {
+        return Ok(None);
+    };
+    let none = |one: &CaseConduct| {
+        one.waiting
+            .as_ref()
+            .is_none_or(|waiting| waiting.undisturbed.is_empty())
+    };
+    if cases.iter().flatten().any(none) {
+        return Ok(None);
+    }
+    let of_case = |seen: &Vec<CaseConduct>| -> Vec<Block> {
+        let waiting = seen.iter().filter_map(|one| one.waiting.as_ref());
+        waiting.flat_map(|waiting| waiting.undisturbed.clone()).collect()
+    };
+    let samples = samples(&cases.iter().map(of_case).collect::<Vec<_>>())?;
+    let interval = Bootstrap::new(&samples, RESAMPLING)?
+        .suite
+        .interval(*confidence)?;
+    Ok(Some(interval.half_width()))
 }
 
 /// What came before the measurement: the median over pairs of the worst case.

@@ -23,7 +23,8 @@ pub use paired::PairedComparison;
 pub use predicted::{compare_predicted, predict, profiles};
 pub use recorded::compare_recorded;
 
-/// Measures a candidate against its baseline until a planned look decides, the plan ends, or the allowed time is over.
+/// Measures a candidate against its baseline until a look decides or the allowed time is over; if the measurement is not
+/// open-ended, no longer than planned.
 pub fn measure(
     workshop: &Workshop,
     setting: &Setting,

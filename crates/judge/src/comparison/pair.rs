@@ -171,7 +171,8 @@ impl<'a> Pair<'a> {
                 blocks.push(block(self.process, &taken));
                 slots.extend(taken);
                 // A call on known values is nothing that a worker could tell from one on new values.
-                self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
+                let (_, alone) = self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
+                conduct.note_alone(&alone);
             }
             self.spent.measuring += begun.elapsed().as_secs_f64();
         }
@@ -265,7 +266,8 @@ impl<'a> Pair<'a> {
         conduct: &mut CaseConduct,
     ) -> Result<(), ExaminationFailure> {
         // Known values are now in memory that no call has used.
-        self.lone(plan, deck, 0, numbers, checker)?;
+        let (_, slots) = self.lone(plan, deck, 0, numbers, checker)?;
+        conduct.note_alone(&slots);
         let mut sets: Vec<usize> = (1..numbers.len()).collect();
         sets.shuffle(&mut rng());
         // A single set goes to either.
@@ -279,6 +281,7 @@ impl<'a> Pair<'a> {
         sets.shuffle(&mut rng());
         for set in sets {
             let (request, slots) = self.lone(plan, deck, set, numbers, checker)?;
+            conduct.note_alone(&slots);
             conduct.note_lone(!request.fresh.is_empty(), slots);
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::conduct::{CaseConduct, charged, charges};
 use super::pair::{Dealt, Measured, Pair, clocked};
 use super::results::OperandSet;
 use crate::evidence::{
-    Candidate, CaseTimes, Comparison, Conduct, JudgeError, Look, Setting, Spent, Suspicion,
+    Busy, Candidate, CaseTimes, Comparison, Conduct, JudgeError, Look, Setting, Spent, Suspicion,
 };
 use crate::observer::{Narrowing, Observer};
 use crate::runner::{ExaminationFailure, Operands, Workshop, copies, last_level_cache};
@@ -131,19 +131,21 @@ impl<'a> PairedComparison<'a> {
         self.assessment.needed_processes
     }
 
-    /// Whether the comparison is decided, cannot be believed, or has no look left.
+    /// Whether the comparison is decided, cannot be believed, or has no look left. An open-ended one always has.
     pub fn is_over(&self) -> bool {
         let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
         match self.suspicion {
             // Too few pairs can be the reason why the coordinator's clock does not yet confirm, or cannot yet check,
             // the reports.
-            Some(Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. }) => self.pairs >= self.most(),
+            Some(Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. }) => {
+                self.setting.measurement.ends_at(self.pairs)
+            }
             Some(_) => true,
-            None => decided || self.pairs >= self.most(),
+            None => decided || self.setting.measurement.ends_at(self.pairs),
         }
     }
 
-    /// Measures up to the next planned look and evaluates it. Returns false if a further pair would take longer than
+    /// Measures up to the next look and evaluates it. Returns false if a further pair would take longer than
     /// the rest of the allowed time. The first pair is always measured.
     pub fn advance(
         &mut self,
@@ -152,13 +154,13 @@ impl<'a> PairedComparison<'a> {
     ) -> Result<bool, ExaminationFailure> {
         observer.compares(&self.candidate.name);
         let before = self.spent;
-        let target = self.next_look();
+        let target = self.setting.measurement.next_look(self.pairs);
         while self.pairs < target {
             if self.pairs > 0 && self.spent - before + self.pace() > allowed {
                 return Ok(false);
             }
             self.measure_pair(observer)?;
-            self.tell(observer)?;
+            self.tell(target, observer)?;
         }
         self.look()?;
         Ok(true)
@@ -166,7 +168,7 @@ impl<'a> PairedComparison<'a> {
 
     /// Ends the comparison and returns its result.
     pub fn finish(mut self) -> Result<Comparison, ExaminationFailure> {
-        // When the time is up, the next planned look is taken early, with its own share of the error. Comparisons
+        // When the time is up, the next look is taken early, with its own share of the error. Comparisons
         // closest to a decision continue, so those that end here are the farthest from one, and ending them cannot make
         // a decision more likely. Before the first planned look there are too few pairs to tell how either side
         // behaves.
@@ -189,33 +191,19 @@ impl<'a> PairedComparison<'a> {
     }
 
     fn ended_early(&self) -> Option<String> {
-        let most = self.most();
         let undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
         if !undecided {
             return None;
         }
         let pairs = self.pairs;
-        let mut said =
-            (pairs < most).then(|| format!("the time was up after {pairs} of {most} pairs of processes"));
+        let mut said = (!self.setting.measurement.ends_at(pairs))
+            .then(|| format!("the time was up after {pairs} pairs of processes"));
         if let Some(needed) = self.needed().filter(|needed| *needed > pairs) {
             let minutes = self.pace().as_secs_f64() * needed as f64 / 60.0;
             let would = format!("about {needed} pairs ({minutes:.1} min) would have decided it");
             said = Some(said.map_or(would.clone(), |said| format!("{said}; {would}")));
         }
         said
-    }
-
-    fn most(&self) -> usize {
-        self.setting.measurement.looks.last().copied().unwrap_or_default()
-    }
-
-    fn next_look(&self) -> usize {
-        let looks = &self.setting.measurement.looks;
-        looks
-            .iter()
-            .copied()
-            .find(|look| *look > self.pairs)
-            .unwrap_or(self.pairs)
     }
 
     /// The average time of a pair.
@@ -251,14 +239,19 @@ impl<'a> PairedComparison<'a> {
             .cases
             .iter()
             .filter_map(|one| charges(&one.case.name, &one.conduct));
+        let busy = conduct.busy.map(|busy| Busy {
+            measured_again: usize::from(self.forgiven),
+            ..busy
+        });
         Ok(Conduct {
+            busy,
             charges: charges.collect(),
             ..conduct
         })
     }
 
     /// Reports progress to the observer. This display decides nothing, so it costs nothing of the error.
-    fn tell(&self, observer: &dyn Observer) -> Result<(), JudgeError> {
+    fn tell(&self, next_look: usize, observer: &dyn Observer) -> Result<(), JudgeError> {
         if self.pairs < 2 {
             return Ok(());
         }
@@ -266,7 +259,7 @@ impl<'a> PairedComparison<'a> {
             observer.narrows(&Narrowing {
                 candidate: &self.candidate.name,
                 pairs: self.pairs,
-                most: self.most(),
+                next_look,
                 interval,
                 criteria: &self.setting.criteria,
             });

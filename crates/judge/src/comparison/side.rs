@@ -87,6 +87,16 @@ pub struct Effort {
     pub exchange: f64,
     /// CPU seconds of the worker, where the system reports them.
     pub cpu: Option<f64>,
+    /// Seconds that the worker's threads waited for a processor, where the system reports them.
+    pub waited: Option<f64>,
+}
+
+impl Effort {
+    /// The share of the time in which the worker's threads were ready to run that they waited.
+    pub fn waiting(&self) -> Option<f64> {
+        let (waited, ran) = (self.waited?, self.cpu?);
+        Some(waited / (waited + ran).max(f64::MIN_POSITIVE))
+    }
 }
 
 impl Side {
@@ -112,10 +122,12 @@ impl Side {
     ) -> Result<(T, Effort), ExaminationFailure> {
         self.placement.before_turn(self.arm, &self.worker)?;
         let before = self.rest();
+        let waited_before = self.worker.waited_seconds();
         let start = Instant::now();
         let answer = call(&mut self.worker).map_err(|error| ExaminationFailure::of(self.arm, error))?;
         let exchange = start.elapsed().as_secs_f64();
         self.answered = self.worker.cpu_seconds();
+        let waited = self.worker.waited_seconds();
         self.last = purpose;
         let cpu = before.zip(self.answered).map(|(before, after)| after - before);
         let account = self.accounts.of_mut(purpose);
@@ -123,7 +135,16 @@ impl Side {
         account.elapsed += exchange;
         account.asked += cpu.unwrap_or(0.0);
         self.placement.after_turn(self.arm, &self.worker)?;
-        Ok((answer, Effort { exchange, cpu }))
+        // Threads that ended meanwhile take what they waited with them.
+        let waited = waited_before
+            .zip(waited)
+            .map(|(before, after)| (after - before).max(0.0));
+        let effort = Effort {
+            exchange,
+            cpu,
+            waited,
+        };
+        Ok((answer, effort))
     }
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.

@@ -1,28 +1,10 @@
 //! A request for timed calls, as reported by the worker and as seen by the coordinator.
 
-use gauntlet_stats::{median, quantile};
+use gauntlet_stats::{median, typical_call};
 use gauntlet_worker::protocol::Sample as Timing;
 
 use super::side::Effort;
 use crate::runner::ExaminationFailure;
-
-/// The quantile of a slot's calls that stands for the slot: the lower quartile.
-///
-/// Simulated pairs of 6 slots a side, whose calls scatter by 2 % upward, beside a neighbour that is on for a share of
-/// the time, in bursts of a fifth of a slot, and lengthens calls by 10 to 100 % (3,000 slots; the standard deviation of
-/// a pair's log speed-up, in per cent):
-///
-/// | calls | on   | median | lower quartile | mean of the lower half | mean |
-/// |------:|-----:|-------:|---------------:|-----------------------:|-----:|
-/// |    40 |    0 |   0.21 |           0.12 |                   0.10 | 0.21 |
-/// |    40 | 10 % |   0.50 |           0.17 |                   0.17 | 4.64 |
-/// |    40 | 30 % |   5.92 |           0.44 |                   1.23 | 8.34 |
-/// |     5 | 30 % |   7.82 |           2.48 |                   1.56 | 10.8 |
-/// |   200 | 30 % |   7.19 |           0.87 |                   1.82 | 9.13 |
-///
-/// A lower quantile is moved even less, and says less of the calls that callers get. What a side gains by calls of
-/// uneven length is charged to it, see [`charge`](super::conduct).
-const TYPICAL: f64 = 0.25;
 
 /// The phase that is not part of a call, but of what a host does before and after it.
 const BETWEEN: &str = "between";
@@ -32,7 +14,8 @@ const BETWEEN: &str = "between";
 pub struct Slot {
     /// Each call in order, as reported, in seconds.
     pub times: Vec<f64>,
-    /// The lower quartile of the calls.
+    /// The lower quartile of the calls. What a side gains by calls of uneven length is charged to it, see
+    /// [`charge`](super::conduct).
     pub typical: f64,
     /// All calls together.
     pub sum: f64,
@@ -68,7 +51,7 @@ impl Slot {
     /// A slot of these calls.
     pub fn of(times: Vec<f64>, effort: Effort) -> Self {
         Self {
-            typical: quantile(&times, TYPICAL),
+            typical: typical_call(&times),
             sum: times.iter().sum(),
             times,
             effort,
@@ -106,6 +89,7 @@ mod tests {
         let effort = Effort {
             exchange: 6.5,
             cpu: None,
+            waited: None,
         };
         let slot = Slot::new(&[1.0, 3.0, 2.0].map(timing), effort).unwrap();
         assert_eq!((slot.sum, slot.calls()), (6.0, 3));

@@ -76,6 +76,7 @@ mod tests {
             let effort = Effort {
                 exchange: times.iter().sum(),
                 cpu: None,
+                waited: None,
             };
             warming.note(&Slot::of(times, effort));
         }

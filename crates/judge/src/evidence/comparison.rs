@@ -5,7 +5,7 @@ use std::fmt;
 use gauntlet_stats::{Assessment, Block, Decision, Ground, Interval, percent_interval};
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Spent, Suspicion};
+use crate::evidence::{Busy, Spent, Suspicion};
 
 /// The measured or recorded times, and the conclusion from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -155,6 +155,9 @@ pub struct Conduct {
     /// candidate. Never charged. The median over pairs of the worst case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation: Option<[Preparation; 2]>,
+    /// How busy the machine was; none if the system does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<Busy>,
     /// Why the times cannot be believed; none if they can.
     pub suspicion: Option<Suspicion>,
 }
@@ -181,7 +184,7 @@ pub struct SideCharge {
     pub results: f64,
     /// After it has answered a request for timed calls.
     pub idle: f64,
-    /// What the mean call takes beyond the typical call.
+    /// What the mean call, and what lone calls take beyond the typical call.
     pub uneven: f64,
 }
 

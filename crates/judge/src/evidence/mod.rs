@@ -1,6 +1,7 @@
 //! Plain data: candidates, rules and findings. Nothing here runs anything.
 
 mod abort;
+mod busy;
 mod candidate;
 mod comparison;
 mod error;
@@ -13,6 +14,7 @@ mod suspicion;
 mod verdict;
 
 pub use abort::{AbortRule, Condition, METRICS, Metrics, PREDICTED_SPEEDUP, Proposal};
+pub use busy::Busy;
 pub use candidate::{Candidate, Part};
 pub use comparison::{
     Around, CaseTimes, Charges, Comparison, Conduct, Look, Preparation, SideCharge, Unaccounted,

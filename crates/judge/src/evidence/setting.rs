@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gauntlet_device::Device;
 use gauntlet_parameters::Table;
 use gauntlet_simulate::HostTerm;
-use gauntlet_stats::Criteria;
+use gauntlet_stats::{Criteria, look_after};
 use gauntlet_task::{Case, Rules, Suite};
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,7 @@ impl Setting {
             rules: Rules::default(),
             criteria: Criteria {
                 looks: measurement.looks.len(),
+                open_ended: measurement.open_ended,
                 ..criteria
             },
             measurement,
@@ -64,8 +65,11 @@ impl Setting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Measurement {
-    /// Numbers of pairs of worker processes after which the figures are evaluated; the last is the maximum.
+    /// Numbers of pairs of worker processes after which the figures are evaluated.
     pub looks: Vec<usize>,
+    /// Whether a comparison that is undecided at the last of these numbers goes on while there is time, and is evaluated
+    /// at further ones ([`gauntlet_stats::look_after`]).
+    pub open_ended: bool,
     /// ABBA or BAAB blocks for each problem and pair of processes.
     pub blocks: usize,
     /// Time for all comparisons together.
@@ -78,14 +82,29 @@ pub struct Measurement {
 impl Default for Measurement {
     fn default() -> Self {
         Self {
-            // The last look is late because only more processes average out the random part of each process's speed. If
+            // The last planned look is late because only more processes average out the random part of each process's speed. If
             // that part is 1.5 % on each side, 9 pairs find a true 5 % in 84 of 100 simulated comparisons, and 12 pairs
             // in 97.
             looks: vec![4, 6, 12],
+            open_ended: true,
             blocks: 3,
             budget: SignedDuration::from_secs(120),
             warm: false,
         }
+    }
+}
+
+impl Measurement {
+    /// The number of pairs at which a comparison with `pairs` pairs is evaluated next; `pairs` if it has no look left.
+    pub fn next_look(&self, pairs: usize) -> usize {
+        let next = look_after(&self.looks, pairs);
+        if self.ends_at(pairs) { pairs } else { next }
+    }
+
+    /// Whether a comparison with `pairs` pairs has no look left, however much time there is.
+    pub fn ends_at(&self, pairs: usize) -> bool {
+        let last = self.looks.last().copied().unwrap_or_default();
+        !self.open_ended && pairs >= last
     }
 }
 
@@ -101,4 +120,43 @@ pub enum ExecutorKind {
     Replay,
     /// The model predicts: nothing runs, so the device need not be present.
     Model,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_ended_measurement_goes_on_and_another_stops_at_its_last_look() {
+        let looks = |plan: &Measurement| {
+            let mut looks = vec![0];
+            while looks.len() < 7 && !plan.ends_at(looks[looks.len() - 1]) {
+                looks.push(plan.next_look(looks[looks.len() - 1]));
+            }
+            looks
+        };
+        let open_ended = Measurement::default();
+        assert_eq!(looks(&open_ended), [0, 4, 6, 12, 18, 27, 41]);
+        let planned = Measurement {
+            open_ended: false,
+            ..Measurement::default()
+        };
+        assert_eq!(looks(&planned), [0, 4, 6, 12]);
+        assert_eq!(planned.next_look(12), 12);
+    }
+
+    #[test]
+    fn the_criteria_spend_their_error_as_the_measurement_goes_on() {
+        let suite = gauntlet_families::suite("group-gemm").unwrap();
+        for open_ended in [false, true] {
+            let measurement = Measurement {
+                open_ended,
+                ..Measurement::default()
+            };
+            let device = Device::builtin("h200").unwrap();
+            let criteria = Setting::new(device, &suite, measurement, Criteria::default()).criteria;
+            assert_eq!((criteria.looks, criteria.open_ended), (3, open_ended));
+            assert_eq!(criteria.look_plan().unwrap().confidence_at(4).is_ok(), open_ended);
+        }
+    }
 }

@@ -23,6 +23,13 @@ pub struct Spent {
     pub results: f64,
 }
 
+impl Spent {
+    /// All of it, in seconds.
+    pub fn total(&self) -> f64 {
+        self.operands + self.workers + self.preparing + self.measuring + self.results
+    }
+}
+
 impl AddAssign for Spent {
     fn add_assign(&mut self, other: Self) {
         self.pairs += other.pairs;
@@ -45,7 +52,7 @@ impl fmt::Display for Spent {
             ("results", self.results),
         ];
         let of_one = |seconds: f64| seconds / self.pairs.max(1) as f64;
-        let all = of_one(parts.iter().map(|(_, seconds)| seconds).sum());
+        let all = of_one(self.total());
         write!(formatter, "a pair took {all:.1} s")?;
         for (index, (what, seconds)) in parts.into_iter().enumerate() {
             let before = if index == 0 { ": " } else { ", " };

@@ -18,6 +18,8 @@ pub struct Cell {
     pub effect: Effect,
     /// The mean number of pairs of processes that the lab measured before it decided or reached its limit.
     pub pairs: f64,
+    /// The mean time that this took, in seconds; simulated ones on a synthetic machine.
+    pub seconds: f64,
     /// The tally of each rule; the lab's own first.
     pub rules: Vec<Tally>,
 }
@@ -28,6 +30,8 @@ impl Cell {
         let pairs: usize = trials.iter().map(|trial| trial.pairs).sum();
         let own: Vec<Decision> = trials.iter().map(|trial| trial.decision).collect();
         let mut rules = vec![Tally::new(Rule::Gauntlet, &own, effect, criteria)];
+        let planned: Option<Vec<Decision>> = trials.iter().map(|trial| trial.planned).collect();
+        rules.extend(planned.map(|planned| Tally::new(Rule::Planned, &planned, effect, criteria)));
         for (place, rule) in Rule::RIVALS.into_iter().enumerate() {
             let said: Vec<Decision> = trials.iter().map(|trial| trial.rivals[place]).collect();
             rules.push(Tally::new(rule, &said, effect, criteria));
@@ -36,6 +40,7 @@ impl Cell {
             machine: machine.to_owned(),
             effect,
             pairs: pairs as f64 / trials.len() as f64,
+            seconds: trials.iter().map(|trial| trial.seconds).sum::<f64>() / trials.len() as f64,
             rules,
         }
     }
@@ -50,7 +55,9 @@ impl Cell {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     decision: Decision,
+    planned: Option<Decision>,
     pairs: usize,
+    seconds: f64,
     rivals: [Decision; Rule::RIVALS.len()],
 }
 
@@ -59,7 +66,9 @@ impl Judged {
     pub fn new(trial: &Trial, criteria: &Criteria) -> Self {
         Self {
             decision: trial.decision,
+            planned: trial.planned,
             pairs: trial.pairs,
+            seconds: trial.seconds,
             rivals: rivals(&trial.calls, criteria, trial.seed),
         }
     }

@@ -148,6 +148,7 @@ mod tests {
             machine: "any".to_owned(),
             effect,
             pairs: 4.0,
+            seconds: 3.0,
             rules: vec![Tally::new(Rule::Gauntlet, &said, effect, &Criteria::default())],
         }
     }

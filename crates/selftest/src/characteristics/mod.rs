@@ -2,12 +2,14 @@
 //! for reference.
 //!
 //! The data flow: [`noise`] simulates machines; [`trial`] runs comparisons on them as the lab does, and [`live`] lets
-//! the lab compare real workers; [`rule`] gives the decisions of other rules on the same calls; [`cell`] and [`tally`]
+//! the lab compare real workers; [`rule`] gives the decisions of other rules on the same calls, and [`estimator`] the
+//! lab's with another figure for a slot; [`cell`] and [`tally`]
 //! count, with the interval of each [`share`]; [`goals`] checks the counts against the lab's promises.
 
 pub mod cell;
 pub mod effect;
 pub mod error;
+pub mod estimator;
 pub mod goals;
 pub mod injected;
 pub mod live;
@@ -30,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use cell::Cell;
 use effect::Effect;
 use error::CharacteristicsError;
+use estimator::EstimatorCell;
 use goals::{Goal, Standing};
 use live::LiveComparison;
 
@@ -53,12 +56,14 @@ pub struct Characteristics {
     pub extent: Extent,
     /// The decision criteria.
     pub criteria: Criteria,
-    /// The measurement plan; its time budget is never exhausted.
+    /// The measurement plan. The budget is that of each comparison, in simulated time on synthetic machines.
     pub measurement: Measurement,
     /// The parameters of the synthetic machines, by name.
     pub parameters: BTreeMap<String, Vec<f64>>,
     /// Synthetic comparisons.
     pub synthetic: Vec<Cell>,
+    /// What stands for a slot: the lab's choice and others, on synthetic machines.
+    pub estimators: Vec<EstimatorCell>,
     /// Real comparisons, counted.
     pub live: Vec<Cell>,
     /// Each real comparison.
@@ -80,6 +85,8 @@ impl Characteristics {
         let setting = live::setting(device)?;
         let (criteria, measurement) = (setting.criteria.clone(), setting.measurement.clone());
         let synthetic = synthetic::cells(&criteria, &measurement, extent.synthetic, extent.seed, observer)?;
+        let alternatives = extent.synthetic / ALTERNATIVES;
+        let estimators = estimator::cells(&criteria, &measurement, alternatives, extent.seed, observer)?;
         let comparisons = live::comparisons(&setting, worker, extent.live, observer)?;
         let live = live::cells(&comparisons, &criteria);
         let mut goals = goals::of_synthetic(&synthetic);
@@ -91,6 +98,7 @@ impl Characteristics {
             measurement,
             parameters: noise::parameters(),
             synthetic,
+            estimators,
             live,
             live_spread: live::spread(&live_comparisons),
             live_comparisons,
@@ -109,6 +117,9 @@ impl Characteristics {
 fn injected(effect: Effect, same: usize) -> usize {
     if effect == Effect::NONE { same } else { same / 4 }
 }
+
+/// The share of synthetic comparisons that is made once more with each estimator: one in ten.
+const ALTERNATIVES: usize = 10;
 
 /// Prefixes progress messages with a name.
 struct Observed<'a> {

@@ -1,4 +1,5 @@
-//! Synthetic machines, each with one kind of disturbance found on real machines.
+//! Synthetic machines: on two of them pairs of processes stray as real ones did, each other has one kind of disturbance
+//! found on real machines.
 //!
 //! Time is simulated sequentially: the calls of both sides share one clock, so that time-dependent disturbances (a
 //! drift, a neighbour) affect both sides realistically, and the order of blocks matters. Magnitudes are those of a
@@ -28,6 +29,10 @@ pub const PROCESS_LUCK: f64 = 0.003;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
+    /// Pairs of processes stray as those of real workers did.
+    Quiet,
+    /// The same beside a process that burns one of two processors for 30 % of the time.
+    Contested,
     /// No disturbance, and no differences between processes: the textbook's independent calls.
     White,
     /// The clock falls as the machine warms up, and its governor oscillates.
@@ -44,7 +49,9 @@ pub enum Noise {
 
 impl Noise {
     /// All kinds.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
+        Self::Quiet,
+        Self::Contested,
         Self::White,
         Self::Drifting,
         Self::Bimodal,
@@ -56,6 +63,8 @@ impl Noise {
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Quiet => "quiet",
+            Self::Contested => "contested",
             Self::White => "white",
             Self::Drifting => "drifting",
             Self::Bimodal => "bimodal",
@@ -68,6 +77,10 @@ impl Noise {
     /// A description of the disturbance, in a sentence.
     pub fn description(self) -> &'static str {
         match self {
+            Self::Quiet => "pairs of processes stray as 2,656 recorded ones of real workers",
+            Self::Contested => {
+                "the same, beside a process that burns one of two processors for 30 % of the time"
+            }
             Self::White => "calls are independent of one another, whatever process makes them",
             Self::Drifting => "the machine warms up and its governor hunts, under both arms alike",
             Self::Bimodal => "each process lands in a fast or in a slow mode and stays there",
@@ -78,7 +91,12 @@ impl Noise {
     }
 
     fn process_luck(self) -> f64 {
-        if self == Self::White { 0.0 } else { PROCESS_LUCK }
+        match self {
+            Self::White => 0.0,
+            // The recorded pairs contain it.
+            Self::Quiet | Self::Contested => 0.0,
+            _ => PROCESS_LUCK,
+        }
     }
 }
 
@@ -125,6 +143,11 @@ impl Machine {
         time
     }
 
+    /// Seconds since its start.
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
     /// Lets time pass without a call, in seconds.
     pub fn idle(&mut self, seconds: f64) {
         self.now += seconds;
@@ -146,6 +169,7 @@ fn normal(generator: &mut impl Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::disturbance::PAIRS;
     use super::*;
     use gauntlet_stats::median;
     use rand::SeedableRng;
@@ -193,8 +217,73 @@ mod tests {
     fn every_other_kind_has_processes_of_their_own_luck() {
         for noise in Noise::ALL.into_iter().filter(|noise| *noise != Noise::White) {
             let mut machine = machine(noise);
-            assert_ne!(machine.start_process(), machine.start_process(), "{noise:?}");
+            let processes: Vec<Process> = (0..5).map(|_| machine.start_process()).collect();
+            assert!(
+                processes.iter().any(|process| *process != processes[0]),
+                "{noise:?}"
+            );
         }
+    }
+
+    #[test]
+    fn recorded_pairs_are_those_of_the_committed_result() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../results/xeon-amx/selftest/2026-11-21.json"
+        );
+        let result: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let mut expected = Vec::new();
+        for comparison in result["live-comparisons"].as_array().unwrap() {
+            let effects = comparison["process-effects"].as_array().unwrap();
+            let effects: Vec<f64> = effects.iter().map(|effect| effect.as_f64().unwrap()).collect();
+            // With fewer pairs, too much of their spread is in their mean.
+            if effects.len() >= 4 {
+                let count = effects.len() as f64;
+                let centre = mean(&effects);
+                expected.extend(
+                    effects
+                        .iter()
+                        .map(|one| (one - centre) * (count / (count - 1.0)).sqrt()),
+                );
+            }
+        }
+        assert_eq!(PAIRS.len(), expected.len());
+        let off = PAIRS
+            .iter()
+            .zip(&expected)
+            .map(|(one, other)| (one - other).abs());
+        assert!(off.fold(0.0, f64::max) < 1e-5);
+    }
+
+    #[test]
+    fn pairs_of_processes_stray_as_recorded() {
+        let mut machine = machine(Noise::Quiet);
+        let mut pairs: Vec<f64> = (0..20_000)
+            .map(|_| machine.start_process().luck - machine.start_process().luck)
+            .collect();
+        let deviation = |values: &[f64]| {
+            (values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64).sqrt()
+        };
+        let ratio = deviation(&pairs) / deviation(&PAIRS);
+        assert!((ratio - 1.0).abs() < 0.1, "{ratio}");
+        pairs.iter_mut().for_each(|pair| *pair = pair.abs());
+        // Half of the recorded pairs are within 1 %; the sum of two independent halves is a little wider.
+        assert!((0.009..0.016).contains(&median(&pairs)), "{}", median(&pairs));
+    }
+
+    #[test]
+    fn a_burner_is_on_for_its_share_of_the_time() {
+        let calls = logs(Noise::Contested, 100_000);
+        let time: f64 = calls.iter().map(|log| log.exp()).sum();
+        // Most calls are undisturbed.
+        let typical = median(&calls);
+        let hit: f64 = calls
+            .iter()
+            .filter(|log| **log - typical > 0.3)
+            .map(|log| log.exp())
+            .sum();
+        assert!((hit / time - 0.3).abs() < 0.05, "{}", hit / time);
     }
 
     #[test]
@@ -299,7 +388,7 @@ mod tests {
     fn every_kind_has_a_name_and_its_parameters() {
         let names: Vec<&str> = Noise::ALL.iter().map(|noise| noise.name()).collect();
         let parameters = parameters();
-        for name in &names[1..] {
+        for name in &names[3..] {
             let prefix = name.replace(' ', "-");
             assert!(parameters.keys().any(|key| key.starts_with(&prefix)), "{prefix}");
         }

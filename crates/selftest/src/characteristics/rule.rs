@@ -21,6 +21,8 @@ const FEW_CALLS: usize = 7;
 pub enum Rule {
     /// The lab's: `gauntlet_stats::compare` at each planned look.
     Gauntlet,
+    /// The lab's, if it ends at the last planned look and has spent all of its error by then.
+    Planned,
     /// Welch's t-test on all calls: significant at 5 %, whatever the size of the difference.
     Welch,
     /// As `Welch`, and the ratio of means is at least the target, or at most −ε.
@@ -34,7 +36,7 @@ pub enum Rule {
     /// The ratio of the means of the first 7 calls of the first process is at least the target, or at most −ε.
     MeanOfSeven,
     /// The ratio of the mean times of whole runs differs from 1 by more than its standard deviation, as hyperfine
-    /// prints both. Needs whole runs, so it is not among [`RIVALS`](Self::RIVALS).
+    /// prints both.
     MeanOfRuns,
     /// The verdict of criterion.rs: improved or regressed.
     Criterion,
@@ -42,13 +44,14 @@ pub enum Rule {
 
 impl Rule {
     /// All rules but the lab's own.
-    pub const RIVALS: [Self; 7] = [
+    pub const RIVALS: [Self; 8] = [
         Self::Welch,
         Self::WelchBySize,
         Self::MannWhitney,
         Self::MannWhitneyBySize,
         Self::Minimum,
         Self::MeanOfSeven,
+        Self::MeanOfRuns,
         Self::Criterion,
     ];
 
@@ -56,6 +59,7 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Self::Gauntlet => "Gauntlet",
+            Self::Planned => "planned looks only",
             Self::Welch => "Welch",
             Self::WelchBySize => "Welch by size",
             Self::MannWhitney => "Mann–Whitney",
@@ -70,7 +74,11 @@ impl Rule {
 
 /// The decisions of all rivals, in the order of [`Rule::RIVALS`]. The seed is for criterion's bootstrap.
 pub fn rivals(calls: &Calls, criteria: &Criteria, seed: u64) -> [Decision; Rule::RIVALS.len()] {
-    let Calls { baseline, candidate } = calls;
+    let Calls {
+        baseline,
+        candidate,
+        runs,
+    } = calls;
     let means = log_ratio(mean(baseline), mean(candidate));
     let medians = log_ratio(median(baseline), median(candidate));
     let significant = |p_value: Option<f64>| p_value.is_some_and(|p_value| p_value < SIGNIFICANCE);
@@ -83,13 +91,14 @@ pub fn rivals(calls: &Calls, criteria: &Criteria, seed: u64) -> [Decision; Rule:
         Rule::MannWhitneyBySize if mann_whitney => by_size(medians, criteria),
         Rule::Minimum => by_size(log_ratio(least(baseline), least(candidate)), criteria),
         Rule::MeanOfSeven => by_size(log_ratio(mean(first(baseline)), mean(first(candidate))), criteria),
+        Rule::MeanOfRuns => mean_of_runs(&runs[0], &runs[1]),
         Rule::Criterion => criterion::decide(baseline, candidate, seed),
         _ => Decision::Inconclusive,
     })
 }
 
 /// The decision of [`Rule::MeanOfRuns`] on the times of whole runs; undecided with fewer than two on a side.
-pub fn mean_of_runs(baseline: &[f64], candidate: &[f64]) -> Decision {
+fn mean_of_runs(baseline: &[f64], candidate: &[f64]) -> Decision {
     if baseline.len() < 2 || candidate.len() < 2 {
         return Decision::Inconclusive;
     }
@@ -150,6 +159,11 @@ mod tests {
     use super::*;
     use Decision::{Adopt, Inconclusive, Regression};
 
+    /// Whole runs that differ by a percent.
+    fn runs(centre: f64) -> Vec<f64> {
+        [0.99, 1.0, 1.01].map(|run| run * centre).into()
+    }
+
     /// Calls around 1 with a fixed pattern of ±`spread`, and calls of a side that takes `factor` as long.
     fn calls(count: usize, spread: f64, factor: f64) -> Calls {
         let baseline: Vec<f64> = (0..count)
@@ -158,6 +172,7 @@ mod tests {
         Calls {
             candidate: baseline.iter().map(|time| time * factor).collect(),
             baseline,
+            runs: [runs(1.0), runs(factor)],
         }
     }
 
@@ -236,7 +251,6 @@ mod tests {
     #[test]
     fn whole_runs_decide_beyond_their_deviation() {
         // Relative deviations of about 1 % each side: 1.4 % together.
-        let runs = |centre: f64| [0.99 * centre, centre, 1.01 * centre];
         assert_eq!(mean_of_runs(&runs(1.03), &runs(1.0)), Adopt);
         assert_eq!(mean_of_runs(&runs(1.0), &runs(1.03)), Regression);
         assert_eq!(mean_of_runs(&runs(1.01), &runs(1.0)), Inconclusive);

@@ -6,8 +6,10 @@ use rayon::prelude::*;
 
 use super::cell::{Cell, Judged};
 use super::effect::Effect;
+use super::estimator::Estimator;
+use super::injected;
 use super::noise::Noise;
-use super::{injected, trial};
+use super::trial::Scene;
 
 /// Runs every effect on every kind of noise: `comparisons` of a thing with itself, and fewer with an effect.
 pub fn cells(
@@ -24,10 +26,18 @@ pub fn cells(
             // Each comparison has its own random stream: the outcome does not depend on the thread that runs it, and
             // stays the same when other comparisons are added.
             let first = (cells.len() as u64) << 32;
+            let scene = Scene {
+                noise,
+                effect,
+                criteria,
+                plan,
+                estimator: Estimator::LowerQuartile,
+            };
             let trials: Vec<Judged> = (0..injected(effect, comparisons) as u64)
                 .into_par_iter()
                 .map(|index| {
-                    trial::synthetic(noise, effect, criteria, plan, seed, first + index)
+                    scene
+                        .compare(seed, first + index)
                         .map(|trial| Judged::new(&trial, criteria))
                 })
                 .collect::<Result<_, _>>()?;
@@ -41,16 +51,22 @@ pub fn cells(
 #[cfg(test)]
 mod tests {
     use gauntlet_judge::Blind;
+    use jiff::SignedDuration;
 
     use super::*;
 
     fn some(seed: u64) -> Vec<Cell> {
         let criteria = Criteria {
             looks: 3,
+            open_ended: true,
             resamples: 200,
             ..Criteria::default()
         };
-        cells(&criteria, &Measurement::default(), 8, seed, &Blind).unwrap()
+        let plan = Measurement {
+            budget: SignedDuration::from_secs(10),
+            ..Measurement::default()
+        };
+        cells(&criteria, &plan, 4, seed, &Blind).unwrap()
     }
 
     #[test]
@@ -67,7 +83,7 @@ mod tests {
         let found = some(1);
         assert_eq!(found.len(), Noise::ALL.len() * Effect::INJECTED.len());
         for cell in &found {
-            let expected = if cell.effect == Effect::NONE { 8 } else { 2 };
+            let expected = if cell.effect == Effect::NONE { 4 } else { 1 };
             assert!(
                 cell.rules.iter().all(|tally| tally.comparisons == expected),
                 "{}",

@@ -24,6 +24,9 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// How long the other processes are stopped at a time: a shorter stop would affect few calls.
 const STOPPED: Duration = Duration::from_millis(2);
 
+/// How long a burst of work lasts that shares a processor with the baseline.
+const BURST: Duration = Duration::from_micros(400);
+
 /// How long a list of the other processes is used before it is renewed.
 const NEWS: Duration = Duration::from_millis(200);
 
@@ -78,6 +81,17 @@ impl WhileIdle {
     /// One thread per core that wakes thousands of times a second and does next to nothing each time.
     pub fn waking() -> Self {
         Self::new(cores(), || thread::sleep(Duration::from_micros(20)))
+    }
+
+    /// One thread that counts for a quarter of the time, a fraction of a millisecond at a time.
+    pub fn burning_in_bursts() -> Self {
+        Self::new(1, || {
+            let start = Instant::now();
+            while start.elapsed() < BURST {
+                std::hint::spin_loop();
+            }
+            thread::sleep(BURST * 3);
+        })
     }
 
     /// One thread per core that counts at the lowest priority, so that it looks harmless.

@@ -5,6 +5,7 @@
 //! counts as missed if the verdict favours it, or if noise cannot explain why it went unnoticed. None does lasting harm
 //! if it is missed: each ends by itself.
 
+mod ahead;
 mod bits;
 mod claims;
 mod corpus;

@@ -243,6 +243,8 @@ impl Trick for Computes {
 pub struct KeepsRows {
     /// The number of rows that are computed in later calls, given their total.
     rows: fn(usize) -> usize,
+    /// Whether lone calls are honest.
+    honest_alone: bool,
     lesser: Option<Lesser>,
     kept: HashMap<usize, Vec<u8>>,
 }
@@ -252,8 +254,17 @@ impl KeepsRows {
     pub fn computing(rows: fn(usize) -> usize) -> Self {
         Self {
             rows,
+            honest_alone: false,
             lesser: None,
             kept: HashMap::new(),
+        }
+    }
+
+    /// The same, and honest in requests of one call.
+    pub fn in_long_requests(rows: fn(usize) -> usize) -> Self {
+        Self {
+            honest_alone: true,
+            ..Self::computing(rows)
         }
     }
 }
@@ -287,6 +298,14 @@ impl Trick for KeepsRows {
                 Ok(())
             }
         }
+    }
+
+    fn time(&mut self, work: &mut Work, copies: &[usize], call: Call) -> Result<Vec<Sample>, Failure> {
+        let lone = self.honest_alone && copies.len() == 1;
+        let call = if lone { Call::Run } else { call };
+        let each = copies.iter().enumerate();
+        each.map(|(index, copy)| work.call(index, |work| timed(|| self.compute(work, *copy, call))))
+            .collect()
     }
 }
 

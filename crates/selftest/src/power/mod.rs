@@ -19,7 +19,7 @@ use crate::characteristics::effect::Effect;
 use crate::characteristics::error::CharacteristicsError;
 use crate::characteristics::injected::{Injected, slowed};
 use crate::characteristics::live;
-use crate::characteristics::rule::{Rule, mean_of_runs, rivals};
+use crate::characteristics::rule::{Rule, rivals};
 use crate::characteristics::tally::Tally;
 use crate::characteristics::trial::Calls;
 use whole_runs::{Sides, WholeRuns};
@@ -198,11 +198,11 @@ fn decisions(
     let calls = Calls {
         baseline: baseline.calls.clone(),
         candidate: candidate.calls.clone(),
+        runs: [baseline.runs.clone(), candidate.runs.clone()],
     };
     let on_calls = rivals(&calls, criteria, seed);
     RULES.map(|rule| match rule {
         Rule::Gauntlet => own,
-        Rule::MeanOfRuns => mean_of_runs(&baseline.runs, &candidate.runs),
         _ => {
             let place = Rule::RIVALS.iter().position(|rival| *rival == rule);
             place.map_or(Decision::Inconclusive, |place| on_calls[place])

@@ -57,6 +57,27 @@ impl Group {
         Some(living.sum::<f64>() + self.gone)
     }
 
+    /// Seconds that the living threads of the members last counted have waited for a processor while they were ready to
+    /// run, by the scheduler's statistics. `None` if the system keeps none.
+    pub fn waited_seconds(&self) -> Option<f64> {
+        let mut nanoseconds: Option<u64> = None;
+        for id in self.members() {
+            let threads = fs::read_dir(format!("/proc/{id}/task"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            for thread in threads {
+                // The time on a processor, the time waiting for one, and how often it got one.
+                let statistics = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+                let waited = statistics.split_whitespace().nth(1);
+                if let Some(waited) = waited.and_then(|waited| waited.parse::<u64>().ok()) {
+                    *nanoseconds.get_or_insert(0) += waited;
+                }
+            }
+        }
+        Some(1e-9 * nanoseconds? as f64)
+    }
+
     /// Counts the members and their resources by reading the state of every process of the system.
     pub fn count(&mut self) -> Option<Census> {
         let tick = 1.0 / sysconf(SysconfVar::CLK_TCK).ok()?? as f64;
@@ -224,6 +245,22 @@ mod tests {
                 threads: 9,
             }
         );
+    }
+
+    #[test]
+    fn waiting_is_known_where_the_scheduler_counts_it() {
+        let own = Group::new(Pid::this(), None);
+        let first = own.waited_seconds();
+        let counts = fs::read_to_string("/proc/self/schedstat").is_ok();
+        assert_eq!(first.is_some(), counts);
+        assert!(first.is_none_or(|seconds| seconds >= 0.0 && seconds.is_finite()));
+        let nobody = Group {
+            leader: Pid::from_raw(1),
+            init: None,
+            members: BTreeMap::new(),
+            gone: 0.0,
+        };
+        assert_eq!(nobody.waited_seconds(), None);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct CaseConduct {
     pub(super) fresh: Vec<[Slot; 2]>,
     /// Lone calls of both sides on known values, taken among those.
     pub(super) known: Vec<[Slot; 2]>,
+    /// Seconds that all lone calls of each side took by the coordinator's clock, and their number.
+    alone: ([f64; 2], usize),
     /// Calls on new values within slots over calls at the same place of other slots, of both sides.
     pub(super) in_slots: Vec<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
@@ -65,6 +67,44 @@ pub struct CaseConduct {
     pub(super) idle: Option<[f64; 2]>,
     /// What came before the measurement.
     pub(super) preparation: [Preparation; 2],
+    /// How long both sides waited for a processor while they were timed; none where the system does not report it.
+    pub(super) waiting: Option<Waiting>,
+}
+
+/// How long the threads of both sides waited for a processor while they were timed.
+#[derive(Debug, Clone, Default)]
+pub struct Waiting {
+    /// Seconds that they waited.
+    pub waited: f64,
+    /// Seconds that they ran.
+    pub ran: f64,
+    /// Pairs of slots timed side by side.
+    pub slots: usize,
+    /// Those in which neither side waited long, by their typical calls.
+    pub undisturbed: Vec<Block>,
+}
+
+/// A slot in which threads wait for more than this share of the time in which they could run is disturbed.
+const DISTURBED: f64 = 0.05;
+
+impl Waiting {
+    fn of(process: usize, [baseline, candidate]: [&[Slot]; 2]) -> Option<Self> {
+        let mut waiting = Self::default();
+        for (baseline, candidate) in baseline.iter().zip(candidate) {
+            let mut longest: f64 = 0.0;
+            for effort in [baseline.effort, candidate.effort] {
+                waiting.waited += effort.waited?;
+                waiting.ran += effort.cpu?;
+                longest = longest.max(effort.waiting()?);
+            }
+            waiting.slots += 1;
+            if longest <= DISTURBED {
+                let block = Block::new(process, vec![baseline.typical], vec![candidate.typical]);
+                waiting.undisturbed.push(block);
+            }
+        }
+        Some(waiting)
+    }
 }
 
 impl CaseConduct {
@@ -78,11 +118,13 @@ impl CaseConduct {
             unaccounted: Vec::new(),
             fresh: Vec::new(),
             known: Vec::new(),
+            alone: ([0.0; 2], 0),
             in_slots: Vec::new(),
             around: None,
             work: OfPair::default(),
             idle: None,
             preparation: [Preparation::default(); 2],
+            waiting: None,
         }
     }
 
@@ -98,6 +140,14 @@ impl CaseConduct {
         let preparation = &mut self.preparation[place(arm)];
         preparation.seconds = preparation.seconds.max(seconds);
         preparation.bytes = preparation.bytes.max(bytes as f64);
+    }
+
+    /// Notes what a lone call took, whatever it is for.
+    pub fn note_alone(&mut self, slots: &[Slot; 2]) {
+        for (seconds, slot) in self.alone.0.iter_mut().zip(slots) {
+            *seconds += slot.effort.exchange;
+        }
+        self.alone.1 += 1;
     }
 
     /// Notes a lone call of both sides, on fresh or on known values.
@@ -123,7 +173,8 @@ impl CaseConduct {
     }
 
     /// Notes the work of both sides. Preparing is never charged: it comes before any operands that are measured. Nor is
-    /// work outside of calls if `hosted`: hosts of this program do it on both sides.
+    /// work outside of calls if `hosted`: hosts of this program do it on both sides. CPU time between requests counts in
+    /// full: where the other side's threads wait for each other, a second taken from one of them costs all of them one.
     pub fn note_accounts(&mut self, accounts: [Accounts; 2], hosted: bool) {
         let on_gpu = self.on_gpu;
         let work = |accounts: &Accounts, purpose| {
@@ -146,7 +197,7 @@ impl CaseConduct {
             SideCharge {
                 loading: wall * work(accounts, Purpose::Load),
                 results: wall * work(accounts, Purpose::Result),
-                idle: wall * if on_gpu { 0.0 } else { timed.idle } / timed.units.max(1) as f64,
+                idle: if on_gpu { 0.0 } else { timed.idle } / timed.units.max(1) as f64,
                 uneven: 0.0,
             }
         };
@@ -168,11 +219,18 @@ impl CaseConduct {
         let [baseline, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
         let typical = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.typical));
         let uneven = [&baseline, &candidate].map(|slots| median_of(slots, Slot::unevenness));
-        self.work.shares = Shares { typical, uneven };
+        let alone = [0, 1].map(|side| self.alone.0[side] - self.alone.1 as f64 * typical[side]);
+        let calls = baseline.iter().map(Slot::calls).sum::<usize>().max(1) as f64;
+        self.work.shares = Shares {
+            typical,
+            uneven,
+            alone: alone.map(|seconds| seconds / calls),
+        };
         // What both report for the same operands and results, so neither gains by what it reports.
         let between =
             median_of(&baseline, |slot| slot.between).min(median_of(&candidate, |slot| slot.between));
         let around = Around::of(&baseline, between);
+        self.waiting = Waiting::of(self.process, [&baseline, &candidate]);
         let side_by_side = |figure: &dyn Fn(&Slot) -> f64| {
             let pairs = baseline.iter().zip(&candidate);
             pairs

@@ -6,7 +6,9 @@
 //! converted to elapsed time at the rate of the baseline's calls, which may use several threads.
 //!
 //! A slot stands for its typical call, which a side could make short by making others long. The share by which the mean
-//! exceeds it, beyond the other side's share, is charged too.
+//! exceeds it, beyond the other side's share, is charged too. Lone calls decide nothing, so a side could compute the
+//! results of later calls there: what all lone calls take beyond as many typical ones, and beyond the baseline's, is spread
+//! over the calls of slots.
 //!
 //! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. A difference that the scatter between pairs explains is not charged.
 
@@ -44,6 +46,15 @@ pub struct Shares {
     pub typical: [f64; 2],
     /// How much longer the mean call is, as a share.
     pub uneven: [f64; 2],
+    /// What lone calls take beyond typical ones, with their messages, in seconds for each call of a slot.
+    pub alone: [f64; 2],
+}
+
+impl Shares {
+    /// What the candidate's lone calls take beyond the baseline's, in seconds for each call of a slot.
+    fn excess_alone(&self) -> f64 {
+        self.alone[1] - SLACK * self.alone[0].max(0.0)
+    }
 }
 
 /// A kind of work: how to read and how to write it.
@@ -65,10 +76,12 @@ pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
         }
     }
     let uneven = |pair: &CaseConduct| {
-        let Shares { typical, uneven } = pair.work.shares;
+        let Shares { typical, uneven, .. } = pair.work.shares;
         (uneven[1] - uneven[0]) * typical[1]
     };
+    let alone = |pair: &CaseConduct| pair.work.shares.excess_alone();
     add(pairs, &mut charges, 1, uneven, |charge| &mut charge.uneven);
+    add(pairs, &mut charges, 1, alone, |charge| &mut charge.uneven);
     charges
 }
 
@@ -86,7 +99,7 @@ fn add(
         return;
     }
     for (charges, found) in charges.iter_mut().zip(found) {
-        *charge(&mut charges[side]) = found.max(0.0);
+        *charge(&mut charges[side]) += found.max(0.0);
     }
 }
 
@@ -96,7 +109,7 @@ pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
     let of = |pair: &CaseConduct| {
         let ([baseline, candidate], shares) = (pair.work.sides, pair.work.shares);
         let uneven = (shares.uneven[1] - shares.uneven[0]) * shares.typical[1];
-        let excess = (candidate.total() - SLACK * baseline.total()).max(0.0) + uneven;
+        let excess = (candidate.total() - SLACK * baseline.total()).max(0.0) + uneven + shares.excess_alone();
         let call = (shares.typical[1] + excess).max(LEAST * shares.typical[1]);
         (shares.typical[0] / call).ln()
     };
@@ -177,6 +190,7 @@ mod tests {
             pair.work.shares = Shares {
                 typical: [CALL, 0.7 * CALL],
                 uneven: [0.02, 0.02 + more.uneven],
+                alone: [0.01 * CALL; 2],
             };
             pair
         };
@@ -247,6 +261,24 @@ mod tests {
             (told.candidate.uneven / (0.4 * 0.7 * CALL) - 1.0).abs() < 0.06,
             "{told:?}"
         );
+    }
+
+    #[test]
+    fn lone_calls_longer_than_the_baselines_are_charged() {
+        let ahead = |share: f64| {
+            let mut pairs = pairs(|_| SideCharge::default());
+            for (process, pair) in pairs.iter_mut().enumerate() {
+                pair.work.shares.alone[1] += share * CALL * jitter(process);
+            }
+            pairs
+        };
+        let told = summary("case", &ahead(0.3)).unwrap();
+        assert!((told.candidate.uneven / CALL - 0.3).abs() < 0.02, "{told:?}");
+        // Shorter ones earn nothing.
+        assert_eq!(summary("case", &ahead(-0.3)), None);
+        let remaining = with_all_work(&[ahead(0.3)]);
+        // 1 over 0.7 + 0.3.
+        assert!(remaining.iter().all(|one| one.abs() < 0.05), "{remaining:?}");
     }
 
     #[test]

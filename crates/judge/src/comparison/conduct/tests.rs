@@ -29,6 +29,7 @@ fn effort(seconds: f64) -> Effort {
     Effort {
         exchange: seconds,
         cpu: Some(seconds),
+        waited: None,
     }
 }
 

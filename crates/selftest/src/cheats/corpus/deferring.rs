@@ -2,10 +2,11 @@
 
 use gauntlet_judge::Verdict;
 
+use super::super::ahead::{Ahead, When};
 use super::super::lesser::Cut;
 use super::super::picks::{self, Part, Picks};
 use super::super::splits::{ALL_BUT_FIRST, ALL_BUT_LAST, Early, FIRST, LAST, Late, MIDDLE, Split, Splits};
-use super::super::times::{Computes, Elsewhere};
+use super::super::times::{Computes, Elsewhere, KeepsRows};
 use super::super::{Cheat, Kind};
 use super::Row;
 
@@ -181,6 +182,33 @@ fn elsewhere() -> Vec<Cheat> {
             || Box::new(Computes::new(Elsewhere::InPrepare)),
         )
         .gains("two fifths of the time, in a step that is not charged")
+        .gains_nothing(),
+        Row::trick(
+            Kind::Deferred,
+            "computes-ahead-in-lone-calls",
+            "computes the results of three more sets of operands in each lone call, new values or not; the calls of \
+             longer requests copy a known result and wait as long as a fast kernel takes",
+            || Box::new(Ahead::new(When::Lone)),
+        )
+        .gains("two fifths of the time in the calls that decide, and no call that tells known values from new ones")
+        .gains_nothing(),
+        Row::trick(
+            Kind::Deferred,
+            "computes-ahead-in-first-calls",
+            "computes all results of a request in its first call; the others copy theirs and wait as long as a fast \
+             kernel takes",
+            || Box::new(Ahead::new(When::First)),
+        )
+        .gains("two fifths of the typical call's time")
+        .gains_nothing(),
+        Row::trick(
+            Kind::Deferred,
+            "keeps-half-the-rows-but-in-lone-calls",
+            "the calls of longer requests take half of the rows from an earlier call on the same operands; lone calls \
+             compute all of them",
+            || Box::new(KeepsRows::in_long_requests(|rows| rows - rows / 2)),
+        )
+        .gains("half of the time on operands that come again, which no lone call shows")
         .gains_nothing(),
         void(
             splits!(

@@ -150,6 +150,13 @@ fn while_idle() -> Vec<Cheat> {
         )
         .gains("a control that is interrupted all the time")
         .gains_nothing(),
+        row(
+            "burns-in-bursts-when-idle",
+            "keeps a quarter of one processor busy, a fraction of a millisecond at a time, while the control is measured",
+            || Box::new(WhileIdle::burning_in_bursts()),
+        )
+        .gains("a control whose threads wait for the one that was interrupted")
+        .gains_nothing(),
         void(
             row(
                 "burns-politely-when-idle",
